@@ -1,0 +1,14 @@
+/**
+ * Integers, text codecs and comparisons over byte arrays. Big-endian throughout, as in DNS.
+ * Scope: none. @module
+ */
+export { getU16, getU32, setU16, setU32 } from "./integers.ts";
+export {
+  decodeBase64,
+  decodeBase64url,
+  encodeBase32hex,
+  encodeBase64,
+  encodeBase64url,
+} from "./text.ts";
+export { decodeHex, encodeHex } from "./text.ts";
+export { equalBytes, equalConstantTime } from "./equal.ts";

@@ -1,0 +1,74 @@
+/**
+ * Structured logs to standard error: readable on a terminal, one JSON line an event otherwise.
+ * A line is a constant text with fields; fields never hold secrets. Every isolate writes its own
+ * lines whole. @module
+ */
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+export type LogFields = Readonly<Record<string, unknown>>;
+
+const COLOUR: Record<LogLevel, string> = {
+  debug: "\x1b[2m",
+  info: "\x1b[32m",
+  warn: "\x1b[33m",
+  error: "\x1b[31m",
+};
+const RESET = "\x1b[0m";
+/** Longest text of one field; a log line is for people, not for packets. */
+const FIELD_LENGTH_MAX = 2_000;
+
+const encoder = new TextEncoder();
+let terminal: boolean | undefined;
+
+/** What a field looks like in either form: an error is its message and, if unexpected, its stack. */
+function plain(value: unknown): unknown {
+  if (value instanceof Error) {
+    const expected = value.name === "SvcError";
+    const cause = value.cause instanceof Error ? ` (${value.cause.message})` : "";
+    return (expected ? value.message : value.stack ?? value.message) + cause;
+  }
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value === "string" && value.length > FIELD_LENGTH_MAX) {
+    return value.slice(0, FIELD_LENGTH_MAX) + "…";
+  }
+  return value;
+}
+
+/** Keeps control characters of foreign text from moving the cursor or forging a line. */
+function escapeControls(text: string): string {
+  return text.replace(/\p{Cc}/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function readable(level: LogLevel, message: string, fields: LogFields): string {
+  const time = new Date().toTimeString().slice(0, 8);
+  const rest = Object.entries(fields).map(([key, raw]) => {
+    const value = plain(raw);
+    if (raw instanceof Error && typeof value === "string") return `\n  ${value}`;
+    const text = typeof value === "string" ? escapeControls(value) : JSON.stringify(value);
+    return ` ${key}=${/^[\w.:/#@%+-]+$/.test(text) ? text : JSON.stringify(text)}`;
+  });
+  return `${time} ${COLOUR[level]}${level.padEnd(5)}${RESET} ${message}${rest.join("")}\n`;
+}
+
+function oneLine(level: LogLevel, message: string, fields: LogFields): string {
+  const entry: Record<string, unknown> = { time: new Date().toISOString(), level, message };
+  for (const [key, value] of Object.entries(fields)) entry[key] = plain(value);
+  return JSON.stringify(entry) + "\n";
+}
+
+function write(level: LogLevel, message: string, fields: LogFields = {}): void {
+  terminal ??= Deno.stderr.isTerminal();
+  const bytes = encoder.encode((terminal ? readable : oneLine)(level, message, fields));
+  try {
+    for (let sent = 0; sent < bytes.length;) sent += Deno.stderr.writeSync(bytes.subarray(sent));
+  } catch {
+    // Standard error is closed or full: there is no other place to say so, and DNS must go on.
+  }
+}
+
+/** Writes a log line; `fields` values are strings, numbers, plain data or errors. */
+export const log = {
+  info: (message: string, fields?: LogFields): void => write("info", message, fields),
+  warn: (message: string, fields?: LogFields): void => write("warn", message, fields),
+  error: (message: string, fields?: LogFields): void => write("error", message, fields),
+};
