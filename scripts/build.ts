@@ -1,0 +1,417 @@
+/**
+ * Builds one executable file of the program: `scripts/build --help`.
+ *
+ * Both kinds of file are made from the same folder, staged for its target: the modules that `main.ts`
+ * and the workers reach, the files they read, and exactly the npm packages they import. `deno compile`
+ * embeds it in Deno's compile runtime, which comes from Deno's release site. Where that can't be
+ * reached, `self_extract.sh` carries it as an archive with the pinned Deno, which comes from npm.
+ *
+ * @module
+ */
+
+import { parseArgs } from "node:util";
+
+/** Deno's names of the targets, with npm's of the same platform. */
+const TARGETS = {
+  "x86_64-unknown-linux-gnu": { platform: "linux-x64-glibc", os: "linux", arch: "x64" },
+  "aarch64-unknown-linux-gnu": { platform: "linux-arm64-glibc", os: "linux", arch: "arm64" },
+} as const;
+type Target = keyof typeof TARGETS;
+
+const KINDS = ["compiled", "self-extracting"] as const;
+type Kind = typeof KINDS[number];
+
+const RELEASE_SITE = "https://dl.deno.land/release";
+/** How long the release site may take to answer at all. */
+const PROBE_TIMEOUT_MS = 5_000;
+/** How long compiling may take; downloading the runtime, some 40 MB, is most of it. */
+const COMPILE_TIMEOUT_MS = 300_000;
+/** How long a built file may take to tell its version, at its first start on a busy machine. */
+const FIRST_START_TIMEOUT_MS = 60_000;
+/** The script's text holds its own length; two passes settle it unless a digit is added. */
+const OFFSET_PASSES_MAX = 8;
+/** What a start writes beside the archive's files: Deno's caches. */
+const CACHES_MIB = 16;
+const MIB_BYTES = 1_048_576;
+
+const USAGE = `usage: scripts/build [--target TARGET] [--kind KIND]
+
+Makes dist/bin/svc-TARGET, one executable file.
+
+  --target   ${Object.keys(TARGETS).join(" or ")} (default: this machine)
+  --kind     ${KINDS.join(" or ")} (default: compiled, where Deno's
+             compile runtime can be had, else self-extracting)
+  --program  folder with main.ts, deno.json and deno.lock (default: this checkout)
+  --output   folder for the file (default: dist/bin)
+`;
+
+/** What stops a build and can be mended; printed as one line. */
+class BuildError extends Error {
+  override readonly name = "BuildError";
+}
+
+interface Program {
+  readonly directory: string;
+  readonly modules: readonly string[];
+  readonly workers: readonly string[];
+  readonly assets: readonly string[];
+  /** The part of deno.json's `imports` that the modules use. */
+  readonly imports: Readonly<Record<string, string>>;
+  readonly unstable: readonly string[];
+  readonly version: string;
+}
+
+interface ModuleGraph {
+  readonly modules: readonly {
+    readonly specifier: string;
+    readonly error?: string;
+    readonly dependencies?: readonly { readonly specifier: string }[];
+  }[];
+}
+
+async function run(
+  program: string,
+  args: readonly string[],
+  options: Deno.CommandOptions = {},
+): Promise<string> {
+  const { success, stdout, stderr } = await new Deno.Command(program, {
+    args: [...args],
+    stdin: "null",
+    ...options,
+  }).output();
+  if (!success) {
+    throw new BuildError(
+      `${program} ${args[0]} failed: ${new TextDecoder().decode(stderr).trim()}`,
+    );
+  }
+  return new TextDecoder().decode(stdout);
+}
+
+/** The files below `directory` as sorted paths relative to `root`, which ends in a slash. */
+async function filesBelow(root: string, directory: string): Promise<string[]> {
+  const files: string[] = [];
+  const pending = [directory];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    for await (const entry of Deno.readDir(root + next)) {
+      const path = next === "" ? entry.name : `${next}/${entry.name}`;
+      if (entry.isDirectory) pending.push(path);
+      else files.push(path);
+    }
+  }
+  return files.sort();
+}
+
+/** Finds what the program needs at run time, starting from `main.ts` and the workers. */
+async function readProgram(directory: string): Promise<Program> {
+  const config = JSON.parse(await Deno.readTextFile(`${directory}/deno.json`));
+  const sources = await filesBelow(`${directory}/`, "src");
+  const workers = sources.filter((path) => path.endsWith("_worker.ts"));
+  const modules = new Set<string>();
+  const specifiers = new Set<string>();
+  for (const entry of ["main.ts", ...workers]) {
+    const graph: ModuleGraph = JSON.parse(
+      await run(Deno.execPath(), ["info", "--json", `${directory}/${entry}`]),
+    );
+    for (const module of graph.modules) {
+      if (module.error !== undefined) throw new BuildError(`${entry}: ${module.error}`);
+      const prefix = `file://${directory}/`;
+      if (module.specifier.startsWith(prefix)) modules.add(module.specifier.slice(prefix.length));
+      for (const { specifier } of module.dependencies ?? []) specifiers.add(specifier);
+    }
+  }
+  const used = Object.entries<string>(config.imports ?? {}).filter(([name]) =>
+    [...specifiers].some((specifier) => specifier === name || specifier.startsWith(`${name}/`))
+  );
+  return {
+    directory,
+    modules: [...modules].sort(),
+    workers,
+    // Whatever lies among the sources and is no source is read by one of them.
+    assets: sources.filter((path) => !/\.tsx?$|(^|\/)testdata\//.test(path)),
+    imports: Object.fromEntries(used),
+    unstable: config.unstable ?? [],
+    version: config.version,
+  };
+}
+
+/** Copies the program into `stage` and installs its npm packages for `target` beside it. */
+async function stageProgram(program: Program, target: Target, stage: string): Promise<void> {
+  for (const path of [...program.modules, ...program.assets]) {
+    await Deno.mkdir(`${stage}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
+    await Deno.copyFile(`${program.directory}/${path}`, `${stage}/${path}`);
+  }
+  const { imports, unstable } = program;
+  // "manual": Deno resolves packages in node_modules and never asks the registry.
+  const config = { nodeModulesDir: "manual", unstable, imports };
+  await Deno.writeTextFile(`${stage}/deno.json`, JSON.stringify(config));
+  if (Object.keys(imports).length > 0) await installPackages(program, target, stage);
+}
+
+async function installPackages(program: Program, target: Target, stage: string): Promise<void> {
+  const lockPath = `${program.directory}/deno.lock`;
+  const lock = JSON.parse(await Deno.readTextFile(lockPath));
+  await Deno.copyFile(lockPath, `${stage}/deno.lock`);
+  const { os, arch } = TARGETS[target];
+  const entries = ["main.ts", ...program.workers];
+  // deno-fmt-ignore
+  await run(Deno.execPath(), [
+    "install", "--quiet", "--prod", "--skip-types", "--node-modules-linker", "hoisted",
+    "--os", os, "--arch", arch, "--entrypoint", ...entries,
+  ], { cwd: stage });
+  // Fewer imports than the lock names, so it can't be frozen; but it may only have lost packages.
+  const staged = JSON.parse(await Deno.readTextFile(`${stage}/deno.lock`));
+  for (const [name, { integrity }] of Object.entries<{ integrity: string }>(staged.npm ?? {})) {
+    if (lock.npm?.[name]?.integrity !== integrity) {
+      throw new BuildError(`${name} is not as deno.lock has it: run deno install and look at it`);
+    }
+  }
+  await Deno.remove(`${stage}/deno.lock`);
+  await prunePackages(stage);
+}
+
+/** Removes what never runs: types, sources of what was compiled, add-ons for another C library. */
+async function prunePackages(stage: string): Promise<void> {
+  await Deno.remove(`${stage}/node_modules/.deno`, { recursive: true });
+  for (const path of await filesBelow(`${stage}/`, "node_modules")) {
+    if (/\.([cm]?ts|tsx|map)$/.test(path)) await Deno.remove(`${stage}/${path}`);
+  }
+  for (const path of await filesBelow(`${stage}/`, "node_modules")) {
+    if (!/^node_modules\/(@[^/]+\/)?[^/]+\/package\.json$/.test(path)) continue;
+    const { libc } = JSON.parse(await Deno.readTextFile(`${stage}/${path}`));
+    if (libc !== undefined && ![libc].flat().includes("glibc")) {
+      await Deno.remove(`${stage}/${path.replace(/\/package\.json$/, "")}`, { recursive: true });
+    }
+  }
+}
+
+/** The flags of `scripts/permissions.sh` for a command. */
+async function permissionsOf(command: string): Promise<string[]> {
+  const script = '. "$0" && permissions_of "$1" && printf %s "$permissions"';
+  const flags = await run("sh", ["-c", script, scriptPath("permissions.sh"), command]);
+  return flags.split(" ").filter((flag) => flag !== "");
+}
+
+function scriptPath(name: string): string {
+  return new URL(`./${name}`, import.meta.url).pathname;
+}
+
+/** Where Deno keeps the compile runtime of a target once it has been downloaded. */
+async function cachedRuntimePath(target: Target): Promise<string> {
+  const { denoDir } = JSON.parse(await run(Deno.execPath(), ["info", "--json"]));
+  return `${denoDir}/dl/release/v${Deno.version.deno}/denort-${target}.zip`;
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** Why the compile runtime can't be had, or null if it can. Asking first spares Deno's own retries. */
+async function whyNoRuntime(target: Target): Promise<string | null> {
+  if (Deno.env.get("DENORT_BIN") !== undefined) return null;
+  if (await exists(await cachedRuntimePath(target))) return null;
+  const url = `${RELEASE_SITE}/v${Deno.version.deno}/denort-${target}.zip`;
+  try {
+    const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+    const { ok, status } = await fetch(url, { method: "HEAD", signal });
+    return ok ? null : `${url} answers ${status}`;
+  } catch (error) {
+    const { message, cause } = error as Error;
+    return `${url} can't be reached: ${cause instanceof Error ? cause.message : message}`;
+  }
+}
+
+/** Compiles into `file`, or returns why that can't be done here. */
+async function compile(
+  program: Program,
+  target: Target,
+  work: string,
+  stage: string,
+  file: string,
+): Promise<string | null> {
+  const missing = await whyNoRuntime(target);
+  if (missing !== null) return missing;
+  const runtimePath = await cachedRuntimePath(target);
+  const wasCached = await exists(runtimePath);
+  const includes = [...program.workers, ...program.assets].flatMap((path) => ["--include", path]);
+  // Paths are relative to the stage: what is embedded then does not tell where it was built.
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    // deno-fmt-ignore
+    args: [
+      "compile", "--quiet", "--no-check", "--no-lock", "--no-prompt", "--app-name", "svc",
+      "--target", target, "--output", file, ...includes, ...await permissionsOf("run"), "main.ts",
+    ],
+    cwd: stage,
+    stdin: "null",
+    signal: AbortSignal.timeout(COMPILE_TIMEOUT_MS),
+  }).output();
+  const trouble = success ? await whyNoStart(file, target, work) : new TextDecoder().decode(stderr);
+  // A download that was cut off must not pass for the runtime the next time.
+  if (trouble !== null && !wasCached && await exists(runtimePath)) await Deno.remove(runtimePath);
+  return trouble?.trim() ?? null;
+}
+
+/** Why a file built for this machine does not start, or null if it does or is for another one. */
+async function whyNoStart(file: string, target: Target, work: string): Promise<string | null> {
+  if (target !== Deno.build.target) return null;
+  const { success, stderr } = await new Deno.Command(file, {
+    args: ["version"],
+    clearEnv: true,
+    env: { SVC_CACHE_DIR: `${work}/cache` },
+    stdin: "null",
+    stdout: "null",
+    signal: AbortSignal.timeout(FIRST_START_TIMEOUT_MS),
+  }).output();
+  if (success) return null;
+  return `the built file does not start: ${new TextDecoder().decode(stderr)}`;
+}
+
+/** The pinned Deno of the target: the one that runs this, or npm's of the other architecture. */
+async function denoFor(target: Target): Promise<string> {
+  if (target === Deno.build.target) return Deno.execPath();
+  const file = new URL(`../.deno/deno-${target}-${Deno.version.deno}`, import.meta.url).pathname;
+  if (!await exists(file)) {
+    const script = '. "$0" && fetch_deno "$1" "$2"';
+    const args = ["-c", script, scriptPath("fetch_deno.sh"), TARGETS[target].platform, file];
+    await run("sh", args);
+  }
+  return file;
+}
+
+async function sha256(path: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", await Deno.readFile(path));
+  return new Uint8Array(digest).toHex();
+}
+
+/** Packs `work`'s root folder, the staged program in it, behind the script that extracts them. */
+async function packSelfExtracting(
+  program: Program,
+  target: Target,
+  work: string,
+  file: string,
+): Promise<void> {
+  const root = `${work}/root`;
+  await Deno.copyFile(await denoFor(target), `${root}/deno`);
+  await Deno.chmod(`${root}/deno`, 0o755);
+  const files = await filesBelow(`${root}/`, "");
+  const sums: string[] = [];
+  let lengthBytes = 0;
+  for (const path of files) {
+    sums.push(`${await sha256(`${root}/${path}`)}  ${path}\n`);
+    lengthBytes += (await Deno.stat(`${root}/${path}`)).size;
+  }
+  await Deno.writeTextFile(`${root}/manifest`, sums.join(""));
+  const archive = `${work}/root.tar`;
+  // Nothing of the moment or the builder: the same content gives the same hash.
+  // deno-fmt-ignore
+  await run("tar", [
+    "--create", "--file", archive, "--directory", root, "--sort=name", "--mtime=@0",
+    "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX", "deno", "manifest", "program",
+  ]);
+  await run("gzip", ["-n", archive]);
+  const script = fillScript(await Deno.readTextFile(scriptPath("self_extract.sh")), {
+    "@VERSION@": program.version,
+    "@TARGET@": target,
+    "@SHA256@": await sha256(`${archive}.gz`),
+    "@FILES@": String(files.length),
+    "@MIB@": String(Math.ceil(lengthBytes / MIB_BYTES) + CACHES_MIB),
+    "# @PERMISSIONS@": (await Deno.readTextFile(scriptPath("permissions.sh"))).trim(),
+  });
+  await Deno.writeTextFile(file, script, { mode: 0o755 });
+  await Deno.writeFile(file, await Deno.readFile(`${archive}.gz`), { append: true });
+}
+
+/** Puts `values` in their places, and where the script ends, which depends on its own digits. */
+function fillScript(template: string, values: Readonly<Record<string, string>>): string {
+  let script = template;
+  for (const [place, value] of Object.entries(values)) {
+    script = script.replaceAll(place, () => value);
+  }
+  let offset = 0;
+  for (let pass = 0; pass < OFFSET_PASSES_MAX; pass++) {
+    const filled = script.replaceAll("@OFFSET@", String(offset));
+    const next = new TextEncoder().encode(filled).length + 1;
+    if (next === offset) return filled;
+    offset = next;
+  }
+  throw new BuildError("self_extract.sh: its length does not settle");
+}
+
+async function build(program: Program, target: Target, wanted: Kind | undefined, output: string) {
+  const work = await Deno.makeTempDir({ prefix: "svc-build-" });
+  // Built under another name: whoever starts the file meanwhile gets the old one or the new one.
+  const unfinished = `${output}/.svc-${target}.${Deno.pid}`;
+  try {
+    const stage = `${work}/root/program`;
+    await Deno.mkdir(stage, { recursive: true });
+    await stageProgram(program, target, stage);
+    await Deno.mkdir(output, { recursive: true });
+    let kind: Kind = "self-extracting";
+    if (wanted !== "self-extracting") {
+      const trouble = await compile(program, target, work, stage, unfinished);
+      if (trouble === null) kind = "compiled";
+      else if (wanted === "compiled") throw new BuildError(`cannot compile: ${trouble}`);
+      else console.error(`not compiled: ${trouble}`);
+    }
+    if (kind === "self-extracting") {
+      await packSelfExtracting(program, target, work, unfinished);
+      const trouble = await whyNoStart(unfinished, target, work);
+      if (trouble !== null) throw new BuildError(trouble);
+    }
+    const file = `${output}/svc-${target}`;
+    await Deno.rename(unfinished, file);
+    const { size } = await Deno.stat(file);
+    const content = kind === "compiled" ? "Deno's compile runtime" : `Deno ${Deno.version.deno}`;
+    console.log(
+      `${file}: ${kind}, carries ${content} and svc ${program.version}, ` +
+        `${(size / MIB_BYTES).toFixed(1)} MiB`,
+    );
+  } finally {
+    await Deno.remove(work, { recursive: true });
+    if (await exists(unfinished)) await Deno.remove(unfinished);
+  }
+}
+
+function isOneOf<T extends string>(choices: readonly T[], value: string): value is T {
+  return (choices as readonly string[]).includes(value);
+}
+
+async function main(args: string[]): Promise<number> {
+  const root = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({
+    args,
+    options: { target: text, kind: text, program: text, output: text, help: { type: "boolean" } },
+  });
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
+  const target = values.target ?? Deno.build.target;
+  const targets = Object.keys(TARGETS) as Target[];
+  if (!isOneOf(targets, target)) {
+    throw new BuildError(`no build for ${target}: --target takes ${targets.join(" or ")}`);
+  }
+  const { kind } = values;
+  if (kind !== undefined && !isOneOf(KINDS, kind)) {
+    throw new BuildError(`no kind ${kind}: --kind takes ${KINDS.join(" or ")}`);
+  }
+  const program = await readProgram(await Deno.realPath(values.program ?? root));
+  await build(program, target, kind, values.output ?? `${root}/dist/bin`);
+  return 0;
+}
+
+try {
+  Deno.exitCode = await main(Deno.args);
+} catch (error) {
+  const expected = error instanceof BuildError ||
+    (error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_"));
+  if (!expected) throw error;
+  console.error(`build: ${(error as Error).message}`);
+  Deno.exitCode = error instanceof BuildError ? 1 : 2;
+}
