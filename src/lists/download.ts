@@ -1,0 +1,259 @@
+import { pipeline, Readable } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
+import { messageOf, SvcError } from "../errors.ts";
+import type { HttpGet, HttpResponse } from "./ports.ts";
+import { checkListUrl, isLoopbackHost, LIST_BYTES_MAX } from "./source.ts";
+import { checkContentType } from "./text_check.ts";
+
+/** How long and how much a download may take. */
+export interface DownloadLimits {
+  /** From the start of a request to the end of the response's head, connecting included. */
+  readonly headTimeoutMs: number;
+  /** Between two pieces of the body. */
+  readonly idleTimeoutMs: number;
+  /** All of it, redirects included. */
+  readonly totalTimeoutMs: number;
+  /** Bytes of the body, on the wire and unpacked alike. */
+  readonly bytesMax: number;
+}
+
+export const DOWNLOAD_LIMITS: DownloadLimits = {
+  headTimeoutMs: 15_000,
+  idleTimeoutMs: 20_000,
+  totalTimeoutMs: 300_000,
+  bytesMax: LIST_BYTES_MAX,
+};
+
+/** Most redirects followed for one text. */
+export const REDIRECTS_MAX = 5;
+const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
+/** Longest validator (`ETag`, `Last-Modified`) that is kept and sent back. */
+const VALIDATOR_LENGTH_MAX = 1024;
+
+/** What a server gives to ask later whether the text has changed (RFC 9110 §8.8). */
+export interface Validators {
+  readonly etag?: string | undefined;
+  readonly lastModified?: string | undefined;
+}
+
+export interface DownloadRequest {
+  readonly url: URL;
+  /** Those of the copy at hand; none asks for the text in any case. */
+  readonly validators: Validators;
+  readonly signal: AbortSignal;
+  readonly limits: DownloadLimits;
+  /** Takes the unpacked text piece by piece; what it throws ends the download. */
+  readonly onChunk: (chunk: Uint8Array) => Promise<void>;
+}
+
+/** `validators` are those of the new text; a text that is not modified keeps its own. */
+export type Downloaded =
+  | { readonly kind: "not_modified" }
+  | { readonly kind: "text"; readonly validators: Validators };
+
+/**
+ * Fetches one text: follows redirects, unpacks the content encoding, bounds time and size. Whoever
+ * asks must throw away what `onChunk` got when this fails.
+ *
+ * @throws {SvcError} For anything but a whole 200 or a 304, and for what `onChunk` throws as is.
+ */
+export async function download(get: HttpGet, request: DownloadRequest): Promise<Downloaded> {
+  const { limits, signal } = request;
+  const total = new AbortController();
+  const timer = setTimeout(
+    () => total.abort(new SvcError("unavailable", `not done in ${seconds(limits.totalTimeoutMs)}`)),
+    limits.totalTimeoutMs,
+  );
+  try {
+    const whole = { ...request, signal: AbortSignal.any([signal, total.signal]) };
+    let url = request.url;
+    for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
+      const outcome = await fetchOnce(get, url, whole);
+      if (!(outcome instanceof URL)) return outcome;
+      url = outcome;
+    }
+    throw new SvcError("unavailable", `more than ${REDIRECTS_MAX} redirects`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** One request: the text is handed on, or it is the URL to go to instead. */
+async function fetchOnce(
+  get: HttpGet,
+  url: URL,
+  request: DownloadRequest,
+): Promise<Downloaded | URL> {
+  const { limits, validators } = request;
+  const hop = new AbortController();
+  const signal = AbortSignal.any([request.signal, hop.signal]);
+  try {
+    const late = `no answer in ${seconds(limits.headTimeoutMs)}`;
+    const headers = requestHeaders(validators);
+    const response = await within(
+      get(url, { headers, signal }),
+      limits.headTimeoutMs,
+      late,
+      signal,
+    );
+    if (REDIRECT_STATUSES.has(response.status)) return redirectTarget(url, response);
+    const conditional = validators.etag !== undefined || validators.lastModified !== undefined;
+    if (response.status === 304 && conditional) return { kind: "not_modified" };
+    if (response.status !== 200) {
+      throw new SvcError("unavailable", `the server answered ${response.status}`);
+    }
+    checkContentType(response.headers["content-type"]);
+    await readBody(response, signal, request);
+    return { kind: "text", validators: responseValidators(response) };
+  } catch (error) {
+    // An aborted connection says "aborted" in many words; the reason says why.
+    if (request.signal.aborted) throw request.signal.reason;
+    if (error instanceof SvcError) throw error;
+    throw new SvcError("unavailable", messageOf(error), { cause: error });
+  } finally {
+    hop.abort(); // Closes the connection, whatever is left on it.
+  }
+}
+
+function requestHeaders({ etag, lastModified }: Validators): Record<string, string> {
+  return {
+    "accept": "text/plain, */*;q=0.5",
+    "accept-encoding": "gzip, deflate, br",
+    "user-agent": "svc",
+    ...(etag === undefined ? {} : { "if-none-match": etag }),
+    ...(lastModified === undefined ? {} : { "if-modified-since": lastModified }),
+  };
+}
+
+function responseValidators({ headers }: HttpResponse): Validators {
+  const fitting = (text: string | undefined) =>
+    text !== undefined && text.length <= VALIDATOR_LENGTH_MAX ? text : undefined;
+  return { etag: fitting(headers["etag"]), lastModified: fitting(headers["last-modified"]) };
+}
+
+/** @throws {SvcError} If the redirect names no URL, or one that this one must not lead to. */
+function redirectTarget(from: URL, { status, headers }: HttpResponse): URL {
+  const location = headers["location"];
+  const target = location === undefined ? null : URL.parse(location, from);
+  if (target === null) throw new SvcError("unavailable", `a ${status} without a place to go to`);
+  const checked = checkListUrl(target.href);
+  if (checked.kind === "problem") {
+    throw new SvcError("invalid", `a redirect to ${target.host} is refused: ${checked.message}`);
+  }
+  // Another machine's answer must not make us ask this machine's own plain services.
+  if (target.protocol === "http:" && !isLoopbackHost(from)) {
+    throw new SvcError("invalid", `a redirect to http on ${target.host} is refused`);
+  }
+  return checked.url;
+}
+
+async function readBody(
+  response: HttpResponse,
+  signal: AbortSignal,
+  { limits, onChunk }: DownloadRequest,
+): Promise<void> {
+  const packed = measured(response, signal, limits);
+  let sizeBytes = 0;
+  for await (const chunk of unpacked(packed, response.headers["content-encoding"])) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > limits.bytesMax) throw tooLarge(limits);
+    await onChunk(chunk);
+  }
+}
+
+function tooLarge({ bytesMax }: DownloadLimits): SvcError {
+  return new SvcError("invalid", `it is larger than ${bytesMax} bytes`);
+}
+
+/** The body as on the wire, each piece in time, bounded, and as long as its length says. */
+async function* measured(
+  { body, headers }: HttpResponse,
+  signal: AbortSignal,
+  limits: DownloadLimits,
+): AsyncGenerator<Uint8Array> {
+  const stated = /^\d+$/.test(headers["content-length"] ?? "")
+    ? Number(headers["content-length"])
+    : null;
+  if (stated !== null && stated > limits.bytesMax) throw tooLarge(limits);
+  const late = `no more data in ${seconds(limits.idleTimeoutMs)}`;
+  const pieces = body[Symbol.asyncIterator]();
+  let sizeBytes = 0;
+  for (;;) {
+    const next = await within(pieces.next(), limits.idleTimeoutMs, late, signal);
+    if (next.done === true) break;
+    sizeBytes += next.value.length;
+    if (sizeBytes > limits.bytesMax) throw tooLarge(limits);
+    yield next.value;
+  }
+  if (stated !== null && sizeBytes !== stated) {
+    throw new SvcError("unavailable", `cut off: ${sizeBytes} of ${stated} bytes came`);
+  }
+}
+
+/** Undoes a content encoding (RFC 9110 §8.4.1), a small piece at a time: bombs burst on the bound. */
+async function* unpacked(
+  packed: AsyncGenerator<Uint8Array>,
+  encoding = "identity",
+): AsyncGenerator<Uint8Array> {
+  const name = encoding.trim().toLowerCase();
+  if (name === "identity" || name === "") return yield* packed;
+  const first = await packed.next();
+  if (first.done === true) return;
+  const unpack = unpacker(name, first.value);
+  if (unpack === null) {
+    throw new SvcError("unavailable", `the content encoding ${JSON.stringify(name)} is unknown`);
+  }
+  // `pipeline` destroys `unpack` with the error of either side, and the loop throws it.
+  pipeline(Readable.from(again(first.value, packed)), unpack, () => undefined);
+  yield* unpack as AsyncIterable<Uint8Array>;
+}
+
+async function* again(
+  first: Uint8Array,
+  rest: AsyncGenerator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield first;
+  yield* rest;
+}
+
+function unpacker(name: string, first: Uint8Array) {
+  switch (name) {
+    case "gzip":
+    case "x-gzip":
+      return createGunzip();
+    case "deflate":
+      // Some servers leave out the zlib header, whose low four bits are 8 (RFC 1950 §2.2).
+      return (first[0] & 0x0f) === 8 ? createInflate() : createInflateRaw();
+    case "br":
+      return createBrotliDecompress();
+    default:
+      return null;
+  }
+}
+
+/** @throws {SvcError} With `lateMessage` if `work` takes too long; the signal's reason on abort. */
+async function within<T>(
+  work: Promise<T>,
+  timeoutMs: number,
+  lateMessage: string,
+  signal: AbortSignal,
+): Promise<T> {
+  const stop = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => stop.reject(new SvcError("unavailable", lateMessage)),
+    timeoutMs,
+  );
+  const onAbort = () => stop.reject(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([work, stop.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function seconds(durationMs: number): string {
+  return `${durationMs / 1000} s`;
+}

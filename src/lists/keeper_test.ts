@@ -1,0 +1,415 @@
+import assert from "node:assert/strict";
+import { FakeClock, FakeNetwork, MemoryDisk } from "./fakes.ts";
+import { ListKeeper, type RefreshOptions } from "./keeper.ts";
+import type { ListSource } from "./source.ts";
+
+const DAY_MS = 86_400_000;
+const DIRECTORY = "/kept";
+const LOCAL = "/local";
+
+const ads: ListSource = { id: "li_a", name: "Ads", url: "https://lists.example/ads.txt" };
+const more: ListSource = { id: "li_b", name: "More", url: "https://lists.example/more.txt" };
+const own: ListSource = { id: "li_c", name: "Own", path: "own.txt" };
+
+/** A keeper with all its surroundings; `reopen` is a new start on the same disk. */
+class Bench {
+  readonly clock = new FakeClock();
+  readonly network = new FakeNetwork((url) => ({ body: `||${url.pathname.slice(1)}.example^\n` }));
+  disk = new MemoryDisk();
+  keeper!: ListKeeper;
+
+  static async open(disk = new MemoryDisk()): Promise<Bench> {
+    const bench = new Bench();
+    bench.disk = disk;
+    await bench.reopen();
+    return bench;
+  }
+
+  async reopen(): Promise<void> {
+    const { clock, disk, network } = this;
+    const options = { get: network.get, clock, disk, chance: () => 0, localListsDirectory: LOCAL };
+    this.keeper = await ListKeeper.open(DIRECTORY, options);
+  }
+
+  /** `id outcome` of each list that was due. */
+  async refresh(sources: ListSource[], options: Partial<RefreshOptions> = {}): Promise<string[]> {
+    const outcomes: string[] = [];
+    for await (const event of this.keeper.refresh(sources, { intervalMs: DAY_MS, ...options })) {
+      if (event.kind === "finished") outcomes.push(`${event.source.id} ${event.outcome}`);
+    }
+    return outcomes;
+  }
+
+  /** `id text` of each list that is at hand. */
+  async load(sources: ListSource[], alsoKeep: string[] = []): Promise<string[]> {
+    const texts: string[] = [];
+    for await (const { source, bytes } of this.keeper.load(sources, alsoKeep)) {
+      assert.equal(bytes.byteLength, bytes.buffer.byteLength, "the buffer holds the text alone");
+      texts.push(`${source.id} ${new TextDecoder().decode(bytes).trim()}`);
+    }
+    return texts;
+  }
+
+  state(source: ListSource): string {
+    const { state, message } = this.keeper.status(source.id);
+    return message === null ? state : `${state}: ${message}`;
+  }
+}
+
+const lines = (count: number) => "||ads.example^\n".repeat(count);
+
+Deno.test("ListKeeper fetches, keeps, and loads after a restart", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  assert.deepEqual(await bench.load([ads, more]), []);
+  assert.equal(bench.state(ads), "pending");
+  assert.deepEqual(await bench.refresh([ads, more]), ["li_a updated", "li_b updated"]);
+  const want = ["li_a ||ads.txt.example^", "li_b ||more.txt.example^"];
+  assert.deepEqual(await bench.load([ads, more]), want);
+  assert.deepEqual(bench.disk.paths(), ["/kept/index.json", "/kept/li_a.txt", "/kept/li_b.txt"]);
+
+  bench.clock.timeMs += 1000;
+  await bench.reopen();
+  bench.network.asked.length = 0;
+  assert.deepEqual(await bench.load([ads, more]), want);
+  assert.deepEqual(bench.keeper.status("li_a"), {
+    state: "ok",
+    message: null,
+    rules: 0,
+    unsupported: 0,
+    refreshed_at: "2026-01-01T00:00:00.000Z",
+  });
+  assert.deepEqual(await bench.refresh([ads, more]), [], "nothing is due after a restart");
+  assert.deepEqual(bench.network.asked, []);
+});
+
+Deno.test("ListKeeper.refresh() asks for what is due, or for all by force", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  await bench.refresh([ads]);
+  const { timeMs } = bench.clock;
+  assert.equal(bench.keeper.nextDueAtMs([ads], DAY_MS), timeMs + DAY_MS);
+  assert.equal(bench.keeper.nextDueAtMs([ads, more], DAY_MS), timeMs);
+  assert.equal(bench.keeper.nextDueAtMs([], DAY_MS), Infinity);
+  assert.deepEqual(await bench.refresh([ads, more]), ["li_b updated"]);
+  assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a unchanged"]);
+  bench.clock.timeMs += DAY_MS;
+  bench.network.answer = () => ({ body: "||new.example^" });
+  assert.deepEqual(await bench.refresh([ads, more]), ["li_a updated", "li_b updated"]);
+  assert.deepEqual(await bench.load([ads]), ["li_a ||new.example^"]);
+});
+
+Deno.test("ListKeeper.refresh() tells how it goes", { permissions: "none" }, async () => {
+  const bench = await Bench.open();
+  const events: string[] = [];
+  for await (const event of bench.keeper.refresh([ads, more], { intervalMs: DAY_MS })) {
+    events.push(`${event.kind} ${event.source.id} ${event.index}/${event.count}`);
+  }
+  assert.deepEqual(events, [
+    "started li_a 0/2",
+    "finished li_a 0/2",
+    "started li_b 1/2",
+    "finished li_b 1/2",
+  ]);
+});
+
+Deno.test("ListKeeper.refresh() sends what the server gave to tell a new text", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  const headers = { etag: '"1"', "last-modified": "Thu, 01 Jan 2026 00:00:00 GMT" };
+  bench.network.answer = () => ({ body: "||ads.example^", headers });
+  await bench.refresh([ads]);
+  await bench.reopen();
+  bench.network.answer = () => ({ status: 304 });
+  bench.clock.timeMs += DAY_MS;
+  assert.deepEqual(await bench.refresh([ads]), ["li_a unchanged"]);
+  const [first, second] = bench.network.asked.map(({ headers }) => headers);
+  assert.equal(first["if-none-match"], undefined);
+  assert.equal(second["if-none-match"], '"1"');
+  assert.equal(second["if-modified-since"], headers["last-modified"]);
+  assert.equal(bench.keeper.status("li_a").refreshed_at, "2026-01-02T00:00:00.000Z");
+  await bench.reopen();
+  assert.deepEqual(await bench.refresh([ads]), [], "the confirmation is kept as well");
+
+  // A text that is not whole is no text to keep: it is asked for without a condition.
+  bench.disk.put("/kept/li_a.txt", "||ads.exa");
+  bench.network.answer = () => ({ body: "||ads.example^", headers });
+  assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a updated"]);
+  assert.equal(bench.network.asked[2].headers["if-none-match"], undefined);
+});
+
+const REFUSED = [
+  ["a page", { headers: { "content-type": "text/html" }, body: "x" }, "it is an HTML page"],
+  ["a page in disguise", { body: "<!doctype html>" }, "it is an HTML page"],
+  ["binary", { body: "a\0b" }, "it is binary"],
+  ["nothing", { body: "" }, "it is empty"],
+  ["comments", { body: "# nothing here" }, "it holds comments only"],
+  ["404", { status: 404, body: "||no.example^" }, "the server answered 404"],
+  ["500", { status: 500 }, "the server answered 500"],
+  ["a part of it", { status: 206, body: "||no.example^" }, "the server answered 206"],
+  ["304 unasked", { status: 304 }, "the server answered 304"],
+  ["a redirect to nowhere", { status: 302 }, "a 302 without a place to go to"],
+  ["a redirect to http", { status: 301, headers: { location: "http://lists.example/" } }, "only h"],
+  ["a redirect to http on loopback", {
+    status: 301,
+    headers: { location: "http://127.0.0.1:8053/api/v1/status" },
+  }, "a redirect to http on 127.0.0.1:8053 is refused"],
+  ["a redirect to a file", { status: 301, headers: { location: "file:///etc/passwd" } }, "only h"],
+  ["a redirect to itself", { status: 302, headers: { location: "/ads.txt" } }, "more than 5 redi"],
+  ["an unknown encoding", { headers: { "content-encoding": "zstd" }, body: "x" }, '"zstd" is unk'],
+  ["too short a body", { headers: { "content-length": "9" }, body: "||no" }, "cut off: 4 of 9 by"],
+  ["too long a length", { headers: { "content-length": "268435457" } }, "it is larger than"],
+] as const;
+
+Deno.test("ListKeeper keeps the last good text whatever comes", {
+  permissions: "none",
+}, async (t) => {
+  for (const [name, answer, want] of REFUSED) {
+    await t.step(name, async () => {
+      const bench = await Bench.open();
+      const first = bench.network.answer;
+      bench.network.answer = () => answer;
+      assert.deepEqual(await bench.refresh([ads]), ["li_a failed"]);
+      assert.match(bench.state(ads), /^failed: lists\.example: /);
+      assert.ok(bench.state(ads).includes(want), bench.state(ads));
+      assert.deepEqual(bench.disk.paths(), [], "nothing is left of it");
+
+      bench.network.answer = first;
+      assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a updated"]);
+      assert.equal(bench.state(ads), "ok");
+      bench.network.answer = () => answer;
+      assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a failed"]);
+      assert.match(bench.state(ads), /; the text of 2026-01-01T00:00:00\.000Z stays in use$/);
+      assert.deepEqual(await bench.load([ads]), ["li_a ||ads.txt.example^"]);
+    });
+  }
+});
+
+Deno.test("ListKeeper follows redirects and keeps the URL that was asked for", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  const local = { ...more, url: "http://localhost:8080/more.txt" };
+  bench.network.answer = (url) =>
+    url.pathname.endsWith(".txt")
+      ? { status: 307, headers: { location: "//127.0.0.1/next" } }
+      : { body: "||next.example^", headers: { etag: '"n"' } };
+  assert.deepEqual(await bench.refresh([ads, local]), ["li_a updated", "li_b updated"]);
+  const urls = bench.network.asked.map(({ url }) => url);
+  assert.deepEqual(urls, [ads.url, "https://127.0.0.1/next", local.url, "http://127.0.0.1/next"]);
+  await bench.reopen();
+  assert.deepEqual(await bench.refresh([ads, local]), []);
+});
+
+Deno.test("ListKeeper waits longer after each failure", { permissions: "none" }, async () => {
+  const bench = await Bench.open();
+  bench.network.answer = () => {
+    throw new Error("no route to host");
+  };
+  const waits: number[] = [];
+  for (let i = 0; i < 11; i++) {
+    assert.deepEqual(await bench.refresh([ads]), ["li_a failed"]);
+    assert.deepEqual(await bench.refresh([ads]), []);
+    const dueAtMs = bench.keeper.nextDueAtMs([ads], DAY_MS);
+    waits.push((dueAtMs - bench.clock.timeMs) / 60_000);
+    bench.clock.timeMs = dueAtMs;
+  }
+  assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 360, 360]);
+  assert.equal(bench.state(ads), "failed: lists.example: no route to host");
+  bench.network.answer = () => ({ body: "||ads.example^" });
+  assert.deepEqual(await bench.refresh([ads]), ["li_a updated"]);
+  assert.equal(bench.keeper.nextDueAtMs([ads], DAY_MS), bench.clock.timeMs + DAY_MS);
+});
+
+Deno.test("ListKeeper believes a text that shrank once it has lasted a day", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  const send = (count: number) => bench.network.answer = () => ({ body: lines(count) });
+  const force = { force: true };
+  send(2000);
+  await bench.refresh([ads]);
+  send(200);
+  assert.deepEqual(await bench.refresh([ads], force), ["li_a updated"], "a tenth is no mistake");
+  send(1);
+  assert.deepEqual(await bench.refresh([ads], force), ["li_a updated"], "it was small before");
+
+  send(1001);
+  await bench.refresh([ads], force);
+  send(99);
+  assert.deepEqual(await bench.refresh([ads], force), ["li_a failed"]);
+  assert.match(bench.state(ads), /it has shrunk from 15015 to 1485 bytes/);
+  bench.clock.timeMs += DAY_MS - 1;
+  await bench.reopen();
+  assert.deepEqual(await bench.refresh([ads], force), ["li_a failed"]);
+  send(1002);
+  assert.deepEqual(await bench.refresh([ads], force), ["li_a updated"]);
+  send(99);
+  bench.clock.timeMs += DAY_MS;
+  assert.deepEqual(await bench.refresh([ads], force), ["li_a failed"], "a new day starts");
+  bench.clock.timeMs += DAY_MS;
+  await bench.reopen();
+  assert.deepEqual(await bench.refresh([ads], force), ["li_a updated"]);
+  assert.equal((await bench.load([ads]))[0].split("\n").length, 99);
+});
+
+Deno.test("ListKeeper keeps the old text until that of a new URL is good", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  bench.network.answer = () => ({ body: lines(5000), headers: { etag: '"1"' } });
+  await bench.refresh([ads]);
+  const moved = { ...ads, url: "https://other.example/ads.txt" };
+  await bench.reopen();
+  assert.equal((await bench.load([moved])).length, 1);
+  assert.match(bench.state(moved), /^pending: an older text is in use/);
+  bench.network.answer = () => ({ status: 404 });
+  assert.deepEqual(await bench.refresh([moved]), ["li_a failed"]);
+  assert.equal((await bench.load([moved])).length, 1);
+  // Another list: neither the old validators nor the old size mean anything.
+  bench.network.answer = () => ({ body: "||moved.example^" });
+  assert.deepEqual(await bench.refresh([moved], { force: true }), ["li_a updated"]);
+  assert.equal(bench.network.asked.at(-1)?.headers["if-none-match"], undefined);
+  assert.deepEqual(await bench.load([moved]), ["li_a ||moved.example^"]);
+});
+
+Deno.test("ListKeeper.load() leaves a damaged text out, and it is fetched anew", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  await bench.refresh([ads, more]);
+  bench.disk.put("/kept/li_a.txt", "||ads.txt.exampl");
+  await bench.reopen();
+  assert.deepEqual(await bench.load([ads, more]), ["li_b ||more.txt.example^"]);
+  assert.match(bench.state(ads), /^pending: the kept text is damaged/);
+  assert.deepEqual(await bench.refresh([ads, more]), ["li_a updated"]);
+  assert.equal((await bench.load([ads, more])).length, 2);
+});
+
+Deno.test("ListKeeper.open() lives with a damaged index", { permissions: "none" }, async (t) => {
+  for (const index of ["", "{", '{"version":2}', '{"version":1,"lists":{"li_a":[{}]}}', "\xff"]) {
+    await t.step(JSON.stringify(index), async () => {
+      const bench = await Bench.open();
+      await bench.refresh([ads]);
+      bench.disk.put("/kept/index.json", index);
+      bench.disk.put("/kept/li_b.txt", "<!doctype html>");
+      await bench.reopen();
+      assert.deepEqual(await bench.load([ads, more]), ["li_a ||ads.txt.example^"]);
+      assert.deepEqual(await bench.refresh([ads, more]), ["li_a updated", "li_b updated"]);
+    });
+  }
+});
+
+Deno.test("ListKeeper.open() clears what an interrupted write left", {
+  permissions: "none",
+}, async () => {
+  const disk = new MemoryDisk();
+  disk.put("/kept/li_a.txt.part", "||ads");
+  disk.put("/kept/index.json.part", "{");
+  const bench = await Bench.open(disk);
+  assert.deepEqual(bench.disk.paths(), []);
+});
+
+Deno.test("ListKeeper.load() removes the lists that are no longer there", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  const third = { ...ads, id: "li_d" };
+  await bench.refresh([ads, more, third]);
+  await bench.load([ads], ["li_d"]);
+  const want = ["/kept/index.json", "/kept/li_a.txt", "/kept/li_d.txt"];
+  assert.deepEqual(bench.disk.paths(), want);
+  assert.equal(bench.keeper.status("li_b").refreshed_at, null);
+  // A load that is given up has not seen to the end what there is.
+  for await (const _ of bench.keeper.load([third])) break;
+  assert.deepEqual(bench.disk.paths(), want);
+});
+
+Deno.test("ListKeeper reads lists by path from their directory", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  assert.deepEqual(await bench.load([own]), []);
+  assert.match(bench.state(own), /^skipped: own\.txt: the directory of local lists does not exist/);
+  assert.equal(bench.keeper.status("li_c").refreshed_at, null);
+
+  bench.disk.put("/local/own.txt", "||own.example^");
+  const absolute = { ...own, id: "li_d", path: "/local/own.txt" };
+  assert.deepEqual(await bench.load([own, absolute]), [
+    "li_c ||own.example^",
+    "li_d ||own.example^",
+  ]);
+  assert.equal(bench.state(own), "ok");
+  assert.deepEqual(await bench.refresh([own], { force: true }), ["li_c unchanged"]);
+  bench.disk.put("/local/own.txt", "||new.example^");
+  assert.deepEqual(await bench.refresh([own]), [], "not due yet");
+  assert.deepEqual(await bench.refresh([own], { force: true }), ["li_c updated"]);
+  bench.disk.put("/local/own.txt", "");
+  assert.deepEqual(await bench.load([own]), ["li_c "], "an empty file is the operator's own wish");
+  bench.disk.put("/local/own.txt", "\0\0");
+  assert.deepEqual(await bench.load([own]), []);
+  assert.equal(bench.state(own), "failed: own.txt: it is binary, not text");
+  bench.disk.put("/local/own.txt", "");
+  assert.deepEqual(await bench.refresh([own], { force: true }), ["li_c updated"]);
+
+  for (const path of ["/etc/passwd", "../kept/li_a.txt", "/local/../etc/passwd", "/local", "."]) {
+    const elsewhere = { ...own, path };
+    assert.deepEqual(await bench.refresh([elsewhere], { force: true }), ["li_c skipped"], path);
+    assert.match(bench.state(elsewhere), /put the file in \/local/);
+  }
+  const missing = { ...own, path: "missing.txt" };
+  assert.deepEqual(await bench.refresh([missing]), ["li_c failed"]);
+  assert.match(bench.state(missing), /^failed: missing\.txt: no such file/);
+});
+
+Deno.test("ListKeeper skips a URL that it must not fetch", { permissions: "none" }, async () => {
+  const bench = await Bench.open();
+  const plain = { ...ads, url: "http://lists.example/ads.txt" };
+  assert.deepEqual(await bench.refresh([plain]), ["li_a skipped"]);
+  assert.match(bench.state(plain), /^skipped: only https URLs/);
+  assert.deepEqual(bench.network.asked, []);
+});
+
+Deno.test("ListKeeper.refresh() ends without a trace when it is aborted", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  await bench.refresh([ads]);
+  const stop = new AbortController();
+  bench.network.answer = () => {
+    stop.abort();
+    return { body: "||new.example^" };
+  };
+  assert.deepEqual(await bench.refresh([ads, more], { force: true, signal: stop.signal }), []);
+  assert.equal(bench.network.asked.length, 2);
+  assert.equal(bench.state(ads), "ok");
+  assert.deepEqual(await bench.load([ads, more]), ["li_a ||ads.txt.example^"]);
+});
+
+Deno.test("ListKeeper takes overlapping calls in turn", { permissions: "none" }, async () => {
+  const bench = await Bench.open();
+  const outcomes = await Promise.all([
+    bench.refresh([ads, more]),
+    bench.refresh([ads, more]),
+    bench.load([ads, more]),
+  ]);
+  assert.deepEqual(outcomes, [
+    ["li_a updated", "li_b updated"],
+    ["li_a unchanged", "li_b unchanged"],
+    [],
+  ]);
+  assert.equal(bench.network.asked.length, 2);
+});
+
+Deno.test("ListKeeper.status() shows what the compiler counted", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  await bench.refresh([ads]);
+  bench.keeper.setCounts("li_a", { rules: 7, unsupported: 2 });
+  const { rules, unsupported } = bench.keeper.status("li_a");
+  assert.deepEqual([rules, unsupported], [7, 2]);
+});

@@ -1,0 +1,105 @@
+import { SvcError } from "../errors.ts";
+
+/** How much of the beginning tells text from everything else. */
+const HEAD_BYTES = 64 * 1024;
+/** Part of the head that may be no text: old lists have comments in Latin-1. */
+const ODD_RATIO_MAX = 0.01;
+/** Most blanks before the first tag of a page. */
+const TAG_SEARCH_LENGTH = 4096;
+
+const PAGE_START = /^[\s\uFEFF]*<(?:!doctype|html|head|\?xml)/i;
+const PAGE_TYPE = /^(?:text\/html|application\/xhtml\+xml)\b/i;
+
+const [TAB, LF, FF, CR, SPACE, DELETE] = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x7f];
+/** `!`, `#` and the `[` of a header such as `[Adblock Plus]`: such a line is never a rule. */
+const COMMENT_STARTS = new Set([0x21, 0x23, 0x5b]);
+/** Blanks and the three bytes of a byte order mark. */
+const BLANKS = new Set([TAB, LF, FF, CR, SPACE, 0xef, 0xbb, 0xbf]);
+
+/** @throws {SvcError} If the answer says that it is a page. */
+export function checkContentType(contentType: string | undefined): void {
+  if (contentType !== undefined && PAGE_TYPE.test(contentType)) {
+    throw new SvcError("invalid", "it is an HTML page, not a list");
+  }
+}
+
+/**
+ * Tells a list from what servers send in its place: a page, a program, nothing at all. Takes the
+ * text piece by piece and keeps no more than its head.
+ */
+export class TextCheck {
+  readonly #head = new Uint8Array(HEAD_BYTES);
+  #headBytes = 0;
+  #headChecked = false;
+  #lineEnds = 0;
+  #atLineStart = true;
+  #endsInLine = false;
+  #hasContent = false;
+  #sizeBytes = 0;
+
+  /** Lines so far, the last one counted even where no line end closes it. */
+  get lineCount(): number {
+    return this.#lineEnds + (this.#endsInLine ? 1 : 0);
+  }
+
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** @throws {SvcError} As soon as it is clear that this is no list. */
+  add(chunk: Uint8Array): void {
+    if (chunk.length === 0) return;
+    this.#sizeBytes += chunk.length;
+    if (this.#headBytes < HEAD_BYTES) {
+      const part = chunk.subarray(0, HEAD_BYTES - this.#headBytes);
+      this.#head.set(part, this.#headBytes);
+      this.#headBytes += part.length;
+      if (this.#headBytes === HEAD_BYTES) this.#checkHead();
+    }
+    this.#countLines(chunk);
+  }
+
+  /** @throws {SvcError} If what was added is no list; `mayBeEmpty` lets one without rules pass. */
+  finish(mayBeEmpty = false): void {
+    if (!this.#headChecked) this.#checkHead();
+    if (mayBeEmpty || this.#hasContent) return;
+    const what = this.#sizeBytes === 0 ? "it is empty" : "it holds comments only";
+    throw new SvcError("invalid", what);
+  }
+
+  #countLines(chunk: Uint8Array): void {
+    for (let i = 0; i < chunk.length; i++) {
+      const byte = chunk[i];
+      if (byte === LF) {
+        this.#lineEnds++;
+        this.#atLineStart = true;
+      } else if (byte === CR) {
+        this.#atLineStart = true;
+      } else if (this.#atLineStart && !this.#hasContent && !BLANKS.has(byte)) {
+        this.#atLineStart = false;
+        this.#hasContent = !COMMENT_STARTS.has(byte);
+      }
+    }
+    this.#endsInLine = chunk[chunk.length - 1] !== LF;
+  }
+
+  #checkHead(): void {
+    this.#headChecked = true;
+    const head = this.#head.subarray(0, this.#headBytes);
+    // `stream` leaves a character cut at the end of the head alone.
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(head, { stream: true });
+    if (PAGE_START.test(text.slice(0, TAG_SEARCH_LENGTH))) {
+      throw new SvcError("invalid", "it is an HTML page, not a list");
+    }
+    if (head.includes(0)) throw new SvcError("invalid", "it is binary, not text");
+    let odd = 0;
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      const control = code < SPACE && code !== TAB && code !== LF && code !== CR && code !== FF;
+      if (control || code === DELETE || code === 0xfffd) odd++;
+    }
+    if (odd > head.length * ODD_RATIO_MAX) {
+      throw new SvcError("invalid", "it is binary, not text");
+    }
+  }
+}

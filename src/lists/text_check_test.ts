@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { messageOf } from "../errors.ts";
+import { checkContentType, TextCheck } from "./text_check.ts";
+
+const encoder = new TextEncoder();
+
+function verdict(content: string | Uint8Array, pieceBytes = Infinity): string {
+  const bytes = typeof content === "string" ? encoder.encode(content) : content;
+  const check = new TextCheck();
+  try {
+    const step = Math.min(pieceBytes, Math.max(bytes.length, 1));
+    for (let i = 0; i < bytes.length; i += step) check.add(bytes.subarray(i, i + step));
+    check.finish();
+    return `${check.lineCount} lines`;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+const PAGE = "it is an HTML page, not a list";
+const BINARY = "it is binary, not text";
+const EMPTY = "it is empty";
+const COMMENTS = "it holds comments only";
+const RULES = "||ads.example^\n".repeat(10_000);
+
+const CASES: readonly (readonly [string, string | Uint8Array, string])[] = [
+  ["one rule", "||ads.example^\n", "1 lines"],
+  ["no line end at the end", "ads.example\ntracker.example", "2 lines"],
+  ["CRLF", "! list\r\nads.example\r\n", "2 lines"],
+  ["a rule behind a byte order mark", "\ufeffads.example\n", "1 lines"],
+  ["a rule behind blanks", "  \n\tads.example", "2 lines"],
+  ["a hosts line of IPv6", "::1 localhost\n", "1 lines"],
+  ["an IDN", "\u00fcber.example\n", "1 lines"],
+  ["a line of 64 KiB and more", "a".repeat(70_000) + "\n", "1 lines"],
+  ["a comment in Latin-1", bytesOf("# caf\xe9\n" + RULES), "10001 lines"],
+  ["a character cut at the end of the head", "a".repeat(65_535) + "\u00fc\n", "1 lines"],
+  ["markup in a rule", "example.org##<html>\nads.example", "2 lines"],
+  ["nothing", "", EMPTY],
+  ["blanks", " \r\n\n", COMMENTS],
+  ["comments", "! a\n# b\n[Adblock Plus 2.0]\n", COMMENTS],
+  ["a comment without an end", "# ads.example", COMMENTS],
+  ["a page", "<!DOCTYPE html><p>", PAGE],
+  ["a page behind blanks and a byte order mark", "\ufeff \r\n<HTML lang=en>", PAGE],
+  ["a page without a head's start", "<head><title>404", PAGE],
+  ["XHTML", '<?xml version="1.0"?>', PAGE],
+  ["a zero byte", "ads.example\n\0", BINARY],
+  ["UTF-16", bytesOf("\xff\xfea\0d\0s\0"), BINARY],
+  ["gzip", bytesOf("\x1f\x8b\x08\x01\x02\x03\x04\x05\x06"), BINARY],
+  ["control characters", "ads.example\n\x01\x02", BINARY],
+  ["bytes that are no UTF-8", bytesOf("\xe9\xe8\xe7\xe6 ads.example\n"), BINARY],
+];
+
+function bytesOf(binary: string): Uint8Array {
+  return Uint8Array.from(binary, (c) => c.charCodeAt(0));
+}
+
+Deno.test("TextCheck tells a list from what is none", { permissions: "none" }, async (t) => {
+  for (const [name, content, want] of CASES) {
+    await t.step(name, () => {
+      assert.equal(verdict(content), want);
+      for (const pieceBytes of [1, 7, 4096]) assert.equal(verdict(content, pieceBytes), want);
+    });
+  }
+});
+
+Deno.test("TextCheck lets an empty text pass on request", { permissions: "none" }, () => {
+  new TextCheck().finish(true);
+  assert.throws(() => new TextCheck().finish(), /empty/);
+});
+
+Deno.test("checkContentType() refuses pages alone", { permissions: "none" }, () => {
+  for (const type of [undefined, "text/plain; charset=utf-8", "application/octet-stream"]) {
+    checkContentType(type);
+  }
+  for (const type of ["text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml"]) {
+    assert.throws(() => checkContentType(type), /HTML page/, type);
+  }
+});
