@@ -1,0 +1,132 @@
+import { dirname, resolve } from "node:path/posix";
+import { parseArgs } from "node:util";
+import {
+  checkFiles,
+  type Config,
+  defaultConfig,
+  type FileFacts,
+  formatProblem,
+  parseConfig,
+  type ParseOptions,
+  type Problem,
+  type Source,
+} from "../config/mod.ts";
+import { messageOf } from "../errors.ts";
+
+/** Read where no `--config` names another; it may be missing. */
+export const DEFAULT_CONFIG_FILE = "/etc/svc/svc.toml";
+
+/** The exit code of wrong usage and of an invalid configuration. */
+const EXIT_INVALID = 2;
+
+const HELP = `svc check-config [--config FILE]
+
+Checks everything in a configuration file that can be checked without starting: keys, types, ranges,
+addresses, certificates and their keys, list paths. Prints every problem, one a line, to standard
+error.
+
+  --config FILE  the file to check (default ${DEFAULT_CONFIG_FILE})
+  --help         this text
+
+Exit code: 0 the file is valid, 2 it has a problem or can't be read.`;
+
+/** A configuration as it was found on disk. */
+export interface LoadedConfig {
+  /** `null` if any problem is an `error`. */
+  readonly config: Config | null;
+  /** What `checkFiles` can check in spite of errors. */
+  readonly draft: Config | null;
+  readonly problems: Problem[];
+  readonly source: Source;
+  /** Nobody named a file and the default one is missing: built-in defaults. */
+  readonly fromDefaults: boolean;
+}
+
+/**
+ * Reads the configuration from `path`, else from the default file, else from the built-in defaults.
+ * A file that can't be read is a problem like any other.
+ */
+export async function loadConfig(
+  path: string | undefined,
+  role?: ParseOptions["role"],
+): Promise<LoadedConfig> {
+  const file = path ?? DEFAULT_CONFIG_FILE;
+  const directory = dirname(resolve(file));
+  const options: ParseOptions = { file, directory, ...(role && { role }) };
+  try {
+    return { ...parseConfig(await Deno.readTextFile(file), options), fromDefaults: false };
+  } catch (error) {
+    const source: Source = { file, lineOf: () => 0 };
+    const isMissing = error instanceof Deno.errors.NotFound;
+    // A witness has no defaults: it is nothing without its cluster.
+    if (isMissing && path === undefined && role !== "witness") {
+      const config = defaultConfig(directory);
+      return { config, draft: config, problems: [], source, fromDefaults: true };
+    }
+    const message = isMissing
+      ? "is not there: make it, or name another with --config"
+      : error instanceof Deno.errors.PermissionDenied
+      ? "may not be read: give this user the right to"
+      : `can't be read: ${messageOf(error)}`;
+    const problem: Problem = { file, line: 0, key: "", message, severity: "error" };
+    return { config: null, draft: null, problems: [problem], source, fromDefaults: false };
+  }
+}
+
+/** The disk and the clock, for `checkFiles`. */
+export const FILE_FACTS: FileFacts = {
+  readText: (path) => Deno.readTextFile(path),
+  stat: (path) => Deno.stat(path),
+  nowMs: () => Date.now(),
+};
+
+/** `svc check-config`; returns the exit code. */
+export async function checkConfig(args: string[]): Promise<number> {
+  let path: string | undefined;
+  try {
+    const { values } = parseArgs({
+      args,
+      options: { config: { type: "string" }, help: { type: "boolean" } },
+    });
+    if (values.help) {
+      console.log(HELP);
+      return 0;
+    }
+    path = values.config;
+  } catch (error) {
+    const reason = messageOf(error).split("\n", 1)[0];
+    console.error(`svc check-config: ${reason} (svc check-config --help tells more)`);
+    return EXIT_INVALID;
+  }
+  const loaded = await loadConfig(path);
+  const { config, draft, source, fromDefaults } = loaded;
+  const problems = [...loaded.problems];
+  if (draft !== null) problems.push(...await checkFiles(draft, FILE_FACTS, source));
+  problems.sort((a, b) => a.line - b.line);
+  for (const problem of problems) console.error(formatProblem(problem));
+  if (config === null || problems.length > 0) return EXIT_INVALID;
+  const from = fromDefaults ? `${source.file} is missing, the built-in defaults` : source.file;
+  console.log(`${from}: ok, ${summary(config)}`);
+  return 0;
+}
+
+/** What a valid configuration comes to, in one line. */
+function summary({ server, upstreams, recursion, filter }: Config): string {
+  const { dot, doh, doq } = server.tls;
+  const listeners = 2 * server.listen.length + dot.length + doh.length + doq.length;
+  const resolving = recursion.enabled
+    ? "recursion"
+    : upstreams.length > 0
+    ? counted(upstreams.length, "upstream")
+    : "no upstream and no recursion (only local names are answered)";
+  return [
+    counted(listeners, "listener"),
+    resolving,
+    counted(filter.lists.length, "list"),
+    counted(filter.rules.length, "rule"),
+  ].join(", ");
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

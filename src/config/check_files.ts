@@ -1,0 +1,271 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { messageOf } from "../errors.ts";
+import type { Config, TlsFiles } from "./config.ts";
+import type { Source } from "./parse.ts";
+import { formatKeyPath, type KeyPath, type Problem, quote, type Severity } from "./problem.ts";
+
+/** What a check may ask about the disk and the time. */
+export interface FileFacts {
+  /** Rejects with the error of the platform, whose `name` says `NotFound` or `PermissionDenied`. */
+  readText(path: string): Promise<string>;
+  stat(path: string): Promise<{ readonly isFile: boolean; readonly isDirectory: boolean }>;
+  nowMs(): number;
+}
+
+/** Most certificates of one file; a private CA has one, the public ones together some 150. */
+const CERTIFICATE_COUNT_MAX = 1_000;
+
+/**
+ * Checks every file that the configuration names: it is there and readable and holds what it
+ * should, certificates go with their keys, are valid now and cover their name. What the service can
+ * go on without is a `check`. A draft is checked as well as a whole configuration.
+ */
+export async function checkFiles(
+  config: Config,
+  facts: FileFacts,
+  source: Source,
+): Promise<Problem[]> {
+  const checker = new Checker(facts, source);
+  const { server, filter, recursion, api, store, cluster, telemetry } = config;
+  await checker.certificate(server.tls.files, ["server", "tls"], ["cert", "key"], {
+    serverName: server.tls.serverName,
+  });
+  // Drafts have holes, which Object.entries() leaves out.
+  for (const [index, upstream] of Object.entries(config.upstreams)) {
+    if (upstream.kind === "udp") continue;
+    await checker.authorities(upstream.caFile, ["upstream", Number(index), "ca"]);
+  }
+  for (const [index, list] of Object.entries(filter.lists)) {
+    // A file outside of the folder is a problem of its own, and is never opened.
+    if (list.kind !== "path" || !list.isInside) continue;
+    await checker.file(list.path, ["filter", "lists", Number(index), "path"], "check");
+  }
+  await checker.services(filter.servicesFile, ["filter", "services_file"]);
+  await checker.records(recursion.rootHintsFile, ["recursion", "root_hints"], /\s(A|AAAA)\s/i);
+  await checker.records(
+    recursion.trustAnchorFile,
+    ["recursion", "trust_anchor"],
+    /\s(DS|DNSKEY)\s/i,
+  );
+  await checker.certificate(api.tls, ["api"], ["tls_cert", "tls_key"], {});
+  await checker.folder(store.dir, ["store", "path"]);
+  if (cluster !== null) {
+    const authority = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
+    await checker.certificate(cluster, ["cluster"], ["cert", "key"], { authority });
+  }
+  await checker.text(telemetry.headersFile, ["telemetry", "headers_file"]);
+  await checker.authorities(telemetry.caFile, ["telemetry", "ca_file"]);
+  return checker.problems.sort((a, b) => a.line - b.line);
+}
+
+class Checker {
+  readonly problems: Problem[] = [];
+  readonly #facts: FileFacts;
+  readonly #source: Source;
+
+  constructor(facts: FileFacts, source: Source) {
+    this.#facts = facts;
+    this.#source = source;
+  }
+
+  #problem(path: KeyPath, message: string, severity: Severity = "error"): null {
+    const line = this.#source.lineOf(path);
+    this.problems.push({
+      file: this.#source.file,
+      line,
+      key: formatKeyPath(path),
+      message,
+      severity,
+    });
+    return null;
+  }
+
+  /** The text of a file, or `null` if there is none to read; that is reported. */
+  async text(
+    file: string | null,
+    key: KeyPath,
+    severity: Severity = "error",
+  ): Promise<string | null> {
+    if (file === null) return null;
+    try {
+      return await this.#facts.readText(file);
+    } catch (error) {
+      return this.#problem(key, unreadable(file, error), severity);
+    }
+  }
+
+  /** A file that is only there to be read later. */
+  async file(file: string, key: KeyPath, severity: Severity): Promise<void> {
+    try {
+      const { isFile } = await this.#facts.stat(file);
+      if (!isFile) this.#problem(key, `${quote(file)} is not a file: name one`, severity);
+    } catch (error) {
+      this.#problem(key, unreadable(file, error), severity);
+    }
+  }
+
+  /** A folder that the service makes itself if there is none. */
+  async folder(dir: string, key: KeyPath): Promise<void> {
+    try {
+      const { isDirectory } = await this.#facts.stat(dir);
+      if (!isDirectory) this.#problem(key, `${quote(dir)} is not a folder: name one`);
+    } catch (error) {
+      if (!isNamed(error, "NotFound")) this.#problem(key, unreadable(dir, error));
+    }
+  }
+
+  /** The services catalog: without it the service goes on, with no service to block. */
+  async services(file: string | null, key: KeyPath): Promise<void> {
+    const text = await this.text(file, key, "check");
+    if (text === null) return;
+    try {
+      JSON.parse(text);
+    } catch (error) {
+      this.#problem(key, `${quote(file ?? "")} is no JSON: ${oneLine(error)}`, "check");
+    }
+  }
+
+  /** A file of resource records in presentation form, with at least one of the type it is for. */
+  async records(file: string | null, key: KeyPath, wanted: RegExp): Promise<void> {
+    const text = await this.text(file, key);
+    if (text === null) return;
+    const lines = text.split("\n").map((line) => line.replace(/;.*/, ""));
+    if (lines.some((line) => wanted.test(line))) return;
+    const types = /\((.*)\)/.exec(wanted.source)?.[1].replace("|", " or ");
+    this.#problem(key, `${quote(file ?? "")} holds no ${types} record: name a file that does`);
+  }
+
+  /** A file of CA certificates; returns the first. */
+  async authorities(file: string | null, key: KeyPath): Promise<X509Certificate | null> {
+    const text = await this.text(file, key);
+    if (text === null) return null;
+    const found = this.#certificates(text, file ?? "", key);
+    for (const certificate of found ?? []) this.#validity(certificate, file ?? "", key);
+    return found?.[0] ?? null;
+  }
+
+  /** A certificate and its key: they match, hold now, and cover a name or come from a CA. */
+  async certificate(
+    files: TlsFiles | null,
+    table: KeyPath,
+    [certKey, keyKey]: readonly [string, string],
+    expected: { serverName?: string | null; authority?: X509Certificate | null },
+  ): Promise<void> {
+    if (files === null) return;
+    const { certFile, keyFile } = files;
+    const at = [...table, certKey];
+    const certText = await this.text(certFile, at);
+    const keyText = await this.text(keyFile, [...table, keyKey]);
+    const certificate = certText === null
+      ? null
+      : this.#certificates(certText, certFile, at)?.[0] ?? null;
+    const key = keyText === null ? null : this.#privateKey(keyText, keyFile, [...table, keyKey]);
+    if (certificate === null) return;
+    if (key !== null && !certificate.checkPrivateKey(key)) {
+      this.#problem(
+        [...table, keyKey],
+        `${quote(keyFile)} is not the key of ${quote(certFile)}: name the files of one pair`,
+      );
+    }
+    this.#validity(certificate, certFile, at);
+    const { serverName, authority } = expected;
+    if (serverName && !coversName(certificate.subjectAltName, serverName)) {
+      this.#problem(
+        at,
+        `${quote(certFile)} covers neither ${serverName} nor *.${serverName}: clients would ` +
+          "refuse it, get one for that name",
+        "check",
+      );
+    }
+    if (authority && !isIssuedBy(certificate, authority)) {
+      this.#problem(
+        at,
+        `${quote(certFile)} was not made by this cluster's CA: make one with svc cluster cert`,
+      );
+    }
+  }
+
+  #certificates(text: string, file: string, key: KeyPath): X509Certificate[] | null {
+    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+    if (blocks.length === 0) {
+      return this.#problem(key, `${quote(file)} holds no PEM certificate: name a file that does`);
+    }
+    if (blocks.length > CERTIFICATE_COUNT_MAX) {
+      return this.#problem(
+        key,
+        `${quote(file)} holds ${blocks.length} certificates, more than ${CERTIFICATE_COUNT_MAX}`,
+      );
+    }
+    const found: X509Certificate[] = [];
+    for (const [index, block] of blocks.entries()) {
+      try {
+        found.push(new X509Certificate(block));
+      } catch (error) {
+        return this.#problem(
+          key,
+          `certificate ${index + 1} of ${quote(file)} can't be read: ${oneLine(error)}`,
+        );
+      }
+    }
+    return found;
+  }
+
+  #privateKey(text: string, file: string, key: KeyPath): KeyObject | null {
+    if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(text)) {
+      return this.#problem(
+        key,
+        `${quote(file)} has a password, which nobody types at start: write the key without one`,
+      );
+    }
+    try {
+      return createPrivateKey(text);
+    } catch (error) {
+      // The message names what was expected, never a byte of the key.
+      return this.#problem(key, `${quote(file)} is no PEM private key: ${oneLine(error)}`);
+    }
+  }
+
+  /** A certificate out of its time is a `check`: it can be renewed while the service runs. */
+  #validity(certificate: X509Certificate, file: string, key: KeyPath): void {
+    const nowMs = this.#facts.nowMs();
+    if (nowMs < certificate.validFromDate.getTime()) {
+      const from = certificate.validFromDate.toISOString();
+      this.#problem(key, `${quote(file)} is not valid before ${from}: check the clock`, "check");
+    } else if (nowMs > certificate.validToDate.getTime()) {
+      const until = certificate.validToDate.toISOString();
+      this.#problem(key, `${quote(file)} expired at ${until}: renew it`, "check");
+    }
+  }
+}
+
+/** Says whether the names of a certificate hold `name` or every name right below it. */
+function coversName(subjectAltName: string | undefined, name: string): boolean {
+  const names = (subjectAltName ?? "").split(", ").filter((entry) => entry.startsWith("DNS:"));
+  const parent = name.slice(name.indexOf(".") + 1);
+  const covering = [name, `*.${name}`, ...(name.includes(".") ? [`*.${parent}`] : [])];
+  return names.some((entry) => covering.includes(entry.slice(4).toLowerCase()));
+}
+
+function isIssuedBy(certificate: X509Certificate, authority: X509Certificate): boolean {
+  try {
+    return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
+  } catch {
+    return false; // Another kind of key can't have made the signature.
+  }
+}
+
+function isNamed(error: unknown, name: string): boolean {
+  return error instanceof Error && error.name === name;
+}
+
+function unreadable(file: string, error: unknown): string {
+  if (isNamed(error, "NotFound")) return `${quote(file)} is not there: make it or name another`;
+  if (isNamed(error, "PermissionDenied")) {
+    return `${quote(file)} may not be read: give this user the right to`;
+  }
+  return `${quote(file)} can't be read: ${oneLine(error)}`;
+}
+
+function oneLine(error: unknown): string {
+  return messageOf(error).split("\n", 1)[0];
+}

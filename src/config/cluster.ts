@@ -1,0 +1,145 @@
+import { formatHostPort, formatIp, type HostPort } from "../addr/mod.ts";
+import type { ClusterConfig, ClusterMember, VrrpConfig } from "./config.ts";
+import { quote } from "./problem.ts";
+import {
+  boolean,
+  hostPort,
+  integer,
+  ipv4,
+  matching,
+  oneOf,
+  path,
+  type Sockets,
+  text,
+} from "./readers.ts";
+import { arrayOf, type Place, type Reader, type Table } from "./table.ts";
+
+const CLUSTER_PORT = 8054;
+/** Most members; Raft asks each for every change. */
+const MEMBER_COUNT_MAX = 32;
+const LISTEN_COUNT_MAX = 16;
+
+/** The largest advertisement interval: 4095 centiseconds (RFC 5798 §5.2.7). */
+const INTERVAL_MAX_MS = 40_950;
+const INTERVAL_MIN_MS = 100;
+/** Announcements count in centiseconds. */
+const INTERVAL_STEP_MS = 10;
+/** 255 is the address owner's and 0 says that a node stops (RFC 5798 §5.2.4). */
+const PRIORITY_MAX = 254;
+const ROUTER_ID_MAX = 255;
+
+const nodeName = matching(
+  /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
+  "a node name: write 1 to 63 lower-case letters, digits and hyphens, a letter first, no hyphen last",
+);
+
+/** Reads `[cluster]` with its members; the earlier two-node form is understood as well. */
+export function readCluster(
+  t: Table,
+  directory: string,
+  sockets: Sockets,
+  role: "node" | "witness",
+): ClusterConfig | null {
+  const node = t.required("node", nodeName);
+  const bootstrap = readBootstrap(t, role);
+  const listen = t.read("listen", oneOrMore(sockets.listen(CLUSTER_PORT, "tcp")), [
+    `0.0.0.0:${CLUSTER_PORT}`,
+    `[::]:${CLUSTER_PORT}`,
+  ]);
+  const caFile = t.required("ca", path(directory));
+  const certFile = t.required("cert", path(directory));
+  const keyFile = t.required("key", path(directory));
+  const known = new Map<string, Place>();
+  const members = t.tables("member", MEMBER_COUNT_MAX, (m) => readMember(m, known));
+  if (t.has("peer")) {
+    const peer = t.table("peer", (m) => readMember(m, known));
+    if (peer !== null) members.push(peer);
+  } else t.table("peer", () => null);
+  if (node === null || caFile === null || certFile === null || keyFile === null) return null;
+  return { node, bootstrap, listen, caFile, certFile, keyFile, members };
+}
+
+/** `bootstrap`, or what `role` of the earlier two-node form says about it. */
+function readBootstrap(t: Table, role: "node" | "witness"): boolean {
+  const bootstrap = t.read("bootstrap", boolean, false);
+  const earlier = t.optional("role", oneOf("primary", "replica"));
+  const key = earlier === "primary" ? "role" : "bootstrap";
+  if (earlier !== null && t.has("bootstrap") && bootstrap !== (earlier === "primary")) {
+    t.place.at("bootstrap").problem(`contradicts role = "${earlier}": take role away`);
+  } else if (role === "witness" && (bootstrap || earlier === "primary")) {
+    t.place.at(key).problem("is for nodes: a witness never starts a cluster, take it away");
+  }
+  return bootstrap || earlier === "primary";
+}
+
+function readMember(t: Table, known: Map<string, Place>): ClusterMember | null {
+  const node = t.required("node", nodeName);
+  const address = t.required("address", hostPort(CLUSTER_PORT, 1));
+  if (node === null || address === null) return null;
+  const own = [["node", node], ["address", formatHostPort(address)]] as const;
+  for (const [key, value] of own) {
+    const first = known.get(value);
+    if (first === undefined) known.set(value, t.place.at(key));
+    else t.place.at(key).problem(`is ${quote(value)}, as ${first} is: each member has its own`);
+  }
+  return { node, address };
+}
+
+/** An array, or its one element alone. */
+function oneOrMore(reader: Reader<HostPort>): Reader<HostPort[]> {
+  const array = arrayOf(reader, LISTEN_COUNT_MAX);
+  return (value, place) => {
+    if (typeof value === "string") {
+      const one = reader(value, place);
+      return one === null ? null : [one];
+    }
+    const many = array(value, place);
+    if (Array.isArray(value) && value.length === 0) {
+      return place.problem("names no address, so no member could reach this one: name one");
+    }
+    return many;
+  };
+}
+
+/** Reads `[vrrp]`. */
+export function readVrrp(t: Table): VrrpConfig | null {
+  const device = t.required(
+    "interface",
+    // Linux: IFNAMSIZ with its ending NUL, and no slash or space.
+    matching(/^[^\s/:]{1,15}$/, 'a network interface: write one such as "eth0"'),
+  );
+  const floating = t.required("address", floatingAddress);
+  const peer = t.required("peer", ipv4);
+  const routerId = t.required("router_id", integer(1, ROUTER_ID_MAX));
+  const intervalMs = t.read("interval_ms", integer(INTERVAL_MIN_MS, INTERVAL_MAX_MS), 1_000);
+  if (intervalMs % INTERVAL_STEP_MS !== 0) {
+    t.place.at("interval_ms").problem(`is ${intervalMs}, not a multiple of ${INTERVAL_STEP_MS}`);
+  }
+  const rest = {
+    priority: t.read("priority", integer(1, PRIORITY_MAX), 100),
+    preempt: t.read("preempt", boolean, true),
+    intervalMs,
+    unicast: t.read("unicast", boolean, false),
+  };
+  if (floating !== null && peer !== null && formatIp(floating.address) === formatIp(peer)) {
+    t.place.at("peer").problem("is the floating address: write the other node's own address");
+  }
+  if (device === null || floating === null || peer === null || routerId === null) return null;
+  return { interface: device, ...floating, peer, routerId, ...rest };
+}
+
+/** `192.0.2.53`, or `192.0.2.53/24` where the address brings its network to the interface. */
+const floatingAddress: Reader<{
+  address: Uint8Array<ArrayBuffer>;
+  prefixLengthBits: number;
+}> = (value, place) => {
+  const checked = text(64)(value, place);
+  if (checked === null) return null;
+  const match = /^([^/]+)(?:\/(\d{1,2}))?$/.exec(checked);
+  const prefixLengthBits = Number(match?.[2] ?? 32);
+  if (match === null || prefixLengthBits > 32 || prefixLengthBits === 0) {
+    return place.problem(`is ${quote(checked)}, not an IPv4 address with or without a length`);
+  }
+  const address = ipv4(match[1], place);
+  return address === null ? null : { address, prefixLengthBits };
+};

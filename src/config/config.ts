@@ -1,0 +1,224 @@
+/** What the configuration file says, with every default filled in and every value in its own type. */
+import type { HostPort, IpPrefix } from "../addr/mod.ts";
+
+type Ip = Uint8Array<ArrayBuffer>;
+
+/** The files of a certificate (with its chain) and its private key, both PEM. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export interface ServerConfig {
+  /** Each over UDP and TCP. */
+  readonly listen: readonly HostPort[];
+  /** Whom the process becomes once its sockets are open; `null` keeps the user it was started as. */
+  readonly user: string | null;
+  /** 0: as many as the machine is good for. */
+  readonly workers: number;
+  readonly tls: ServerTlsConfig;
+  readonly rateLimit: RateLimitConfig;
+}
+
+export interface ServerTlsConfig {
+  readonly files: TlsFiles | null;
+  /** The domain that client IDs stand before. */
+  readonly serverName: string | null;
+  readonly dot: readonly HostPort[];
+  readonly doh: readonly HostPort[];
+  readonly doq: readonly HostPort[];
+  readonly odoh: boolean;
+  /** Only encrypted queries of known client IDs are answered. */
+  readonly requireClientId: boolean;
+}
+
+/** Counted per IPv4 address and per IPv6 /64. */
+export interface RateLimitConfig {
+  /** 0: no limit. */
+  readonly queriesPerSecond: number;
+  readonly burst: number;
+  readonly exempt: readonly IpPrefix[];
+}
+
+interface UpstreamCommon {
+  /** As written in the file: its name in statuses and logs. */
+  readonly address: string;
+  readonly timeoutMs: number;
+  /** Lower-case A-labels: only names at or below these are asked here. Empty: every name. */
+  readonly domains: readonly string[];
+}
+
+/** Plain DNS over UDP, with TCP for truncated responses. */
+export interface UdpUpstream extends UpstreamCommon {
+  readonly kind: "udp";
+  readonly endpoint: HostPort;
+}
+
+interface EncryptedUpstream extends UpstreamCommon {
+  /** A name in lower-case A-labels, or an IP address in its canonical form without brackets. */
+  readonly host: string;
+  /** The addresses to connect to. Empty: `host` is a name that has to be looked up. */
+  readonly ips: readonly Ip[];
+  readonly port: number;
+  /** The name or IP address that the certificate has to cover. */
+  readonly serverName: string;
+  /** The CA file of a private upstream; `null` trusts the public ones. */
+  readonly caFile: string | null;
+}
+
+export interface TlsUpstream extends EncryptedUpstream {
+  readonly kind: "tls";
+}
+
+export interface HttpsUpstream extends EncryptedUpstream {
+  readonly kind: "https";
+  /** Path and query of the URL, such as `/dns-query`. */
+  readonly path: string;
+}
+
+export type Upstream = UdpUpstream | TlsUpstream | HttpsUpstream;
+
+export interface CacheConfig {
+  readonly sizeBytes: number;
+  readonly minTtl: number;
+  readonly maxTtl: number;
+  readonly negativeMaxTtl: number;
+  /** How long an expired answer may still be given (RFC 8767); 0: never. */
+  readonly serveStaleMs: number;
+  readonly prefetch: boolean;
+}
+
+/** A list of `[filter] lists`. */
+export type ConfigList =
+  | { readonly kind: "url"; readonly name: string; readonly url: string }
+  | {
+    readonly kind: "path";
+    readonly name: string;
+    readonly path: string;
+    /** False: the file lies outside of `localListsDir`, so it is skipped and never read. */
+    readonly isInside: boolean;
+  };
+
+export interface FilterConfig {
+  readonly lists: readonly ConfigList[];
+  readonly rules: readonly string[];
+  readonly services: boolean;
+  /** Where the catalog of services is read from instead of its URL. */
+  readonly servicesFile: string | null;
+  /** `null`: the built-in address. */
+  readonly servicesUrl: string | null;
+  readonly directory: boolean;
+  /** `null`: the built-in address. */
+  readonly directoryUrl: string | null;
+  readonly defaultLists: boolean;
+  readonly onFailure: "open" | "closed";
+  readonly localListsDir: string;
+}
+
+export interface RecursionConfig {
+  readonly enabled: boolean;
+  readonly dnssec: boolean;
+  readonly qnameMinimisation: boolean;
+  /** `null`: the built-in hints. */
+  readonly rootHintsFile: string | null;
+  /** `null`: the built-in anchors. */
+  readonly trustAnchorFile: string | null;
+}
+
+export interface SecurityConfig {
+  readonly sandbox: boolean;
+  readonly rebindingProtection: boolean;
+  /** Lower-case A-labels; further names whose answers keep private addresses. */
+  readonly rebindingExempt: readonly string[];
+}
+
+export interface QuerylogConfig {
+  readonly enabled: boolean;
+  readonly retentionMs: number;
+  readonly maxEntries: number;
+  readonly anonymize: boolean;
+  /** The query log's own folder below the store. */
+  readonly dir: string;
+}
+
+export interface ApiConfig {
+  readonly listen: readonly HostPort[];
+  /** 64 lower-case hexadecimal digits. */
+  readonly tokenSha256: string | null;
+  readonly tls: TlsFiles | null;
+  readonly docs: boolean;
+  readonly webUi: boolean;
+}
+
+export interface StoreConfig {
+  readonly dir: string;
+}
+
+export interface UpdateConfig {
+  /** The release service; `null`: nobody is asked. */
+  readonly url: string | null;
+}
+
+export interface ClusterMember {
+  readonly node: string;
+  readonly address: HostPort;
+}
+
+export interface ClusterConfig extends TlsFiles {
+  readonly node: string;
+  /** Also said by the earlier `role = "primary"`. */
+  readonly bootstrap: boolean;
+  readonly listen: readonly HostPort[];
+  readonly caFile: string;
+  /** As the file lists them, the earlier `[cluster.peer]` last; this node may be among them. */
+  readonly members: readonly ClusterMember[];
+}
+
+export interface VrrpConfig {
+  readonly interface: string;
+  /** The floating IPv4 address. */
+  readonly address: Ip;
+  /** What the address is added to the interface with. */
+  readonly prefixLengthBits: number;
+  /** The other node's IPv4 address. */
+  readonly peer: Ip;
+  readonly routerId: number;
+  readonly priority: number;
+  readonly preempt: boolean;
+  /** A multiple of 10: announcements count in centiseconds. */
+  readonly intervalMs: number;
+  readonly unicast: boolean;
+}
+
+export interface TelemetryConfig {
+  /** Base URL of OTLP/HTTP; `null`: nothing is sent. */
+  readonly endpoint: string | null;
+  readonly headersFile: string | null;
+  readonly caFile: string | null;
+  readonly metrics: boolean;
+  readonly logs: boolean;
+  readonly traces: boolean;
+  readonly traceSampleRatio: number;
+  readonly queryDetails: boolean;
+  readonly intervalMs: number;
+}
+
+/** The configuration file. Plain data: it may be posted to an isolate. */
+export interface Config {
+  readonly server: ServerConfig;
+  /** In the order in which they are tried. */
+  readonly upstreams: readonly Upstream[];
+  readonly cache: CacheConfig;
+  readonly filter: FilterConfig;
+  readonly recursion: RecursionConfig;
+  readonly security: SecurityConfig;
+  readonly querylog: QuerylogConfig;
+  readonly api: ApiConfig;
+  readonly store: StoreConfig;
+  readonly update: UpdateConfig;
+  /** `null`: the node is on its own. */
+  readonly cluster: ClusterConfig | null;
+  /** `null`: there is no floating address. */
+  readonly vrrp: VrrpConfig | null;
+  readonly telemetry: TelemetryConfig;
+}

@@ -1,0 +1,38 @@
+/**
+ * The TOML configuration file as a typed `Config`: text in, the configuration and every problem
+ * with its line and a way to mend it out. It reads no file itself; `checkFiles` asks a port about
+ * those that the configuration names. Scope: none. TOML 1.0.0. @module
+ */
+export type {
+  ApiConfig,
+  CacheConfig,
+  ClusterConfig,
+  ClusterMember,
+  Config,
+  ConfigList,
+  FilterConfig,
+  HttpsUpstream,
+  QuerylogConfig,
+  RateLimitConfig,
+  RecursionConfig,
+  SecurityConfig,
+  ServerConfig,
+  ServerTlsConfig,
+  StoreConfig,
+  TelemetryConfig,
+  TlsFiles,
+  TlsUpstream,
+  UdpUpstream,
+  UpdateConfig,
+  Upstream,
+  VrrpConfig,
+} from "./config.ts";
+export { checkFiles, type FileFacts } from "./check_files.ts";
+export {
+  defaultConfig,
+  parseConfig,
+  type ParsedConfig,
+  type ParseOptions,
+  type Source,
+} from "./parse.ts";
+export { formatProblem, type Problem, type Severity } from "./problem.ts";

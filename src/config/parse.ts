@@ -1,0 +1,442 @@
+import { formatHostPort, formatPrefix, type HostPort, isLoopback } from "../addr/mod.ts";
+import { parse as parseToml, TomlError } from "smol-toml";
+import { messageOf } from "../errors.ts";
+import { readCluster, readVrrp } from "./cluster.ts";
+import type {
+  ApiConfig,
+  CacheConfig,
+  Config,
+  ConfigList,
+  FilterConfig,
+  QuerylogConfig,
+  RecursionConfig,
+  SecurityConfig,
+  ServerConfig,
+  ServerTlsConfig,
+  TelemetryConfig,
+  TlsFiles,
+} from "./config.ts";
+import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
+import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
+import {
+  boolean,
+  domain,
+  duration,
+  integer,
+  matching,
+  network,
+  oneOf,
+  path,
+  ratio,
+  resolvePath,
+  size,
+  Sockets,
+  text,
+  url,
+} from "./readers.ts";
+import { arrayOf, Place, readWhole, type Report, Table } from "./table.ts";
+import { readUpstream } from "./upstream.ts";
+
+/** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
+export const TEXT_LENGTH_MAX = 4 * 2 ** 20;
+
+/** Most entries of any array of addresses, networks or domains. */
+const ENTRY_COUNT_MAX = 1_000;
+/** Most upstreams; each costs sockets and a health check. */
+const UPSTREAM_COUNT_MAX = 64;
+/** Most lists; each takes a number in every group's bit set. */
+const LIST_COUNT_MAX = 1_000;
+/** Most rules of the file; more belong in a list. */
+const RULE_COUNT_MAX = 100_000;
+/** A name has 253 characters; modifiers take the rest. */
+const RULE_LENGTH_MAX = 1_024;
+const NAME_LENGTH_MAX = 128;
+
+const WORKER_COUNT_MAX = 64;
+const QUERIES_PER_SECOND_MAX = 1_000_000;
+const BURST_MAX = 10_000_000;
+const CACHE_MIN_BYTES = 2 ** 20;
+const CACHE_MAX_BYTES = 16 * 2 ** 30;
+/** The largest TTL there is (RFC 2181 §8). */
+const TTL_MAX = 2 ** 31 - 1;
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+/** RFC 8767 §5 suggests one to three days; more than a month is surely a slip. */
+const SERVE_STALE_MAX_MS = 30 * DAY_MS;
+const RETENTION_MAX_MS = 400 * DAY_MS;
+const LOG_ENTRIES_MAX = 100_000_000;
+
+const DNS_PORT = 53;
+const TLS_PORT = 853;
+const HTTPS_PORT = 443;
+const API_PORT = 8053;
+
+/** Every table of the file, and whether a witness has it as well. */
+const TABLES = {
+  server: false,
+  upstream: false,
+  cache: false,
+  filter: false,
+  recursion: false,
+  security: false,
+  querylog: false,
+  api: false,
+  store: true,
+  update: false,
+  cluster: true,
+  vrrp: false,
+  telemetry: false,
+} as const;
+
+export interface ParseOptions {
+  /** What problems call the file. */
+  readonly file: string;
+  /** The absolute folder that relative paths start from. */
+  readonly directory: string;
+  /** A witness has `[cluster]` and `[store]` only. */
+  readonly role?: "node" | "witness";
+}
+
+/** The file that a `Config` was read from: where later checks report their problems. */
+export interface Source {
+  readonly file: string;
+  /** The line of a key, or of what is nearest around it. */
+  lineOf(path: KeyPath): number;
+}
+
+export interface ParsedConfig {
+  /** `null` if any problem is an `error`. */
+  readonly config: Config | null;
+  /**
+   * What could be read in spite of errors, for `checkFiles` alone, so that one run finds them all:
+   * defaults stand in for what is wrong, and arrays of tables have holes. `null`: no TOML at all.
+   */
+  readonly draft: Config | null;
+  /** In the order of the file. */
+  readonly problems: Problem[];
+  readonly source: Source;
+}
+
+/** Reads a configuration file. Every problem in it is found, not only the first. Never throws. */
+export function parseConfig(text: string, options: ParseOptions): ParsedConfig {
+  const { file, directory, role = "node" } = options;
+  const lines = new KeyLines(text);
+  const source: Source = { file, lineOf: (path) => lines.lineOf(path) };
+  const raw = parseText(text, file);
+  if (raw.problem !== null) {
+    return { config: null, draft: null, problems: [raw.problem], source };
+  }
+  const problems: Problem[] = [];
+  const report: Report = (path, message, severity) => {
+    const line = lines.lineOf(path);
+    problems.push({ file, line, key: formatKeyPath(path), message, severity });
+  };
+  const root = new Place(report, []);
+  const value = role === "witness" ? forWitness(raw.value, root) : raw.value;
+  const draft = readWhole(new Table(value, root), (t) => readConfig(t, directory, role));
+  problems.sort((a, b) => a.line - b.line);
+  const isUsable = problems.every(({ severity }) => severity === "check");
+  return { config: isUsable ? draft : null, draft, problems, source };
+}
+
+/** What holds where no file says otherwise; `directory` is where one would be. */
+export function defaultConfig(directory: string): Config {
+  const { config, problems } = parseConfig("", { file: "defaults", directory });
+  if (config === null) throw new TypeError(problems.map(({ message }) => message).join());
+  return config;
+}
+
+type ParsedText =
+  | { readonly value: Readonly<Record<string, unknown>>; readonly problem: null }
+  | { readonly problem: Problem };
+
+function parseText(text: string, file: string): ParsedText {
+  const refused = (line: number, message: string): ParsedText => ({
+    problem: { file, line, key: "", message, severity: "error" },
+  });
+  if (text.length > TEXT_LENGTH_MAX) {
+    return refused(0, `is longer than ${TEXT_LENGTH_MAX} characters: move rules into a list`);
+  }
+  try {
+    return { value: parseToml(text, { maxDepth: DEPTH_MAX }), problem: null };
+  } catch (error) {
+    if (!(error instanceof TomlError)) return refused(0, `is no valid TOML: ${messageOf(error)}`);
+    // The library draws the place below its first line; ours is said by line and column.
+    const reason = error.message.split("\n", 1)[0].replace(/^Invalid TOML document: /, "");
+    return refused(error.line, `column ${error.column}: is no valid TOML: ${reason}`);
+  }
+}
+
+/** Leaves out the tables that mean nothing to a witness, each a problem. */
+function forWitness(
+  value: Readonly<Record<string, unknown>>,
+  root: Place,
+): Readonly<Record<string, unknown>> {
+  const kept: [string, unknown][] = [];
+  for (const [key, inner] of Object.entries(value)) {
+    if (Object.hasOwn(TABLES, key) && !TABLES[key as keyof typeof TABLES]) {
+      root.at(key).problem("means nothing to a witness: leave [cluster] and [store] only");
+    } else kept.push([key, inner]);
+  }
+  return Object.fromEntries(kept);
+}
+
+function readConfig(t: Table, directory: string, role: "node" | "witness"): Config {
+  const sockets = new Sockets();
+  const server = t.table("server", (s) => readServer(s, directory, sockets));
+  const upstreams = t.tables("upstream", UPSTREAM_COUNT_MAX, (u) => readUpstream(u, directory));
+  const cache = t.table("cache", readCache);
+  const filter = t.table("filter", (f) => readFilter(f, directory));
+  const recursion = t.table("recursion", (r) => readRecursion(r, directory));
+  const security = t.table("security", readSecurity);
+  const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
+  const querylog = t.table("querylog", (q) => readQuerylog(q, store.dir));
+  const api = t.table("api", (a) => readApi(a, directory, sockets));
+  const update = t.table("update", (u) => ({ url: u.optional("url", url({ plainHttp: false })) }));
+  // A witness opens none of the other sockets, not even those that a node has by default.
+  const clusterSockets = role === "witness" ? new Sockets() : sockets;
+  if (role === "witness" && !t.has("cluster")) {
+    t.place.at("cluster").problem("is missing: a witness is a member of a cluster");
+  }
+  const cluster = t.has("cluster")
+    ? t.table("cluster", (c) => readCluster(c, directory, clusterSockets, role))
+    : t.table("cluster", () => null);
+  const vrrp = t.has("vrrp") ? t.table("vrrp", readVrrp) : t.table("vrrp", () => null);
+  const telemetry = t.table("telemetry", (x) => readTelemetry(x, directory));
+  return {
+    server,
+    upstreams,
+    cache,
+    filter,
+    recursion,
+    security,
+    querylog,
+    api,
+    store,
+    update,
+    cluster,
+    vrrp,
+    telemetry,
+  };
+}
+
+function readServer(t: Table, directory: string, sockets: Sockets): ServerConfig {
+  const listen = t.read(
+    "listen",
+    arrayOf(sockets.listen(DNS_PORT, "udp", "tcp"), ENTRY_COUNT_MAX),
+    ["0.0.0.0:53", "[::]:53"],
+  );
+  const userName = matching(
+    /^[A-Za-z_][A-Za-z0-9_.-]{0,30}\$?$/,
+    'a user name: write one such as "svc"',
+  );
+  const tls = t.table("tls", (inner) => readServerTls(inner, directory, sockets));
+  const encryptedCount = tls.dot.length + tls.doh.length + tls.doq.length;
+  if (t.has("listen") && listen.length + encryptedCount === 0) {
+    t.place.at("listen").problem("leaves no listener at all: name an address", "check");
+  }
+  return {
+    listen,
+    user: t.optional("user", userName),
+    workers: t.read("workers", integer(0, WORKER_COUNT_MAX), 0),
+    tls,
+    rateLimit: t.table("rate_limit", (r) => {
+      const queriesPerSecond = r.read(
+        "queries_per_second",
+        integer(0, QUERIES_PER_SECOND_MAX),
+        300,
+      );
+      const burst = r.read("burst", integer(0, BURST_MAX), 1_000);
+      if (queriesPerSecond > 0 && burst === 0) {
+        r.place.at("burst").problem("is 0, so no query ever passes: write 1 or more");
+      }
+      const networks = arrayOf(network, ENTRY_COUNT_MAX, formatPrefix);
+      return {
+        queriesPerSecond,
+        burst,
+        exempt: r.read("exempt", networks, ["127.0.0.0/8", "::1"]),
+      };
+    }),
+  };
+}
+
+function readServerTls(t: Table, directory: string, sockets: Sockets): ServerTlsConfig {
+  const listen = (key: string, port: number, ...transports: ("udp" | "tcp")[]): HostPort[] =>
+    t.read(key, arrayOf(sockets.listen(port, ...transports), ENTRY_COUNT_MAX), []);
+  const tls = {
+    files: readTlsFiles(t, "cert", "key", directory),
+    serverName: t.optional("server_name", domain),
+    dot: listen("dot", TLS_PORT, "tcp"),
+    doh: listen("doh", HTTPS_PORT, "tcp"),
+    doq: listen("doq", TLS_PORT, "udp"),
+    odoh: t.read("odoh", boolean, false),
+    requireClientId: t.read("require_client_id", boolean, false),
+  };
+  if (!t.has("cert") && !t.has("key")) {
+    for (const key of ["dot", "doh", "doq"] as const) {
+      if (tls[key].length === 0) continue;
+      t.place.at(key).problem("needs a certificate: set server.tls.cert and server.tls.key");
+    }
+  }
+  if (tls.odoh && tls.doh.length === 0) {
+    t.place.at("odoh").problem("needs a DNS over HTTPS listener: set server.tls.doh");
+  }
+  const hasNamed = t.has("server_name") && tls.dot.length + tls.doq.length > 0;
+  if (tls.requireClientId && tls.doh.length === 0 && !hasNamed) {
+    t.place.at("require_client_id").problem(
+      "leaves nobody to answer, as no client can tell its ID: set server.tls.doh, or " +
+        "server.tls.server_name with dot or doq",
+    );
+  }
+  return tls;
+}
+
+/** A certificate and its key; one without the other is a problem. */
+function readTlsFiles(
+  t: Table,
+  certKey: string,
+  keyKey: string,
+  directory: string,
+): TlsFiles | null {
+  const certFile = t.optional(certKey, path(directory));
+  const keyFile = t.optional(keyKey, path(directory));
+  if (t.has(certKey) !== t.has(keyKey)) {
+    const [given, missing] = t.has(certKey) ? [certKey, keyKey] : [keyKey, certKey];
+    t.place.at(given).problem(`goes together with ${missing}: set that as well`);
+  }
+  return certFile === null || keyFile === null ? null : { certFile, keyFile };
+}
+
+function readCache(t: Table): CacheConfig {
+  const ttl = integer(0, TTL_MAX);
+  const cache = {
+    sizeBytes: t.read("size", size(CACHE_MIN_BYTES, CACHE_MAX_BYTES), "32MiB"),
+    minTtl: t.read("min_ttl", ttl, 0),
+    maxTtl: t.read("max_ttl", ttl, 86_400),
+    negativeMaxTtl: t.read("negative_max_ttl", ttl, 3_600),
+    serveStaleMs: t.read("serve_stale", duration(0, SERVE_STALE_MAX_MS), "0s"),
+    prefetch: t.read("prefetch", boolean, false),
+  };
+  if (cache.minTtl > cache.maxTtl) {
+    t.place.at("min_ttl").problem(
+      `is ${cache.minTtl}, more than max_ttl, which is ${cache.maxTtl}: change one`,
+    );
+  }
+  return cache;
+}
+
+function readFilter(t: Table, directory: string): FilterConfig {
+  const localListsDir = t.read("local_lists_dir", path(directory), "lists");
+  const names = new Set<string>();
+  const services = t.read("services", boolean, true);
+  return {
+    lists: t.tables("lists", LIST_COUNT_MAX, (list) => {
+      const read = readList(list, directory, localListsDir);
+      if (read !== null && names.has(read.name)) {
+        return list.place.at("name").problem(`is ${quote(read.name)} once more: rename one`);
+      }
+      if (read !== null) names.add(read.name);
+      return read;
+    }),
+    rules: t.read("rules", arrayOf(text(RULE_LENGTH_MAX), RULE_COUNT_MAX), []),
+    services,
+    servicesFile: t.optional("services_file", path(directory)),
+    servicesUrl: t.optional("services_url", url({ plainHttp: false })),
+    directory: t.read("directory", boolean, true),
+    directoryUrl: t.optional("directory_url", url({ plainHttp: false })),
+    defaultLists: t.read("default_lists", boolean, true),
+    onFailure: t.read("on_failure", oneOf("open", "closed"), "open"),
+    localListsDir,
+  };
+}
+
+function readList(t: Table, directory: string, localListsDir: string): ConfigList | null {
+  const name = t.required("name", text(NAME_LENGTH_MAX));
+  const address = t.optional("url", url({ plainHttp: false }));
+  const file = t.optional("path", path(directory));
+  if (t.has("url") === t.has("path")) {
+    return t.place.problem(
+      t.has("url") ? "has both url and path: take one away" : "has neither url nor path: set one",
+    );
+  }
+  if (name === null) return null;
+  if (address !== null) return { kind: "url", name, url: address };
+  if (file === null) return null;
+  const isInside = file.startsWith(`${localListsDir}/`);
+  if (!isInside) {
+    t.place.at("path").problem(
+      `is outside of filter.local_lists_dir, so the list is skipped: move the file into ` +
+        quote(localListsDir),
+      "check",
+    );
+  }
+  return { kind: "path", name, path: file, isInside };
+}
+
+function readRecursion(t: Table, directory: string): RecursionConfig {
+  return {
+    enabled: t.read("enabled", boolean, false),
+    dnssec: t.read("dnssec", boolean, true),
+    qnameMinimisation: t.read("qname_minimisation", boolean, true),
+    rootHintsFile: t.optional("root_hints", path(directory)),
+    trustAnchorFile: t.optional("trust_anchor", path(directory)),
+  };
+}
+
+function readSecurity(t: Table): SecurityConfig {
+  return {
+    sandbox: t.read("sandbox", boolean, true),
+    rebindingProtection: t.read("rebinding_protection", boolean, true),
+    rebindingExempt: t.read("rebinding_exempt", arrayOf(domain, ENTRY_COUNT_MAX, String), []),
+  };
+}
+
+function readQuerylog(t: Table, storeDir: string): QuerylogConfig {
+  return {
+    enabled: t.read("enabled", boolean, true),
+    retentionMs: t.read("retention", duration(HOUR_MS, RETENTION_MAX_MS), "7d"),
+    maxEntries: t.read("max_entries", integer(0, LOG_ENTRIES_MAX), 1_000_000),
+    anonymize: t.read("anonymize", boolean, false),
+    dir: resolvePath(storeDir, "querylog"),
+  };
+}
+
+function readApi(t: Table, directory: string, sockets: Sockets): ApiConfig {
+  const sha256 = matching(
+    /^[0-9a-fA-F]{64}$/,
+    "a SHA-256 hash of 64 hexadecimal digits: run svc token for a new one",
+  );
+  const guarded = sockets.listen(API_PORT, "tcp");
+  const listen = arrayOf((value, place) => {
+    const address = guarded(value, place);
+    // Without a token everybody who reaches the API would be its administrator.
+    if (address !== null && !isLoopback(address.ip) && !t.has("token_sha256")) {
+      return place.problem(
+        `is ${quote(formatHostPort(address))}, beyond loopback, which needs api.token_sha256: ` +
+          "run svc token",
+      );
+    }
+    return address;
+  }, ENTRY_COUNT_MAX);
+  return {
+    listen: t.read("listen", listen, ["127.0.0.1:8053"]),
+    tokenSha256: t.optional("token_sha256", sha256)?.toLowerCase() ?? null,
+    tls: readTlsFiles(t, "tls_cert", "tls_key", directory),
+    docs: t.read("docs", boolean, false),
+    webUi: t.read("web_ui", boolean, true),
+  };
+}
+
+function readTelemetry(t: Table, directory: string): TelemetryConfig {
+  return {
+    endpoint: t.optional("endpoint", url({ plainHttp: true })),
+    headersFile: t.optional("headers_file", path(directory)),
+    caFile: t.optional("ca_file", path(directory)),
+    metrics: t.read("metrics", boolean, true),
+    logs: t.read("logs", boolean, true),
+    traces: t.read("traces", boolean, false),
+    traceSampleRatio: t.read("trace_sample_ratio", ratio(), 0.05),
+    queryDetails: t.read("query_details", boolean, false),
+    intervalMs: t.read("interval", duration(1_000, HOUR_MS), "60s"),
+  };
+}

@@ -1,0 +1,144 @@
+import { formatIp, parseHostPort } from "../addr/mod.ts";
+import type { Upstream } from "./config.ts";
+import { quote } from "./problem.ts";
+import { domain, duration, ip, type IpBytes, parseDomain, path, text } from "./readers.ts";
+import { arrayOf, type Place, type Table } from "./table.ts";
+
+const DNS_PORT = 53;
+const DOT_PORT = 853;
+const HTTPS_PORT = 443;
+
+/** Most addresses of one named upstream. */
+const BOOTSTRAP_COUNT_MAX = 16;
+/** Most domains that one upstream is for. */
+const DOMAIN_COUNT_MAX = 1_000;
+const TIMEOUT_MIN_MS = 100;
+/** A stub resolver gives up within half a minute (resolv.conf(5): timeout at most 30 s). */
+const TIMEOUT_MAX_MS = 30_000;
+
+/** Where an upstream is, read from its `address` alone. */
+type Target =
+  | { kind: "udp"; ip: IpBytes; port: number }
+  | { kind: "tls"; host: string; ip: IpBytes | null; port: number; serverName: string }
+  | {
+    kind: "https";
+    host: string;
+    ip: IpBytes | null;
+    port: number;
+    serverName: string;
+    path: string;
+  };
+
+/** Reads one `[[upstream]]`; `null` if a problem is reported. */
+export function readUpstream(table: Table, directory: string): Upstream | null {
+  const address = table.required("address", text(1_024));
+  const bootstrap = table.optional("bootstrap", arrayOf(ip, BOOTSTRAP_COUNT_MAX, formatIp));
+  const caFile = table.optional("ca", path(directory));
+  const timeoutMs = table.read("timeout", duration(TIMEOUT_MIN_MS, TIMEOUT_MAX_MS), "2s");
+  const domains = table.optional("domains", arrayOf(domain, DOMAIN_COUNT_MAX, String));
+  if (domains?.length === 0) {
+    table.place.at("domains").problem("names no domain: take it away to ask for every name here");
+  }
+  if (address === null) return null;
+  const target = parseTarget(address, table.place.at("address"));
+  if (target === null) return null;
+  const common = { address, timeoutMs, domains: domains ?? [] };
+  if (target.kind === "udp") {
+    if (caFile !== null) {
+      table.place.at("ca").problem("is for tls:// and https:// upstreams: take it away");
+    }
+    if (bootstrap !== null) {
+      table.place.at("bootstrap").problem("is for upstreams with a name: take it away");
+    }
+    return { kind: "udp", ...common, endpoint: { ip: target.ip, port: target.port } };
+  }
+  if (target.ip !== null && bootstrap !== null) {
+    table.place.at("bootstrap").problem(
+      "is for upstreams with a name, and this one has an address: take it away",
+    );
+  }
+  const { host, port, serverName } = target;
+  const ips = target.ip !== null ? [target.ip] : bootstrap ?? [];
+  const encrypted = { ...common, host, ips, port, serverName, caFile };
+  return target.kind === "tls"
+    ? { kind: "tls", ...encrypted }
+    : { kind: "https", ...encrypted, path: target.path };
+}
+
+function parseTarget(address: string, place: Place): Target | null {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1].toLowerCase();
+  if (scheme === "tls") return parseTls(address, place);
+  if (scheme === "https") return parseHttps(address, place);
+  if (scheme !== undefined) {
+    return place.problem(
+      `has the scheme ${quote(scheme)}: use tls://, https:// or an IP address alone`,
+    );
+  }
+  const plain = parseHostPort(address, DNS_PORT);
+  if (plain !== null && plain.port > 0) return { kind: "udp", ...plain };
+  const host = address.replace(/:\d+$/, "");
+  const isName = parseDomain(host) !== null && /[a-z]/i.test(host);
+  return place.problem(
+    isName
+      ? `is ${quote(address)}, and plain DNS takes an IP address: write that, or tls://${host}`
+      : `is ${quote(address)}, not an upstream: write "9.9.9.9", "tls://dns.example" or ` +
+        `"https://dns.example/dns-query"`,
+  );
+}
+
+/** `tls://dns.example`, `tls://192.0.2.1:853#dns.example`: behind the `#` is the server's name. */
+function parseTls(address: string, place: Place): Target | null {
+  const match = /^tls:\/\/(\[[^\]]*\]|[^:/#?@]+)(?::(\d{1,5}))?(?:#(.*))?$/i.exec(address);
+  if (match === null) {
+    return place.problem(
+      `is ${quote(address)}, not a DNS over TLS upstream: write "tls://dns.example" or ` +
+        `"tls://192.0.2.1#dns.example"`,
+    );
+  }
+  const server = parseServer(match[1], match[3], place);
+  const port = match[2] === undefined ? DOT_PORT : parsePort(match[2], place);
+  return server === null || port === null ? null : { kind: "tls", ...server, port };
+}
+
+/** A URL (RFC 8484); with an address as its host, the server's name may stand behind a `#`. */
+function parseHttps(address: string, place: Place): Target | null {
+  const url = URL.parse(address);
+  if (url === null || url.username !== "" || url.password !== "") {
+    return place.problem(
+      `is ${quote(address)}, not a DNS over HTTPS upstream: write "https://dns.example/dns-query"`,
+    );
+  }
+  if (url.pathname === "/") {
+    return place.problem(`has no path: most servers take "https://${url.host}/dns-query"`);
+  }
+  const name = url.hash === "" ? undefined : url.hash.slice(1);
+  const server = parseServer(url.hostname, name, place);
+  const port = url.port === "" ? HTTPS_PORT : parsePort(url.port, place);
+  if (server === null || port === null) return null;
+  return { kind: "https", ...server, port, path: url.pathname + url.search };
+}
+
+/** Reads the host and the name that its certificate is checked for. */
+function parseServer(
+  hostText: string,
+  nameText: string | undefined,
+  place: Place,
+): { host: string; ip: IpBytes | null; serverName: string } | null {
+  const bytes = parseHostPort(hostText, DNS_PORT)?.ip ?? null;
+  const host = bytes !== null ? formatIp(bytes) : parseDomain(hostText);
+  if (host === null || /^[\d.]+$/.test(host) && bytes === null) {
+    return place.problem(`has the host ${quote(hostText)}, neither a name nor an IP address`);
+  }
+  if (nameText === undefined) return { host, ip: bytes, serverName: host };
+  const serverName = parseDomain(nameText);
+  if (serverName === null) {
+    return place.problem(`has ${quote(nameText)} behind #, where the server's name belongs`);
+  }
+  return { host, ip: bytes, serverName };
+}
+
+function parsePort(text: string, place: Place): number | null {
+  const port = Number(text);
+  if (port >= 1 && port <= 65_535) return port;
+  return place.problem(`has the port ${text}, out of range: write one from 1 to 65535`);
+}
