@@ -64,8 +64,9 @@ export class CrashError extends Error {
 export class MemoryDisk implements Disk {
   /** Writing steps so far. */
   steps = 0;
-  /** The step that fails, and whether the process lives on after it. */
-  failure: { readonly step: number; readonly fatal: boolean } | null = null;
+  /** The step that fails, and the one at which the process ends. */
+  failingStep = Infinity;
+  lastStep = Infinity;
   #live: Names = new Map();
   #durable: Names = new Map();
   /** Changes of names that a loss of power may undo, each by itself. */
@@ -206,11 +207,8 @@ export class MemoryDisk implements Disk {
   /** Counts a step and fails it if it is its turn; `half` is what a failed step still did. */
   #step(half: () => void = () => undefined): void {
     this.steps++;
-    if (this.failure === null) return;
-    const { step, fatal } = this.failure;
-    if (this.steps === step) half();
-    if (this.steps === step || (fatal && this.steps > step)) {
-      throw fatal ? new CrashError("the process is gone") : new Error("no space left on device");
-    }
+    if (this.steps === this.failingStep || this.steps === this.lastStep) half();
+    if (this.steps === this.failingStep) throw new Error("no space left on device");
+    if (this.steps >= this.lastStep) throw new CrashError("the process is gone");
   }
 }

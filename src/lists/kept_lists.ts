@@ -96,7 +96,13 @@ export class KeptLists {
     const kept = new KeptLists(directory, disk);
     const names = await disk.names(directory);
     for (const name of names) {
-      if (name.endsWith(PART_SUFFIX)) await disk.remove(`${directory}/${name}`);
+      if (!name.endsWith(PART_SUFFIX)) continue;
+      try {
+        await disk.remove(`${directory}/${name}`);
+      } catch (error) {
+        // It is only in the way of space: the texts beside it can still be read.
+        log.warn("left-over file cannot be removed", { directory, name, error });
+      }
     }
     if (names.includes(INDEX_NAME)) await kept.#readIndex(new Set(names));
     for (const id of names.map(idOfName)) {
