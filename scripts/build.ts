@@ -277,8 +277,11 @@ async function denoFor(target: Target): Promise<string> {
   const file = new URL(`../.deno/deno-${target}-${Deno.version.deno}`, import.meta.url).pathname;
   if (!await exists(file)) {
     const script = '. "$0" && fetch_deno "$1" "$2"';
-    const args = ["-c", script, scriptPath("fetch_deno.sh"), TARGETS[target].platform, file];
-    await run("sh", args);
+    const { success } = await new Deno.Command("sh", {
+      args: ["-c", script, scriptPath("fetch_deno.sh"), TARGETS[target].platform, file],
+      stdin: "null",
+    }).spawn().status;
+    if (!success) throw new BuildError(`no Deno for ${target}: see the message above`);
   }
   return file;
 }

@@ -31,7 +31,8 @@ fetch_deno() (
   trap 'rm -rf "$staging"' EXIT
   trap 'exit 1' HUP INT TERM
   # A cache of its own: HOME may be missing, read-only or another user's.
-  (cd "$staging" && npm pack --silent --cache "$staging/cache" "@deno/$1@$deno_version") >/dev/null ||
+  (cd "$staging" &&
+    npm pack --silent --cache "$staging/cache" "@deno/$1@$deno_version") >/dev/null ||
     fail "npm could not fetch @deno/$1@$deno_version: check the network and the npm registry"
   tar -xzf "$staging"/deno-*.tgz -C "$staging" package/deno && chmod 755 "$staging/package/deno" ||
     fail "cannot unpack @deno/$1@$deno_version into $folder: check that there is room"

@@ -10,7 +10,9 @@ export PATH
 root=$(CDPATH='' cd -- "$scripts/.." && pwd -P) || fail "cannot enter the checkout around $scripts"
 
 is_pinned() {
-  [ -x "$1" ] && [ "$("$1" --version 2>/dev/null | sed -n '1s/^deno \([^ ]*\).*/\1/p')" = "$deno_version" ]
+  [ -x "$1" ] || return 1
+  version=$("$1" --version 2>/dev/null | sed -n '1s/^deno \([^ ]*\).*/\1/p')
+  [ "$version" = "$deno_version" ]
 }
 
 find_deno() {

@@ -1,6 +1,7 @@
 #!/bin/sh
-# svc @VERSION@ for @TARGET@: one file that carries its runtime and its program, a gzipped tar behind
-# this script. The first start extracts them into a private cache directory, later starts find them.
+# svc @VERSION@ for @TARGET@: one file that carries its runtime and its program, a
+# gzipped tar behind this script. The first start extracts them into a private cache directory,
+# where later starts find them.
 
 target=@TARGET@
 # SHA-256 of the tar, which names its extraction; the tar's first byte, counted from 1; what
@@ -56,13 +57,13 @@ check_cache() {
     fail "the cache directory $cache belongs to user $3, not $user: set SVC_CACHE_DIR to your own"
   case $1 in
     ?????w* | ????????w*)
-      fail "others may write to the cache directory $cache: run chmod go-w on it or set SVC_CACHE_DIR"
+      fail "others may write to the cache directory $cache: chmod go-w it or set SVC_CACHE_DIR"
       ;;
   esac
 }
 
-# Whether an extraction is whole: it bears the mark that is made last, and as many files as it should
-# have are no newer than the mark. A file that was changed or removed is missing in that count.
+# Whether an extraction is whole: it bears the mark that is made last, and as many files as it
+# should have are no newer than the mark. One that was changed or removed is missing in that count.
 is_whole() {
   [ -f "$1/complete" ] && read -r mark <"$1/complete" && [ "$mark" = "$payload_sha256" ] &&
     [ "$(find "$1/deno" "$1/program" -type f ! -newer "$1/complete" 2>/dev/null | wc -l)" \
@@ -93,7 +94,7 @@ extract() (
   trap 'exit 1' HUP INT TERM
   if ! trouble=$(payload 2>/dev/null | { gzip -dc | tar -xof - -C "$new"; } 2>&1); then
     trouble=$(printf '%s' "$trouble" | head -n 1)
-    fail "cannot extract into $cache: $trouble: free $payload_mib MiB or set SVC_CACHE_DIR"
+    fail "cannot extract into $cache ($trouble): free $payload_mib MiB there or set SVC_CACHE_DIR"
   fi
   (cd "$new" && sha256sum -c manifest) >/dev/null 2>&1 ||
     fail "what was extracted into $cache does not match its manifest: check that disk"
@@ -120,7 +121,7 @@ extracted=$cache/svc-$payload_sha256
 is_whole "$extracted" || extract || exit 1
 
 permissions_of "$@"
-# Deno's own caches lie beside the program, so nothing is compiled twice; the user's are not touched.
+# Deno's caches lie beside the program: nothing is compiled twice, the user's are not touched.
 export DENO_DIR="$extracted/deno_dir" DENO_NO_UPDATE_CHECK=1
 # Unquoted on purpose: a list of flags, none of which holds a space.
 exec "$extracted/deno" run --quiet --no-prompt --no-remote --cached-only --no-lock \
