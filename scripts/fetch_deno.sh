@@ -34,7 +34,7 @@ fetch_deno() (
   (cd "$staging" &&
     npm pack --silent --cache "$staging/cache" "@deno/$1@$deno_version") >/dev/null ||
     fail "npm could not fetch @deno/$1@$deno_version: check the network and the npm registry"
-  tar -xzf "$staging"/deno-*.tgz -C "$staging" package/deno && chmod 755 "$staging/package/deno" ||
+  tar -xzof "$staging"/deno-*.tgz -C "$staging" package/deno && chmod 755 "$staging/package/deno" ||
     fail "cannot unpack @deno/$1@$deno_version into $folder: check that there is room"
   # A rename, so that two first runs at once never see half a file.
   mv -f "$staging/package/deno" "$2" || fail "cannot write $2"
