@@ -34,7 +34,7 @@ import {
   text,
   url,
 } from "./readers.ts";
-import { arrayOf, Place, readWhole, type Report, Table } from "./table.ts";
+import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
 import { readUpstream } from "./upstream.ts";
 
 /** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
@@ -362,7 +362,7 @@ function readList(t: Table, directory: string, localListsDir: string): ConfigLis
   if (name === null) return null;
   if (address !== null) return { kind: "url", name, url: address };
   if (file === null) return null;
-  const isInside = file.startsWith(`${localListsDir}/`);
+  const isInside = file.startsWith(localListsDir.replace(/\/?$/, "/"));
   if (!isInside) {
     t.place.at("path").problem(
       `is outside of filter.local_lists_dir, so the list is skipped: move the file into ` +
@@ -402,10 +402,11 @@ function readQuerylog(t: Table, storeDir: string): QuerylogConfig {
 }
 
 function readApi(t: Table, directory: string, sockets: Sockets): ApiConfig {
-  const sha256 = matching(
-    /^[0-9a-fA-F]{64}$/,
-    "a SHA-256 hash of 64 hexadecimal digits: run svc token for a new one",
-  );
+  // Never repeated in a problem: what stands here by mistake is the token itself.
+  const sha256: Reader<string> = (value, place) =>
+    typeof value === "string" && /^[0-9a-fA-F]{64}$/.test(value)
+      ? value.toLowerCase()
+      : place.problem("is not a SHA-256 hash of 64 hexadecimal digits: run svc token for one");
   const guarded = sockets.listen(API_PORT, "tcp");
   const listen = arrayOf((value, place) => {
     const address = guarded(value, place);
@@ -420,7 +421,7 @@ function readApi(t: Table, directory: string, sockets: Sockets): ApiConfig {
   }, ENTRY_COUNT_MAX);
   return {
     listen: t.read("listen", listen, ["127.0.0.1:8053"]),
-    tokenSha256: t.optional("token_sha256", sha256)?.toLowerCase() ?? null,
+    tokenSha256: t.optional("token_sha256", sha256),
     tls: readTlsFiles(t, "tls_cert", "tls_key", directory),
     docs: t.read("docs", boolean, false),
     webUi: t.read("web_ui", boolean, true),

@@ -232,9 +232,7 @@ export function url(options: { plainHttp: boolean }): Reader<string> {
     const isWeb = parsed !== null && (parsed.protocol === "https:" || parsed.protocol === "http:");
     if (!isWeb) {
       return place.problem(
-        `is ${
-          quote(checked)
-        }, not a web address: write one such as "https://lists.example/ads.txt"`,
+        `is ${quote(checked)}, not a web address: write one such as "https://www.example/path"`,
       );
     }
     if (parsed.protocol === "http:" && !options.plainHttp && !isLoopbackHost(parsed.hostname)) {

@@ -103,7 +103,10 @@ function parseTls(address: string, place: Place): Target | null {
 /** A URL (RFC 8484); with an address as its host, the server's name may stand behind a `#`. */
 function parseHttps(address: string, place: Place): Target | null {
   const url = URL.parse(address);
-  if (url === null || url.username !== "" || url.password !== "") {
+  if (url !== null && (url.username !== "" || url.password !== "")) {
+    return place.problem("holds a user name or password: take it out, it would show in logs");
+  }
+  if (url === null) {
     return place.problem(
       `is ${quote(address)}, not a DNS over HTTPS upstream: write "https://dns.example/dns-query"`,
     );

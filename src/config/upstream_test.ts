@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { formatHostPort, formatIp } from "../addr/mod.ts";
+import { parseConfig, type Upstream } from "./mod.ts";
+
+const none = { permissions: "none" } as const;
+
+function show(upstream: Upstream): string {
+  if (upstream.kind === "udp") return `udp ${formatHostPort(upstream.endpoint)}`;
+  const { kind, host, port, serverName } = upstream;
+  const ips = upstream.ips.map((ip) => formatIp(ip)).join() || "looked up";
+  const path = upstream.kind === "https" ? ` path ${upstream.path}` : "";
+  return `${kind} ${host} port ${port} at ${ips} as ${serverName}${path}`;
+}
+
+const ROWS = [
+  ["9.9.9.9", "udp 9.9.9.9:53"],
+  ["9.9.9.9:5353", "udp 9.9.9.9:5353"],
+  ["2620:fe::fe", "udp [2620:fe::fe]:53"],
+  ["[2620:fe::fe]:5353", "udp [2620:fe::fe]:5353"],
+  ["tls://dns.quad9.net", "tls dns.quad9.net port 853 at looked up as dns.quad9.net"],
+  ["TLS://DNS.Quad9.net:8853", "tls dns.quad9.net port 8853 at looked up as dns.quad9.net"],
+  ["tls://9.9.9.9#dns.quad9.net", "tls 9.9.9.9 port 853 at 9.9.9.9 as dns.quad9.net"],
+  ["tls://9.9.9.9", "tls 9.9.9.9 port 853 at 9.9.9.9 as 9.9.9.9"],
+  [
+    "tls://[2620:FE::FE]:853#dns.quad9.net",
+    "tls 2620:fe::fe port 853 at 2620:fe::fe as dns.quad9.net",
+  ],
+  [
+    "https://dns.quad9.net/dns-query",
+    "https dns.quad9.net port 443 at looked up as dns.quad9.net path /dns-query",
+  ],
+  [
+    "https://dns.example:8443/q/abc?x=1",
+    "https dns.example port 8443 at looked up as dns.example path /q/abc?x=1",
+  ],
+  [
+    "https://192.0.2.1/dns-query#dns.example",
+    "https 192.0.2.1 port 443 at 192.0.2.1 as dns.example path /dns-query",
+  ],
+  [
+    "https://[2001:db8::1]/dns-query",
+    "https 2001:db8::1 port 443 at 2001:db8::1 as 2001:db8::1 path /dns-query",
+  ],
+] as const;
+
+Deno.test("readUpstream() reads each form of address", none, async (t) => {
+  for (const [address, want] of ROWS) {
+    await t.step(address, () => {
+      const text = `[[upstream]]\naddress = "${address}"\n`;
+      const { config, problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+      assert.deepEqual(problems, []);
+      assert.equal(config?.upstreams.length, 1);
+      assert.equal(show(config.upstreams[0]), want);
+      assert.equal(config.upstreams[0].address, address);
+    });
+  }
+});
+
+Deno.test("readUpstream() refuses what is no upstream", none, async (t) => {
+  const bad = ["9.9.9.9:65536", "dns.example:53", "9.9.9", "tls://2620:fe::fe", "tls://a b"];
+  bad.push("tls://9.9.9.9:0", "tls://9.9.9.9#", "tls://u@dns.example", "https://u:p@dns.example/q");
+  bad.push("https://dns.example", "http://dns.example/dns-query", "sdns://AgcA", "tls://-.example");
+  for (const address of bad) {
+    await t.step(address, () => {
+      const text = `[[upstream]]\naddress = "${address}"\n`;
+      const { config, problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+      assert.equal(config, null);
+      assert.deepEqual(problems.map(({ key, line }) => [key, line]), [["upstream[0].address", 2]]);
+    });
+  }
+});
