@@ -1,6 +1,5 @@
 import http from "node:http";
-import https from "node:https";
-import { rootCertificates } from "node:tls";
+import { Duplex } from "node:stream";
 import { parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
 import type { HttpGet, HttpResponse, Lookup } from "./ports.ts";
@@ -15,16 +14,14 @@ const HEAD_BYTES_MAX = 32 * 1024;
 
 export interface NodeHttpGetOptions {
   readonly lookup: Lookup;
-  /** A certificate authority trusted beside the built-in ones. */
-  readonly extraCaPem?: string;
+  /** A certificate authority trusted beside the built-in ones, for tests. */
+  readonly caPem?: string;
   readonly addressTimeoutMs?: number;
 }
 
 /** GET over TCP and TLS. The system's resolver is never asked: it may well be this service. */
 export function nodeHttpGet(options: NodeHttpGetOptions): HttpGet {
-  const { lookup, extraCaPem, addressTimeoutMs = ADDRESS_TIMEOUT_MS } = options;
-  // A `ca` replaces the built-in authorities, so it names those as well.
-  const ca = extraCaPem === undefined ? {} : { ca: [...rootCertificates, extraCaPem] };
+  const { lookup, caPem, addressTimeoutMs = ADDRESS_TIMEOUT_MS } = options;
   return async (url, { headers, signal }) => {
     const addresses = (await addressesOf(bareHost(url), lookup, signal)).slice(0, ADDRESSES_MAX);
     if (addresses.length === 0) throw new SvcError("unavailable", "the host has no address");
@@ -32,7 +29,13 @@ export function nodeHttpGet(options: NodeHttpGetOptions): HttpGet {
       const attempt = new AbortController();
       const timer = setTimeout(() => attempt.abort(), addressTimeoutMs);
       try {
-        return await getFrom(address, url, headers, AbortSignal.any([signal, attempt.signal]), ca);
+        return await getFrom(
+          address,
+          url,
+          headers,
+          AbortSignal.any([signal, attempt.signal]),
+          caPem,
+        );
       } catch (error) {
         // The next address is another chance; the failure of the last one is what is reported.
         if (signal.aborted) throw error;
@@ -40,7 +43,7 @@ export function nodeHttpGet(options: NodeHttpGetOptions): HttpGet {
         clearTimeout(timer);
       }
     }
-    return await getFrom(addresses[addresses.length - 1], url, headers, signal, ca);
+    return await getFrom(addresses[addresses.length - 1], url, headers, signal, caPem);
   };
 }
 
@@ -54,30 +57,25 @@ function addressesOf(
   return lookup(host, signal);
 }
 
-function getFrom(
+async function getFrom(
   address: string,
   url: URL,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  ca: { readonly ca?: string[] },
+  caPem: string | undefined,
 ): Promise<HttpResponse> {
-  const secure = url.protocol === "https:";
-  const name = bareHost(url);
+  const stream = await connect(address, url, signal, caPem);
+  // Closing without a farewell is common once the body is whole; before that the body throws.
+  stream.on("error", () => undefined);
+  const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
   const options = {
-    ...ca,
-    host: address,
-    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+    createConnection: () => stream,
     path: url.pathname + url.search,
-    headers: { ...headers, host: url.host },
-    // The certificate is checked against the name of the URL, not against the address. An IP
-    // address is no server name (RFC 6066 §3).
-    ...(parseIp(name) === null ? { servername: name } : {}),
-    agent: false as const, // A connection of its own: nothing is left open until tomorrow.
+    headers: { ...headers, host: url.host, connection: "close" },
     maxHeaderSize: HEAD_BYTES_MAX,
     signal,
   };
-  const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
-  const request = (secure ? https : http).request(options, (message) => {
+  const request = http.request(options, (message) => {
     const head: Record<string, string> = {};
     for (const [key, value] of Object.entries(message.headers)) {
       if (value !== undefined) head[key] = Array.isArray(value) ? value.join(", ") : value;
@@ -92,5 +90,49 @@ function getFrom(
   });
   request.on("error", reject);
   request.end();
-  return promise;
+  try {
+    return await promise;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+}
+
+/**
+ * Connects by TCP and, for https, TLS. Deno's own TLS needs no permission but `net`; node:tls asks
+ * for the environment and the system as well, for its authorities.
+ */
+async function connect(
+  address: string,
+  url: URL,
+  signal: AbortSignal,
+  caPem: string | undefined,
+): Promise<Duplex> {
+  const secure = url.protocol === "https:";
+  const port = url.port === "" ? (secure ? 443 : 80) : Number(url.port);
+  const tcp = await Deno.connect({ hostname: address, port, signal });
+  if (!secure) return duplexOf(tcp);
+  // The certificate is checked against the name of the URL, not against the address.
+  const caCerts = caPem === undefined ? [] : [caPem];
+  const tls = await Deno.startTls(tcp, { hostname: bareHost(url), caCerts });
+  let open = true;
+  const close = () => {
+    if (open) tls.close();
+    open = false;
+  };
+  signal.addEventListener("abort", close);
+  try {
+    signal.throwIfAborted();
+    await tls.handshake();
+  } catch (error) {
+    close();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", close);
+  }
+  return duplexOf(tls);
+}
+
+function duplexOf({ readable, writable }: Deno.Conn): Duplex {
+  return Duplex.fromWeb({ readable, writable } as Parameters<typeof Duplex.fromWeb>[0]);
 }
