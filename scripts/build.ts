@@ -9,7 +9,11 @@
  * @module
  */
 
+import { resolve } from "node:path/posix";
 import { parseArgs } from "node:util";
+
+/** The checkout. */
+const ROOT = resolve(`${import.meta.dirname}/..`);
 
 /** Deno's names of the targets, with npm's of the same platform. */
 const TARGETS = {
@@ -63,7 +67,8 @@ interface Program {
 
 interface ModuleGraph {
   readonly modules: readonly {
-    readonly specifier: string;
+    /** Where a module lies that is a file; npm packages have none. */
+    readonly local?: string;
     readonly error?: string;
     readonly dependencies?: readonly { readonly specifier: string }[];
   }[];
@@ -114,8 +119,8 @@ async function readProgram(directory: string): Promise<Program> {
     );
     for (const module of graph.modules) {
       if (module.error !== undefined) throw new BuildError(`${entry}: ${module.error}`);
-      const prefix = `file://${directory}/`;
-      if (module.specifier.startsWith(prefix)) modules.add(module.specifier.slice(prefix.length));
+      const { local } = module;
+      if (local?.startsWith(`${directory}/`)) modules.add(local.slice(directory.length + 1));
       for (const { specifier } of module.dependencies ?? []) specifiers.add(specifier);
     }
   }
@@ -192,7 +197,7 @@ async function permissionsOf(command: string): Promise<string[]> {
 }
 
 function scriptPath(name: string): string {
-  return new URL(`./${name}`, import.meta.url).pathname;
+  return `${import.meta.dirname}/${name}`;
 }
 
 /** Where Deno keeps the compile runtime of a target once it has been downloaded. */
@@ -274,7 +279,7 @@ async function whyNoStart(file: string, target: Target, work: string): Promise<s
 /** The pinned Deno of the target: the one that runs this, or npm's of the other architecture. */
 async function denoFor(target: Target): Promise<string> {
   if (target === Deno.build.target) return Deno.execPath();
-  const file = new URL(`../.deno/deno-${target}-${Deno.version.deno}`, import.meta.url).pathname;
+  const file = `${ROOT}/.deno/deno-${target}-${Deno.version.deno}`;
   if (!await exists(file)) {
     const script = '. "$0" && fetch_deno "$1" "$2"';
     const { success } = await new Deno.Command("sh", {
@@ -385,7 +390,6 @@ function isOneOf<T extends string>(choices: readonly T[], value: string): value 
 }
 
 async function main(args: string[]): Promise<number> {
-  const root = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
   const text = { type: "string" } as const;
   const { values } = parseArgs({
     args,
@@ -404,8 +408,8 @@ async function main(args: string[]): Promise<number> {
   if (kind !== undefined && !isOneOf(KINDS, kind)) {
     throw new BuildError(`no kind ${kind}: --kind takes ${KINDS.join(" or ")}`);
   }
-  const program = await readProgram(await Deno.realPath(values.program ?? root));
-  await build(program, target, kind, values.output ?? `${root}/dist/bin`);
+  const program = await readProgram(await Deno.realPath(values.program ?? ROOT));
+  await build(program, target, kind, resolve(values.output ?? `${ROOT}/dist/bin`));
   return 0;
 }
 

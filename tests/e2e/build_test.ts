@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 
-const ROOT = new URL("../../", import.meta.url).pathname;
+const ROOT = `${import.meta.dirname}/../../`;
 const CONFIG = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
 const AS_ROOT = Deno.uid() === 0;
 const FILE_NAME = `svc-${Deno.build.target}`;
