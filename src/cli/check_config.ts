@@ -77,6 +77,7 @@ export async function loadConfig(
 export const FILE_FACTS: FileFacts = {
   readText: (path) => Deno.readTextFile(path),
   stat: (path) => Deno.stat(path),
+  realPath: (path) => Deno.realPath(path),
   nowMs: () => Date.now(),
 };
 

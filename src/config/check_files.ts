@@ -2,6 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { messageOf } from "../errors.ts";
 import type { Config, TlsFiles } from "./config.ts";
 import type { Source } from "./parse.ts";
+import { isInside } from "./readers.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote, type Severity } from "./problem.ts";
 
 /** What a check may ask about the disk and the time. */
@@ -9,6 +10,8 @@ export interface FileFacts {
   /** Rejects with the error of the platform, whose `name` says `NotFound` or `PermissionDenied`. */
   readText(path: string): Promise<string>;
   stat(path: string): Promise<{ readonly isFile: boolean; readonly isDirectory: boolean }>;
+  /** The path with every symbolic link followed. */
+  realPath(path: string): Promise<string>;
   nowMs(): number;
 }
 
@@ -38,7 +41,8 @@ export async function checkFiles(
   for (const [index, list] of Object.entries(filter.lists)) {
     // A file outside of the folder is a problem of its own, and is never opened.
     if (list.kind !== "path" || !list.isInside) continue;
-    await checker.file(list.path, ["filter", "lists", Number(index), "path"], "check");
+    const key = ["filter", "lists", Number(index), "path"];
+    await checker.localList(list.path, filter.localListsDir, key);
   }
   await checker.services(filter.servicesFile, ["filter", "services_file"]);
   await checker.records(recursion.rootHintsFile, ["recursion", "root_hints"], /\s(A|AAAA)\s/i);
@@ -94,13 +98,24 @@ class Checker {
     }
   }
 
-  /** A file that is only there to be read later. */
-  async file(file: string, key: KeyPath, severity: Severity): Promise<void> {
+  /** A list in the folder of local lists, which no link may lead out of. */
+  async localList(file: string, dir: string, key: KeyPath): Promise<void> {
     try {
-      const { isFile } = await this.#facts.stat(file);
-      if (!isFile) this.#problem(key, `${quote(file)} is not a file: name one`, severity);
+      const real = await this.#facts.realPath(file);
+      const realDir = await this.#facts.realPath(dir);
+      const { isFile } = await this.#facts.stat(real);
+      if (!isInside(real, realDir)) {
+        this.#problem(
+          key,
+          `${quote(file)} is a link out of filter.local_lists_dir, so the list is skipped: put ` +
+            "the file itself there",
+          "check",
+        );
+      } else if (!isFile) {
+        this.#problem(key, `${quote(file)} is not a file: name one`, "check");
+      }
     } catch (error) {
-      this.#problem(key, unreadable(file, error), severity);
+      this.#problem(key, unreadable(file, error), "check");
     }
   }
 

@@ -47,7 +47,10 @@ class Denied extends Error {
   override readonly name = "PermissionDenied";
 }
 
-/** A disk of these files below the configuration's folder; `null` may not be read. */
+/**
+ * A disk of these files below the configuration's folder: `null` may not be read, `link TARGET` is a
+ * symbolic link.
+ */
 function disk(files: Record<string, string | null>, nowMs = NOW_MS): FileFacts {
   const find = (path: string): string => {
     const text = files[path.replace(`${DIRECTORY}/`, "")];
@@ -62,6 +65,10 @@ function disk(files: Record<string, string | null>, nowMs = NOW_MS): FileFacts {
         isFile: find(path) !== "folder",
         isDirectory: find(path) === "folder",
       })),
+    realPath: (path) =>
+      Promise.try(() =>
+        path.endsWith("/lists") ? path : find(path).match(/^link (.*)/)?.[1] ?? path
+      ),
     nowMs: () => nowMs,
   };
 }
@@ -194,6 +201,15 @@ const CASES: readonly {
       'svc.toml:4: filter.lists[1].path: "/etc/svc/lists/b" is not there: ' +
       "make it or name another (check)",
       'svc.toml:5: filter.lists[2].path: "/etc/svc/lists/c" is not a file: name one (check)',
+    ],
+  },
+  {
+    name: "a list that is a link out of the folder",
+    text: `[filter]\nlists = [{ name = "a", path = "lists/a" }]\n`,
+    files: { "lists/a": `link ${DIRECTORY}/secret`, secret: "text" },
+    want: [
+      'svc.toml:2: filter.lists[0].path: "/etc/svc/lists/a" is a link out of ' +
+      "filter.local_lists_dir, so the list is skipped: put the file itself there (check)",
     ],
   },
   {

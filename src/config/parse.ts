@@ -23,6 +23,7 @@ import {
   domain,
   duration,
   integer,
+  isInside,
   matching,
   network,
   oneOf,
@@ -362,15 +363,15 @@ function readList(t: Table, directory: string, localListsDir: string): ConfigLis
   if (name === null) return null;
   if (address !== null) return { kind: "url", name, url: address };
   if (file === null) return null;
-  const isInside = file.startsWith(localListsDir.replace(/\/?$/, "/"));
-  if (!isInside) {
+  const isReadable = isInside(file, localListsDir);
+  if (!isReadable) {
     t.place.at("path").problem(
       `is outside of filter.local_lists_dir, so the list is skipped: move the file into ` +
         quote(localListsDir),
       "check",
     );
   }
-  return { kind: "path", name, path: file, isInside };
+  return { kind: "path", name, path: file, isInside: isReadable };
 }
 
 function readRecursion(t: Table, directory: string): RecursionConfig {

@@ -215,6 +215,11 @@ export function resolvePath(directory: string, value: string): string {
   return normal.length > 1 ? normal.replace(/\/$/, "") : normal;
 }
 
+/** Says whether a file lies below a folder; both are absolute and normal. */
+export function isInside(file: string, dir: string): boolean {
+  return file.startsWith(dir.replace(/\/?$/, "/"));
+}
+
 /** Where a URL's host is this machine, `http` is as good as `https`. */
 function isLoopbackHost(host: string): boolean {
   if (host === "localhost" || host.endsWith(".localhost")) return true;
