@@ -76,3 +76,24 @@ Deno.test("checkContentType() refuses pages alone", { permissions: "none" }, () 
     assert.throws(() => checkContentType(type), /HTML page/, type);
   }
 });
+
+const SHARED_LISTS = new URL("../../../shared/lists/", import.meta.url);
+const NO_SHARED_LISTS = await Deno.stat(SHARED_LISTS).then(() => false, () => true);
+if (NO_SHARED_LISTS) console.warn("skipped: the tests on real lists need ../shared/lists");
+
+Deno.test("TextCheck takes real lists", {
+  ignore: NO_SHARED_LISTS,
+  permissions: { read: [SHARED_LISTS] },
+}, async (t) => {
+  for await (const { name } of Deno.readDir(SHARED_LISTS)) {
+    if (!name.endsWith(".gz")) continue;
+    await t.step(name, async () => {
+      using file = await Deno.open(new URL(name, SHARED_LISTS));
+      const check = new TextCheck();
+      const text = file.readable.pipeThrough(new DecompressionStream("gzip"));
+      for await (const chunk of text) check.add(chunk);
+      check.finish();
+      assert.ok(check.lineCount > 1000 && check.sizeBytes > check.lineCount);
+    });
+  }
+});
