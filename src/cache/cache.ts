@@ -1,0 +1,366 @@
+import { FOLD } from "../dns/mod.ts";
+
+/** What a look-up came to. `Stale` is expired but may still be served (RFC 8767). */
+export const CacheHit = { Miss: 0, Fresh: 1, Stale: 2 } as const;
+export type CacheHit = typeof CacheHit[keyof typeof CacheHit];
+
+export interface CacheLimits {
+  /** Bytes of entries and index together. */
+  readonly sizeBytes: number;
+  /** Seconds past its expiry that an entry may still be served; 0 is never. */
+  readonly serveStale: number;
+}
+
+/** What `store` keeps beside the message. */
+export interface StoreOptions {
+  /** Finished hash of the key: QNAME, type, DO and CD. */
+  readonly hash: number;
+  readonly qtype: number;
+  /** DO and CD bits of the key. */
+  readonly keyBits: number;
+  /** Bytes of QNAME with its root. */
+  readonly qnameLength: number;
+  /** Seconds until the entry expires; also the bound of every TTL it hands out. */
+  readonly ttl: number;
+  /** Extended error to send with it, or -1. */
+  readonly ede: number;
+  readonly nowSeconds: number;
+}
+
+// An entry is a run of 32-bit words: this head, TTL offsets (two a word), then the message.
+const E_HASH = 0;
+const E_WORDS = 1;
+const E_STORED = 2;
+const E_EXPIRES = 3;
+/** Type in the low half; DO and CD bits, then state bits, in the high half. */
+const E_KEY = 4;
+/** Message length in the low half, number of TTLs in the high half. */
+const E_LENGTHS = 5;
+/** QNAME length in the low half, extended error + 1 in the high half. */
+const E_QNAME = 6;
+const HEAD_WORDS = 7;
+
+const VISITED_BIT = 1 << 28;
+const REFRESHING_BIT = 1 << 29;
+const KEY_MASK = VISITED_BIT - 1;
+
+/** Slots of one bucket: what a look-up reads at most, one cache line of tags. */
+const BUCKET_SLOTS = 8;
+/** Segments of the log; one in that many entries goes at a time. */
+const SEGMENTS_MIN = 8;
+const SEGMENT_BYTES_MAX = 256 * 1024;
+/** Two thirds of a segment hold the largest message with its head and TTL offsets. */
+const SEGMENT_BYTES_MIN = 128 * 1024;
+/** Most TTLs of one message that are aged: more RRs than this are not cached. */
+export const TTLS_MAX = 4_000;
+/** Header and question: where the first record can start at the earliest. */
+const HEADER_BYTES = 12;
+
+/**
+ * One isolate's cache. Entries stand in a log of segments that is written round and round; the
+ * segment ahead of the writer is cleared, and what was asked for since it was written is appended
+ * again (FIFO with second chance: a scan of new names does not push out hot ones).
+ */
+export class Cache {
+  readonly #words: Uint32Array<ArrayBuffer>;
+  readonly #bytes: Uint8Array<ArrayBuffer>;
+  /** Buckets of tags and, beside them, places of entries in words plus one; 0 is empty. */
+  readonly #tags: Int32Array<ArrayBuffer>;
+  readonly #places: Int32Array<ArrayBuffer>;
+  readonly #bucketMask: number;
+  readonly #segmentWords: number;
+  readonly #segmentCount: number;
+  /** Words in use of each segment. */
+  readonly #filled: Int32Array<ArrayBuffer>;
+  readonly #staleSeconds: number;
+  #segment = 0;
+  #entries = 0;
+  /** Entries pushed out before they expired. */
+  evicted = 0;
+
+  constructor({ sizeBytes, serveStale }: CacheLimits) {
+    // An eighth for the index: 8 bytes a slot, so half full when entries average 128 bytes.
+    const buckets = 2 ** Math.floor(Math.log2(sizeBytes / 8 / (BUCKET_SLOTS * 8)));
+    const logBytes = sizeBytes - buckets * BUCKET_SLOTS * 8;
+    const segmentBytes = Math.max(
+      SEGMENT_BYTES_MIN,
+      Math.min(SEGMENT_BYTES_MAX, Math.floor(logBytes / SEGMENTS_MIN)),
+    );
+    this.#segmentWords = segmentBytes >> 2;
+    this.#segmentCount = Math.max(2, Math.floor(logBytes / segmentBytes));
+    this.#bytes = new Uint8Array(this.#segmentCount * this.#segmentWords * 4);
+    this.#words = new Uint32Array(this.#bytes.buffer);
+    this.#tags = new Int32Array(buckets * BUCKET_SLOTS);
+    this.#places = new Int32Array(buckets * BUCKET_SLOTS);
+    this.#bucketMask = buckets - 1;
+    this.#filled = new Int32Array(this.#segmentCount);
+    this.#staleSeconds = serveStale;
+  }
+
+  get entries(): number {
+    return this.#entries;
+  }
+
+  /** Bytes of entries that stand in the log. */
+  get usedBytes(): number {
+    let words = 0;
+    for (const filled of this.#filled) words += filled;
+    return words * 4;
+  }
+
+  /**
+   * Finds the entry for a question whose QNAME (uncompressed) stands at `qname` in `packet`.
+   * Returns its handle, or -1. The handle is good until the next `store`.
+   */
+  find(
+    hash: number,
+    qtype: number,
+    keyBits: number,
+    packet: Uint8Array,
+    qname: number,
+    qnameLength: number,
+  ): number {
+    const first = (hash & this.#bucketMask) * BUCKET_SLOTS;
+    const words = this.#words;
+    const key = qtype | (keyBits << 16);
+    for (let slot = first; slot < first + BUCKET_SLOTS; slot++) {
+      if (this.#tags[slot] !== hash || this.#places[slot] === 0) continue;
+      const entry = this.#places[slot] - 1;
+      if ((words[entry + E_KEY] & KEY_MASK) !== key) continue;
+      if ((words[entry + E_QNAME] & 0xffff) !== qnameLength) continue;
+      if (this.#sameName(this.#messageAt(entry) + HEADER_BYTES, packet, qname, qnameLength)) {
+        return entry;
+      }
+    }
+    return -1;
+  }
+
+  #sameName(stored: number, packet: Uint8Array, qname: number, length: number): boolean {
+    const bytes = this.#bytes;
+    // Length bytes are below 64 and so are left alone by the folding.
+    for (let i = 0; i < length; i++) {
+      if (FOLD[bytes[stored + i]] !== FOLD[packet[qname + i]]) return false;
+    }
+    return true;
+  }
+
+  /** Says whether an entry still holds, and marks it as asked for. */
+  freshness(entry: number, nowSeconds: number): CacheHit {
+    const words = this.#words;
+    words[entry + E_KEY] |= VISITED_BIT;
+    const expires = words[entry + E_EXPIRES];
+    if (nowSeconds < expires) return CacheHit.Fresh;
+    return nowSeconds < expires + this.#staleSeconds ? CacheHit.Stale : CacheHit.Miss;
+  }
+
+  /** Seconds that an entry still holds; negative when it has expired. */
+  secondsLeft(entry: number, nowSeconds: number): number {
+    return this.#words[entry + E_EXPIRES] - nowSeconds;
+  }
+
+  /** Seconds that an entry held when it was stored. */
+  secondsWhole(entry: number): number {
+    return this.#words[entry + E_EXPIRES] - this.#words[entry + E_STORED];
+  }
+
+  /** True once per entry: whoever asks first has it refreshed. */
+  claimRefresh(entry: number): boolean {
+    const words = this.#words;
+    if ((words[entry + E_KEY] & REFRESHING_BIT) !== 0) return false;
+    words[entry + E_KEY] |= REFRESHING_BIT;
+    return true;
+  }
+
+  /** Bytes of the stored message. */
+  messageLength(entry: number): number {
+    return this.#words[entry + E_LENGTHS] & 0xffff;
+  }
+
+  /** The extended error stored with the message, or -1. */
+  ede(entry: number): number {
+    return (this.#words[entry + E_QNAME] >>> 16) - 1;
+  }
+
+  /** The two flag bytes of the stored message. */
+  flags(entry: number): number {
+    const at = this.#messageAt(entry);
+    return (this.#bytes[at + 2] << 8) | this.#bytes[at + 3];
+  }
+
+  /** Where the message of an entry starts in `bytes`. */
+  messageOffset(entry: number): number {
+    return this.#messageAt(entry);
+  }
+
+  /** The memory that `messageOffset` counts in; never written to. */
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
+
+  /**
+   * Copies the message to the word-aligned `offset` of a buffer and ages its TTLs: each is what is
+   * left of it, or `staleTtl` once the entry has expired (RFC 8767 §5). The caller has checked that
+   * it fits. May write up to three bytes past its end.
+   */
+  copyTo(
+    entry: number,
+    bytes: Uint8Array,
+    words: Uint32Array,
+    offset: number,
+    nowSeconds: number,
+    staleTtl: number,
+  ): void {
+    const source = this.#words;
+    const lengths = source[entry + E_LENGTHS];
+    const ttlCount = lengths >>> 16;
+    const ttlsAt = entry + HEAD_WORDS;
+    const from = ttlsAt + ((ttlCount + 1) >> 1);
+    const to = offset >> 2;
+    const count = ((lengths & 0xffff) + 3) >> 2;
+    for (let i = 0; i < count; i++) words[to + i] = source[from + i];
+    const stored = source[entry + E_STORED];
+    const expired = nowSeconds >= source[entry + E_EXPIRES];
+    // A clock that was set back makes no TTL grow.
+    const age = nowSeconds > stored ? nowSeconds - stored : 0;
+    for (let i = 0; i < ttlCount; i++) {
+      const at = offset + ((source[ttlsAt + (i >> 1)] >>> ((i & 1) << 4)) & 0xffff);
+      let ttl = staleTtl;
+      if (!expired) {
+        ttl = ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) -
+          age;
+        if (ttl < 0) ttl = 0;
+      }
+      bytes[at] = ttl >>> 24;
+      bytes[at + 1] = ttl >>> 16;
+      bytes[at + 2] = ttl >>> 8;
+      bytes[at + 3] = ttl;
+    }
+  }
+
+  /**
+   * Keeps a message, in place of an entry for the same question. `ttlOffsets` are the offsets of
+   * its TTL fields, already clamped. Returns the handle of the new entry, or -1 when the message is too large to keep.
+   */
+  store(
+    options: StoreOptions,
+    message: Uint8Array,
+    start: number,
+    length: number,
+    ttlOffsets: Uint16Array,
+    ttlCount: number,
+  ): number {
+    if (ttlCount > TTLS_MAX || length > 0xffff) return -1;
+    const ttlWords = (ttlCount + 1) >> 1;
+    const messageWords = (length + 3) >> 2;
+    const size = HEAD_WORDS + ttlWords + messageWords;
+    if (size > this.#segmentWords) return -1;
+    const entry = this.#reserve(size);
+    const words = this.#words;
+    words[entry + E_HASH] = options.hash;
+    words[entry + E_WORDS] = size;
+    words[entry + E_STORED] = options.nowSeconds;
+    words[entry + E_EXPIRES] = options.nowSeconds + options.ttl;
+    words[entry + E_KEY] = options.qtype | (options.keyBits << 16);
+    words[entry + E_LENGTHS] = length | (ttlCount << 16);
+    words[entry + E_QNAME] = options.qnameLength | ((options.ede + 1) << 16);
+    for (let i = 0; i < ttlWords; i++) {
+      const second = 2 * i + 1 < ttlCount ? ttlOffsets[2 * i + 1] : 0;
+      words[entry + HEAD_WORDS + i] = ttlOffsets[2 * i] | (second << 16);
+    }
+    const at = (entry + HEAD_WORDS + ttlWords) << 2;
+    for (let i = 0; i < length; i++) this.#bytes[at + i] = message[start + i];
+    this.#link(entry, options.nowSeconds);
+    return entry;
+  }
+
+  /** Forgets everything. */
+  flush(): void {
+    this.#places.fill(0);
+    this.#filled.fill(0);
+    this.#segment = 0;
+    this.#entries = 0;
+  }
+
+  #messageAt(entry: number): number {
+    const ttlCount = this.#words[entry + E_LENGTHS] >>> 16;
+    return (entry + HEAD_WORDS + ((ttlCount + 1) >> 1)) << 2;
+  }
+
+  /** Puts an entry into its bucket. */
+  #link(entry: number, nowSeconds: number): void {
+    const words = this.#words;
+    const hash = words[entry + E_HASH] | 0;
+    const key = words[entry + E_KEY] & KEY_MASK;
+    const qname = this.#messageAt(entry) + HEADER_BYTES;
+    const qnameLength = words[entry + E_QNAME] & 0xffff;
+    const known = this.find(hash, key & 0xffff, key >>> 16, this.#bytes, qname, qnameLength);
+    const slot = known >= 0 ? this.#slotOf(known) : this.#roomFor(hash);
+    const place = this.#places[slot];
+    if (place === 0) this.#entries++;
+    else if (known < 0 && words[place - 1 + E_EXPIRES] > nowSeconds) this.evicted++;
+    this.#tags[slot] = hash;
+    this.#places[slot] = entry + 1;
+  }
+
+  /** A free slot of the bucket, or else the one whose entry expires first. */
+  #roomFor(hash: number): number {
+    const first = (hash & this.#bucketMask) * BUCKET_SLOTS;
+    let soonest = first;
+    for (let slot = first; slot < first + BUCKET_SLOTS; slot++) {
+      if (this.#places[slot] === 0) return slot;
+      const expires = this.#words[this.#places[slot] - 1 + E_EXPIRES];
+      if (expires < this.#words[this.#places[soonest] - 1 + E_EXPIRES]) soonest = slot;
+    }
+    return soonest;
+  }
+
+  /** Room for `size` words at the end of the log; clears the segment ahead when one is full. */
+  #reserve(size: number): number {
+    if (this.#filled[this.#segment] + size > this.#segmentWords) this.#advance();
+    const entry = this.#segment * this.#segmentWords + this.#filled[this.#segment];
+    this.#filled[this.#segment] += size;
+    return entry;
+  }
+
+  /**
+   * Goes on to the next segment, the oldest: the entries there that were asked for since they were
+   * written are moved to its own start, the others go.
+   */
+  #advance(): void {
+    const segment = (this.#segment + 1) % this.#segmentCount;
+    const base = segment * this.#segmentWords;
+    const end = base + this.#filled[segment];
+    const words = this.#words;
+    // Second chances take a third of the segment at most, so that any message still fits.
+    const keepEnd = base + Math.floor(this.#segmentWords / 3);
+    let to = base;
+    for (let entry = base; entry < end;) {
+      const size = words[entry + E_WORDS];
+      const slot = this.#slotOf(entry);
+      if (slot >= 0) {
+        if ((words[entry + E_KEY] & VISITED_BIT) !== 0 && to + size <= keepEnd) {
+          words.copyWithin(to, entry, entry + size);
+          words[to + E_KEY] &= ~VISITED_BIT;
+          this.#places[slot] = to + 1;
+          to += size;
+        } else {
+          this.#places[slot] = 0;
+          this.#entries--;
+          this.evicted++;
+        }
+      }
+      entry += size;
+    }
+    this.#filled[segment] = to - base;
+    this.#segment = segment;
+  }
+
+  /** The slot that holds this very entry, or -1 when a newer one took its place. */
+  #slotOf(entry: number): number {
+    const first = (this.#words[entry + E_HASH] & this.#bucketMask) * BUCKET_SLOTS;
+    for (let slot = first; slot < first + BUCKET_SLOTS; slot++) {
+      if (this.#places[slot] === entry + 1) return slot;
+    }
+    return -1;
+  }
+}

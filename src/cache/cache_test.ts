@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { Cache, CacheHit } from "./mod.ts";
+
+const none = { permissions: "none" } as const;
+const MIB = 1024 * 1024;
+const NOW = 1_000_000;
+
+/** A response for `name` with one A record, and where its TTL stands. */
+function response(name: string, ttl: number, padding = 0): { message: Uint8Array; ttlAt: number } {
+  const labels = name.split(".").flatMap((l) => [l.length, ...new TextEncoder().encode(l)]);
+  const question = [...labels, 0, 0, 1, 0, 1];
+  const head = [0, 0, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
+  const ttlBytes = [ttl >>> 24, (ttl >>> 16) & 255, (ttl >>> 8) & 255, ttl & 255];
+  const rdata = [0, 4 + padding, 192, 0, 2, 1, ...new Array<number>(padding).fill(7)];
+  const message = [...head, ...question, 0xc0, 12, 0, 1, 0, 1, ...ttlBytes, ...rdata];
+  return { message: Uint8Array.from(message), ttlAt: head.length + question.length + 6 };
+}
+
+function hashOf(name: string): number {
+  let h = 7;
+  for (const c of name.toLowerCase()) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
+  return h;
+}
+
+function put(cache: Cache, name: string, ttl: number, now = NOW, padding = 0): number {
+  const { message, ttlAt } = response(name, ttl, padding);
+  const qnameLength = name.length + 2;
+  const hash = hashOf(name);
+  return cache.store(
+    { hash, qtype: 1, keyBits: 0, qnameLength, ttl, ede: -1, nowSeconds: now },
+    message,
+    0,
+    message.length,
+    Uint16Array.of(ttlAt),
+    1,
+  );
+}
+
+function find(cache: Cache, name: string, qtype = 1, keyBits = 0): number {
+  const { message } = response(name, 0);
+  return cache.find(hashOf(name), qtype, keyBits, message, 12, name.length + 2);
+}
+
+function read(cache: Cache, entry: number, now: number): { bytes: Uint8Array; ttl: number } {
+  const length = cache.messageLength(entry);
+  const bytes = new Uint8Array(Math.ceil(length / 4) * 4 + 8);
+  const words = new Uint32Array(bytes.buffer);
+  cache.copyTo(entry, bytes, words, 4, now, 30);
+  const at = length - 4 - 2 - 4 + 4;
+  return { bytes: bytes.slice(4, 4 + length), ttl: new DataView(bytes.buffer).getUint32(at) };
+}
+
+Deno.test("Cache gives back what it keeps, whatever the case of the question", none, () => {
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
+  put(cache, "www.example", 300);
+  const entry = find(cache, "WWW.example");
+  assert.ok(entry >= 0);
+  assert.equal(cache.freshness(entry, NOW), CacheHit.Fresh);
+  assert.deepEqual(read(cache, entry, NOW).bytes, response("www.example", 300).message);
+  assert.equal(find(cache, "ww.example"), -1);
+  assert.equal(find(cache, "www.example", 28), -1, "another type");
+  assert.equal(find(cache, "www.example", 1, 1), -1, "another DO");
+  assert.equal(cache.entries, 1);
+});
+
+Deno.test("Cache ages TTLs by the second and never lets them grow", none, () => {
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 100 });
+  put(cache, "www.example", 300);
+  const entry = find(cache, "www.example");
+  const rows = [[NOW, 300], [NOW + 1, 299], [NOW + 299, 1], [NOW - 50, 300], [NOW + 300, 30]];
+  for (const [now, ttl] of rows) assert.equal(read(cache, entry, now).ttl, ttl, `at ${now - NOW}`);
+  assert.equal(cache.freshness(entry, NOW + 299), CacheHit.Fresh);
+  assert.equal(cache.freshness(entry, NOW + 300), CacheHit.Stale);
+  assert.equal(cache.freshness(entry, NOW + 399), CacheHit.Stale);
+  assert.equal(cache.freshness(entry, NOW + 400), CacheHit.Miss);
+});
+
+Deno.test("Cache.store() takes the place of the same question", none, () => {
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
+  put(cache, "www.example", 300);
+  put(cache, "WWW.EXAMPLE".toLowerCase(), 60, NOW + 10);
+  assert.equal(cache.entries, 1);
+  assert.equal(read(cache, find(cache, "www.example"), NOW + 10).ttl, 60);
+});
+
+Deno.test("Cache keeps hot names under a scan of many times its size", none, () => {
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
+  const hot = Array.from({ length: 50 }, (_, i) => `hot${i}.example`);
+  for (const name of hot) put(cache, name, 86_400);
+  for (let i = 0; i < 50_000; i++) {
+    put(cache, `scan${i}.example`, 86_400);
+    if (i % 100 !== 0) continue;
+    for (const name of hot) {
+      const entry = find(cache, name);
+      if (entry >= 0) cache.freshness(entry, NOW);
+    }
+  }
+  assert.ok(cache.evicted > 30_000, `evicted ${cache.evicted}`);
+  const left = hot.filter((name) => find(cache, name) >= 0);
+  // A bucket may overflow now and then, which a scan does not do to most.
+  assert.ok(left.length >= 45, `${left.length} of ${hot.length} hot names are left`);
+  for (const name of left) {
+    assert.deepEqual(read(cache, find(cache, name), NOW).bytes, response(name, 86_400).message);
+  }
+});
+
+Deno.test("Cache stays within its memory and serves only whole entries, seeded", none, () => {
+  const seed = 20_261_120;
+  console.log(`seed ${seed}`);
+  let state = seed;
+  const random = (n: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor(state / 2 ** 32 * n);
+  };
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
+  for (let i = 0; i < 60_000; i++) {
+    const k = random(8_000);
+    const name = `n${k}.example`;
+    if (random(3) === 0) {
+      put(cache, name, 1_000 + (k % 7), NOW, k % 1_500);
+    } else {
+      const entry = find(cache, name);
+      if (entry < 0) continue;
+      cache.freshness(entry, NOW);
+      assert.deepEqual(
+        read(cache, entry, NOW).bytes,
+        response(name, 1_000 + (k % 7), k % 1_500).message,
+      );
+    }
+    assert.ok(cache.usedBytes <= MIB);
+  }
+});
+
+Deno.test(
+  "Cache.store() takes the largest message, and refuses more TTLs than it ages",
+  none,
+  () => {
+    const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
+    const { message } = response("big.example", 60);
+    const big = new Uint8Array(65_535);
+    big.set(message);
+    const options = {
+      hash: hashOf("big.example"),
+      qtype: 1,
+      keyBits: 0,
+      qnameLength: 13,
+      ttl: 60,
+      ede: 3,
+      nowSeconds: NOW,
+    };
+    for (let i = 0; i < 40; i++) {
+      const entry = cache.store(options, big, 0, big.length, new Uint16Array(4_000), 4_000);
+      assert.ok(entry >= 0);
+      assert.equal(cache.messageLength(entry), 65_535);
+      assert.equal(cache.ede(entry), 3);
+    }
+    assert.equal(cache.store(options, big, 0, big.length, new Uint16Array(4_001), 4_001), -1);
+  },
+);
+
+Deno.test("Cache.flush() forgets everything, and claimRefresh() is granted once", none, () => {
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
+  const entry = put(cache, "www.example", 300);
+  assert.equal(cache.claimRefresh(entry), true);
+  assert.equal(cache.claimRefresh(entry), false);
+  cache.flush();
+  assert.equal(cache.entries, 0);
+  assert.equal(cache.usedBytes, 0);
+  assert.equal(find(cache, "www.example"), -1);
+});

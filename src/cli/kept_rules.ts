@@ -1,0 +1,123 @@
+import { createHash } from "node:crypto";
+import { getU32, setU32 } from "../bytes/mod.ts";
+import { messageOf } from "../errors.ts";
+import type { SourceStats } from "../filter/mod.ts";
+import { log } from "../log.ts";
+
+const MAGIC = 0x73766372; // "svcr"
+const SHA256_BYTES = 32;
+/** Magic, seed, length of the counts; then the key and the hash of the rules. */
+const HEAD_BYTES = 12 + 2 * SHA256_BYTES;
+/** Read and written in pieces, so that no second copy of the rules is made. */
+const PIECE_BYTES = 1024 * 1024;
+/** A file that claims more is damaged. */
+const COUNTS_BYTES_MAX = 16 * 1024 * 1024;
+
+export interface KeptRules {
+  readonly seed: number;
+  readonly rules: SharedArrayBuffer;
+  readonly stats: SourceStats[];
+}
+
+/**
+ * Reads the rules that were compiled from the same texts, so that a start does not compile. Returns
+ * `null` where there are none, or where the file is not whole.
+ */
+export async function readKeptRules(
+  path: string,
+  key: Uint8Array,
+): Promise<KeptRules | null> {
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) {
+      log.warn("compiled rules can't be read; compiling anew", { path, error: messageOf(error) });
+    }
+    return null;
+  }
+  try {
+    const { size } = await file.stat();
+    const head = new Uint8Array(HEAD_BYTES);
+    if (!readInto(file, head) || getU32(head, 0) !== MAGIC) return null;
+    for (let i = 0; i < SHA256_BYTES; i++) if (head[12 + i] !== key[i]) return null;
+    const countsBytes = getU32(head, 8);
+    if (countsBytes > COUNTS_BYTES_MAX || HEAD_BYTES + countsBytes > size) return null;
+    const counts = new Uint8Array(countsBytes);
+    const rules = new SharedArrayBuffer(size - HEAD_BYTES - countsBytes);
+    const hash = createHash("sha256");
+    if (!readInto(file, counts, hash) || !readInto(file, new Uint8Array(rules), hash)) return null;
+    const digest = hash.digest();
+    for (let i = 0; i < SHA256_BYTES; i++) {
+      if (head[12 + SHA256_BYTES + i] !== digest[i]) {
+        log.warn("compiled rules are damaged; compiling anew", { path });
+        return null;
+      }
+    }
+    const stats = JSON.parse(new TextDecoder().decode(counts)) as SourceStats[];
+    return { seed: getU32(head, 4) | 0, rules, stats };
+  } finally {
+    file.close();
+  }
+}
+
+/** Keeps compiled rules for the next start; a failure costs that start its time and no more. */
+export async function keepRules(path: string, key: Uint8Array, kept: KeptRules): Promise<void> {
+  const temporary = `${path}.new`;
+  try {
+    const counts = new TextEncoder().encode(JSON.stringify(kept.stats));
+    const rules = new Uint8Array(kept.rules);
+    const hash = createHash("sha256").update(counts);
+    const file = await Deno.open(temporary, {
+      write: true,
+      create: true,
+      truncate: true,
+      mode: 0o600,
+    });
+    try {
+      // The head comes last: until then the file is no good to anyone.
+      await file.seek(HEAD_BYTES, Deno.SeekMode.Start);
+      await writeAll(file, counts);
+      for (let at = 0; at < rules.length; at += PIECE_BYTES) {
+        const piece = rules.slice(at, at + PIECE_BYTES);
+        hash.update(piece);
+        await writeAll(file, piece);
+      }
+      const head = new Uint8Array(HEAD_BYTES);
+      setU32(head, 0, MAGIC);
+      setU32(head, 4, kept.seed);
+      setU32(head, 8, counts.length);
+      head.set(key, 12);
+      head.set(hash.digest(), 12 + SHA256_BYTES);
+      await file.seek(0, Deno.SeekMode.Start);
+      await writeAll(file, head);
+      await file.syncData();
+    } finally {
+      file.close();
+    }
+    await Deno.rename(temporary, path);
+  } catch (error) {
+    log.warn("compiled rules can't be kept for the next start", { path, error: messageOf(error) });
+  }
+}
+
+function readInto(
+  file: Deno.FsFile,
+  target: Uint8Array,
+  hash?: ReturnType<typeof createHash>,
+): boolean {
+  // Shared memory can't be read into: by way of a piece.
+  const piece = new Uint8Array(Math.min(PIECE_BYTES, target.length));
+  for (let at = 0; at < target.length;) {
+    const n = file.readSync(piece.subarray(0, Math.min(piece.length, target.length - at)));
+    if (n === null || n === 0) return false;
+    target.set(piece.subarray(0, n), at);
+    hash?.update(piece.subarray(0, n));
+    at += n;
+  }
+  return true;
+}
+
+async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+}

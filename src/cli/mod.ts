@@ -1,0 +1,60 @@
+/**
+ * `svc` and its subcommands: reads arguments, builds the objects, says what went wrong and how to
+ * mend it. Scope: the program's flags. @module
+ */
+import { messageOf, SvcError } from "../errors.ts";
+import { checkConfig } from "./check_config.ts";
+import { run } from "./run.ts";
+import { version } from "./version.ts";
+
+/** What a command comes to. */
+export const Exit = { Done: 0, Failed: 1, Usage: 2 } as const;
+
+interface Command {
+  readonly summary: string;
+  /** Takes what stands behind the command's name; returns the exit code. */
+  readonly run: (args: string[]) => Promise<number>;
+}
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  "run": { summary: "answers DNS queries until it is stopped", run },
+  "check-config": { summary: "checks a configuration file without starting", run: checkConfig },
+  "version": { summary: "prints version, Deno and V8 versions, and target", run: version },
+};
+
+function help(): string {
+  const rows = Object.entries(COMMANDS).map(([name, c]) => `  ${name.padEnd(14)}${c.summary}`);
+  return `svc: a filtering DNS resolver
+
+svc <command> [options]
+
+${rows.join("\n")}
+  help          prints this text
+
+svc <command> --help tells the options of a command.`;
+}
+
+/** Runs `svc` with its arguments; returns the exit code. */
+export async function main(args: readonly string[]): Promise<number> {
+  const [name, ...rest] = args;
+  if (name === undefined) {
+    console.error(help());
+    return Exit.Usage;
+  }
+  if (name === "help" || name === "--help" || name === "-h") {
+    console.log(help());
+    return Exit.Done;
+  }
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (command === undefined) {
+    console.error(`svc: ${JSON.stringify(name)} is no command: svc help lists them`);
+    return Exit.Usage;
+  }
+  try {
+    return await command.run(rest);
+  } catch (error) {
+    console.error(`svc ${name}: ${error instanceof SvcError ? error.message : messageOf(error)}`);
+    if (!(error instanceof SvcError) && error instanceof Error) console.error(error.stack);
+    return Exit.Failed;
+  }
+}

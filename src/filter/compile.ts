@@ -1,0 +1,283 @@
+import { invariant } from "../errors.ts";
+import { canonicalText, Flag, Form, formFlags, formOf, SOURCES_MAX } from "./layout.ts";
+import { NameReader } from "./names.ts";
+import {
+  LINE_LENGTH_MAX,
+  parseRule,
+  type Rule,
+  SKIP_REASONS,
+  type SkipReason,
+} from "./parse_rule.ts";
+import { RuleTable } from "./rule_table.ts";
+
+export interface CompileInput {
+  /** 32 bits of chance that names are hashed with; the same that QNAMEs are. */
+  readonly seed: number;
+  /** A source's number is its index, `SOURCES_MAX` sources at most. */
+  readonly sources: readonly { readonly bytes: Uint8Array }[];
+}
+
+/** What became of a source's lines. */
+export interface SourceStats {
+  /** Rules in force. */
+  rules: number;
+  /** Rules the source has more than once; counted here from the second on. */
+  duplicates: number;
+  /** `$badfilter` rules, which are not among `rules`. */
+  badfilters: number;
+  /** Rules that a `$badfilter` of any source turned off. */
+  disabled: number;
+  /** Lines by the reason they, or the first name left out of a hosts line, make no rule. */
+  readonly skipped: Record<SkipReason, number>;
+}
+
+export interface CompileResult {
+  readonly snapshot: SharedArrayBuffer;
+  /** By source number. */
+  readonly stats: SourceStats[];
+}
+
+/** Compiles list text, as downloaded, into one snapshot. Takes any bytes as text. */
+export function compile(input: CompileInput): CompileResult {
+  invariant(input.sources.length <= SOURCES_MAX, "a source number has 16 bits");
+  let lines = 0;
+  for (const { bytes } of input.sources) lines += countLines(bytes);
+  const table = new RuleTable(lines);
+  const stats: SourceStats[] = [];
+  for (let source = 0; source < input.sources.length; source++) {
+    const scanner = new SourceScanner(input.sources[source].bytes, source, input.seed, table);
+    scanner.scan();
+    stats.push(scanner.stats);
+  }
+  const { snapshot, disabled } = table.finish(input.seed, input.sources.length);
+  for (let source = 0; source < stats.length; source++) {
+    stats[source].disabled = disabled[source];
+    stats[source].rules -= disabled[source];
+  }
+  return { snapshot, stats };
+}
+
+/** ASCII of what the scanner looks for. */
+const Byte = {
+  Tab: 0x09,
+  Newline: 0x0a,
+  Return: 0x0d,
+  Space: 0x20,
+  Bang: 0x21,
+  Hash: 0x23,
+  Star: 0x2a,
+  Dot: 0x2e,
+  Zero: 0x30,
+  One: 0x31,
+  At: 0x40,
+  Caret: 0x5e,
+  Bar: 0x7c,
+} as const;
+
+const BOM = [0xef, 0xbb, 0xbf] as const;
+const ZERO_ADDRESS = new TextEncoder().encode("0.0.0.0");
+const LOOPBACK_ADDRESS = new TextEncoder().encode("127.0.0.1");
+/** How the last label of a name for the host itself can begin, besides lone labels. */
+const LOCAL_PREFIX = new TextEncoder().encode("local");
+
+/** The line is not of the common forms: `parseRule` reads it. */
+const ODD_LINE = -1;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+function countLines(bytes: Uint8Array): number {
+  let lines = 1;
+  for (let i = 0; i < bytes.length; i++) if (bytes[i] === Byte.Newline) lines++;
+  return lines;
+}
+
+/**
+ * Reads a source line by line. Common lines in their plainest spelling are read as bytes, without
+ * making a string; every other line goes to `parseRule`, which reads the common ones alike.
+ */
+class SourceScanner {
+  readonly stats: SourceStats = {
+    rules: 0,
+    duplicates: 0,
+    badfilters: 0,
+    disabled: 0,
+    skipped: Object.fromEntries(SKIP_REASONS.map((reason) => [reason, 0])) as Record<
+      SkipReason,
+      number
+    >,
+  };
+  readonly #bytes: Uint8Array;
+  readonly #source: number;
+  readonly #seed: number;
+  readonly #table: RuleTable;
+  readonly #name = new NameReader();
+
+  constructor(bytes: Uint8Array, source: number, seed: number, table: RuleTable) {
+    this.#bytes = bytes;
+    this.#source = source;
+    this.#seed = seed;
+    this.#table = table;
+  }
+
+  scan(): void {
+    const bytes = this.#bytes;
+    const end = bytes.length;
+    let at = startsWith(bytes, 0, BOM) ? BOM.length : 0;
+    while (at < end) {
+      const next = this.#commonLine(at);
+      at = next === ODD_LINE ? this.#oddLine(at) : next;
+    }
+  }
+
+  /** Reads the line at `start`; returns where the next one starts, or `ODD_LINE`. */
+  #commonLine(start: number): number {
+    const bytes = this.#bytes;
+    const end = bytes.length;
+    let at = skipBlanks(bytes, start, end);
+    const lineEnd = endOfLine(bytes, at, end);
+    if (lineEnd >= 0) return this.#skip(start, lineEnd, "blank");
+    if (bytes[at] === Byte.Bang || bytes[at] === Byte.Hash) {
+      return this.#skip(start, nextLine(bytes, at, end), "comment");
+    }
+
+    let form: Form = Form.Plain;
+    let flags = 0;
+    if (bytes[at] === Byte.At) {
+      if (bytes[at + 1] !== Byte.At) return ODD_LINE;
+      flags = Flag.Exception;
+      at += 2;
+    }
+    if (bytes[at] === Byte.Bar) {
+      form = bytes[at + 1] === Byte.Bar ? Form.Domain : Form.Exact;
+      at += form === Form.Domain ? 2 : 1;
+    } else if (bytes[at] === Byte.Star) {
+      if (bytes[at + 1] !== Byte.Dot) return ODD_LINE;
+      form = Form.Below;
+      at += 2;
+    } else if (flags === 0) {
+      const behind = addressEnd(bytes, at);
+      const nameAt = skipBlanks(bytes, behind, end);
+      if (nameAt > behind && behind > at) {
+        form = bytes[at] === Byte.Zero ? Form.HostsZero : Form.HostsLoopback;
+        at = nameAt;
+      }
+    }
+
+    at = this.#name.read(bytes, at, end);
+    if (at < 0) return ODD_LINE;
+    switch (form) {
+      case Form.Domain:
+      case Form.Exact:
+        if (bytes[at++] !== Byte.Caret) return ODD_LINE;
+        break;
+      case Form.Plain:
+        // A lone label can be a piece of a URL.
+        if (this.#name.count === 1) return ODD_LINE;
+        break;
+      case Form.HostsZero:
+      case Form.HostsLoopback:
+        if (this.#mayBeLocal()) return ODD_LINE;
+        break;
+    }
+    const blanksEnd = skipBlanks(bytes, at, end);
+    const next = blanksEnd > at && bytes[blanksEnd] === Byte.Hash
+      ? nextLine(bytes, blanksEnd, end)
+      : endOfLine(bytes, blanksEnd, end);
+    if (next < 0 || next - start > LINE_LENGTH_MAX) return ODD_LINE;
+    const hash = this.#name.hash(this.#seed);
+    const { wire, lengthBytes } = this.#name;
+    if (this.#table.add(wire, lengthBytes, hash, this.#source, formFlags(form) | flags)) {
+      this.stats.rules++;
+    } else this.stats.duplicates++;
+    return next;
+  }
+
+  /** Counts the line from `start` to before `next`. */
+  #skip(start: number, next: number, reason: SkipReason): number {
+    if (next - start > LINE_LENGTH_MAX) return ODD_LINE;
+    this.stats.skipped[reason]++;
+    return next;
+  }
+
+  #mayBeLocal(): boolean {
+    const { count, lastLabel, wire } = this.#name;
+    return count === 1 || startsWith(wire, lastLabel + 1, LOCAL_PREFIX);
+  }
+
+  #oddLine(start: number): number {
+    const bytes = this.#bytes;
+    const next = nextLine(bytes, start, bytes.length);
+    const lineEnd = bytes[next - 1] === Byte.Newline ? next - 1 : next;
+    const { stats } = this;
+    if (lineEnd - start > LINE_LENGTH_MAX) {
+      stats.skipped.too_long++;
+      return next;
+    }
+    // A copy: text in shared memory can't be decoded where it stands.
+    const parsed = parseRule(decoder.decode(bytes.slice(start, lineEnd)));
+    if (parsed.kind === "skipped") {
+      stats.skipped[parsed.reason]++;
+      return next;
+    }
+    if (parsed.leftOut !== null) stats.skipped[parsed.leftOut]++;
+    for (const rule of parsed.rules) this.#addRule(rule);
+    return next;
+  }
+
+  #addRule(rule: Rule): void {
+    const name = this.#name;
+    const ascii = encoder.encode(rule.name);
+    const end = name.read(ascii, 0, ascii.length);
+    invariant(end === ascii.length, "what parseRule takes for a name is one");
+    let flags = formFlags(formOf(rule.form, rule.address));
+    if (rule.exception) flags |= Flag.Exception;
+    if (rule.important) flags |= Flag.Important;
+    // The text of a $badfilter rule is never shown: what it names is gone.
+    const odd = !rule.badfilter && canonicalText(flags, rule.name) !== rule.text;
+    if (rule.badfilter) flags |= Flag.Badfilter;
+    if (odd) flags |= Flag.Odd;
+    const text = odd ? encoder.encode(rule.text) : undefined;
+    const hash = name.hash(this.#seed);
+    const added = this.#table.add(name.wire, name.lengthBytes, hash, this.#source, flags, text);
+    if (!added) this.stats.duplicates++;
+    else if (rule.badfilter) this.stats.badfilters++;
+    else this.stats.rules++;
+  }
+}
+
+function startsWith(bytes: Uint8Array, offset: number, prefix: ArrayLike<number>): boolean {
+  for (let i = 0; i < prefix.length; i++) if (bytes[offset + i] !== prefix[i]) return false;
+  return true;
+}
+
+/** Where the blocking address that the line starts with ends; `at` if it starts with none. */
+function addressEnd(bytes: Uint8Array, at: number): number {
+  if (bytes[at] === Byte.Zero && startsWith(bytes, at, ZERO_ADDRESS)) {
+    return at + ZERO_ADDRESS.length;
+  }
+  if (bytes[at] === Byte.One && startsWith(bytes, at, LOOPBACK_ADDRESS)) {
+    return at + LOOPBACK_ADDRESS.length;
+  }
+  return at;
+}
+
+function skipBlanks(bytes: Uint8Array, start: number, end: number): number {
+  let at = start;
+  while (at < end && (bytes[at] === Byte.Space || bytes[at] === Byte.Tab)) at++;
+  return at;
+}
+
+/** Where the next line starts if this one ends at `at`, or -1. */
+function endOfLine(bytes: Uint8Array, at: number, end: number): number {
+  if (at >= end) return end;
+  if (bytes[at] === Byte.Newline) return at + 1;
+  if (bytes[at] !== Byte.Return) return -1;
+  if (at + 1 === end) return end;
+  return bytes[at + 1] === Byte.Newline ? at + 2 : -1;
+}
+
+function nextLine(bytes: Uint8Array, start: number, end: number): number {
+  const newline = bytes.indexOf(Byte.Newline, start);
+  return newline < 0 ? end : newline + 1;
+}

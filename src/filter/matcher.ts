@@ -1,0 +1,191 @@
+import { FOLD, type HashedName } from "../dns/name_hash.ts";
+import { invariant } from "../errors.ts";
+import {
+  canonicalText,
+  Flag,
+  Header,
+  HEADER_WORDS,
+  homeSlot,
+  MAGIC,
+  RANK_MASK,
+  RANK_SHIFT,
+  slotScale,
+  tagOf,
+  VERSION,
+} from "./layout.ts";
+import { nameEnd, nameText } from "./names.ts";
+
+/** What `match` returns when no rule covers the name. */
+export const NO_RULE = -1;
+
+/** A rule that covers a name, for `svc explain`. */
+export interface Hit {
+  /** Rule reference, for the accessors of the same matcher. */
+  readonly ref: number;
+  /** Important exception 3, important block 2, exception 1, block 0. */
+  readonly rank: number;
+}
+
+const decoder = new TextDecoder();
+
+/**
+ * Looks names up in a snapshot. A rule is named by its reference, an integer of zero or more that
+ * holds for this snapshot only.
+ */
+export class Matcher {
+  readonly seed: number;
+  /** Rules in force. */
+  readonly rules: number;
+  readonly sources: number;
+  readonly #tags: Int32Array;
+  readonly #pairs: Int32Array;
+  readonly #text: Uint8Array;
+  readonly #scale: number;
+
+  /** @throws {InvariantError} If `compile` of this version did not write the snapshot. */
+  constructor(readonly snapshot: SharedArrayBuffer) {
+    const header = new Uint32Array(snapshot, 0, HEADER_WORDS);
+    const known = header[Header.Magic] === MAGIC && header[Header.Version] === VERSION;
+    invariant(known, "a filter snapshot has the layout of this version");
+    this.seed = header[Header.Seed];
+    this.rules = header[Header.Rules];
+    this.sources = header[Header.Sources];
+    this.#tags = new Int32Array(snapshot, header[Header.TagsOffset], header[Header.Slots]);
+    this.#pairs = new Int32Array(snapshot, header[Header.PairsOffset], 2 * header[Header.Pairs]);
+    this.#text = new Uint8Array(snapshot, header[Header.TextOffset], header[Header.TextBytes]);
+    this.#scale = slotScale(header[Header.HomeSlots]);
+  }
+
+  /**
+   * Returns the rule that decides about a name among the sources whose bits are set (source `s` is
+   * bit `s & 31` of word `s >> 5`; a word for every 32 sources), or `NO_RULE`. Of several rules the
+   * one of the highest rank decides, and of these the one about the longest name. `name` was read
+   * from `packet` with this snapshot's seed. Leaves no garbage.
+   */
+  match(packet: Uint8Array, name: HashedName, groupSources: Uint32Array): number {
+    const tags = this.#tags;
+    const scale = this.#scale;
+    const { count, hashes, offsets } = name;
+    let best = NO_RULE;
+    let covers: number = Flag.Self;
+    for (let k = 0; k < count; k++) {
+      const tag = tagOf(hashes[k]);
+      let slot = homeSlot(tag, scale);
+      // The last slot is empty, and an empty slot's tag is above all others.
+      while (tags[slot] < tag) slot++;
+      for (; tags[slot] === tag; slot++) {
+        best = this.#better(best, slot, packet, offsets[k], covers, groupSources);
+      }
+      covers = Flag.Below;
+    }
+    return best;
+  }
+
+  /** The best of `best` and the rules in `slot`, if these are about the name at `offset`. */
+  #better(
+    best: number,
+    slot: number,
+    packet: Uint8Array,
+    offset: number,
+    covers: number,
+    groupSources: Uint32Array,
+  ): number {
+    const pairs = this.#pairs;
+    const run = (pairs[2 * slot] & Flag.Run) !== 0;
+    let ref = run ? pairs[2 * slot + 1] : slot;
+    if (!this.#isName(pairs[2 * ref + 1], packet, offset)) return best;
+    let found = best;
+    let rank = best === NO_RULE ? -1 : this.rank(best);
+    for (;; ref++) {
+      const meta = pairs[2 * ref];
+      const source = meta >>> 16;
+      const newRank = (meta >>> RANK_SHIFT) & RANK_MASK;
+      const active = (groupSources[source >>> 5] >>> (source & 31)) & 1;
+      if ((meta & covers) !== 0 && newRank > rank && active === 1) {
+        found = ref;
+        rank = newRank;
+      }
+      if (!run || (meta & Flag.Last) !== 0) return found;
+    }
+  }
+
+  /** Compares the rule's name with the one at `offset` in the packet, in any case. */
+  #isName(textOffset: number, packet: Uint8Array, offset: number): boolean {
+    const text = this.#text;
+    for (let i = 0;; i++) {
+      const byte = text[textOffset + i];
+      // A label's length is below every letter, so folding leaves it as it is.
+      if (FOLD[packet[offset + i]] !== byte) return false;
+      if (byte === 0) return true;
+    }
+  }
+
+  /** All rules that cover the name, the deciding one first; allocates. */
+  matchAll(packet: Uint8Array, name: HashedName, groupSources: Uint32Array): Hit[] {
+    const hits: Hit[] = [];
+    for (let k = 0; k < name.count; k++) {
+      const covers = k === 0 ? Flag.Self : Flag.Below;
+      const tag = tagOf(name.hashes[k]);
+      let slot = homeSlot(tag, this.#scale);
+      while (this.#tags[slot] < tag) slot++;
+      for (; this.#tags[slot] === tag; slot++) {
+        for (const ref of this.#refsOf(slot)) {
+          const [source, flags] = [this.source(ref), this.flags(ref)];
+          const active = (groupSources[source >>> 5] >>> (source & 31)) & 1;
+          if (active === 0 || (flags & covers) === 0) continue;
+          if (!this.#isName(this.#pairs[2 * ref + 1], packet, name.offsets[k])) continue;
+          hits.push({ ref, rank: this.rank(ref) });
+        }
+      }
+    }
+    // The sort is stable: longer names stay first within a rank.
+    return hits.sort((a, b) => b.rank - a.rank);
+  }
+
+  #refsOf(slot: number): number[] {
+    const pairs = this.#pairs;
+    if ((pairs[2 * slot] & Flag.Run) === 0) return [slot];
+    const refs = [];
+    for (let ref = pairs[2 * slot + 1];; ref++) {
+      refs.push(ref);
+      if ((pairs[2 * ref] & Flag.Last) !== 0) return refs;
+    }
+  }
+
+  /** The number of the source that the rule is of. */
+  source(ref: number): number {
+    return this.#pairs[2 * ref] >>> 16;
+  }
+
+  /** Bits of `Flag`. */
+  flags(ref: number): number {
+    return this.#pairs[2 * ref] & 0xffff;
+  }
+
+  /** Important exception 3, important block 2, exception 1, block 0. */
+  rank(ref: number): number {
+    return (this.#pairs[2 * ref] >>> RANK_SHIFT) & RANK_MASK;
+  }
+
+  /** `false` for an exception. */
+  isBlock(ref: number): boolean {
+    return (this.#pairs[2 * ref] & Flag.Exception) === 0;
+  }
+
+  /** What the rule looks like in its list, without comment; a hosts line with one name. */
+  ruleText(ref: number): string {
+    const flags = this.flags(ref);
+    const offset = this.#pairs[2 * ref + 1];
+    const text = this.#text;
+    if ((flags & Flag.Odd) === 0) return canonicalText(flags, nameText(text, offset));
+    const at = nameEnd(text, offset);
+    const length = (text[at] << 8) | text[at + 1];
+    // A copy: text in shared memory can't be decoded where it stands.
+    return decoder.decode(text.slice(at + 2, at + 2 + length));
+  }
+}
+
+/** What the rule behind a reference looks like; see `Matcher.ruleText`. */
+export function ruleText(snapshot: SharedArrayBuffer, ref: number): string {
+  return new Matcher(snapshot).ruleText(ref);
+}

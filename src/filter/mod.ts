@@ -1,0 +1,23 @@
+/**
+ * The filter: which rule, if any, decides about a name. Rule text of every source (a list, a
+ * blocked service, the custom rules) goes in as bytes and comes out as one immutable
+ * `SharedArrayBuffer`; each DNS isolate puts a `Matcher` on it and asks with the hashes of QNAME.
+ *
+ * Forms read: hosts lines that block, plain names, `||name^`, `|name^`, `*.name`, `@@` before them,
+ * `$important` and `$badfilter` behind them. What else a list holds is skipped and counted by
+ * reason. Scope: none. RFC 1035, 4343, UTS 46. @module
+ */
+export { compile, type CompileInput, type CompileResult, type SourceStats } from "./compile.ts";
+export { type Hit, Matcher, NO_RULE, ruleText } from "./matcher.ts";
+export { Flag, SOURCES_MAX } from "./layout.ts";
+export {
+  LINE_LENGTH_MAX,
+  type ParsedRule,
+  parseRule,
+  type Rule,
+  type RuleForm,
+  SKIP_REASONS,
+  type SkipReason,
+  unsupportedCount,
+} from "./parse_rule.ts";
+export { normaliseName } from "./names.ts";

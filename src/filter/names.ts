@@ -1,0 +1,123 @@
+import { domainToASCII } from "node:url";
+import { finishHash, hashLabel, LABELS_MAX } from "../dns/name_hash.ts";
+
+/** Longest name in wire format, the root's zero included (RFC 1035 §2.3.4). */
+const WIRE_BYTES_MAX = 255;
+const LABEL_BYTES_MAX = 63;
+
+/** Longest name that is converted to A-labels; conversion takes longer than its text grows. */
+const U_NAME_LENGTH_MAX = 253;
+
+const NAME = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
+/** No top-level domain is a number: such a name is an address, or a piece of one. */
+const NUMERIC_END = /(?:^|\.)[0-9]+$/;
+// deno-lint-ignore no-control-regex -- ASCII ends where its control characters say.
+const ASCII = /^[\x00-\x7f]*$/;
+
+/**
+ * A name as rules are compiled: lower case, A-labels (UTS 46), no dot at the end. Returns `null`
+ * for what is no name or can't be converted.
+ */
+export function normaliseName(text: string): string | null {
+  const bare = text.endsWith(".") ? text.slice(0, -1) : text;
+  const ascii = ASCII.test(bare);
+  if (!ascii && bare.length > U_NAME_LENGTH_MAX) return null;
+  const name = ascii ? bare.toLowerCase() : domainToASCII(bare);
+  return NAME.test(name) && !NUMERIC_END.test(name) ? name : null;
+}
+
+const OTHER = 0;
+const LETTER = 1;
+const DOT = 2;
+const [ZERO, NINE] = [0x30, 0x39];
+
+/** What each byte is in a canonical name: upper case is not of one. */
+const CLASS = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const c = String.fromCharCode(byte);
+  return /[a-z0-9_-]/.test(c) ? LETTER : c === "." ? DOT : OTHER;
+});
+
+/** Reads lower-case names out of text into wire format and hashes them; one buffer for all. */
+export class NameReader {
+  /** The name read last, in wire format. */
+  readonly wire: Uint8Array = new Uint8Array(WIRE_BYTES_MAX + 1);
+  lengthBytes = 0;
+  /** Labels of the name, the root left out. */
+  count = 0;
+  readonly #labels = new Uint8Array(LABELS_MAX + 1);
+
+  /**
+   * Reads the name that starts at `start` and ends before the first byte that is of no name.
+   * Returns where that is, or -1 where there is no name: the same ones as for `normaliseName`.
+   */
+  read(bytes: Uint8Array, start: number, end: number): number {
+    const wire = this.wire;
+    const labels = this.#labels;
+    // A longer name than a name can be is cut here and found out below.
+    const stop = Math.min(end, start + WIRE_BYTES_MAX);
+    let count = 0;
+    let label = 0;
+    let to = 1;
+    let at = start;
+    for (; at < stop; at++) {
+      const byte = bytes[at];
+      const kind = CLASS[byte];
+      if (kind === LETTER) {
+        wire[to++] = byte;
+        continue;
+      }
+      if (kind === OTHER) break;
+      const length = to - label - 1;
+      if (length === 0 || length > LABEL_BYTES_MAX || count === LABELS_MAX) return -1;
+      wire[label] = length;
+      labels[count++] = label;
+      label = to++;
+    }
+    const length = to - label - 1;
+    if (length === 0 || length > LABEL_BYTES_MAX || to + 1 > WIRE_BYTES_MAX) return -1;
+    if (isNumber(wire, label + 1, to)) return -1;
+    wire[label] = length;
+    labels[count++] = label;
+    wire[to] = 0;
+    this.count = count;
+    this.lengthBytes = to + 1;
+    return at;
+  }
+
+  /** Where the last label's length byte stands in `wire`. */
+  get lastLabel(): number {
+    return this.#labels[this.count - 1];
+  }
+
+  /** The hash of the name: what `HashedName` makes of it in a packet. */
+  hash(seed: number): number {
+    let running = seed;
+    for (let k = this.count - 1; k >= 0; k--) {
+      running = hashLabel(running, this.wire, this.#labels[k]);
+    }
+    return finishHash(running);
+  }
+}
+
+function isNumber(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let i = end - 1; i >= start; i--) if (bytes[i] < ZERO || bytes[i] > NINE) return false;
+  return true;
+}
+
+/** Writes the wire-format name at `offset` as text. */
+export function nameText(wire: Uint8Array, offset: number): string {
+  let text = "";
+  for (let at = offset; wire[at] !== 0;) {
+    const end = at + 1 + wire[at];
+    if (text !== "") text += ".";
+    for (at++; at < end; at++) text += String.fromCharCode(wire[at]);
+  }
+  return text;
+}
+
+/** Where the wire-format name at `offset` ends: behind the root's zero. */
+export function nameEnd(wire: Uint8Array, offset: number): number {
+  let at = offset;
+  while (wire[at] !== 0) at += 1 + wire[at];
+  return at + 1;
+}

@@ -1,0 +1,20 @@
+/** Compiles lists to a snapshot of rules; ended after it, so that its heap goes away. @module */
+import { compile } from "../filter/mod.ts";
+import { messageOf } from "../errors.ts";
+import type { CompileRequest, CompileResponse } from "./messages.ts";
+
+function respond(response: CompileResponse): void {
+  self.postMessage(response);
+}
+
+self.onmessage = ({ data }: MessageEvent<CompileRequest>) => {
+  try {
+    const { snapshot, stats } = compile({
+      seed: data.seed,
+      sources: data.sources.map((bytes) => ({ bytes })),
+    });
+    respond({ type: "compiled", rules: snapshot, stats });
+  } catch (error) {
+    respond({ type: "failed", error: messageOf(error) });
+  }
+};

@@ -1,0 +1,296 @@
+import { formatHostPort, type HostPort } from "../addr/mod.ts";
+import { messageOf, SvcError } from "../errors.ts";
+import { log } from "../log.ts";
+import {
+  closeSocket,
+  EventQueue,
+  type Native,
+  openEpoll,
+  openListener,
+  openNative,
+  openWake,
+  portOf,
+  wake,
+} from "../native/mod.ts";
+import type { SnapshotData } from "../snapshot/mod.ts";
+import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
+import type { DnsSockets, DnsStart, FromDns, ToDns } from "./messages.ts";
+import { startIsolate } from "./scopes.ts";
+
+/** First pause before a crashed isolate is started again; doubles while it keeps crashing. */
+const RESTART_MIN_MS = 50;
+const RESTART_MAX_MS = 5_000;
+/** An isolate that ran this long without a crash starts again at once. */
+const STABLE_MS = 30_000;
+/** Longest start of an isolate, and longest silence of one that runs. */
+const START_MS_MAX = 10_000;
+const PING_MS = 2_000;
+const SILENCE_MS_MAX = 10_000;
+/** Longest wait for a snapshot to hold everywhere. */
+const SWAP_MS_MAX = 5_000;
+/** The parked thread of an ended isolate has left its memory alone after this. */
+const PARKED_MS = 1_000;
+/** Tries to find one free port for UDP and TCP, where any will do. */
+const PORT_TRIES_MAX = 16;
+
+/** What every isolate is started with, but for what is its own. */
+export type DnsOptions = Omit<DnsStart, "index" | "sockets" | "counters" | "snapshot">;
+
+/** Sockets of one isolate, for as long as the process lives. */
+interface Seat {
+  readonly udp: number[];
+  readonly tcp: number[];
+}
+
+/** One isolate and whoever replaces it. */
+class Member {
+  worker: Worker | null = null;
+  sockets: DnsSockets | null = null;
+  ready: ReturnType<typeof Promise.withResolvers<readonly number[]>> = Promise.withResolvers();
+  drained: ReturnType<typeof Promise.withResolvers<void>> = Promise.withResolvers();
+  readonly counters = new SharedArrayBuffer(COUNTERS_BYTES);
+  /** The snapshot it answers by. */
+  generation = -1;
+  startedAtMs = 0;
+  heardAtMs = 0;
+  restartMs = RESTART_MIN_MS;
+
+  constructor(readonly index: number, readonly seat: Seat | null) {}
+
+  tell(message: ToDns): void {
+    this.worker?.postMessage(message);
+  }
+}
+
+/**
+ * Keeps the dns isolates alive: opens their sockets once, starts one isolate for each set, replaces
+ * one that crashes or falls silent, and tells all of them of a new snapshot.
+ */
+export class DnsSupervisor {
+  readonly #options: DnsOptions;
+  readonly #native: Native | null;
+  readonly #members: Member[];
+  #snapshot: SnapshotData;
+  #swapWaiters: (() => void)[] = [];
+  #pinger: ReturnType<typeof setTimeout> | undefined;
+  #stopping = false;
+  /** Isolates that crashed since the start. */
+  crashes = 0;
+
+  /**
+   * Opens the sockets for `workers` isolates.
+   *
+   * @throws {SvcError} `unavailable`, with the address that can't be listened on.
+   */
+  constructor(options: DnsOptions, workers: number, snapshot: SnapshotData) {
+    this.#native = openNative();
+    this.#snapshot = snapshot;
+    if (this.#native === null) {
+      this.#options = options;
+      this.#members = [new Member(0, null)];
+      return;
+    }
+    const seats: Seat[] = Array.from({ length: workers }, () => ({ udp: [], tcp: [] }));
+    const listen: HostPort[] = [];
+    for (const address of options.listen) listen.push(openAddress(this.#native, address, seats));
+    this.#options = { ...options, listen };
+    this.#members = seats.map((seat, index) => new Member(index, seat));
+  }
+
+  /** Addresses listened on, with the ports the system gave for 0. */
+  get listening(): readonly HostPort[] {
+    return this.#options.listen;
+  }
+
+  /** Counters of every isolate; they go on through a restart. */
+  get counters(): CounterBlock[] {
+    return this.#members.map(({ counters }) => new CounterBlock(counters));
+  }
+
+  /** Starts every isolate; resolves when all answer. */
+  async start(): Promise<void> {
+    for (const member of this.#members) this.#launch(member);
+    const ports = await Promise.all(this.#members.map((member) => member.ready.promise));
+    if (this.#native === null) {
+      const listen = this.#options.listen.map(({ ip }, i) => ({ ip, port: ports[0][i] }));
+      Object.assign(this.#options, { listen });
+    }
+    this.#pinger = setInterval(() => this.#ping(), PING_MS);
+  }
+
+  /** Has every isolate answer by `snapshot`; resolves when the last one does. */
+  async publish(snapshot: SnapshotData): Promise<void> {
+    this.#snapshot = snapshot;
+    for (const member of this.#members) member.tell({ type: "snapshot", snapshot });
+    const swapped = Promise.withResolvers<void>();
+    const check = () => {
+      if (this.#members.every((m) => m.generation >= snapshot.generation)) swapped.resolve();
+    };
+    this.#swapWaiters.push(check);
+    const timer = setTimeout(() => {
+      // Its isolate is being replaced, and starts with the newest snapshot.
+      log.warn("a dns isolate is slow to take a snapshot", { generation: snapshot.generation });
+      swapped.resolve();
+    }, SWAP_MS_MAX);
+    await swapped.promise;
+    clearTimeout(timer);
+    this.#swapWaiters = this.#swapWaiters.filter((waiter) => waiter !== check);
+  }
+
+  /** Has every query in flight answered, for `graceMs` at most, and ends the isolates. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    clearInterval(this.#pinger);
+    const running = this.#members.filter(({ worker }) => worker !== null);
+    for (const member of running) member.tell({ type: "drain", graceMs });
+    const late = new Promise((resolve) => setTimeout(resolve, graceMs + PARKED_MS / 2));
+    await Promise.race([Promise.all(running.map(({ drained }) => drained.promise)), late]);
+    for (const member of this.#members) this.#end(member);
+  }
+
+  #launch(member: Member): void {
+    member.startedAtMs = member.heardAtMs = performance.now();
+    member.ready = Promise.withResolvers();
+    member.ready.promise.catch(() => {}); // Whoever started it first waits; restarts do not.
+    const worker = startIsolate("dns");
+    member.worker = worker;
+    member.sockets = this.#socketsOf(member);
+    worker.onmessage = ({ data }: MessageEvent<FromDns>) => this.#hear(member, worker, data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      this.#crashed(member, worker, event.message);
+    };
+    const start: DnsStart = {
+      ...this.#options,
+      index: member.index,
+      sockets: member.sockets,
+      counters: member.counters,
+      snapshot: this.#snapshot,
+    };
+    member.tell({ type: "start", start });
+    setTimeout(() => {
+      if (member.worker === worker && member.generation < 0) {
+        this.#crashed(member, worker, `no sign of life after ${START_MS_MAX} ms`);
+      }
+    }, START_MS_MAX);
+  }
+
+  #socketsOf({ seat }: Member): DnsSockets | null {
+    if (this.#native === null || seat === null) return null;
+    return {
+      ...seat,
+      wake: openWake(this.#native),
+      epoll: openEpoll(this.#native),
+      eventMemory: new SharedArrayBuffer(EventQueue.MEMORY_BYTES),
+    };
+  }
+
+  #hear(member: Member, worker: Worker, message: FromDns): void {
+    if (member.worker !== worker) return; // One that was replaced.
+    member.heardAtMs = performance.now();
+    switch (message.type) {
+      case "ready":
+        member.generation = this.#snapshot.generation;
+        // A snapshot that was published while it started: it is told again.
+        member.tell({ type: "snapshot", snapshot: this.#snapshot });
+        member.ready.resolve(message.ports);
+        return;
+      case "swapped":
+        member.generation = message.generation;
+        for (const check of this.#swapWaiters) check();
+        return;
+      case "drained":
+        member.drained.resolve();
+        return;
+      case "crashed":
+        this.#crashed(member, worker, message.error);
+        return;
+      case "pong":
+        return;
+    }
+  }
+
+  #crashed(member: Member, worker: Worker, error: string): void {
+    if (member.worker !== worker) return;
+    this.crashes++;
+    log.error("a dns isolate crashed", { isolate: member.index, crashes: this.crashes, error });
+    const first = member.generation < 0;
+    this.#end(member);
+    if (this.#stopping) {
+      member.drained.resolve();
+      return;
+    }
+    if (first) member.ready.reject(new SvcError("unavailable", `dns isolate: ${error}`));
+    const stable = performance.now() - member.startedAtMs >= STABLE_MS;
+    member.restartMs = stable ? RESTART_MIN_MS : Math.min(2 * member.restartMs, RESTART_MAX_MS);
+    setTimeout(() => {
+      if (this.#stopping) return;
+      try {
+        this.#launch(member);
+        log.info("a dns isolate was started again", { isolate: member.index });
+      } catch (error) {
+        log.error("a dns isolate can't be started", { error: messageOf(error) });
+      }
+    }, member.restartMs);
+  }
+
+  /** Ends an isolate and the wait that it may have parked; its listening sockets stay. */
+  #end(member: Member): void {
+    const { worker, sockets } = member;
+    if (worker === null) return;
+    member.worker = null;
+    member.sockets = null;
+    member.generation = -1;
+    worker.terminate();
+    const native = this.#native;
+    if (sockets === null || native === null) return;
+    wake(native, sockets.wake);
+    // Closed once the parked thread is out of them; `sockets` holds its memory until then as well.
+    setTimeout(() => {
+      closeSocket(native, sockets.wake);
+      closeSocket(native, sockets.epoll);
+    }, PARKED_MS);
+  }
+
+  #ping(): void {
+    const nowMs = performance.now();
+    for (const member of this.#members) {
+      if (member.worker === null) continue;
+      if (nowMs - member.heardAtMs > SILENCE_MS_MAX) {
+        this.#crashed(member, member.worker, `silent for more than ${SILENCE_MS_MAX} ms`);
+      } else {
+        member.tell({ type: "ping" });
+      }
+    }
+  }
+}
+
+/** Opens UDP and TCP sockets of one address for every seat; returns it with its real port. */
+function openAddress(native: Native, address: HostPort, seats: readonly Seat[]): HostPort {
+  for (let i = 1;; i++) {
+    const opened: number[] = [];
+    const open = (kind: "udp" | "tcp", at: HostPort) => {
+      const fd = openListener(native, kind, at);
+      opened.push(fd);
+      return fd;
+    };
+    try {
+      const udp = open("udp", address);
+      const bound = { ip: address.ip, port: portOf(native, udp) };
+      const rows = seats.map((_, seat) => ({
+        udp: seat === 0 ? udp : open("udp", bound),
+        tcp: open("tcp", bound),
+      }));
+      for (const [seat, row] of rows.entries()) {
+        seats[seat].udp.push(row.udp);
+        seats[seat].tcp.push(row.tcp);
+      }
+      return bound;
+    } catch (error) {
+      for (const fd of opened) closeSocket(native, fd);
+      // A port that is free for UDP may be taken for TCP: another one is drawn.
+      if (address.port !== 0 || i === PORT_TRIES_MAX) throw error;
+      log.info("drawing another port", { address: formatHostPort(address) });
+    }
+  }
+}

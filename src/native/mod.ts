@@ -1,0 +1,12 @@
+/**
+ * The system's C library, for what Deno has no call for: UDP in batches with the address that was
+ * asked (`recvmmsg`, `sendmmsg`, packet info), listening sockets that outlive an isolate, and one
+ * wait for all of them (`epoll`). The one `Deno.dlopen` of the project; Linux only, and every user
+ * of it has another way where `openNative` returns `null`. Scope: ffi.
+ * RFC 3542 (packet info). @module
+ */
+export { type Native, openNative } from "./libc.ts";
+export { closeSocket, dupSocket, type ListenKind, openListener, portOf } from "./sockets.ts";
+export { UdpBatch } from "./udp_batch.ts";
+export { UdpEphemeral } from "./udp_ephemeral.ts";
+export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";

@@ -1,0 +1,84 @@
+import type { HostPort } from "../addr/mod.ts";
+import type { Native } from "./libc.ts";
+import {
+  AF_INET,
+  AF_INET6,
+  SOCK_CLOEXEC,
+  SOCK_DGRAM,
+  SOCK_NONBLOCK,
+  SOCKADDR_BYTES,
+  writeSockaddr,
+} from "./sockets.ts";
+
+/** Ports below are left to services. */
+const PORT_MIN = 1024;
+/** Draws of a port that turned out to be in use before the query fails. */
+const PORT_TRIES_MAX = 8;
+const MSG_DONTWAIT = 0x40;
+
+/**
+ * UDP sockets for one question each, bound to a random port of the whole range and connected, so
+ * that the kernel drops what any other address sends (RFC 5452 §9.2).
+ */
+export class UdpEphemeral {
+  readonly #native: Native;
+  readonly #local = new Uint8Array(SOCKADDR_BYTES);
+  readonly #random = new Uint16Array(256);
+  #randomLeft = 0;
+
+  constructor(native: Native) {
+    this.#native = native;
+  }
+
+  /** The `sockaddr` of a remote address, made once and handed to `open`. */
+  static remote(address: HostPort): Uint8Array<ArrayBuffer> {
+    const sockaddr = new Uint8Array(SOCKADDR_BYTES);
+    return sockaddr.subarray(0, writeSockaddr(sockaddr, address));
+  }
+
+  #randomPort(): number {
+    for (;;) {
+      if (this.#randomLeft === 0) {
+        crypto.getRandomValues(this.#random);
+        this.#randomLeft = this.#random.length;
+      }
+      const port = this.#random[--this.#randomLeft];
+      if (port >= PORT_MIN) return port;
+    }
+  }
+
+  /** Opens a socket to `remote`; -1 when the system has none left or no way there. */
+  open(remote: Uint8Array<ArrayBuffer>): number {
+    const native = this.#native;
+    const v4 = remote.length === 16;
+    const type = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    const fd = native.socket(v4 ? AF_INET : AF_INET6, type, 0);
+    if (fd < 0) return -1;
+    const local = this.#local;
+    local[0] = remote[0];
+    let bound = false;
+    for (let i = 0; i < PORT_TRIES_MAX && !bound; i++) {
+      const port = this.#randomPort();
+      local[2] = port >> 8;
+      local[3] = port;
+      bound = native.bind(fd, local, remote.length) === 0;
+    }
+    if (bound && native.connect(fd, remote, remote.length) === 0) return fd;
+    native.close(fd);
+    return -1;
+  }
+
+  /** Sends the first `lengthBytes` of `packet`; false when the system refuses. */
+  send(fd: number, packet: Uint8Array<ArrayBuffer>, lengthBytes: number): boolean {
+    return Number(this.#native.send(fd, packet, BigInt(lengthBytes), MSG_DONTWAIT)) === lengthBytes;
+  }
+
+  /** Reads a packet into `target`; its length, or -1 when there is none or the peer refuses. */
+  receive(fd: number, target: Uint8Array<ArrayBuffer>): number {
+    return Number(this.#native.recv(fd, target, BigInt(target.length), MSG_DONTWAIT));
+  }
+
+  close(fd: number): void {
+    this.#native.close(fd);
+  }
+}

@@ -1,0 +1,709 @@
+import { getU16, setU16 } from "../../bytes/mod.ts";
+import { type Cache, CacheHit } from "../../cache/mod.ts";
+import {
+  AD_BIT,
+  CD_BIT,
+  DO_BIT,
+  Ede,
+  HEADER_BYTES,
+  OPT_BYTES,
+  Qtype,
+  Rcode,
+  RCODE_MASK,
+  RD_BIT,
+  UDP_PAYLOAD_MAX,
+} from "../../dns/mod.ts";
+import { log } from "../../log.ts";
+import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
+import { KEY_CD, KEY_DO, Query, QUESTION_BYTES_MAX } from "../query.ts";
+import type { AttemptFailure, Exchange, UpstreamSpec } from "./ports.ts";
+import { Fit, ResponseReader, type TtlBounds } from "./response.ts";
+import { type Upstream, UpstreamTable } from "./upstream.ts";
+
+/** Different questions that are being asked at one time. */
+export const FLIGHTS_MAX = 4_096;
+/** Queries that wait for them, all told, and for one of them. */
+export const WAITERS_MAX = 16_384;
+const WAITERS_PER_FLIGHT_MAX = 1_024;
+/** Times one question is sent, whatever the number of upstreams. */
+const ATTEMPTS_MAX = 6;
+/** A stub resolver gives up after five seconds: an answer must come before. */
+const FLIGHT_MS = 4_800;
+/** A client that could have a stale answer waits this long for a fresh one (RFC 8767 §5). */
+const STALE_PATIENCE_MS = 1_800;
+/** Seconds that a failure to resolve is remembered (RFC 9520 §3.2). */
+const FAILURE_TTL = 5;
+/** How often waits are looked through, while there are any. */
+export const TICK_MS = 50;
+/** Wrong packets for one attempt after which UDP is no longer trusted with it (RFC 5452 §9.1). */
+const MISMATCHES_MAX = 32;
+
+/** A query that waits, and whoever takes its response. */
+export class Waiter {
+  readonly query = new Query();
+  /** The transport's own: which listener, which connection. */
+  responder: Responder | null = null;
+  /** Where the client is, as the transport writes it down. */
+  readonly peer: Uint8Array;
+  next: Waiter | null = null;
+
+  constructor(peerBytes: number) {
+    this.query.packet = new Uint8Array(QUESTION_BYTES_MAX);
+    this.peer = new Uint8Array(peerBytes);
+  }
+}
+
+/** Takes the response to a query that waited. */
+export interface Responder {
+  /** The message is in the cache under `entry`; `ede` is the extended error to send or -1. */
+  respond(waiter: Waiter, entry: number, ede: number): void;
+  /** It can't be resolved. */
+  fail(waiter: Waiter, ede: number, text: string): void;
+}
+
+/** One way a question was sent. */
+interface Attempt {
+  token: number;
+  flight: Flight | null;
+  upstream: Upstream;
+  /** Query as sent: its ID and the case of its letters are part of the secret. */
+  readonly packet: Uint8Array<ArrayBuffer>;
+  length: number;
+  sentAtMs: number;
+  overTcp: boolean;
+  mismatches: number;
+  /** Its failure has been counted; a late answer is still good. */
+  failed: boolean;
+}
+
+/** A question on its way to upstreams. */
+interface Flight {
+  hash: number;
+  readonly query: Query;
+  startedAtMs: number;
+  /** When the next upstream is asked as well. */
+  nextAtMs: number;
+  upstreams: readonly Upstream[];
+  attempts: Attempt[];
+  /** Upstreams it was sent to, by index, in order. */
+  asked: number[];
+  waiters: Waiter | null;
+  waiterCount: number;
+  /** Waiters have been given the stale answer. */
+  servedStale: boolean;
+  /** What the last unhelpful upstream said. */
+  failureEde: number;
+  failureText: string;
+  /** No client waits: an entry is renewed. */
+  background: boolean;
+  /** Asks only whether an upstream answers at all. */
+  probe: boolean;
+  done: boolean;
+}
+
+export interface ForwarderOptions {
+  readonly upstreams: readonly UpstreamSpec[];
+  readonly exchange: Exchange;
+  readonly cache: Cache;
+  readonly counters: CounterBlock;
+  readonly ttl: TtlBounds;
+  /** Seconds past expiry that an entry may be served. */
+  readonly serveStale: number;
+  /** Bytes of `Waiter.peer`. */
+  readonly peerBytes: number;
+  /** Milliseconds, monotonic. */
+  readonly nowMs: () => number;
+  /** Seconds, as the cache counts them. */
+  readonly nowSeconds: () => number;
+  /** Starts and stops calls of `tick` every `TICK_MS`. */
+  readonly ticking: (on: boolean) => void;
+  /** Fills the array with random numbers that cannot be foretold. */
+  readonly random: (target: Uint8Array<ArrayBuffer>) => void;
+}
+
+/**
+ * Asks upstreams what the cache does not know: identical questions once, the upstreams in order, a
+ * further one when the first is slow, and whichever answers first counts.
+ */
+export class Forwarder {
+  readonly #table: UpstreamTable;
+  readonly #options: ForwarderOptions;
+  readonly #reader: ResponseReader;
+  readonly #counts: Float64Array;
+  /** By cache-key hash; several flights of one hash are told apart by their question. */
+  readonly #flights = new Map<number, Flight[]>();
+  readonly #active: Flight[] = [];
+  readonly #attempts: Attempt[] = [];
+  readonly #freeAttempts: Attempt[] = [];
+  #freeWaiters: Waiter | null = null;
+  #waiterCount = 0;
+  #ticking = false;
+  readonly #randomBytes = new Uint8Array(4_096);
+  #randomLeft = 0;
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options;
+    this.#table = new UpstreamTable(options.upstreams);
+    this.#reader = new ResponseReader(options.ttl);
+    this.#counts = options.counters.values;
+  }
+
+  /** Health of every upstream, in the order configured. */
+  get upstreams(): readonly Upstream[] {
+    return this.#table.all;
+  }
+
+  /** Questions on their way. */
+  get inFlight(): number {
+    return this.#active.length;
+  }
+
+  /** Queries that wait. */
+  get waiting(): number {
+    return this.#waiterCount;
+  }
+
+  /** A waiter to fill in, or `null` when as many wait as may. */
+  takeWaiter(): Waiter | null {
+    if (this.#waiterCount >= WAITERS_MAX) {
+      this.#counts[Counter.FlightsFull]++;
+      return null;
+    }
+    const waiter = this.#freeWaiters ?? new Waiter(this.#options.peerBytes);
+    this.#freeWaiters = waiter.next;
+    waiter.next = null;
+    this.#waiterCount++;
+    return waiter;
+  }
+
+  /** Gives back a waiter that was answered, or never waited. */
+  releaseWaiter(waiter: Waiter): void {
+    waiter.responder = null;
+    waiter.next = this.#freeWaiters;
+    this.#freeWaiters = waiter;
+    this.#waiterCount--;
+  }
+
+  /** Has the question of `waiter` asked; its responder is called once, now or later. */
+  resolve(waiter: Waiter, hash: number): void {
+    const known = this.#find(waiter.query, hash);
+    if (known !== null) {
+      if (known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
+        this.#counts[Counter.FlightsFull]++;
+        this.#failWaiter(waiter, Ede.Other, "too many clients wait for this name");
+        return;
+      }
+      this.#counts[Counter.Merged]++;
+      known.background = false;
+      this.#join(known, waiter);
+      if (known.servedStale) this.#serveStale(known);
+      return;
+    }
+    const upstreams = this.#upstreamsFor(waiter.query);
+    if (upstreams.length === 0) {
+      this.#failWaiter(waiter, Ede.NoReachableAuthority, "no upstream serves this name");
+      return;
+    }
+    if (this.#active.length >= FLIGHTS_MAX) {
+      this.#counts[Counter.FlightsFull]++;
+      this.#failWaiter(waiter, Ede.Other, "too many queries in flight");
+      return;
+    }
+    const flight = this.#open(waiter.query, hash, upstreams);
+    this.#join(flight, waiter);
+    this.#askNext(flight);
+  }
+
+  /** Has a question asked that nobody waits for yet. */
+  refresh(query: Query, hash: number): void {
+    if (this.#active.length >= FLIGHTS_MAX / 2 || this.#find(query, hash) !== null) return;
+    const upstreams = this.#upstreamsFor(query);
+    if (upstreams.length === 0) return;
+    this.#counts[Counter.Prefetched]++;
+    const flight = this.#open(query, hash, upstreams);
+    flight.background = true;
+    this.#askNext(flight);
+  }
+
+  /** A packet came in for an attempt. Its bytes are the caller's again afterwards. */
+  onPacket(token: number, packet: Uint8Array, length: number): void {
+    const attempt = this.#attempts[token];
+    const flight = attempt?.flight ?? null;
+    if (flight === null) return;
+    const { query } = flight;
+    const questionEnd = HEADER_BYTES + query.qnameLength + 4;
+    const dnssecOk = (query.keyBits & KEY_DO) !== 0;
+    const reader = this.#reader;
+    const fit = reader.read(packet, length, attempt.packet, questionEnd, dnssecOk);
+    if (fit === Fit.Mismatched || fit === Fit.WrongCase) {
+      this.#counts[Counter.UpstreamMismatched]++;
+      // Somebody may be guessing, or a router folds names: TCP tells, where guesses do not reach.
+      const doubtful = ++attempt.mismatches === MISMATCHES_MAX || fit === Fit.WrongCase;
+      if (doubtful && !attempt.overTcp) this.#askOverTcp(attempt);
+      return;
+    }
+    const { upstream } = attempt;
+    if (upstream.answered(this.#options.nowMs() - attempt.sentAtMs)) {
+      log.info("upstream answers again", { upstream: upstream.spec.address });
+    }
+    if (flight.probe) {
+      this.#close(flight);
+      return;
+    }
+    if (fit === Fit.Truncated) {
+      if (!attempt.overTcp) this.#askOverTcp(attempt);
+      return;
+    }
+    if (fit === Fit.Answer) {
+      this.#countSilent(flight, attempt);
+      this.#answer(flight, packet);
+      return;
+    }
+    if (reader.rcode === Rcode.FormErr && !upstream.withoutEdns && reader.ede < 0) {
+      upstream.withoutEdns = true;
+      this.#release(attempt);
+      if (!this.#ask(flight, upstream)) this.#askNext(flight);
+      return;
+    }
+    flight.failureEde = reader.ede;
+    flight.failureText = `${upstream.spec.address} answered ${
+      RCODE_TEXT[reader.rcode] ?? "an error"
+    }`;
+    this.#release(attempt);
+    if (reader.bogus) this.#fail(flight);
+    else this.#askNext(flight);
+  }
+
+  /** The way to the upstream is closed: nothing will come for this attempt. */
+  onFailure(token: number, failure: AttemptFailure): void {
+    const attempt = this.#attempts[token];
+    const flight = attempt?.flight ?? null;
+    if (flight === null) return;
+    flight.failureText = `${attempt.upstream.spec.address} is ${failure}`;
+    this.#countFailure(attempt);
+    this.#release(attempt);
+    this.#askNext(flight);
+  }
+
+  /** Looks through the waits; called every `TICK_MS` while there are any. */
+  tick(): void {
+    const nowMs = this.#options.nowMs();
+    for (let i = this.#active.length - 1; i >= 0; i--) {
+      const flight = this.#active[i];
+      if (flight === undefined || flight.done) continue;
+      for (const attempt of flight.attempts) {
+        if (nowMs - attempt.sentAtMs >= attempt.upstream.spec.timeoutMs) {
+          this.#countFailure(attempt);
+        }
+      }
+      const age = nowMs - flight.startedAtMs;
+      if (!flight.servedStale && age >= STALE_PATIENCE_MS) this.#serveStale(flight);
+      if (age >= this.#deadlineMs(flight)) this.#fail(flight);
+      else if (nowMs >= flight.nextAtMs) this.#askNext(flight);
+    }
+    this.#probe(nowMs);
+    if (this.#active.length === 0 && this.#table.all.every((u) => u.healthy)) this.#tick(false);
+  }
+
+  /** Ends every wait: the isolate stops. Waiting clients get SERVFAIL. */
+  close(): void {
+    for (const flight of [...this.#active]) this.#fail(flight);
+    this.#tick(false);
+  }
+
+  #deadlineMs(flight: Flight): number {
+    let longest = FLIGHT_MS;
+    for (const { spec } of flight.upstreams) longest = Math.max(longest, spec.timeoutMs);
+    return longest;
+  }
+
+  #tick(on: boolean): void {
+    if (this.#ticking === on) return;
+    this.#ticking = on;
+    this.#options.ticking(on);
+  }
+
+  #upstreamsFor(query: Query): readonly Upstream[] {
+    return this.#table.forName(query.packet, query.qname, query.qnameLength);
+  }
+
+  #find(query: Query, hash: number): Flight | null {
+    for (const flight of this.#flights.get(hash) ?? []) {
+      if (sameQuestion(flight.query, query)) return flight;
+    }
+    return null;
+  }
+
+  #open(query: Query, hash: number, upstreams: readonly Upstream[]): Flight {
+    const own = new Query();
+    own.packet = new Uint8Array(HEADER_BYTES + query.qnameLength + 4);
+    own.keep(query);
+    const nowMs = this.#options.nowMs();
+    const flight: Flight = {
+      hash,
+      query: own,
+      startedAtMs: nowMs,
+      nextAtMs: nowMs,
+      upstreams,
+      attempts: [],
+      asked: [],
+      waiters: null,
+      waiterCount: 0,
+      servedStale: false,
+      failureEde: -1,
+      failureText: "",
+      background: false,
+      probe: false,
+      done: false,
+    };
+    const same = this.#flights.get(hash);
+    if (same === undefined) this.#flights.set(hash, [flight]);
+    else same.push(flight);
+    this.#active.push(flight);
+    this.#tick(true);
+    return flight;
+  }
+
+  #join(flight: Flight, waiter: Waiter): void {
+    waiter.next = flight.waiters;
+    flight.waiters = waiter;
+    flight.waiterCount++;
+  }
+
+  /** Asks the next upstream, or gives up when none is left to ask or to wait for. */
+  #askNext(flight: Flight): void {
+    while (!flight.done) {
+      const upstream = flight.asked.length < (flight.probe ? 1 : ATTEMPTS_MAX)
+        ? this.#choose(flight)
+        : null;
+      if (upstream === null) {
+        if (flight.attempts.length === 0) this.#fail(flight);
+        else flight.nextAtMs = Infinity;
+        return;
+      }
+      if (this.#ask(flight, upstream)) return;
+    }
+  }
+
+  /**
+   * The first healthy upstream that was asked least often; unhealthy ones only when there is no
+   * healthy one, so that a query is answered while any upstream works.
+   */
+  #choose(flight: Flight): Upstream | null {
+    const rounds = Math.floor(ATTEMPTS_MAX / flight.upstreams.length) + 1;
+    const candidates = flight.upstreams.filter((u) => u.healthy);
+    const order = candidates.length > 0
+      ? [...candidates, ...flight.upstreams.filter((u) => !u.healthy)]
+      : flight.upstreams;
+    let best: Upstream | null = null;
+    let bestCount = rounds;
+    for (const upstream of order) {
+      let count = 0;
+      for (const index of flight.asked) if (index === upstream.index) count++;
+      if (count < bestCount) [best, bestCount] = [upstream, count];
+    }
+    return best;
+  }
+
+  /** Sends the question to an upstream; false when the system refused. */
+  #ask(flight: Flight, upstream: Upstream): boolean {
+    const attempt = this.#takeAttempt(flight, upstream);
+    // Each time the same upstream is asked again, it gets twice the time.
+    const before = flight.asked.filter((index) => index === upstream.index).length;
+    flight.asked.push(upstream.index);
+    this.#write(attempt, flight.query);
+    flight.nextAtMs = attempt.sentAtMs + upstream.patienceMs * 2 ** before;
+    this.#counts[Counter.UpstreamSent]++;
+    const { exchange } = this.#options;
+    if (exchange.sendUdp(upstream.index, attempt.packet, attempt.length, attempt.token)) {
+      return true;
+    }
+    flight.failureText = `${upstream.spec.address} can't be reached from here`;
+    this.#countFailure(attempt);
+    this.#release(attempt);
+    return false;
+  }
+
+  /** The same upstream, by a way that carries any size and that nobody can forge from afar. */
+  #askOverTcp(attempt: Attempt): void {
+    const { exchange, nowMs } = this.#options;
+    exchange.cancel(attempt.token);
+    attempt.overTcp = true;
+    attempt.sentAtMs = nowMs();
+    if (attempt.flight !== null) {
+      attempt.flight.nextAtMs = attempt.sentAtMs + attempt.upstream.spec.timeoutMs;
+    }
+    this.#counts[Counter.UpstreamTcp]++;
+    const { upstream, packet, length, token } = attempt;
+    if (!exchange.sendTcp(upstream.index, packet, length, token)) {
+      this.onFailure(token, "unreachable");
+    }
+  }
+
+  /** Writes the query with a random ID and random case (draft-vixie-dnsext-dns0x20). */
+  #write(attempt: Attempt, query: Query): void {
+    const { packet } = attempt;
+    const end = HEADER_BYTES + query.qnameLength + 4;
+    for (let i = HEADER_BYTES; i < end; i++) packet[i] = query.packet[i];
+    packet[0] = this.#randomByte();
+    packet[1] = this.#randomByte();
+    const cd = (query.keyBits & KEY_CD) !== 0 ? CD_BIT : 0;
+    // AD asks for the upstream's verdict (RFC 6840 §5.7); who gets to see it is decided later.
+    setU16(packet, 2, RD_BIT | AD_BIT | cd);
+    setU16(packet, 4, 1);
+    for (let i = 6; i < HEADER_BYTES; i++) packet[i] = 0;
+    this.#mixCase(packet, HEADER_BYTES, end - 5);
+    attempt.length = end;
+    if (attempt.upstream.withoutEdns) return;
+    packet[11] = 1;
+    packet[end] = 0;
+    setU16(packet, end + 1, Qtype.OPT);
+    setU16(packet, end + 3, UDP_PAYLOAD_MAX);
+    setU16(packet, end + 5, 0);
+    setU16(packet, end + 7, (query.keyBits & KEY_DO) !== 0 ? DO_BIT : 0);
+    setU16(packet, end + 9, 0);
+    attempt.length = end + OPT_BYTES;
+  }
+
+  #mixCase(packet: Uint8Array, from: number, end: number): void {
+    let bits = 0;
+    let left = 0;
+    for (let at = from; at < end;) {
+      const labelEnd = at + 1 + packet[at];
+      for (at++; at < labelEnd; at++) {
+        const lower = packet[at] | 0x20;
+        if (lower < 0x61 || lower > 0x7a) continue;
+        if (left === 0) [bits, left] = [this.#randomByte(), 8];
+        packet[at] = (bits & 1) !== 0 ? lower & ~0x20 : lower;
+        bits >>= 1;
+        left--;
+      }
+    }
+  }
+
+  #randomByte(): number {
+    if (this.#randomLeft === 0) {
+      this.#options.random(this.#randomBytes);
+      this.#randomLeft = this.#randomBytes.length;
+    }
+    return this.#randomBytes[--this.#randomLeft];
+  }
+
+  #takeAttempt(flight: Flight, upstream: Upstream): Attempt {
+    const attempt = this.#freeAttempts.pop() ?? this.#newAttempt(upstream);
+    attempt.flight = flight;
+    attempt.upstream = upstream;
+    attempt.sentAtMs = this.#options.nowMs();
+    attempt.overTcp = false;
+    attempt.mismatches = 0;
+    attempt.failed = false;
+    flight.attempts.push(attempt);
+    return attempt;
+  }
+
+  #newAttempt(upstream: Upstream): Attempt {
+    const attempt: Attempt = {
+      token: this.#attempts.length,
+      flight: null,
+      upstream,
+      packet: new Uint8Array(QUESTION_BYTES_MAX + OPT_BYTES),
+      length: 0,
+      sentAtMs: 0,
+      overTcp: false,
+      mismatches: 0,
+      failed: false,
+    };
+    this.#attempts.push(attempt);
+    return attempt;
+  }
+
+  #release(attempt: Attempt): void {
+    const { flight } = attempt;
+    if (flight !== null) flight.attempts.splice(flight.attempts.indexOf(attempt), 1);
+    this.#free(attempt);
+  }
+
+  #free(attempt: Attempt): void {
+    this.#options.exchange.cancel(attempt.token);
+    attempt.flight = null;
+    this.#freeAttempts.push(attempt);
+  }
+
+  #countFailure(attempt: Attempt): void {
+    if (attempt.failed) return;
+    attempt.failed = true;
+    this.#counts[Counter.UpstreamTimeouts]++;
+    const { upstream } = attempt;
+    if (upstream.failed(this.#options.nowMs())) {
+      log.warn("upstream does not answer", {
+        upstream: upstream.spec.address,
+        failures: upstream.failures,
+      });
+      this.#tick(true); // For the probes.
+    }
+  }
+
+  /** Others that had their time and were overtaken have failed this once. */
+  #countSilent(flight: Flight, answered: Attempt): void {
+    const nowMs = this.#options.nowMs();
+    for (const attempt of flight.attempts) {
+      if (attempt.upstream === answered.upstream) continue;
+      if (nowMs - attempt.sentAtMs >= attempt.upstream.patienceMs) this.#countFailure(attempt);
+    }
+  }
+
+  /** Keeps the answer and hands it to all who wait. */
+  #answer(flight: Flight, packet: Uint8Array): void {
+    const reader = this.#reader;
+    const entry = this.#store(flight, packet, reader.length, reader.ttl, reader.ede);
+    this.#close(flight);
+    for (let waiter = flight.waiters; waiter !== null;) {
+      const { next } = waiter;
+      if (entry < 0) {
+        this.#failWaiter(waiter, Ede.Other, "the answer is too large to handle");
+      } else {
+        this.#counts[Counter.Forwarded]++;
+        waiter.responder?.respond(waiter, entry, reader.ede);
+        this.releaseWaiter(waiter);
+      }
+      waiter = next;
+    }
+  }
+
+  #store(flight: Flight, message: Uint8Array, length: number, ttl: number, ede: number): number {
+    const { query, hash } = flight;
+    return this.#options.cache.store(
+      {
+        hash,
+        qtype: query.qtype,
+        keyBits: query.keyBits,
+        qnameLength: query.qnameLength,
+        ttl,
+        ede,
+        nowSeconds: this.#options.nowSeconds(),
+      },
+      message,
+      0,
+      length,
+      this.#reader.ttlOffsets,
+      this.#reader.ttlCount,
+    );
+  }
+
+  /** Gives up: a stale answer where there is one, else SERVFAIL, which is remembered a while. */
+  #fail(flight: Flight): void {
+    if (flight.done) return;
+    if (!flight.servedStale) this.#serveStale(flight);
+    this.#close(flight);
+    const ede = flight.failureEde >= 0 ? flight.failureEde : Ede.NoReachableAuthority;
+    const text = flight.failureText === "" ? "no upstream answered" : flight.failureText;
+    const silent = flight.background || flight.probe || this.#staleEntry(flight) >= 0;
+    if (!silent) this.#rememberFailure(flight, ede);
+    for (let waiter = flight.waiters; waiter !== null;) {
+      const { next } = waiter;
+      this.#failWaiter(waiter, ede, text);
+      waiter = next;
+    }
+  }
+
+  /** A SERVFAIL message in the cache for a short while (RFC 9520). */
+  #rememberFailure(flight: Flight, ede: number): void {
+    const { query } = flight;
+    const length = HEADER_BYTES + query.qnameLength + 4;
+    const message = query.packet.slice(0, length);
+    setU16(message, 2, 0x8080 | Rcode.ServFail);
+    setU16(message, 4, 1);
+    message.fill(0, 6, HEADER_BYTES);
+    this.#reader.ttlCount = 0;
+    this.#store(flight, message, length, FAILURE_TTL, ede);
+  }
+
+  #failWaiter(waiter: Waiter, ede: number, text: string): void {
+    this.#counts[Counter.Failed]++;
+    waiter.responder?.fail(waiter, ede, text);
+    this.releaseWaiter(waiter);
+  }
+
+  #staleEntry(flight: Flight): number {
+    if (this.#options.serveStale === 0) return -1;
+    const { query, hash } = flight;
+    const { cache, nowSeconds } = this.#options;
+    const { qtype, keyBits, packet, qname, qnameLength } = query;
+    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
+    return entry >= 0 && cache.freshness(entry, nowSeconds()) === CacheHit.Stale ? entry : -1;
+  }
+
+  /** Answers those who wait with what is past its time, and goes on asking. */
+  #serveStale(flight: Flight): void {
+    const entry = this.#staleEntry(flight);
+    if (entry < 0) return;
+    flight.servedStale = true;
+    const rcode = this.#options.cache.flags(entry) & RCODE_MASK;
+    const ede = rcode === Rcode.NXDomain ? Ede.StaleNxdomainAnswer : Ede.StaleAnswer;
+    const { waiters } = flight;
+    flight.waiters = null;
+    flight.waiterCount = 0;
+    for (let waiter = waiters; waiter !== null;) {
+      const { next } = waiter;
+      this.#counts[Counter.Stale]++;
+      waiter.responder?.respond(waiter, entry, ede);
+      this.releaseWaiter(waiter);
+      waiter = next;
+    }
+  }
+
+  #close(flight: Flight): void {
+    flight.done = true;
+    for (const attempt of flight.attempts) this.#free(attempt);
+    flight.attempts = [];
+    const same = this.#flights.get(flight.hash) ?? [];
+    if (same.length <= 1) this.#flights.delete(flight.hash);
+    else same.splice(same.indexOf(flight), 1);
+    const last = this.#active.pop();
+    if (last !== undefined && last !== flight) this.#active[this.#active.indexOf(flight)] = last;
+  }
+
+  /** Asks failing upstreams for the root's name servers: who knows those can be trusted again. */
+  #probe(nowMs: number): void {
+    for (const upstream of this.#table.all) {
+      if (upstream.healthy || upstream.probing || nowMs < upstream.probeAtMs) continue;
+      if (this.#active.length >= FLIGHTS_MAX) return;
+      upstream.probing = true;
+      const flight = this.#open(PROBE, PROBE_HASH ^ upstream.index, [upstream]);
+      flight.probe = true;
+      this.#askNext(flight);
+    }
+  }
+}
+
+/** The question of a probe: `. NS`. */
+const PROBE = (() => {
+  const query = new Query();
+  query.packet = Uint8Array.of(0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1);
+  query.qnameLength = 1;
+  query.qtype = 2;
+  query.qclass = 1;
+  return query;
+})();
+const PROBE_HASH = 0x50524f42;
+
+const RCODE_TEXT: Readonly<Record<number, string>> = {
+  [Rcode.FormErr]: "FORMERR",
+  [Rcode.ServFail]: "SERVFAIL",
+  [Rcode.NotImp]: "NOTIMP",
+  [Rcode.Refused]: "REFUSED",
+};
+
+function sameQuestion(a: Query, b: Query): boolean {
+  if (a.qtype !== b.qtype || a.keyBits !== b.keyBits || a.qnameLength !== b.qnameLength) {
+    return false;
+  }
+  if (getU16(a.packet, a.qname + a.qnameLength) !== b.qtype) return false;
+  for (let i = 0; i < a.qnameLength; i++) {
+    const [x, y] = [a.packet[a.qname + i], b.packet[b.qname + i]];
+    if (x === y) continue;
+    const lower = x | 0x20;
+    if (lower !== (y | 0x20) || lower < 0x61 || lower > 0x7a) return false;
+  }
+  return true;
+}

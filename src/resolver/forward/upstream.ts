@@ -1,0 +1,111 @@
+import type { UpstreamSpec } from "./ports.ts";
+
+/** Failures in a row before an upstream is left alone for a while. */
+const FAILURES_MAX = 3;
+/** First pause of a failing upstream; doubles up to the longest. */
+const BACKOFF_MIN_MS = 1_000;
+const BACKOFF_MAX_MS = 60_000;
+/** Wait for a first answer before the next upstream is asked as well. */
+const PATIENCE_MIN_MS = 150;
+const PATIENCE_START_MS = 400;
+const PATIENCE_MAX_MS = 1_500;
+
+/** Health and speed of one upstream. */
+export class Upstream {
+  healthy = true;
+  /** Failures since the last answer. */
+  failures = 0;
+  /** When a failing upstream is probed next. */
+  probeAtMs = 0;
+  /** A probe is on its way. */
+  probing = false;
+  /** Smoothed time to answer; -1 before the first. */
+  latencyMs = -1;
+  /** It answered a query with EDNS by FORMERR, and is asked without. */
+  withoutEdns = false;
+  #backoffMs = BACKOFF_MIN_MS;
+
+  constructor(readonly index: number, readonly spec: UpstreamSpec) {}
+
+  /** How long to wait before another upstream is asked as well; this one may still answer. */
+  get patienceMs(): number {
+    const patience = this.latencyMs < 0 ? PATIENCE_START_MS : 4 * this.latencyMs;
+    const bounded = Math.min(Math.max(patience, PATIENCE_MIN_MS), PATIENCE_MAX_MS);
+    return Math.min(bounded, this.spec.timeoutMs);
+  }
+
+  /** Returns true when this answer ends a time of failure. */
+  answered(tookMs: number): boolean {
+    const recovered = !this.healthy;
+    this.latencyMs = this.latencyMs < 0 ? tookMs : 0.875 * this.latencyMs + 0.125 * tookMs;
+    this.failures = 0;
+    this.healthy = true;
+    this.probing = false;
+    this.#backoffMs = BACKOFF_MIN_MS;
+    return recovered;
+  }
+
+  /** Returns true when this failure makes the upstream an unhealthy one. */
+  failed(nowMs: number): boolean {
+    this.failures++;
+    if (!this.healthy) {
+      if (!this.probing) return false; // A query sent for want of anything better.
+      this.probing = false;
+      this.#backoffMs = Math.min(2 * this.#backoffMs, BACKOFF_MAX_MS);
+      this.probeAtMs = nowMs + this.#backoffMs;
+      return false;
+    }
+    if (this.failures < FAILURES_MAX) return false;
+    this.healthy = false;
+    this.#backoffMs = BACKOFF_MIN_MS;
+    this.probeAtMs = nowMs + this.#backoffMs;
+    return true;
+  }
+}
+
+/**
+ * Which upstreams serve a name, in the order they are asked: those with the longest matching
+ * domain, else those for every name; the healthy ones first, each group in the order configured.
+ */
+export class UpstreamTable {
+  readonly all: readonly Upstream[];
+  /** Sets by domain, longest domain first; the set for every name last. */
+  readonly #sets: readonly { readonly domain: Uint8Array; readonly upstreams: Upstream[] }[];
+
+  constructor(specs: readonly UpstreamSpec[]) {
+    this.all = specs.map((spec, index) => new Upstream(index, spec));
+    const root = Uint8Array.of(0);
+    const sets = new Map<string, { domain: Uint8Array; upstreams: Upstream[] }>();
+    for (const upstream of this.all) {
+      const domains = upstream.spec.domains.length > 0 ? upstream.spec.domains : [root];
+      for (const domain of domains) {
+        const set = sets.get(domain.join()) ?? { domain, upstreams: [] };
+        set.upstreams.push(upstream);
+        sets.set(domain.join(), set);
+      }
+    }
+    this.#sets = [...sets.values()].sort((a, b) => b.domain.length - a.domain.length);
+  }
+
+  /** The upstreams for the uncompressed name at `offset`; empty when none serves it. */
+  forName(packet: Uint8Array, offset: number, length: number): readonly Upstream[] {
+    for (const { domain, upstreams } of this.#sets) {
+      if (endsWith(packet, offset, length, domain)) return upstreams;
+    }
+    return [];
+  }
+}
+
+/** Says whether the name ends with `domain` at a label boundary; ASCII case is folded. */
+function endsWith(packet: Uint8Array, offset: number, length: number, domain: Uint8Array): boolean {
+  const end = offset + length;
+  let at = offset;
+  while (end - at > domain.length) at += 1 + packet[at];
+  if (end - at !== domain.length) return false;
+  for (let i = 0; i < domain.length; i++) {
+    const byte = packet[at + i];
+    const folded = byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
+    if (folded !== domain[i]) return false;
+  }
+  return true;
+}

@@ -1,0 +1,169 @@
+import { getU16 } from "../bytes/mod.ts";
+import {
+  CD_BIT,
+  DO_BIT,
+  EdnsOption,
+  HashedName,
+  HEADER_BYTES,
+  Opcode,
+  OPCODE_MASK,
+  QR_BIT,
+  Qtype,
+  skipName,
+  UDP_PAYLOAD_CLASSIC,
+  UDP_PAYLOAD_MAX,
+} from "../dns/mod.ts";
+
+/** Bits of the cache key beside name and type. */
+export const KEY_DO = 1;
+export const KEY_CD = 2;
+
+/** Most records a query may carry behind its question: OPT, TSIG, and some grace. */
+const ADDITIONAL_MAX = 4;
+/** Bytes of header and question at most: what a waiting query keeps of its packet. */
+export const QUESTION_BYTES_MAX = HEADER_BYTES + 255 + 4;
+
+/** The way a query came in; also its place in counters and logs. */
+export const Transport = { Udp: 0, Tcp: 1 } as const;
+export type Transport = typeof Transport[keyof typeof Transport];
+
+/** What reading a query came to; each but `Ok` names the treatment it gets. */
+export const Read = { Ok: 0, Drop: 1, FormErr: 2, NotImp: 3, BadVers: 4 } as const;
+export type Read = typeof Read[keyof typeof Read];
+
+/** A query: numbers, and where its question stands. Reused for one packet after the other. */
+export class Query {
+  /** Holds header and question; the packet itself, or `keep`'s copy of its start. */
+  packet: Uint8Array = new Uint8Array(0);
+  /** Where the header starts in `packet`. */
+  start = 0;
+  id = 0;
+  /** Second word of the header. */
+  flags = 0;
+  qtype = 0;
+  qclass = 0;
+  /** Bytes of QNAME with its root. */
+  qnameLength = 0;
+  transport: Transport = Transport.Udp;
+  /** Most bytes the response may have. */
+  limitBytes = UDP_PAYLOAD_CLASSIC;
+  /** The client sent an OPT record, and so gets one (RFC 6891 §6.1.1). */
+  edns = false;
+  dnssecOk = false;
+  /** DO and CD, as the cache tells answers apart. */
+  keyBits = 0;
+  /** The rule that decided, as the filter refers to it; -1 for none. */
+  rule = -1;
+
+  /** Where QNAME starts in `packet`. */
+  get qname(): number {
+    return this.start + HEADER_BYTES;
+  }
+
+  /** Copies what a waiting query needs into this one, which owns its `packet`. */
+  keep(other: Query): void {
+    const length = HEADER_BYTES + other.qnameLength + 4;
+    for (let i = 0; i < length; i++) this.packet[i] = other.packet[other.start + i];
+    this.start = 0;
+    this.id = other.id;
+    this.flags = other.flags;
+    this.qtype = other.qtype;
+    this.qclass = other.qclass;
+    this.qnameLength = other.qnameLength;
+    this.transport = other.transport;
+    this.limitBytes = other.limitBytes;
+    this.edns = other.edns;
+    this.dnssecOk = other.dnssecOk;
+    this.keyBits = other.keyBits;
+    this.rule = other.rule;
+  }
+}
+
+/**
+ * Reads header, question and OPT of the packet at `start` to `end` into `query`, and the hashes of
+ * QNAME into `name`. No copy, no exception. `query.transport` is set by the caller.
+ */
+export function readQuery(
+  packet: Uint8Array,
+  start: number,
+  end: number,
+  seed: number,
+  query: Query,
+  name: HashedName,
+): Read {
+  query.qnameLength = 0;
+  if (end - start < HEADER_BYTES) return Read.Drop;
+  const flags = getU16(packet, start + 2);
+  if ((flags & QR_BIT) !== 0) return Read.Drop; // Answering a response loops.
+  query.packet = packet;
+  query.start = start;
+  query.id = getU16(packet, start);
+  query.flags = flags;
+  query.rule = -1;
+  query.edns = false;
+  query.dnssecOk = false;
+  query.limitBytes = query.transport === Transport.Udp ? UDP_PAYLOAD_CLASSIC : 0xffff;
+  query.keyBits = (flags & CD_BIT) !== 0 ? KEY_CD : 0;
+  if ((flags & OPCODE_MASK) !== Opcode.Query << 11) return Read.NotImp;
+  if (getU16(packet, start + 4) !== 1) return Read.FormErr; // RFC 9619: QDCOUNT is 1.
+  const qnameEnd = name.read(packet, start + HEADER_BYTES, end, seed);
+  if (qnameEnd < 0 || qnameEnd + 4 > end) return Read.FormErr;
+  query.qnameLength = qnameEnd - start - HEADER_BYTES;
+  query.qtype = getU16(packet, qnameEnd);
+  query.qclass = getU16(packet, qnameEnd + 2);
+  if (getU16(packet, start + 6) !== 0 || getU16(packet, start + 8) !== 0) return Read.FormErr;
+  const additional = getU16(packet, start + 10);
+  if (additional === 0) return qnameEnd + 4 === end ? Read.Ok : Read.FormErr;
+  return readAdditional(packet, qnameEnd + 4, end, additional, query);
+}
+
+/** Reads the records behind the question, of which only OPT is of interest. */
+function readAdditional(
+  packet: Uint8Array,
+  from: number,
+  end: number,
+  count: number,
+  query: Query,
+): Read {
+  if (count > ADDITIONAL_MAX) return Read.FormErr;
+  let version = 0;
+  let at = from;
+  for (let i = 0; i < count; i++) {
+    const owner = at;
+    const fixed = skipName(packet, at);
+    if (fixed < 0 || fixed + 10 > end) return Read.FormErr;
+    const type = getU16(packet, fixed);
+    const next = fixed + 10 + getU16(packet, fixed + 8);
+    if (next > end) return Read.FormErr;
+    if (type === Qtype.OPT) {
+      // One OPT at most, owned by the root (RFC 6891 §6.1.1, §6.1.2), its options whole.
+      if (query.edns || packet[owner] !== 0) return Read.FormErr;
+      if (!optionsWhole(packet, fixed + 10, next)) return Read.FormErr;
+      query.edns = true;
+      version = packet[fixed + 5];
+      query.dnssecOk = (getU16(packet, fixed + 6) & DO_BIT) !== 0;
+      if (query.dnssecOk) query.keyBits |= KEY_DO;
+      if (query.transport === Transport.Udp) {
+        const payload = getU16(packet, fixed + 2);
+        query.limitBytes = Math.min(Math.max(payload, UDP_PAYLOAD_CLASSIC), UDP_PAYLOAD_MAX);
+      }
+    }
+    at = next;
+  }
+  if (at !== end) return Read.FormErr;
+  return version === 0 ? Read.Ok : Read.BadVers;
+}
+
+/** Says whether the options fill the RDATA of an OPT exactly and are well formed. */
+function optionsWhole(packet: Uint8Array, from: number, end: number): boolean {
+  let at = from;
+  while (at + 4 <= end) {
+    const length = getU16(packet, at + 2);
+    // A client cookie alone, or with a server cookie of 8 to 32 bytes (RFC 7873 §5.2.2).
+    if (getU16(packet, at) === EdnsOption.Cookie && length !== 8 && (length < 16 || length > 40)) {
+      return false;
+    }
+    at += 4 + length;
+  }
+  return at === end;
+}

@@ -1,0 +1,117 @@
+import { setU16 } from "../bytes/mod.ts";
+import {
+  CD_BIT,
+  DO_BIT,
+  EdnsOption,
+  HEADER_BYTES,
+  OPCODE_MASK,
+  OPT_BYTES,
+  QR_BIT,
+  Qtype,
+  RA_BIT,
+  RD_BIT,
+  TC_BIT,
+  UDP_PAYLOAD_MAX,
+} from "../dns/mod.ts";
+import type { Query } from "./query.ts";
+
+/** Bytes of an extended error option without text (RFC 8914 §2). */
+export const EDE_BYTES = 6;
+
+/** Where a response is written: a buffer of the transport, and what the writers made of it. */
+export class Reply {
+  bytes: Uint8Array = new Uint8Array(0);
+  /** The same memory in words; `offset` is a multiple of 4. */
+  words: Uint32Array = new Uint32Array(0);
+  offset = 0;
+  /** Bytes of the finished response. */
+  length = 0;
+  /** It was cut to fit the client. */
+  truncated = false;
+}
+
+/** A buffer of its own for responses of any size, for transports with a stream below. */
+export function streamReply(): Reply {
+  const reply = new Reply();
+  // Behind the largest message: the words that copying may write past its end.
+  const memory = new ArrayBuffer(0xffff + 9);
+  reply.bytes = new Uint8Array(memory);
+  reply.words = new Uint32Array(memory, 0, memory.byteLength >> 2);
+  return reply;
+}
+
+/**
+ * Writes header and question of a response; the counts behind the question are zero. Returns where
+ * the first record goes. `extra` are flags beside those that every response has.
+ */
+export function writeHead(query: Query, reply: Reply, rcode: number, extra = 0): number {
+  const { bytes, offset } = reply;
+  const length = query.qnameLength === 0 ? 0 : query.qnameLength + 4;
+  const from = query.start + HEADER_BYTES;
+  const to = offset + HEADER_BYTES;
+  for (let i = 0; i < length; i++) bytes[to + i] = query.packet[from + i];
+  setU16(bytes, offset, query.id);
+  const flags = QR_BIT | RA_BIT | (query.flags & (OPCODE_MASK | RD_BIT | CD_BIT)) | extra;
+  setU16(bytes, offset + 2, flags | (rcode & 15));
+  setU16(bytes, offset + 4, length === 0 ? 0 : 1);
+  for (let i = 6; i < HEADER_BYTES; i++) bytes[offset + i] = 0;
+  reply.truncated = false;
+  return to + length;
+}
+
+/**
+ * Ends a response whose records end at `at`: adds OPT for a client that sent one, with the
+ * extended error `ede` (-1: none) and as much of `text` as fits.
+ */
+export function finish(
+  query: Query,
+  reply: Reply,
+  at: number,
+  rcode: number,
+  ede: number,
+  text: Uint8Array = NO_TEXT,
+): void {
+  const { bytes, offset } = reply;
+  if (query.edns) {
+    const room = query.limitBytes - (at - offset) - OPT_BYTES;
+    const withEde = ede >= 0 && room >= EDE_BYTES;
+    const textLength = withEde && text.length <= room - EDE_BYTES ? text.length : 0;
+    bytes[at] = 0;
+    setU16(bytes, at + 1, Qtype.OPT);
+    setU16(bytes, at + 3, UDP_PAYLOAD_MAX);
+    bytes[at + 5] = rcode >> 4;
+    bytes[at + 6] = 0;
+    setU16(bytes, at + 7, query.dnssecOk ? DO_BIT : 0);
+    setU16(bytes, at + 9, withEde ? EDE_BYTES + textLength : 0);
+    at += OPT_BYTES;
+    if (withEde) {
+      setU16(bytes, at, EdnsOption.Ede);
+      setU16(bytes, at + 2, 2 + textLength);
+      setU16(bytes, at + 4, ede);
+      at += EDE_BYTES;
+      for (let i = 0; i < textLength; i++) bytes[at + i] = text[i];
+      at += textLength;
+    }
+    setU16(bytes, offset + 10, (bytes[offset + 10] << 8) + bytes[offset + 11] + 1);
+  }
+  reply.length = at - offset;
+}
+
+const NO_TEXT = new Uint8Array(0);
+
+/** A response without records. */
+export function writeEmpty(
+  query: Query,
+  reply: Reply,
+  rcode: number,
+  ede = -1,
+  text?: Uint8Array,
+): void {
+  finish(query, reply, writeHead(query, reply, rcode), rcode, ede, text);
+}
+
+/** Header and question alone: the client is to ask again over TCP (RFC 2181 §9). */
+export function writeTruncated(query: Query, reply: Reply, rcode: number, ede: number): void {
+  finish(query, reply, writeHead(query, reply, rcode, TC_BIT), rcode, ede);
+  reply.truncated = true;
+}

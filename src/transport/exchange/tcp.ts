@@ -1,0 +1,95 @@
+import { connect, type Socket } from "node:net";
+import { formatIp, type HostPort } from "../../addr/mod.ts";
+import { getU16, setU16 } from "../../bytes/mod.ts";
+import { FrameReader } from "../frames.ts";
+import type { ExchangeEvents } from "./udp.ts";
+
+/** Connections to one upstream at a time. */
+const CONNECTIONS_MAX = 4;
+/** Queries on one connection that wait for their answers. */
+const PENDING_MAX = 256;
+/** An idle connection is kept this long for the next query (RFC 7766 §6.2.3). */
+const IDLE_MS = 5_000;
+
+class Connection {
+  readonly socket: Socket;
+  /** Tokens by message ID. */
+  readonly pending = new Map<number, number>();
+  open = true;
+
+  constructor(address: HostPort) {
+    this.socket = connect({ host: formatIp(address.ip), port: address.port, noDelay: true });
+    this.socket.setTimeout(IDLE_MS);
+  }
+}
+
+/** Queries to upstreams over TCP: connections are shared, answers come in any order (RFC 7766). */
+export class TcpExchange {
+  readonly #connections: Connection[][];
+  readonly #byToken = new Map<number, { connection: Connection; id: number }>();
+
+  constructor(
+    private readonly upstreams: readonly HostPort[],
+    private readonly events: ExchangeEvents,
+  ) {
+    this.#connections = upstreams.map(() => []);
+  }
+
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+    const id = getU16(packet, 0);
+    const connections = this.#connections[upstream];
+    const usable = connections.find((c) => c.pending.size < PENDING_MAX && !c.pending.has(id));
+    if (usable === undefined && connections.length >= CONNECTIONS_MAX) return false;
+    const connection = usable ?? this.#connect(upstream);
+    connection.pending.set(id, token);
+    this.#byToken.set(token, { connection, id });
+    const frame = new Uint8Array(2 + lengthBytes);
+    setU16(frame, 0, lengthBytes);
+    frame.set(packet.subarray(0, lengthBytes), 2);
+    connection.socket.write(frame);
+    return true;
+  }
+
+  cancel(token: number): void {
+    const sent = this.#byToken.get(token);
+    if (sent === undefined) return;
+    this.#byToken.delete(token);
+    if (sent.connection.pending.get(sent.id) === token) sent.connection.pending.delete(sent.id);
+  }
+
+  close(): void {
+    for (const connections of this.#connections) {
+      for (const { socket } of [...connections]) socket.destroy();
+    }
+  }
+
+  #connect(upstream: number): Connection {
+    const connection = new Connection(this.upstreams[upstream]);
+    const connections = this.#connections[upstream];
+    connections.push(connection);
+    const frames = new FrameReader();
+    const end = () => {
+      if (!connection.open) return;
+      connection.open = false;
+      connections.splice(connections.indexOf(connection), 1);
+      connection.socket.destroy();
+      for (const token of [...connection.pending.values()]) {
+        this.#byToken.delete(token);
+        this.events.onFailure(token, "closed");
+      }
+    };
+    connection.socket.on("data", (chunk: Uint8Array) => {
+      frames.push(chunk);
+      for (let frame = frames.next(); frame !== null; frame = frames.next()) {
+        if (frame.length < 2) continue;
+        const token = connection.pending.get(getU16(frame, 0));
+        // The reader edits the packet in place, so it gets one of its own.
+        if (token !== undefined) this.events.onPacket(token, frame.slice(), frame.length);
+      }
+    });
+    connection.socket.on("timeout", end);
+    connection.socket.on("error", end);
+    connection.socket.on("close", end);
+    return connection;
+  }
+}

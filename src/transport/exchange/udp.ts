@@ -1,0 +1,77 @@
+import { type EventQueue, type Native, UdpEphemeral } from "../../native/mod.ts";
+import type { HostPort } from "../../addr/mod.ts";
+
+/** Room for a response; none over UDP is larger. */
+const RECEIVE_BYTES = 65_535;
+const TOKEN_BITS = 16;
+const GENERATION_MASK = 0x1fff;
+
+/** What an exchange tells whoever asked. */
+export interface ExchangeEvents {
+  onPacket(token: number, packet: Uint8Array, length: number): void;
+  onFailure(token: number, failure: "unreachable" | "closed"): void;
+}
+
+/**
+ * Queries to upstreams over UDP, each from a socket of its own on a random port. The sockets stand
+ * in the isolate's event queue; `ready` is called with the event's token less the base.
+ */
+export class NativeUdpExchange {
+  readonly #sockets: UdpEphemeral;
+  readonly #queue: EventQueue;
+  readonly #tokenBase: number;
+  readonly #remotes: readonly Uint8Array<ArrayBuffer>[];
+  readonly #events: ExchangeEvents;
+  /** By token: its socket or -1, and how often the token was used. */
+  readonly #fds: number[] = [];
+  readonly #generations: number[] = [];
+  readonly #packet = new Uint8Array(RECEIVE_BYTES);
+
+  constructor(
+    native: Native,
+    queue: EventQueue,
+    tokenBase: number,
+    upstreams: readonly HostPort[],
+    events: ExchangeEvents,
+  ) {
+    this.#sockets = new UdpEphemeral(native);
+    this.#queue = queue;
+    this.#tokenBase = tokenBase;
+    this.#remotes = upstreams.map((address) => UdpEphemeral.remote(address));
+    this.#events = events;
+  }
+
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+    const fd = this.#sockets.open(this.#remotes[upstream]);
+    if (fd < 0) return false;
+    const generation = ((this.#generations[token] ?? 0) + 1) & GENERATION_MASK;
+    const event = this.#tokenBase | (generation << TOKEN_BITS) | token;
+    const sent = this.#queue.add(fd, event) &&
+      this.#sockets.send(fd, packet as Uint8Array<ArrayBuffer>, lengthBytes);
+    if (!sent) {
+      this.#sockets.close(fd);
+      return false;
+    }
+    this.#fds[token] = fd;
+    this.#generations[token] = generation;
+    return true;
+  }
+
+  /** A socket can be read; one that was closed since the event was taken is left alone. */
+  ready(event: number): void {
+    const token = event & ((1 << TOKEN_BITS) - 1);
+    const generation = (event >>> TOKEN_BITS) & GENERATION_MASK;
+    const fd = this.#fds[token] ?? -1;
+    if (fd < 0 || this.#generations[token] !== generation) return;
+    const length = this.#sockets.receive(fd, this.#packet);
+    if (length >= 0) this.#events.onPacket(token, this.#packet, length);
+    else this.#events.onFailure(token, "unreachable");
+  }
+
+  cancel(token: number): void {
+    const fd = this.#fds[token] ?? -1;
+    if (fd < 0) return;
+    this.#fds[token] = -1;
+    this.#sockets.close(fd); // Also takes it out of the event queue.
+  }
+}
