@@ -33,8 +33,11 @@ export function hashLabel(running: number, bytes: Uint8Array, offset: number): n
 export class HashedName {
   /** Labels, the root left out. */
   count = 0;
-  /** Where the length byte of each label stands in the packet; `[count]` is the root's. */
-  readonly offsets: Uint16Array = new Uint16Array(LABELS_MAX + 1);
+  /**
+   * Where the length byte of each label stands in the array read from, which may hold many packets;
+   * `[count]` is the root's.
+   */
+  readonly offsets: Int32Array = new Int32Array(LABELS_MAX + 1);
   /** `[k]` is the finished hash of the suffix that starts at label `k`; `[0]` is the whole name's. */
   readonly hashes: Int32Array = new Int32Array(LABELS_MAX + 1);
 

@@ -199,11 +199,10 @@ Deno.test("formatName() escapes and parseName() reads it again", none, () => {
 });
 
 Deno.test("formatName() ends where a broken name does", none, () => {
-  const rows = [["", ""], ["0161c00c", "a"], ["0361", "a"], ["40", ""], ["0161".repeat(200), 127]];
-  for (const [hex, want] of rows) {
-    const text = formatName(bytes(String(hex)));
-    assert.equal(typeof want === "number" ? text.split(".").length > want : text === want, true);
-  }
+  const rows = [["", ""], ["0161c00c", "a"], ["0361", "a"], ["40", ""]];
+  for (const [hex, want] of rows) assert.equal(formatName(bytes(hex)), want, hex);
+  // A root that never comes: 127 labels, and the length byte of one more.
+  assert.equal(formatName(bytes("0161".repeat(200))), "a.".repeat(127));
 });
 
 Deno.test("parseName() refuses what is no name", none, () => {
