@@ -3,16 +3,21 @@
  * 32 bits in the machine's order: a snapshot never leaves the process.
  *
  * ```
- * header  HEADER_WORDS words, see `Header`
- * tags    1 word a slot: the hash of a rule's name, ascending; free slots hold EMPTY_TAG
- * pairs   2 words a slot, then 2 words a run entry: source and flags | text offset
- * text    each distinct name once: wire format, lower case; then what an odd rule looks like
+ * header    HEADER_WORDS words, see `Header`
+ * presence  1 bit for each of PRESENCE_BITS parts of the range of hashes to a name: any name in it?
+ * slots     3 words each: tag (the hash of a name) | source and flags | text offset
+ * runs      2 words an entry: source and flags | text offset
+ * text      each distinct name once: wire format, lower case; then what an odd rule looks like
  * ```
  *
- * A tag's home slot grows with the tag, and tags stand in ascending order from their home slot on.
- * So a probe ends at the first larger tag, and an empty slot, the largest of all, ends it too. A
- * rule reference is the number of a pair. A name with several rules has `Flag.Run` in its slot's
- * pair, whose second word is the reference of the first entry of a run; `Flag.Last` ends the run.
+ * Presence bits are few enough to stay near the processor, so a name that no rule is about costs no
+ * walk to memory. A slot holds what a hit needs in one cache line. A tag's home slot grows with the
+ * tag, and tags stand in ascending order from their home slot on: a search ends at the first larger
+ * tag, and a free slot's is the largest of all.
+ *
+ * A rule reference is the number of the word, counted from the first slot's, that holds the rule's
+ * source and flags; the text offset is the next word. A name with several rules has `Flag.Run` in
+ * its slot, and there a reference to the first entry of a run instead; `Flag.Last` ends the run.
  */
 
 import type { RuleForm } from "./parse_rule.ts";
@@ -31,18 +36,27 @@ export const Header = {
   Names: 4,
   Rules: 5,
   HomeSlots: 6,
-  Slots: 7,
-  Pairs: 8,
-  TagsOffset: 9,
-  PairsOffset: 10,
+  PresenceOffset: 7,
+  PresenceWords: 8,
+  RulesOffset: 9,
+  /** Words of slots and runs together. */
+  RulesWords: 10,
   TextOffset: 11,
   TextBytes: 12,
 } as const;
 
+/** Words of a slot. */
+export const SLOT_WORDS = 3;
+/** Words of a run entry. */
+export const ENTRY_WORDS = 2;
+
+/** Presence bits to a name: one name in nine that no rule is about gets past them. */
+export const PRESENCE_BITS = 8;
+
 /** Most sources of one snapshot; a source number is 16 bits. */
 export const SOURCES_MAX = 65_536;
 
-/** Names to a slot at most: at 0.7 a probe reads two tags on average, all in one cache line. */
+/** Names to a slot at most: at 0.7 a search reads two slots on average. */
 export const LOAD_MAX = 0.7;
 
 /** The tag of a free slot. */
@@ -56,18 +70,21 @@ export function tagOf(hash: number): number {
   return hash === EMPTY_TAG ? EMPTY_TAG - 1 : hash;
 }
 
-/** What `homeSlot` multiplies by; exact, as TAGS is a power of two. */
-export function slotScale(homeSlots: number): number {
-  return homeSlots / TAGS;
+/** What `partOf` takes for `parts`; exact, as TAGS is a power of two. */
+export function scaleFor(parts: number): number {
+  return parts / TAGS;
 }
 
-/** The slot where the search for a tag starts: tags spread evenly over any number of slots. */
-export function homeSlot(tag: number, scale: number): number {
+/**
+ * In which of equal parts of the range of tags a tag is: its home slot among the slots, its bit
+ * among the presence bits. Any number of parts will do, so no table is larger than it must be.
+ */
+export function partOf(tag: number, scale: number): number {
   return ((tag - TAG_MIN) * scale) | 0;
 }
 
 /**
- * The low half of a pair's first word; the source is the high half. Bits 12 to 15 are free: a kind
+ * The low half of a rule's first word; the source is the high half. Bits 12 to 15 are free: a kind
  * of rule that `match` must not take for a block sets one of them and neither `Self` nor `Below`,
  * and keeps its payload behind the name, as an odd rule keeps its text.
  */

@@ -2,14 +2,16 @@ import { FOLD, type HashedName } from "../dns/name_hash.ts";
 import { invariant } from "../errors.ts";
 import {
   canonicalText,
+  ENTRY_WORDS,
   Flag,
   Header,
   HEADER_WORDS,
-  homeSlot,
   MAGIC,
+  partOf,
   RANK_MASK,
   RANK_SHIFT,
-  slotScale,
+  scaleFor,
+  SLOT_WORDS,
   tagOf,
   VERSION,
 } from "./layout.ts";
@@ -37,10 +39,12 @@ export class Matcher {
   /** Rules in force. */
   readonly rules: number;
   readonly sources: number;
-  readonly #tags: Int32Array;
-  readonly #pairs: Int32Array;
+  readonly #presence: Int32Array;
+  readonly #presenceScale: number;
+  /** Slots and runs; a rule reference is an index of it. */
+  readonly #rules: Int32Array;
+  readonly #slotScale: number;
   readonly #text: Uint8Array;
-  readonly #scale: number;
 
   /** @throws {InvariantError} If `compile` of this version did not write the snapshot. */
   constructor(readonly snapshot: SharedArrayBuffer) {
@@ -50,10 +54,12 @@ export class Matcher {
     this.seed = header[Header.Seed];
     this.rules = header[Header.Rules];
     this.sources = header[Header.Sources];
-    this.#tags = new Int32Array(snapshot, header[Header.TagsOffset], header[Header.Slots]);
-    this.#pairs = new Int32Array(snapshot, header[Header.PairsOffset], 2 * header[Header.Pairs]);
+    const presenceWords = header[Header.PresenceWords];
+    this.#presence = new Int32Array(snapshot, header[Header.PresenceOffset], presenceWords);
+    this.#presenceScale = scaleFor(32 * presenceWords);
+    this.#rules = new Int32Array(snapshot, header[Header.RulesOffset], header[Header.RulesWords]);
+    this.#slotScale = scaleFor(header[Header.HomeSlots]);
     this.#text = new Uint8Array(snapshot, header[Header.TextOffset], header[Header.TextBytes]);
-    this.#scale = slotScale(header[Header.HomeSlots]);
   }
 
   /**
@@ -63,41 +69,44 @@ export class Matcher {
    * from `packet` with this snapshot's seed. Leaves no garbage.
    */
   match(packet: Uint8Array, name: HashedName, groupSources: Uint32Array): number {
-    const tags = this.#tags;
-    const scale = this.#scale;
+    const presence = this.#presence;
+    const scale = this.#presenceScale;
     const { count, hashes, offsets } = name;
     let best = NO_RULE;
     let covers: number = Flag.Self;
     for (let k = 0; k < count; k++) {
       const tag = tagOf(hashes[k]);
-      let slot = homeSlot(tag, scale);
-      // The last slot is empty, and an empty slot's tag is above all others.
-      while (tags[slot] < tag) slot++;
-      for (; tags[slot] === tag; slot++) {
-        best = this.#better(best, slot, packet, offsets[k], covers, groupSources);
+      const bit = partOf(tag, scale);
+      if (((presence[bit >>> 5] >>> (bit & 31)) & 1) === 1) {
+        const word = this.#find(tag, packet, offsets[k]);
+        if (word >= 0) best = this.#better(best, word, covers, groupSources);
       }
       covers = Flag.Below;
     }
     return best;
   }
 
-  /** The best of `best` and the rules in `slot`, if these are about the name at `offset`. */
-  #better(
-    best: number,
-    slot: number,
-    packet: Uint8Array,
-    offset: number,
-    covers: number,
-    groupSources: Uint32Array,
-  ): number {
-    const pairs = this.#pairs;
-    const run = (pairs[2 * slot] & Flag.Run) !== 0;
-    let ref = run ? pairs[2 * slot + 1] : slot;
-    if (!this.#isName(pairs[2 * ref + 1], packet, offset)) return best;
+  /** The first word of the slot about the name at `offset`, or -1. */
+  #find(tag: number, packet: Uint8Array, offset: number): number {
+    const rules = this.#rules;
+    let word = partOf(tag, this.#slotScale) * SLOT_WORDS;
+    // The last slot is free, and a free slot's tag is above all others.
+    while (rules[word] < tag) word += SLOT_WORDS;
+    for (; rules[word] === tag; word += SLOT_WORDS) {
+      const first = (rules[word + 1] & Flag.Run) !== 0 ? rules[word + 2] : word + 1;
+      if (this.#isName(rules[first + 1], packet, offset)) return word;
+    }
+    return -1;
+  }
+
+  /** The best of `best` and the active rules of a slot that cover the name. */
+  #better(best: number, word: number, covers: number, groupSources: Uint32Array): number {
+    const rules = this.#rules;
+    const run = (rules[word + 1] & Flag.Run) !== 0;
     let found = best;
     let rank = best === NO_RULE ? -1 : this.rank(best);
-    for (;; ref++) {
-      const meta = pairs[2 * ref];
+    for (let ref = run ? rules[word + 2] : word + 1;; ref += ENTRY_WORDS) {
+      const meta = rules[ref];
       const source = meta >>> 16;
       const newRank = (meta >>> RANK_SHIFT) & RANK_MASK;
       const active = (groupSources[source >>> 5] >>> (source & 31)) & 1;
@@ -125,15 +134,12 @@ export class Matcher {
     const hits: Hit[] = [];
     for (let k = 0; k < name.count; k++) {
       const covers = k === 0 ? Flag.Self : Flag.Below;
-      const tag = tagOf(name.hashes[k]);
-      let slot = homeSlot(tag, this.#scale);
-      while (this.#tags[slot] < tag) slot++;
-      for (; this.#tags[slot] === tag; slot++) {
-        for (const ref of this.#refsOf(slot)) {
-          const [source, flags] = [this.source(ref), this.flags(ref)];
-          const active = (groupSources[source >>> 5] >>> (source & 31)) & 1;
-          if (active === 0 || (flags & covers) === 0) continue;
-          if (!this.#isName(this.#pairs[2 * ref + 1], packet, name.offsets[k])) continue;
+      const word = this.#find(tagOf(name.hashes[k]), packet, name.offsets[k]);
+      if (word < 0) continue;
+      for (const ref of this.#refsOf(word)) {
+        const source = this.source(ref);
+        const active = (groupSources[source >>> 5] >>> (source & 31)) & 1;
+        if (active === 1 && (this.flags(ref) & covers) !== 0) {
           hits.push({ ref, rank: this.rank(ref) });
         }
       }
@@ -142,40 +148,40 @@ export class Matcher {
     return hits.sort((a, b) => b.rank - a.rank);
   }
 
-  #refsOf(slot: number): number[] {
-    const pairs = this.#pairs;
-    if ((pairs[2 * slot] & Flag.Run) === 0) return [slot];
+  #refsOf(word: number): number[] {
+    const rules = this.#rules;
+    if ((rules[word + 1] & Flag.Run) === 0) return [word + 1];
     const refs = [];
-    for (let ref = pairs[2 * slot + 1];; ref++) {
+    for (let ref = rules[word + 2];; ref += ENTRY_WORDS) {
       refs.push(ref);
-      if ((pairs[2 * ref] & Flag.Last) !== 0) return refs;
+      if ((rules[ref] & Flag.Last) !== 0) return refs;
     }
   }
 
   /** The number of the source that the rule is of. */
   source(ref: number): number {
-    return this.#pairs[2 * ref] >>> 16;
+    return this.#rules[ref] >>> 16;
   }
 
   /** Bits of `Flag`. */
   flags(ref: number): number {
-    return this.#pairs[2 * ref] & 0xffff;
+    return this.#rules[ref] & 0xffff;
   }
 
   /** Important exception 3, important block 2, exception 1, block 0. */
   rank(ref: number): number {
-    return (this.#pairs[2 * ref] >>> RANK_SHIFT) & RANK_MASK;
+    return (this.#rules[ref] >>> RANK_SHIFT) & RANK_MASK;
   }
 
   /** `false` for an exception. */
   isBlock(ref: number): boolean {
-    return (this.#pairs[2 * ref] & Flag.Exception) === 0;
+    return (this.#rules[ref] & Flag.Exception) === 0;
   }
 
   /** What the rule looks like in its list, without comment; a hosts line with one name. */
   ruleText(ref: number): string {
     const flags = this.flags(ref);
-    const offset = this.#pairs[2 * ref + 1];
+    const offset = this.#rules[ref + 1];
     const text = this.#text;
     if ((flags & Flag.Odd) === 0) return canonicalText(flags, nameText(text, offset));
     const at = nameEnd(text, offset);

@@ -1,22 +1,23 @@
 import { invariant } from "../errors.ts";
 import {
   EMPTY_TAG,
+  ENTRY_WORDS,
   Flag,
   Header,
   HEADER_WORDS,
-  homeSlot,
   IDENTITY_MASK,
   IDENTITY_SHIFT,
   LOAD_MAX,
   MAGIC,
-  slotScale,
+  partOf,
+  PRESENCE_BITS,
+  scaleFor,
+  SLOT_WORDS,
   tagOf,
   VERSION,
 } from "./layout.ts";
 import { nameEnd } from "./names.ts";
 
-/** Words of a slot while compiling: tag, source and flags, text offset. */
-const SLOT_WORDS = 3;
 /** Words of a further rule of a name: source and flags, text offset, number of the next. */
 const MORE_WORDS = 3;
 /** Slots behind the last home slot, so that a search needs not wrap around. */
@@ -62,7 +63,7 @@ export class RuleTable {
   constructor(namesExpected: number) {
     this.#namesMax = Math.max(NAMES_MIN, namesExpected);
     const homeSlots = Math.ceil(this.#namesMax / LOAD_MAX);
-    this.#scale = slotScale(homeSlots);
+    this.#scale = scaleFor(homeSlots);
     this.#slots = homeSlots + SPILL_SLOTS;
     this.#table = emptyTable(this.#slots);
   }
@@ -81,7 +82,7 @@ export class RuleTable {
   ): boolean {
     const tag = tagOf(hash);
     const table = this.#table;
-    let word = homeSlot(tag, this.#scale) * SLOT_WORDS;
+    let word = partOf(tag, this.#scale) * SLOT_WORDS;
     while (table[word] < tag) word += SLOT_WORDS;
     for (let at = word; table[at] === tag; at += SLOT_WORDS) {
       if (this.#holdsName(at, wire, lengthBytes)) return this.#addToName(at, source, flags, odd);
@@ -114,7 +115,7 @@ export class RuleTable {
     const old = this.#table;
     this.#namesMax = Math.ceil(this.#namesMax * GROWTH);
     const homeSlots = Math.ceil(this.#namesMax / LOAD_MAX);
-    this.#scale = slotScale(homeSlots);
+    this.#scale = scaleFor(homeSlots);
     this.#slots = spread(old, homeSlots, () => {}) + SPILL_SLOTS;
     const table = emptyTable(this.#slots);
     spread(old, homeSlots, (from, slot) => {
@@ -230,13 +231,14 @@ export class RuleTable {
     const { names, rules, runEntries } = this.#applyBadfilters(disabled);
     const homeSlots = Math.max(1, Math.ceil(names / LOAD_MAX));
     const slots = spread(this.#table, homeSlots, () => {}) + 1;
-    const pairs = slots + runEntries;
+    const presenceWords = Math.ceil(Math.max(1, names) * PRESENCE_BITS / 32);
+    const rulesWords = slots * SLOT_WORDS + runEntries * ENTRY_WORDS;
     const textBytes = this.#chunks.length === 0
       ? 0
       : (this.#chunks.length - 1) * CHUNK_BYTES + this.#chunkUsedBytes;
-    const tagsOffset = 4 * HEADER_WORDS;
-    const pairsOffset = tagsOffset + 4 * slots;
-    const textOffset = pairsOffset + 8 * pairs;
+    const presenceOffset = 4 * HEADER_WORDS;
+    const rulesOffset = presenceOffset + 4 * presenceWords;
+    const textOffset = rulesOffset + 4 * rulesWords;
     const snapshot = new SharedArrayBuffer(textOffset + textBytes);
     const header = new Uint32Array(snapshot, 0, HEADER_WORDS);
     header[Header.Magic] = MAGIC;
@@ -246,18 +248,15 @@ export class RuleTable {
     header[Header.Names] = names;
     header[Header.Rules] = rules;
     header[Header.HomeSlots] = homeSlots;
-    header[Header.Slots] = slots;
-    header[Header.Pairs] = pairs;
-    header[Header.TagsOffset] = tagsOffset;
-    header[Header.PairsOffset] = pairsOffset;
+    header[Header.PresenceOffset] = presenceOffset;
+    header[Header.PresenceWords] = presenceWords;
+    header[Header.RulesOffset] = rulesOffset;
+    header[Header.RulesWords] = rulesWords;
     header[Header.TextOffset] = textOffset;
     header[Header.TextBytes] = textBytes;
     this.#moveText(new Uint8Array(snapshot, textOffset, textBytes));
-    this.#writePairs(
-      new Int32Array(snapshot, tagsOffset, slots),
-      new Int32Array(snapshot, pairsOffset, 2 * pairs),
-      homeSlots,
-    );
+    this.#writePresence(new Int32Array(snapshot, presenceOffset, presenceWords));
+    this.#writeRules(new Int32Array(snapshot, rulesOffset, rulesWords), slots, homeSlots);
     this.#table.buffer.transfer(0);
     this.#more.buffer.transfer(0);
     return { snapshot, disabled };
@@ -274,29 +273,38 @@ export class RuleTable {
     this.#chunks = [];
   }
 
-  #writePairs(tags: Int32Array, pairs: Int32Array, homeSlots: number): void {
+  #writePresence(presence: Int32Array): void {
+    const table = this.#table;
+    const scale = scaleFor(32 * presence.length);
+    for (let word = 0; word < table.length; word += SLOT_WORDS) {
+      if (table[word] === EMPTY_TAG || table[word + 1] === DROPPED) continue;
+      const bit = partOf(table[word], scale);
+      presence[bit >>> 5] |= 1 << (bit & 31);
+    }
+  }
+
+  #writeRules(rules: Int32Array, slots: number, homeSlots: number): void {
     const table = this.#table;
     const more = this.#more;
-    tags.fill(EMPTY_TAG);
-    let entry = 2 * tags.length;
+    for (let slot = 0; slot < slots; slot++) rules[slot * SLOT_WORDS] = EMPTY_TAG;
+    let entry = slots * SLOT_WORDS;
     spread(table, homeSlots, (word, slot) => {
-      tags[slot] = table[word];
-      if ((table[word + 1] & Flag.Run) === 0) {
-        pairs[2 * slot] = table[word + 1];
-        pairs[2 * slot + 1] = table[word + 2];
-        return;
-      }
-      pairs[2 * slot] = Flag.Run;
-      pairs[2 * slot + 1] = entry >>> 1;
+      const to = slot * SLOT_WORDS;
+      rules[to] = table[word];
+      rules[to + 1] = table[word + 1];
+      rules[to + 2] = table[word + 2];
+      if ((table[word + 1] & Flag.Run) === 0) return;
+      rules[to + 2] = entry;
       const last = table[word + 2];
       let at = last;
       do {
         at = more[at * MORE_WORDS + 2];
         if (more[at * MORE_WORDS] === DROPPED) continue;
-        pairs[entry++] = more[at * MORE_WORDS];
-        pairs[entry++] = more[at * MORE_WORDS + 1];
+        rules[entry] = more[at * MORE_WORDS];
+        rules[entry + 1] = more[at * MORE_WORDS + 1];
+        entry += ENTRY_WORDS;
       } while (at !== last);
-      pairs[entry - 2] |= Flag.Last;
+      rules[entry - ENTRY_WORDS] |= Flag.Last;
     });
   }
 
@@ -387,12 +395,12 @@ function spread(
   homeSlots: number,
   place: (word: number, slot: number) => void,
 ): number {
-  const scale = slotScale(homeSlots);
+  const scale = scaleFor(homeSlots);
   let next = 0;
   for (let word = 0; word < table.length; word += SLOT_WORDS) {
     const tag = table[word];
     if (tag === EMPTY_TAG || table[word + 1] === DROPPED) continue;
-    const slot = Math.max(next, homeSlot(tag, scale));
+    const slot = Math.max(next, partOf(tag, scale));
     place(word, slot);
     next = slot + 1;
   }
