@@ -1,4 +1,4 @@
-import { FOLD, type HashedName } from "../dns/name_hash.ts";
+import { FOLD, type HashedName } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
 import {
   canonicalText,

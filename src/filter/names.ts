@@ -1,5 +1,5 @@
 import { domainToASCII } from "node:url";
-import { finishHash, hashLabel, LABELS_MAX } from "../dns/name_hash.ts";
+import { finishHash, hashLabel, LABELS_MAX } from "../dns/mod.ts";
 
 /** Longest name in wire format, the root's zero included (RFC 1035 §2.3.4). */
 const WIRE_BYTES_MAX = 255;

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { LINE_LENGTH_MAX, type ParsedRule, parseRule, SKIP_REASONS } from "./parse_rule.ts";
+import { unsupportedCount } from "./parse_rule.ts";
+
+/** A parsed line on one line: what it does, or why it does nothing. */
+function show(parsed: ParsedRule): string {
+  if (parsed.kind === "skipped") return `skipped: ${parsed.reason} at ${parsed.column}`;
+  const rules = parsed.rules.map((rule) => {
+    const verb = rule.badfilter ? "disable" : rule.exception ? "allow" : "block";
+    return `${verb} ${rule.form} ${rule.name}${rule.important ? ", important" : ""}`;
+  });
+  return rules.join("; ") + (parsed.leftOut === null ? "" : `; left out: ${parsed.leftOut}`);
+}
+
+const A63 = "a".repeat(63);
+const NAME_253 = `${A63}.${A63}.${A63}.${"b".repeat(61)}`;
+
+const CASES = [
+  // Names and below.
+  ["||ads.example^", "block domain ads.example"],
+  ["||ads.example", "block domain ads.example"],
+  ["||Ads.EXAMPLE^", "block domain ads.example"],
+  ["||ads.example.^", "block domain ads.example"],
+  ["  ||ads.example^ \t\r", "block domain ads.example"],
+  ["||ads^", "block domain ads"],
+  ["||_dmarc.ads-1.example^", "block domain _dmarc.ads-1.example"],
+  ["||-a^", "block domain -a"],
+  ["@@||Ads.example^", "allow domain ads.example"],
+  ["||ads.example^$important", "block domain ads.example, important"],
+  ["@@||ads.example$important", "allow domain ads.example, important"],
+  ["||ads.example^ # why", "block domain ads.example"],
+  // Exact names.
+  ["ads.example", "block plain ads.example"],
+  ["ads.example.", "block plain ads.example"],
+  ["ADS.example # why", "block plain ads.example"],
+  ["@@ads.example$important", "allow plain ads.example, important"],
+  ["ads", "block plain ads"],
+  ["|ads.example^", "block exact ads.example"],
+  ["@@|ads.example^", "allow exact ads.example"],
+  // Names below.
+  ["*.ads.example", "block below ads.example"],
+  ["*.ads.example^$important", "block below ads.example, important"],
+  // Internationalised names.
+  ["müller.example", "block plain xn--mller-kva.example"],
+  ["||MÜLLER.example^", "block domain xn--mller-kva.example"],
+  ["||例え.テスト^", "block domain xn--r8jz45g.xn--zckzah"],
+  ["||xn--mller-kva.example^", "block domain xn--mller-kva.example"],
+  ["a／b.example", "skipped: bad_name at 0"],
+  ["\ufffd.example", "skipped: bad_name at 0"],
+  ["\ud800.example", "skipped: bad_name at 0"],
+  [`${"ü".repeat(254)}.example`, "skipped: bad_name at 0"],
+  // $badfilter.
+  ["||ads.example^$badfilter", "disable domain ads.example"],
+  ["||ads.example^$important,badfilter", "disable domain ads.example, important"],
+  ["||ads.example^$badfilter,important", "disable domain ads.example, important"],
+  // Hosts lines.
+  ["0.0.0.0 ads.example", "block hosts ads.example"],
+  ["127.0.0.1\tads.example\t# why", "block hosts ads.example"],
+  ["127.0.1.1 a.example b", "block hosts a.example; block hosts b"],
+  [":: ads.example", "block hosts ads.example"],
+  ["::1  ads.example  #[other.example]", "block hosts ads.example"],
+  ["::ffff:127.0.0.1 ads.example", "block hosts ads.example"],
+  [
+    "0.0.0.0 A.example. b..example c.example",
+    "block hosts a.example; block hosts c.example; left out: bad_name",
+  ],
+  ["127.0.0.1 localhost ads.example", "block hosts ads.example; left out: local_name"],
+  ["127.0.0.1 localhost.localdomain", "skipped: local_name at 10"],
+  ["::1 localhost ip6-localhost ip6-loopback", "skipped: local_name at 4"],
+  ["255.255.255.255 broadcasthost", "skipped: hosts_address at 0"],
+  ["0.0.0.0 0.0.0.0", "skipped: local_name at 8"],
+  ["0.0.0.0 tab..example", "skipped: bad_name at 8"],
+  ["192.0.2.1 www.example", "skipped: hosts_address at 0"],
+  ["2001:db8::1 www.example", "skipped: hosts_address at 0"],
+  ["999.1.1.1 www.example", "skipped: bad_address at 0"],
+  ["fe80::1%lo0 localhost", "skipped: bad_address at 0"],
+  ["a.example b.example", "skipped: bad_address at 0"],
+  // What is no rule.
+  ["", "skipped: blank at 0"],
+  [" \t\r", "skipped: blank at 0"],
+  ["! ads.example", "skipped: comment at 0"],
+  ["  # ads.example", "skipped: comment at 2"],
+  ["##.banner", "skipped: comment at 0"],
+  ["[Adblock Plus 2.0]", "skipped: comment at 0"],
+  ["ads.example##.banner", "skipped: cosmetic at 11"],
+  ["ads.example#@#.banner", "skipped: cosmetic at 11"],
+  ["||ads.example## :has-text(x)", "skipped: cosmetic at 13"],
+  ["ads.example#why", "skipped: bad_name at 0"],
+  ["/^ads[0-9]+\\./", "skipped: regex at 0"],
+  ["@@/ads/$important", "skipped: regex at 2"],
+  ["/sub.", "skipped: url at 0"],
+  ["://ads.example", "skipped: url at 0"],
+  ["||ads.example/path", "skipped: url at 0"],
+  ["||ads.example:8080^", "skipped: url at 0"],
+  ["https://ads.example/", "skipped: url at 0"],
+  ["||ads*.example^", "skipped: wildcard at 0"],
+  ["||*.ads.example^", "skipped: wildcard at 0"],
+  ["ads.*", "skipped: wildcard at 0"],
+  ["|10.*", "skipped: address_rule at 0"],
+  ["@@|10.*", "skipped: address_rule at 2"],
+  ["|192.0.2.7", "skipped: address_rule at 0"],
+  ["|2001:db8::1^", "skipped: address_rule at 0"],
+  ["192.0.2.7", "skipped: address_rule at 0"],
+  ["||192.0.2.7^", "skipped: address_rule at 0"],
+  ["|ads.", "skipped: pattern at 0"],
+  ["|ads.example", "skipped: pattern at 0"],
+  ["||ads.", "skipped: pattern at 0"],
+  ["ads.example^", "skipped: pattern at 0"],
+  [".ads.example^", "skipped: pattern at 0"],
+  [".ads.example", "skipped: pattern at 0"],
+  ["-468x60-", "skipped: pattern at 0"],
+  ["_banner.", "skipped: pattern at 0"],
+  ["||ads.example^$third-party", "skipped: unknown_modifier at 14"],
+  ["||ads.example^$dnstype=A,important", "skipped: unknown_modifier at 14"],
+  ["||ads.example^$IMPORTANT", "skipped: unknown_modifier at 14"],
+  ["||ads.example^$", "skipped: unknown_modifier at 14"],
+  ["||ads.example^$dnsrewrite=NXDOMAIN", "skipped: rewrite at 14"],
+  ["@@||ads.example^$important,dnsrewrite", "skipped: rewrite at 16"],
+  ["||ads.example^|", "skipped: bad_name at 0"],
+  ["||a..example^", "skipped: bad_name at 0"],
+  ["||..^", "skipped: pattern at 0"],
+  ["||^", "skipped: bad_name at 0"],
+  ["||", "skipped: bad_name at 0"],
+  ["@@", "skipped: bad_name at 2"],
+  ["*", "skipped: wildcard at 0"],
+  ["1.2.3", "skipped: bad_name at 0"],
+  ["ads.123", "skipped: bad_name at 0"],
+  ["<!DOCTYPE html>", "skipped: bad_address at 0"],
+  ["ads\0.example", "skipped: bad_name at 0"],
+  ["a.example\nb.example", "skipped: bad_name at 0"],
+  // Lengths.
+  [NAME_253, `block plain ${NAME_253}`],
+  [`${NAME_253}b`, "skipped: bad_name at 0"],
+  [`||${A63}a.example^`, "skipped: bad_name at 0"],
+  ["a".repeat(LINE_LENGTH_MAX), "skipped: bad_name at 0"],
+  ["a".repeat(LINE_LENGTH_MAX + 1), `skipped: too_long at ${LINE_LENGTH_MAX}`],
+] as const;
+
+Deno.test("parseRule() reads each rule form", { permissions: "none" }, async (t) => {
+  for (const [line, want] of CASES) {
+    const name = JSON.stringify(line).slice(0, 80);
+    await t.step(name, () => assert.equal(show(parseRule(line)), want));
+  }
+});
+
+Deno.test("parseRule() keeps what a rule looks like", { permissions: "none" }, () => {
+  const rows = [
+    [" ||Ads.example \r", ["||Ads.example"]],
+    ["ads.example  # why", ["ads.example"]],
+    ["127.0.1.1  A.example\tb. # why", ["127.0.1.1 A.example", "127.0.1.1 b."]],
+    ["@@||müller.example^$important", ["@@||müller.example^$important"]],
+  ] as const;
+  for (const [line, want] of rows) {
+    const parsed = parseRule(line);
+    assert(parsed.kind === "rules", line);
+    assert.deepEqual(parsed.rules.map((rule) => rule.text), want);
+  }
+});
+
+Deno.test("unsupportedCount() counts what was meant as a rule", { permissions: "none" }, () => {
+  const zero = Object.fromEntries(SKIP_REASONS.map((reason) => [reason, 0]));
+  const skipped = { ...zero, blank: 1, comment: 2, local_name: 4, regex: 8, bad_name: 16 };
+  assert.equal(unsupportedCount(skipped as Parameters<typeof unsupportedCount>[0]), 24);
+});
