@@ -56,8 +56,8 @@ const WELL_FORMED: readonly (readonly [type: number, hex: string, want: string])
   [Qtype.CDNSKEY, "0100 03 0d 0001", "256 3 13 AAE="],
   [
     Qtype.RRSIG,
-    "0001 05 03 00015180 3e7d2c57 3e559f57 0a52 07 6578616d706c65 00 0a0b0c",
-    "A 5 3 86400 20030323033919 20030221034047 2642 example CgsM",
+    "0001 05 03 00015180 3e7c9dd7 3e5510d7 0a52 07 6578616d706c65 00 0a0b0c",
+    "A 5 3 86400 20030322173103 20030220173103 2642 example CgsM",
   ],
   [
     Qtype.RRSIG,
@@ -74,7 +74,7 @@ const WELL_FORMED: readonly (readonly [type: number, hex: string, want: string])
   [Qtype.NSEC, "00", "."],
   [
     Qtype.NSEC3,
-    "01 01 000c 04 aabbccdd 14 174eb2409fe28bcb4887a1836f957f0a8425e27b 0007 22000000000290",
+    "01 01 000c 04 aabbccdd 14 174eb2409fe28bcb4887a1836f957f0a8425e27b 0007 22010000000290",
     "1 1 12 aabbccdd 2T7B4G4VSA5SMI47K61MV5BV1A22BOJR NS SOA MX RRSIG DNSKEY NSEC3PARAM",
   ],
   [Qtype.NSEC3, "01 00 0000 00 01 00", "1 0 0 - 00"],
