@@ -1,7 +1,7 @@
 /**
  * What the filter means, slowly and plainly: a rule is an object, a name a text, and every rule is
- * tried on every name. The compiled filter has to agree with it. Beside it the chance and the
- * packets that filter tests are made from. @module
+ * tried on every name. The compiled filter has to agree with it. Beside it the packets and sets of
+ * sources that filter tests ask with. @module
  */
 import { HashedName } from "../src/dns/mod.ts";
 
@@ -83,30 +83,4 @@ export function sourceBits(sources: Iterable<number>, count: number): Uint32Arra
   const words = new Uint32Array(Math.max(1, Math.ceil(count / 32)));
   for (const source of sources) words[source >>> 5] |= 1 << (source & 31);
   return words;
-}
-
-/** Chance from a seed (mulberry32), so that a failing seed is a reproduction. */
-export class Chance {
-  #state: number;
-
-  constructor(seed: number) {
-    this.#state = seed;
-  }
-
-  /** A whole number from 0 to `limit` - 1. */
-  below(limit: number): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * limit);
-  }
-
-  /** `true` once in `times`. */
-  once(times: number): boolean {
-    return this.below(times) === 0;
-  }
-
-  pick<T>(items: readonly T[]): T {
-    return items[this.below(items.length)];
-  }
 }
