@@ -219,7 +219,8 @@ export class Cache {
     const count = ((lengths & 0xffff) + 3) >> 2;
     for (let i = 0; i < count; i++) words[to + i] = source[from + i];
     const stored = source[entry + E_STORED];
-    const expired = nowSeconds >= source[entry + E_EXPIRES];
+    // An answer with a TTL of zero is handed out once, in the second it came, as it is.
+    const expired = nowSeconds >= source[entry + E_EXPIRES] && nowSeconds > stored;
     // A clock that was set back makes no TTL grow.
     const age = nowSeconds > stored ? nowSeconds - stored : 0;
     for (let i = 0; i < ttlCount; i++) {
@@ -294,7 +295,7 @@ export class Cache {
     const qname = this.#messageAt(entry) + HEADER_BYTES;
     const qnameLength = words[entry + E_QNAME] & 0xffff;
     const known = this.find(hash, key & 0xffff, key >>> 16, this.#bytes, qname, qnameLength);
-    const slot = known >= 0 ? this.#slotOf(known) : this.#roomFor(hash);
+    const slot = known >= 0 ? this.#slotOf(known) : this.#roomFor(hash, nowSeconds);
     const place = this.#places[slot];
     if (place === 0) this.#entries++;
     else if (known < 0 && words[place - 1 + E_EXPIRES] > nowSeconds) this.evicted++;
@@ -302,16 +303,28 @@ export class Cache {
     this.#places[slot] = entry + 1;
   }
 
-  /** A free slot of the bucket, or else the one whose entry expires first. */
-  #roomFor(hash: number): number {
+  /**
+   * A free slot of the bucket, or else one whose entry has expired, or else one that was not asked
+   * for since it was written; the soonest to expire among equals.
+   */
+  #roomFor(hash: number, nowSeconds: number): number {
     const first = (hash & this.#bucketMask) * BUCKET_SLOTS;
-    let soonest = first;
+    const words = this.#words;
+    let victim = first;
+    let victimWanted = true;
+    let victimExpires = Infinity;
     for (let slot = first; slot < first + BUCKET_SLOTS; slot++) {
       if (this.#places[slot] === 0) return slot;
-      const expires = this.#words[this.#places[slot] - 1 + E_EXPIRES];
-      if (expires < this.#words[this.#places[soonest] - 1 + E_EXPIRES]) soonest = slot;
+      const entry = this.#places[slot] - 1;
+      const expires = words[entry + E_EXPIRES];
+      const wanted = expires > nowSeconds && (words[entry + E_KEY] & VISITED_BIT) !== 0;
+      // A scan of new names is to push out its own names, and no hot one.
+      if (wanted === victimWanted ? expires >= victimExpires : wanted) continue;
+      victim = slot;
+      victimWanted = wanted;
+      victimExpires = expires;
     }
-    return soonest;
+    return victim;
   }
 
   /** Room for `size` words at the end of the log; clears the segment ahead when one is full. */
