@@ -2,9 +2,12 @@ import { getU16, getU32, setU16, setU32 } from "../../bytes/mod.ts";
 import { TTLS_MAX } from "../../cache/mod.ts";
 import {
   AD_BIT,
+  checkRdata,
   EdnsOption,
+  expandName,
   FOLD,
   HEADER_BYTES,
+  NAME_BYTES_MAX,
   OPCODE_MASK,
   QR_BIT,
   Qtype,
@@ -61,6 +64,8 @@ export class ResponseReader {
   ttlCount = 0;
 
   readonly #record = new RecordView();
+  /** Scratch for names that are only checked. */
+  readonly #owner = new Uint8Array(NAME_BYTES_MAX);
   readonly #bounds: TtlBounds;
 
   constructor(bounds: TtlBounds) {
@@ -118,7 +123,7 @@ export class ResponseReader {
     let answerTtl = 0xffffffff;
     let hasAnswer = false;
     for (let i = 0; i < answers; i++) {
-      at = readRecord(packet, at, length, record);
+      at = this.#readWhole(packet, at, length);
       if (at < 0) return Fit.Mismatched;
       hasAnswer ||= record.type === qtype;
       answerTtl = Math.min(answerTtl, this.#clampTtl(packet, record.rdataOffset - 6));
@@ -127,7 +132,7 @@ export class ResponseReader {
     let soaTtl = -1;
     let referral = false;
     for (let i = 0; i < authorities; i++) {
-      at = readRecord(packet, at, length, record);
+      at = this.#readWhole(packet, at, length);
       if (at < 0) return Fit.Mismatched;
       if (record.type === Qtype.SOA && record.rdataLength >= 22) {
         // The time of a negative answer (RFC 2308 §5): the SOA's own TTL or its last field.
@@ -143,10 +148,13 @@ export class ResponseReader {
     const authoritiesEnd = at;
     const authorityTtls = this.ttlCount;
     let extended = 0;
+    let hasOpt = false;
     for (let i = 0; i < additionals; i++) {
-      at = readRecord(packet, at, length, record);
+      at = this.#readWhole(packet, at, length);
       if (at < 0) return Fit.Mismatched;
       if (record.type === Qtype.OPT) {
+        if (hasOpt) return Fit.Mismatched; // One at most (RFC 6891 §6.1.1).
+        hasOpt = true;
         extended = record.ttl >>> 24;
         this.#readOptions(packet, record.rdataOffset, at);
       }
@@ -174,6 +182,15 @@ export class ResponseReader {
       ? (soaTtl < 0 ? 0 : answers === 0 ? soaTtl : Math.min(soaTtl, answerTtl))
       : answerTtl;
     return Fit.Answer;
+  }
+
+  /** Reads the next record if its owner and its RDATA are well formed, else returns -1. */
+  #readWhole(packet: Uint8Array, at: number, end: number): number {
+    const record = this.#record;
+    const next = readRecord(packet, at, end, record);
+    if (next < 0 || expandName(packet, at, this.#owner, 0, end) < 0) return -1;
+    const { type, rdataOffset, rdataLength } = record;
+    return checkRdata(packet, type, rdataOffset, rdataLength) ? next : -1;
   }
 
   #hasProofs(packet: Uint8Array, from: number, count: number): boolean {
