@@ -22,7 +22,7 @@ import { BlockForm, type Snapshot } from "../snapshot/mod.ts";
 import { Counter, type CounterBlock } from "../telemetry/mod.ts";
 import { writeAnswer, writeAnyAnswer, writeNegative } from "./own_answers.ts";
 import { type Query, Read } from "./query.ts";
-import { EDE_BYTES, finish, type Reply, writeEmpty, writeTruncated } from "./reply.ts";
+import { finish, type Reply, writeEmpty, writeTruncated } from "./reply.ts";
 
 /** What a stage made of a query. */
 export const Verdict = {
@@ -239,7 +239,8 @@ export class Pipeline {
     const cache = this.#cache;
     const length = cache.messageLength(entry);
     const stored = cache.flags(entry);
-    const more = query.edns ? OPT_BYTES + (ede >= 0 ? EDE_BYTES : 0) : 0;
+    // An extended error goes before any record does (RFC 8914 §3): see `finish`.
+    const more = query.edns ? OPT_BYTES : 0;
     if (length + more > query.limitBytes) {
       this.#counts[Counter.Truncated]++;
       writeTruncated(query, reply, stored & RCODE_MASK, ede);

@@ -130,7 +130,7 @@ function readAdditional(
   let at = from;
   for (let i = 0; i < count; i++) {
     const owner = at;
-    const fixed = skipName(packet, at);
+    const fixed = skipName(packet, at, end);
     if (fixed < 0 || fixed + 10 > end) return Read.FormErr;
     const type = getU16(packet, fixed);
     const next = fixed + 10 + getU16(packet, fixed + 8);

@@ -16,7 +16,7 @@ import {
 import type { Query } from "./query.ts";
 
 /** Bytes of an extended error option without text (RFC 8914 §2). */
-export const EDE_BYTES = 6;
+const EDE_BYTES = 6;
 
 /** Where a response is written: a buffer of the transport, and what the writers made of it. */
 export class Reply {
