@@ -196,6 +196,8 @@ export class TcpListener {
   #readOn(connection: Connection): void {
     const { socket, frames } = connection;
     const outer = this.#reading;
+    // One buffer gathers for all: what is in it is the outer connection's.
+    if (outer !== null) this.#flush(outer);
     this.#reading = connection;
     let message = frames.next();
     while (message !== null) {
