@@ -6,8 +6,10 @@ import { log } from "../log.ts";
 
 const MAGIC = 0x73766372; // "svcr"
 const SHA256_BYTES = 32;
-/** Magic, seed, length of the counts; then the key and the hash of the rules. */
+/** Magic, seed, length of the counts; then the key and the hash of all else. */
 const HEAD_BYTES = 12 + 2 * SHA256_BYTES;
+/** What of the head is hashed: all but the hash. */
+const HASHED_HEAD_BYTES = 12 + SHA256_BYTES;
 /** Read and written in pieces, so that no second copy of the rules is made. */
 const PIECE_BYTES = 1024 * 1024;
 /** A file that claims more is damaged. */
@@ -45,11 +47,11 @@ export async function readKeptRules(
     if (countsBytes > COUNTS_BYTES_MAX || HEAD_BYTES + countsBytes > size) return null;
     const counts = new Uint8Array(countsBytes);
     const rules = new SharedArrayBuffer(size - HEAD_BYTES - countsBytes);
-    const hash = createHash("sha256");
+    const hash = createHash("sha256").update(head.subarray(0, HASHED_HEAD_BYTES));
     if (!readInto(file, counts, hash) || !readInto(file, new Uint8Array(rules), hash)) return null;
     const digest = hash.digest();
     for (let i = 0; i < SHA256_BYTES; i++) {
-      if (head[12 + SHA256_BYTES + i] !== digest[i]) {
+      if (head[HASHED_HEAD_BYTES + i] !== digest[i]) {
         log.warn("compiled rules are damaged; compiling anew", { path });
         return null;
       }
@@ -67,7 +69,12 @@ export async function keepRules(path: string, key: Uint8Array, kept: KeptRules):
   try {
     const counts = new TextEncoder().encode(JSON.stringify(kept.stats));
     const rules = new Uint8Array(kept.rules);
-    const hash = createHash("sha256").update(counts);
+    const head = new Uint8Array(HEAD_BYTES);
+    setU32(head, 0, MAGIC);
+    setU32(head, 4, kept.seed);
+    setU32(head, 8, counts.length);
+    head.set(key, 12);
+    const hash = createHash("sha256").update(head.subarray(0, HASHED_HEAD_BYTES)).update(counts);
     const file = await Deno.open(temporary, {
       write: true,
       create: true,
@@ -83,12 +90,7 @@ export async function keepRules(path: string, key: Uint8Array, kept: KeptRules):
         hash.update(piece);
         await writeAll(file, piece);
       }
-      const head = new Uint8Array(HEAD_BYTES);
-      setU32(head, 0, MAGIC);
-      setU32(head, 4, kept.seed);
-      setU32(head, 8, counts.length);
-      head.set(key, 12);
-      head.set(hash.digest(), 12 + SHA256_BYTES);
+      head.set(hash.digest(), HASHED_HEAD_BYTES);
       await file.seek(0, Deno.SeekMode.Start);
       await writeAll(file, head);
       await file.syncData();
