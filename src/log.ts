@@ -43,7 +43,9 @@ function readable(level: LogLevel, message: string, fields: LogFields): string {
   const time = new Date().toTimeString().slice(0, 8);
   const rest = Object.entries(fields).map(([key, raw]) => {
     const value = plain(raw);
-    if (raw instanceof Error && typeof value === "string") return `\n  ${value}`;
+    if (raw instanceof Error && typeof value === "string") {
+      return value.split("\n").map((line) => `\n  ${escapeControls(line)}`).join("");
+    }
     const text = typeof value === "string" ? escapeControls(value) : JSON.stringify(value);
     return ` ${key}=${/^[\w.:/#@%+-]+$/.test(text) ? text : JSON.stringify(text)}`;
   });
