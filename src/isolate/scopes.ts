@@ -4,8 +4,13 @@ export type Isolate = "compile" | "dns";
 /** What each isolate may touch; whatever is not named here is denied. */
 export const SCOPES = {
   compile: () => "none",
-  dns: () => ({ net: true, ffi: true }), // Any name server there is; UDP in batches.
+  dns: () => ({ net: true, ffi: mayFfi() }), // Any name server there is; UDP in batches.
 } as const satisfies Record<Isolate, () => Deno.PermissionOptions>;
+
+/** Nobody can hand on what it was not given: without FFI the isolates go the portable way. */
+function mayFfi(): boolean {
+  return Deno.permissions.querySync({ name: "ffi" }).state === "granted";
+}
 
 /** Worker entries; each URL stands here in full, so that a compiler of programs finds it. */
 const ENTRIES: Record<Isolate, () => URL> = {
