@@ -1,0 +1,302 @@
+/**
+ * Starts the service as an operator would and takes it down again: from the checkout with the flags
+ * of `scripts/permissions.sh`, or, where `SVC_PROGRAM` names one, the built file. Every service has
+ * a directory of its own, ports from the system, and its log lines collected.
+ */
+import assert from "node:assert/strict";
+import { type HostPort, parseHostPort } from "../../src/addr/mod.ts";
+
+export const ROOT = new URL("../../", import.meta.url).pathname;
+
+/** What a test of this folder may touch: it starts programs and talks to them. */
+export const PERMISSIONS = {
+  run: true,
+  net: true,
+  read: true,
+  write: true,
+  env: true,
+  sys: ["uid", "hostname", "networkInterfaces"],
+} as const satisfies Deno.PermissionOptions;
+
+/** Longest wait for anything that must happen: a slow machine is no failure, a hang is one. */
+export const WAIT_MS_MAX = 30_000;
+const POLL_MS = 10;
+/** Longest time from SIGTERM to the end; the service promises two seconds of its own. */
+const STOP_MS_MAX = 20_000;
+
+/** A value as TOML has it. */
+export type Toml = string | number | boolean | readonly Toml[] | { readonly [key: string]: Toml };
+
+/** A configuration: its tables by name; `upstream` is an array of tables. */
+export type ConfigText = Readonly<Record<string, Readonly<Record<string, Toml>> | readonly Toml[]>>;
+
+export interface LogLine {
+  readonly time: string;
+  readonly level: string;
+  readonly message: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ServiceOptions {
+  /** Tables beside and in place of the defaults: loopback, one isolate, no lists of the public. */
+  readonly config?: ConfigText;
+  /** An existing directory to run in; it is left behind. Otherwise a new one, which is removed. */
+  readonly directory?: string;
+  /** Command to run it by, `ip netns exec NAME` for one. */
+  readonly prefix?: readonly string[];
+  /** Flags of Deno to leave out, from the checkout only. */
+  readonly without?: readonly string[];
+}
+
+/** The built file to test, or `undefined` for the checkout. */
+export const PROGRAM = Deno.env.get("SVC_PROGRAM");
+
+export const HAS_IPV6 = (() => {
+  try {
+    Deno.listen({ hostname: "::1", port: 0 }).close();
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+/** Says whether a program can be started; tests that need it are ignored otherwise. */
+export function hasProgram(name: string): boolean {
+  const has = (Deno.env.get("PATH") ?? "").split(":").some((directory) => {
+    try {
+      return Deno.statSync(`${directory}/${name}`).isFile;
+    } catch {
+      return false;
+    }
+  });
+  if (!has) console.log(`skipped: there is no ${name} on this machine`);
+  return has;
+}
+
+/** A file of the shared test material beside the checkout, or `null` where there is none. */
+export function sharedFile(path: string): URL | null {
+  const url = new URL(`../../../shared/${path}`, import.meta.url);
+  try {
+    Deno.statSync(url);
+    return url;
+  } catch {
+    console.log(`skipped: there is no ../shared/${path} beside the checkout`);
+    return null;
+  }
+}
+
+/** Waits for a condition; `what` names it in the failure. */
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  waitMs = WAIT_MS_MAX,
+): Promise<void> {
+  const endsAtMs = performance.now() + waitMs;
+  while (!(await condition())) {
+    if (performance.now() > endsAtMs) assert.fail(`${what}: not within ${waitMs} ms`);
+    await pause(POLL_MS);
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Runs a program to its end. */
+export async function runProgram(
+  command: string,
+  ...args: string[]
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const { code, stdout, stderr } = await new Deno.Command(command, { args, stdin: "null" })
+    .output();
+  const decoder = new TextDecoder();
+  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+}
+
+function tomlValue(value: Toml): string {
+  if (typeof value !== "object") return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(tomlValue).join(", ")}]`;
+  return `{ ${Object.entries(value).map(([k, v]) => `${k} = ${tomlValue(v)}`).join(", ")} }`;
+}
+
+/** The text of a configuration file. */
+export function toml(config: ConfigText): string {
+  return Object.entries(config).map(([key, table]) => {
+    if (Array.isArray(table)) return `${key} = ${tomlValue(table)}\n`;
+    const rows = Object.entries(table).map(([name, value]) => `${name} = ${tomlValue(value)}`);
+    return `[${key}]\n${rows.join("\n")}\n`;
+  }).sort((a, b) => Number(a.startsWith("[")) - Number(b.startsWith("["))).join("\n");
+}
+
+/** What a service runs with where a test says nothing else. */
+export function testConfig(config: ConfigText = {}): ConfigText {
+  const table = (name: string, defaults: Readonly<Record<string, Toml>>) => ({
+    [name]: { ...defaults, ...config[name] },
+  });
+  return {
+    ...config,
+    ...table("server", {
+      listen: HAS_IPV6 ? ["127.0.0.1:0", "[::1]:0"] : ["127.0.0.1:0"],
+      workers: 1,
+    }),
+    ...table("filter", { default_lists: false, services: false, directory: false }),
+    ...table("store", { path: "store" }),
+  };
+}
+
+/** The command line that runs `svc` with these arguments, without a terminal and without prompts. */
+export function svcCommand(args: readonly string[], without: readonly string[] = []): string[] {
+  if (PROGRAM !== undefined) return [PROGRAM, ...args];
+  const script = Deno.readTextFileSync(`${ROOT}scripts/permissions.sh`);
+  const flags = new RegExp(`^ *${args[0]}\\) permissions='([^']*)'`, "m").exec(script)?.[1] ?? "";
+  const kept = flags.split(" ").filter((flag) => flag !== "" && !without.includes(flag));
+  const deno = ["run", "--no-prompt", "--frozen", "--config", `${ROOT}deno.json`];
+  return [Deno.execPath(), ...deno, ...kept, `${ROOT}main.ts`, ...args];
+}
+
+/** A running service. */
+export class Service {
+  readonly logs: LogLine[] = [];
+  /** Lines of standard error that are no log lines. */
+  readonly rest: string[] = [];
+  /** Addresses listened on, as configured and with their real ports. */
+  listening: readonly HostPort[] = [];
+  readonly ended: Promise<Deno.CommandStatus>;
+  hasEnded = false;
+
+  private constructor(
+    readonly child: Deno.ChildProcess,
+    readonly directory: string,
+    private readonly isOwn: boolean,
+  ) {
+    const collected = this.#collect();
+    this.ended = child.status.then(async (status) => {
+      await collected;
+      this.hasEnded = true;
+      return status;
+    });
+  }
+
+  /** Starts a service and does not wait for it. */
+  static async launch(options: ServiceOptions = {}): Promise<Service> {
+    const directory = options.directory ?? await Deno.makeTempDir({ prefix: "svc-e2e-" });
+    await Deno.writeTextFile(`${directory}/svc.toml`, toml(testConfig(options.config)));
+    const run = svcCommand(["run", "--config", `${directory}/svc.toml`], options.without);
+    const [command, ...args] = [...options.prefix ?? [], ...run];
+    const child = new Deno.Command(command, {
+      args,
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).spawn();
+    return new Service(child, directory, options.directory === undefined);
+  }
+
+  /** Starts a service and waits until it answers. */
+  static async start(options: ServiceOptions = {}): Promise<Service> {
+    const service = await Service.launch(options);
+    try {
+      const line = await service.logged("answering");
+      service.listening = (line.listen as string[]).map((text) => {
+        const address = parseHostPort(text);
+        assert(address !== null, `${text} is no address`);
+        return address;
+      });
+    } catch (error) {
+      await service[Symbol.asyncDispose]();
+      throw error;
+    }
+    return service;
+  }
+
+  async #collect(): Promise<void> {
+    let kept = "";
+    for await (const text of this.child.stderr.pipeThrough(new TextDecoderStream())) {
+      const lines = (kept + text).split("\n");
+      kept = lines.pop() ?? "";
+      for (const line of lines) {
+        if (line.startsWith("{")) this.logs.push(JSON.parse(line));
+        else if (line !== "") this.rest.push(line);
+      }
+    }
+    if (kept !== "") this.rest.push(kept);
+  }
+
+  get pid(): number {
+    return this.child.pid;
+  }
+
+  /** The first address listened on: IPv4 unless the test says otherwise. */
+  get address(): HostPort {
+    return this.listening[0];
+  }
+
+  /** The IPv6 address listened on. */
+  get address6(): HostPort {
+    const found = this.listening.find(({ ip }) => ip.length === 16);
+    assert(found !== undefined, "listens on IPv6");
+    return found;
+  }
+
+  count(message: string): number {
+    return this.logs.filter((line) => line.message === message).length;
+  }
+
+  /** Waits for the `nth` log line with this message and these fields. */
+  async logged(
+    message: string,
+    fields: Readonly<Record<string, unknown>> = {},
+    nth = 1,
+  ): Promise<LogLine> {
+    const found = () =>
+      this.logs.filter((line) =>
+        line.message === message &&
+        Object.entries(fields).every(([key, value]) => line[key] === value)
+      )[nth - 1];
+    try {
+      await until(`log line ${nth} "${message}"`, () => this.hasEnded || found() !== undefined);
+    } catch (error) {
+      throw new Error(`the service logged\n${this.transcript()}`, { cause: error });
+    }
+    return found() ?? assert.fail(`ended without "${message}":\n${this.transcript()}`);
+  }
+
+  transcript(): string {
+    return [...this.logs.map((line) => JSON.stringify(line)), ...this.rest].join("\n");
+  }
+
+  /** Says that nothing went wrong inside: no isolate crashed, nothing unexpected was printed. */
+  assertCalm(): void {
+    const errors = this.logs.filter(({ level }) => level === "error");
+    assert.deepEqual([errors, this.rest], [[], []], this.transcript());
+  }
+
+  /** Resident memory in bytes. */
+  async residentBytes(): Promise<number> {
+    const status = await Deno.readTextFile(`/proc/${this.pid}/status`);
+    return Number(/VmRSS:\s*(\d+) kB/.exec(status)?.[1]) * 1_024;
+  }
+
+  /** Ends it by SIGTERM; its exit code and how long that took. */
+  async stop(): Promise<{ code: number; tookMs: number }> {
+    const startedMs = performance.now();
+    if (!this.hasEnded) this.kill("SIGTERM");
+    await until("the end of the service", () => this.hasEnded, STOP_MS_MAX);
+    const { code } = await this.ended;
+    return { code, tookMs: performance.now() - startedMs };
+  }
+
+  kill(signal: Deno.Signal): void {
+    try {
+      this.child.kill(signal);
+    } catch (error) {
+      if (!this.hasEnded && !(error instanceof TypeError)) throw error; // Ended in between.
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.hasEnded) this.kill("SIGKILL");
+    await this.ended;
+    if (this.isOwn) await Deno.remove(this.directory, { recursive: true });
+  }
+}
