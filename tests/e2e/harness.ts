@@ -273,8 +273,8 @@ export class Service {
 
   /** Resident memory in bytes. */
   async residentBytes(): Promise<number> {
-    const status = await Deno.readTextFile(`/proc/${this.pid}/status`);
-    return Number(/VmRSS:\s*(\d+) kB/.exec(status)?.[1]) * 1_024;
+    const { stdout } = await runProgram("cat", `/proc/${this.pid}/status`);
+    return Number(/VmRSS:\s*(\d+) kB/.exec(stdout)?.[1]) * 1_024;
   }
 
   /** Ends it by SIGTERM; its exit code and how long that took. */

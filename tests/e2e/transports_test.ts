@@ -1,0 +1,451 @@
+// Goal: the running service keeps its promises about UDP and TCP. Method: raw sockets against it, a
+// scripted upstream behind it, and network namespaces for what loopback cannot show.
+
+import assert from "node:assert/strict";
+import { formatIp, type HostPort, parseIp } from "../../src/addr/mod.ts";
+import { encodeQuery, type Message, Qtype, Rcode } from "../../src/dns/mod.ts";
+import {
+  ask,
+  askTcp,
+  decode,
+  exchangeUdp,
+  framed,
+  lookUp,
+  nextId,
+  TcpClient,
+  UdpClient,
+} from "./clients.ts";
+import { address, answer, FakeUpstream, truncated, txtRdata } from "./fake_upstream.ts";
+import {
+  HAS_IPV6,
+  hasProgram,
+  pause,
+  PERMISSIONS,
+  PROGRAM,
+  runProgram,
+  Service,
+  until,
+} from "./harness.ts";
+
+/** Limits of the service that are seen from outside. */
+const QUERIES_PER_CONNECTION_MAX = 128;
+const CONNECTIONS_PER_CLIENT_MAX = 128;
+/** Answers that a reader who does not read may leave in the service, with room for the rest. */
+const UNREAD_GROWTH_BYTES_MAX = 96 * 1024 * 1024;
+
+const dataOf = ({ answers }: Message) => answers.map(({ data }) => data);
+
+/** Sockets of this machine bound to a port. */
+async function socketsOn(kind: "udp" | "tcp", { ip, port }: HostPort): Promise<number> {
+  const { stdout } = await runProgram("cat", `/proc/net/${kind}${ip.length === 4 ? "" : "6"}`);
+  const hex = port.toString(16).toUpperCase().padStart(4, "0");
+  // State 0A listens; UDP sockets of listeners are 07.
+  const state = kind === "tcp" ? "0A" : "07";
+  return [...stdout.matchAll(new RegExp(`:${hex} [0-9A-F]+:0000 ${state}`, "g"))].length;
+}
+
+Deno.test("svc run answers over UDP and TCP, IPv4 and IPv6", {
+  permissions: PERMISSIONS,
+}, async (t) => {
+  for (const without of [[], ["--allow-ffi"]]) {
+    if (PROGRAM !== undefined && without.length > 0) continue; // Its flags are its own.
+    await using upstream = await FakeUpstream.start();
+    await using service = await Service.start({
+      config: { upstream: [{ address: upstream.text }] },
+      without,
+    });
+    const way = without.length === 0 ? "the C library" : "Deno's own calls";
+    for (const server of service.listening) {
+      await t.step(`by ${way} at ${formatIp(server.ip)}`, async () => {
+        const family = server.ip.length;
+        for (const exchange of [ask, askTcp]) {
+          const name = `${exchange.name}-${family}.example`.toLowerCase();
+          assert.deepEqual(dataOf(await exchange(server, name, Qtype.A)), ["192.0.2.1"]);
+          assert.deepEqual(dataOf(await exchange(server, name, Qtype.AAAA)), ["2001:db8::1"]);
+          assert.equal(upstream.about(name).length, 2);
+          const again = await exchange(server, name, Qtype.A);
+          assert.deepEqual([dataOf(again), upstream.about(name).length], [["192.0.2.1"], 2]);
+          const health = await exchange(server, "health.svc.test", Qtype.A);
+          assert.deepEqual(dataOf(health), ["127.0.0.1"]);
+        }
+      });
+    }
+    assert.equal(
+      service.count("no C library here: UDP goes the portable way, in one isolate"),
+      without.length,
+    );
+    assert.equal((await service.stop()).code, 0);
+    service.assertCalm();
+  }
+});
+
+Deno.test("svc run shares a port between isolates", { permissions: PERMISSIONS }, async () => {
+  await using upstream = await FakeUpstream.start();
+  await using service = await Service.start({
+    config: {
+      server: { listen: ["127.0.0.1:0"], workers: 2 },
+      upstream: [{ address: upstream.text }],
+    },
+  });
+  assert.equal(await socketsOn("udp", service.address), 2);
+  assert.equal(await socketsOn("tcp", service.address), 2);
+  // Each isolate has a cache of its own: the kernel deals clients out by their source port.
+  await until("a query at each isolate", async () => {
+    await ask(service.address, "shared.example", Qtype.A);
+    return upstream.about("shared.example").length === 2;
+  });
+  for (let i = 0; i < 40; i++) await askTcp(service.address, "shared.example", Qtype.A);
+  assert.equal(upstream.about("shared.example").length, 2);
+  service.assertCalm();
+});
+
+Deno.test("svc run answers TCP queries in the order in which answers come", {
+  permissions: PERMISSIONS,
+}, async () => {
+  const slow = Promise.withResolvers<void>();
+  await using upstream = await FakeUpstream.start(async (query) => {
+    if (query.name.toLowerCase().startsWith("slow")) await slow.promise;
+    return address(query);
+  });
+  await using service = await Service.start({
+    config: { upstream: [{ address: upstream.text, timeout: "5s" }] },
+  });
+  using client = await TcpClient.connect(service.address);
+  const query = (name: string) => encodeQuery(name, Qtype.A, { id: nextId() });
+  const names = ["slow.example", "a.example", "health.svc.test", "b.example"];
+  await client.send(...names.map(query));
+  const first = [await client.message(), await client.message(), await client.message()];
+  assert.deepEqual(
+    first.map(({ questions }) => questions[0].name).sort(),
+    ["a.example", "b.example", "health.svc.test"],
+  );
+  slow.resolve();
+  assert.equal((await client.message()).questions[0].name, "slow.example");
+  // Byte for byte, and then half closed: the answer still comes, and the end after it.
+  for (const byte of framed([query("c.example")])) await client.write(Uint8Array.of(byte));
+  await client.conn.closeWrite();
+  assert.equal((await client.message()).questions[0].name, "c.example");
+  assert.equal(await client.next(), null);
+  service.assertCalm();
+});
+
+Deno.test("svc run bounds what a TCP client may hold", { permissions: PERMISSIONS }, async (t) => {
+  const held = Promise.withResolvers<void>();
+  const large = txtRdata(16_000);
+  await using upstream = await FakeUpstream.start(async (query) => {
+    const name = query.name.toLowerCase();
+    if (name.startsWith("held")) await held.promise;
+    if (name !== "large.example") return address(query);
+    if (query.transport === "udp") return truncated(query);
+    return answer(query, { answers: [{ type: Qtype.TXT, ttl: 300, data: large }] });
+  });
+  await using service = await Service.start({
+    config: { upstream: [{ address: upstream.text, timeout: "5s" }] },
+  });
+  const { address: server } = service;
+
+  // Begun first, as it takes the longest.
+  using idle = await TcpClient.connect(server);
+  using dripping = await TcpClient.connect(server);
+  const idleEnds = idle.next();
+  await dripping.write(Uint8Array.of(0, 40, 1)); // The start of a query that never gets whole.
+  const drippingEnds = dripping.next();
+
+  await t.step("queries in flight on one connection", async () => {
+    using client = await TcpClient.connect(server);
+    const total = QUERIES_PER_CONNECTION_MAX + 72;
+    const names = Array.from({ length: total }, (_, i) => `held-${i}.example`);
+    await client.send(...names.map((name) => encodeQuery(name, Qtype.A, { id: nextId() })));
+    const asked = () => new Set(upstream.seen.map(({ name }) => name.toLowerCase())).size;
+    await until("as many as may be", () => asked() >= QUERIES_PER_CONNECTION_MAX);
+    await ask(server, "meanwhile.example", Qtype.A);
+    assert.equal(asked(), QUERIES_PER_CONNECTION_MAX + 1);
+    held.resolve();
+    const answered = new Set<string>();
+    for (let i = 0; i < total; i++) answered.add((await client.message()).questions[0].name);
+    assert.equal(answered.size, total);
+  });
+
+  await t.step("connections of one client", async () => {
+    const clients: TcpClient[] = [];
+    try {
+      const works = async (client: TcpClient) => {
+        await client.send(encodeQuery("health.svc.test", Qtype.A, { id: nextId() }))
+          .catch(() => {});
+        return await client.next() !== null;
+      };
+      let refused = 0;
+      // Two are open from before.
+      for (let i = 0; i < CONNECTIONS_PER_CLIENT_MAX; i++) {
+        clients.push(await TcpClient.connect(server));
+        if (!await works(clients[i])) refused++;
+      }
+      assert.equal(refused, 2);
+      if (HAS_IPV6) await askTcp(service.address6, "health.svc.test", Qtype.A);
+      await ask(server, "health.svc.test", Qtype.A);
+      clients.pop()?.[Symbol.dispose]();
+      clients.shift()?.[Symbol.dispose]();
+      await until("room for another", async () => {
+        using client = await TcpClient.connect(server);
+        return await works(client);
+      });
+    } finally {
+      for (const client of clients) client[Symbol.dispose]();
+    }
+  });
+
+  await t.step("a reader that does not read", async () => {
+    assert.equal((await askTcp(server, "large.example", Qtype.TXT)).answers.length, 1);
+    const before = await service.residentBytes();
+    using client = await TcpClient.connect(server);
+    const queries = framed(Array.from(
+      { length: 8_000 },
+      () => encodeQuery("large.example", Qtype.TXT, { id: nextId() }),
+    ));
+    // 128 MB of answers are asked for: far more than socket buffers hold.
+    await assert.rejects(async () => {
+      await client.write(queries);
+      await until("the end of the connection", async () => {
+        await client.write(framed([encodeQuery("svc.test", Qtype.A)]));
+        await pause(10);
+        return false;
+      });
+    }, /reset|broken pipe/i);
+    assert(await service.residentBytes() - before < UNREAD_GROWTH_BYTES_MAX);
+    assert.equal((await askTcp(server, "large.example", Qtype.TXT)).answers.length, 1);
+  });
+
+  await t.step("connections without a whole query", async () => {
+    assert.deepEqual(await Promise.all([idleEnds, drippingEnds]), [null, null]);
+  });
+  service.assertCalm();
+});
+
+Deno.test("svc run cuts answers to what the client takes", {
+  permissions: PERMISSIONS,
+}, async (t) => {
+  await using upstream = await FakeUpstream.start((query) => {
+    const size = Number(/^(\d+)\./.exec(query.name)?.[1]);
+    // Header 12, question, then the record's head 12 and its text with a length byte each 255.
+    const text = size - 12 - (query.name.length + 2 + 4) - 12;
+    const whole = answer(query, {
+      answers: [{ type: Qtype.TXT, ttl: 300, data: txtRdata(text - Math.ceil(text / 256)) }],
+    });
+    return query.transport === "udp" && size > 1_200 ? truncated(query) : whole;
+  });
+  await using service = await Service.start({
+    config: { upstream: [{ address: upstream.text }] },
+  });
+  const OPT = 11;
+  // Bytes of the answer without OPT, the client's EDNS size (0: none), whether it is cut.
+  const rows = [
+    [512, 0, false],
+    [513, 0, true],
+    [512 - OPT, 512, false],
+    [513 - OPT, 512, true],
+    [512 - OPT, 100, false], // Less than 512 means 512 (RFC 6891 §6.2.3).
+    [513 - OPT, 100, true],
+    [900 - OPT, 900, false],
+    [901 - OPT, 900, true],
+    [1_232 - OPT, 1_232, false],
+    [1_233 - OPT, 1_232, true],
+    [1_233 - OPT, 4_096, true],
+    [1_232 - OPT, 65_535, false],
+    [9_000, 65_535, true],
+  ] as const;
+  for (const [size, payload, cut] of rows) {
+    await t.step(`${size} bytes for ${payload || "no EDNS"}`, async () => {
+      const name = `${size}.example`;
+      const options = { id: nextId(), ...(payload > 0 && { edns: { payload } }) };
+      for (const turn of ["from upstream", "from the cache"]) {
+        const packet = encodeQuery(name, Qtype.TXT, options);
+        const bytes = await exchangeUdp(service.address, packet);
+        const message = decode(bytes);
+        assert.deepEqual([message.tc, message.answers.length], [cut, cut ? 0 : 1], turn);
+        assert.equal(message.opt === null, payload === 0);
+        if (!cut) assert.equal(bytes.length, size + (payload > 0 ? OPT : 0));
+      }
+      const whole = await askTcp(service.address, name, Qtype.TXT, options);
+      assert.deepEqual([whole.tc, whole.answers.length], [false, 1]);
+    });
+  }
+  service.assertCalm();
+});
+
+Deno.test("svc run gives SERVFAIL with an extended error to queries beyond those in flight", {
+  permissions: PERMISSIONS,
+}, async () => {
+  const FLIGHTS_MAX = 4_096;
+  const OVER = 104;
+  // As many answers at one time as the buffer of a client's socket holds.
+  const PER_CLIENT = 100;
+  let silent = true;
+  await using upstream = await FakeUpstream.start((query) => silent ? null : address(query));
+  await using service = await Service.start({
+    config: { upstream: [{ address: upstream.text, timeout: "4s" }] },
+  });
+  using clients = new DisposableStack();
+  const opened: UdpClient[] = [];
+  for (let i = 0; i < (FLIGHTS_MAX + OVER) / PER_CLIENT; i++) {
+    opened.push(clients.use(await UdpClient.open(service.address)));
+  }
+  for (let i = 0; i < FLIGHTS_MAX + OVER; i++) {
+    const client = opened[Math.floor(i / PER_CLIENT)];
+    client.send(encodeQuery(`n${i}.example`, Qtype.A, { id: i, edns: {} }));
+    if (i % 64 === 63) await pause(1);
+  }
+  const received = () => opened.flatMap((client) => client.received.map(decode));
+  const tooMany = () =>
+    received().filter(({ opt }) => /too many queries in flight/.test(opt?.errors[0]?.text ?? ""));
+  await until("an answer to each query too many", () => tooMany().length >= OVER);
+  assert.equal(tooMany().length, OVER);
+  for (const { rcode } of tooMany()) assert.equal(rcode, Rcode.ServFail);
+  // What needs no upstream is answered all the same; and all is well when the upstream is.
+  assert.equal((await ask(service.address, "health.svc.test", Qtype.A)).answers.length, 1);
+  silent = false;
+  await until("an answer to all", () => received().length >= FLIGHTS_MAX + OVER);
+  assert.equal(new Set(received().map(({ id }) => id)).size, FLIGHTS_MAX + OVER);
+  await until("an upstream that is trusted again", async () => {
+    const { rcode } = await ask(service.address, `after${nextId()}.example`, Qtype.A);
+    return rcode === Rcode.NoError;
+  });
+  service.assertCalm();
+});
+
+/** Two namespaces joined by a wire, the service in one and its clients in the other. */
+class Wire {
+  readonly #names: readonly [string, string];
+
+  private constructor(readonly id: string) {
+    this.#names = [`svc-e2e-${id}-s`, `svc-e2e-${id}-c`];
+  }
+
+  static async open(): Promise<Wire> {
+    const wire = new Wire(Deno.pid.toString(36));
+    const [server, client] = wire.#names;
+    try {
+      await wire.#ip(`netns add ${server}`);
+      await wire.#ip(`netns add ${client}`);
+      await wire.#ip(`-n ${server} link add svc0 type veth peer name svc0 netns ${client}`);
+      for (const name of wire.#names) {
+        await wire.#ip(`-n ${name} link set lo up`);
+        await wire.#ip(`-n ${name} link set svc0 up`);
+      }
+      for (const last of ["1", "2", "3"]) {
+        await wire.addAddress(`192.0.2.${last}/24`);
+        await wire.addAddress(`2001:db8::${last}/64`);
+      }
+      await wire.addAddress("198.51.100.1/32");
+      await wire.#ip(`-n ${client} addr add 192.0.2.100/24 dev svc0`);
+      await wire.#ip(`-n ${client} -6 addr add 2001:db8::100/64 dev svc0 nodad`);
+      await wire.#ip(`-n ${client} route add 198.51.100.0/24 via 192.0.2.1`);
+    } catch (error) {
+      await wire[Symbol.asyncDispose]();
+      throw error;
+    }
+    return wire;
+  }
+
+  get inServer(): string[] {
+    return ["ip", "netns", "exec", this.#names[0]];
+  }
+
+  get inClient(): string[] {
+    return ["ip", "netns", "exec", this.#names[1]];
+  }
+
+  async addAddress(address: string): Promise<void> {
+    const [family, flags] = address.includes(":") ? ["-6", " nodad"] : ["-4", ""];
+    await this.#ip(`-n ${this.#names[0]} ${family} addr add ${address} dev svc0${flags}`);
+  }
+
+  /** The link-local address of the server, with the client's scope. */
+  async linkLocal(): Promise<string> {
+    const args = `-n ${this.#names[0]} -6 -o addr show dev svc0 scope link`.split(" ");
+    const { stdout } = await runProgram("ip", ...args);
+    return `${/inet6 (fe80\S+)\//.exec(stdout)?.[1]}%svc0`;
+  }
+
+  async #ip(args: string): Promise<void> {
+    const { code, stderr } = await runProgram("ip", ...args.split(" "));
+    assert.equal(code, 0, `ip ${args}: ${stderr}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const name of this.#names) await runProgram("ip", "netns", "delete", name);
+  }
+}
+
+/** Namespaces can be made: root on Linux with iproute2. */
+const CAN_NAMESPACE = await (async () => {
+  if (Deno.uid() !== 0 || !hasProgram("ip") || !hasProgram("dig")) return false;
+  const name = `svc-e2e-${Deno.pid.toString(36)}-try`;
+  const { code, stderr } = await runProgram("ip", "netns", "add", name);
+  if (code === 0) await runProgram("ip", "netns", "delete", name);
+  else console.log(`skipped: no network namespaces here: ${stderr.trim()}`);
+  return code === 0;
+})();
+
+Deno.test("svc run answers from the address that was asked", {
+  permissions: PERMISSIONS,
+  ignore: !CAN_NAMESPACE,
+}, async (t) => {
+  await using wire = await Wire.open();
+  const FLOATING = "203.0.113.9";
+  const FLOATING_6 = "2001:db8:1::9";
+  await using service = await Service.start({
+    prefix: wire.inServer,
+    config: {
+      server: {
+        listen: ["0.0.0.0:0", "[::]:0", `${FLOATING}:5301`, `[${FLOATING_6}]:5301`],
+        workers: 2,
+      },
+      filter: { rules: ["||blocked.example^"] },
+    },
+  });
+  const [v4, v6, floating, floating6] = service.listening;
+  const lookUpFrom = (ip: string, { port }: HostPort, args: string) => {
+    const parsed = parseIp(ip);
+    // dig itself insists on the source address of an answer. A scope is text only.
+    if (parsed !== null) return lookUp("dig", { ip: parsed, port }, args, wire.inClient);
+    const [command, ...rest] = [...wire.inClient, "dig", `@${ip}`, "-p", `${port}`];
+    return runProgram(command, ...rest, "-r", "+tries=1", "+timeout=8", ...args.split(" "))
+      .then(({ stdout }) => stdout);
+  };
+  const asked: [string, HostPort][] = [
+    ...["192.0.2.1", "192.0.2.2", "192.0.2.3", "198.51.100.1"].map((ip): [string, HostPort] => [
+      ip,
+      v4,
+    ]),
+    ...["2001:db8::1", "2001:db8::2", "2001:db8::3", await wire.linkLocal()].map((
+      ip,
+    ): [string, HostPort] => [ip, v6]),
+  ];
+  for (const [ip, at] of asked) {
+    await t.step(`wildcard, asked at ${ip}`, async () => {
+      for (const way of ["+notcp", "+tcp"]) {
+        const text = await lookUpFrom(ip, at, `${way} blocked.example A`);
+        assert.match(text, /status: NOERROR[^]*0\.0\.0\.0/, text);
+        assert.match(text, /EDE: 15 \(Blocked\)/);
+      }
+    });
+  }
+  await t.step("addresses that come later", async () => {
+    await wire.addAddress(`${FLOATING}/32`);
+    await wire.addAddress(`${FLOATING_6}/128`);
+    const [command, ...route] = [...wire.inClient, "ip"];
+    await runProgram(command, ...route, "route", "add", FLOATING, "via", "192.0.2.2");
+    await runProgram(command, ...route, "-6", "route", "add", FLOATING_6, "via", "2001:db8::2");
+    for (const [ip, at] of [[FLOATING, floating], [FLOATING_6, floating6]] as const) {
+      for (const way of ["+notcp", "+tcp"]) {
+        const text = await lookUpFrom(ip, at, `${way} health.svc.test A`);
+        assert.match(text, /status: NOERROR[^]*127\.0\.0\.1/, text);
+      }
+      // The wildcard sockets stand beside them.
+      const other = ip === FLOATING ? v4 : v6;
+      assert.match(await lookUpFrom(ip, other, "health.svc.test A"), /status: NOERROR/);
+    }
+  });
+  assert.equal((await service.stop()).code, 0);
+  service.assertCalm();
+});
