@@ -46,6 +46,7 @@ Deno.test("readOpt() finds the one OPT", none, () => {
     ["0161" + OPT, 1, OptRead.Malformed, "OPT with a name"],
     ["c000" + OPT.slice(2), 1, OptRead.Malformed, "OPT with a compressed name"],
     ["00 0029 04d0 00000000 0004 000c 01f4", 1, OptRead.Malformed, "option over the end"],
+    ["00 0029 04d0 00000000 0005 000c 0002 00", 1, OptRead.Malformed, "option cut by a byte"],
     ["00 0029 04d0 00000000 0003 000c 00", 1, OptRead.Malformed, "option header cut"],
     ["00 0029 04d0 00000000 01f4", 1, OptRead.Malformed, "RDLENGTH over the end"],
     ["00 0029 04d0 00000000 0004 fde9 0000", 1, OptRead.Found, "an empty option"],

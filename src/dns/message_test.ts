@@ -220,6 +220,30 @@ Deno.test("MessageWriter leaves a message whole when something does not fit", no
   assert.equal(before, 3);
 });
 
+Deno.test("MessageWriter points at no name that was taken back or is out of reach", none, () => {
+  const writer = new MessageWriter();
+  assert.ok(writer.start(new Uint8Array(60), 0, 60, 1, QR_BIT));
+  const tooLong = new Uint8Array(40);
+  assert.equal(writer.record(Section.Answer, name("a.example"), Qtype.TXT, 1, 0, tooLong), false);
+  for (const owner of ["a.example", "b.test"]) {
+    assert.ok(writer.record(Section.Answer, name(owner), Qtype.NULL, 1, 0, new Uint8Array(0)));
+  }
+  assert.deepEqual(decode(writer.bytes()).answers.map((record) => record.name), [
+    "a.example",
+    "b.test",
+  ]);
+
+  const target = new Uint8Array(0xffff);
+  assert.ok(writer.start(target, 0, target.length, 1, QR_BIT));
+  const owners = ["first.example", "last.test", "last.test"];
+  const sizes = [0x4000, 0, 0];
+  owners.forEach((owner, i) => {
+    const rdata = new Uint8Array(sizes[i]);
+    assert.ok(writer.record(Section.Answer, name(owner), Qtype.NULL, 1, 0, rdata));
+  });
+  assert.deepEqual(decode(writer.bytes()).answers.map((record) => record.name), owners);
+});
+
 Deno.test("MessageWriter rules out what its caller may not do", none, () => {
   const writer = new MessageWriter();
   const opt = { payload: 1232, extendedRcode: 0, version: 0, dnssecOk: false };

@@ -30,6 +30,7 @@ const WELL_FORMED: readonly (readonly [type: number, hex: string, want: string])
   [Qtype.NS, "c015", "ns.example"],
   [Qtype.CNAME, "01 61 c00c", "a.example"],
   [Qtype.DNAME, "01 61 00", "a"],
+  [Qtype.DNAME, "01 61 c00c", "a.example"],
   [Qtype.PTR, "00", "."],
   [
     Qtype.SOA,

@@ -92,7 +92,8 @@ export function checkSvcb(packet: Uint8Array, offset: number, length: number): b
   let at = skipSvcbTarget(packet, offset, end);
   if (at < 0) return false;
   checked.key = -1;
-  // Both the mandatory keys and the parameters ascend: one pass over each meets every pair.
+  // Parameters ascend, and so must the mandatory keys: one pass over both meets each key that is
+  // there. A key twice, out of order, missing, or `mandatory` itself leaves the list unfinished.
   let mandatory = 0;
   let mandatoryEnd = 0;
   while (at < end) {
@@ -101,10 +102,8 @@ export function checkSvcb(packet: Uint8Array, offset: number, length: number): b
     if (checked.key === SvcParam.Mandatory) {
       mandatory = checked.valueOffset;
       mandatoryEnd = at;
-    } else if (mandatory < mandatoryEnd) {
-      const wanted = getU16(packet, mandatory);
-      if (wanted < checked.key) return false;
-      if (wanted === checked.key) mandatory += 2;
+    } else if (mandatory < mandatoryEnd && getU16(packet, mandatory) === checked.key) {
+      mandatory += 2;
     }
   }
   return mandatory === mandatoryEnd;
@@ -114,8 +113,6 @@ export function checkSvcb(packet: Uint8Array, offset: number, length: number): b
 function checkValue(packet: Uint8Array, param: SvcParamView): boolean {
   const { valueOffset, valueLength } = param;
   switch (param.key) {
-    case SvcParam.Mandatory:
-      return valueLength > 0 && isAscending(packet, valueOffset, valueLength);
     case SvcParam.Alpn:
       return valueLength > 0 && isAlpnList(packet, valueOffset, valueLength);
     case SvcParam.NoDefaultAlpn:
@@ -127,24 +124,13 @@ function checkValue(packet: Uint8Array, param: SvcParamView): boolean {
       return valueLength > 0 && valueLength % 4 === 0;
     case SvcParam.Ipv6Hint:
       return valueLength > 0 && valueLength % 16 === 0;
+    case SvcParam.Mandatory:
     case SvcParam.Ech:
     case SvcParam.DohPath:
       return valueLength > 0;
     default:
       return true;
   }
-}
-
-/** Keys ascend strictly, and none is `mandatory` itself (RFC 9460 §8). */
-function isAscending(packet: Uint8Array, offset: number, length: number): boolean {
-  if (length % 2 !== 0) return false;
-  let last: number = SvcParam.Mandatory;
-  for (let at = offset; at < offset + length; at += 2) {
-    const key = getU16(packet, at);
-    if (key <= last) return false;
-    last = key;
-  }
-  return true;
 }
 
 /** Length-prefixed protocols, none of them empty, fill the value (RFC 9460 §7.1.1). */

@@ -140,7 +140,9 @@ Deno.test("checkSvcb() tells well-formed RDATA", none, () => {
     ["0001 00 0000 0002 0003 0004 0004 c0000201", false, "mandatory port passed over"],
     ["0001 00 0000 0004 0003 0004 0003 0002 01bb", false, "second mandatory missing"],
     ["0001 00 0000 0004 0004 0003 0003 0002 01bb", false, "mandatory out of order"],
+    ["0001 00 0000 0004 0003 0003 0003 0002 01bb", false, "mandatory port twice"],
     ["0001 00 0000 0002 0000", false, "mandatory mandatory"],
+    ["0001 00 0000 0004 0000 0003 0003 0002 01bb", false, "mandatory mandatory and port"],
     ["0001 00 0000 0003 000300 0003 0002 01bb", false, "mandatory of odd length"],
     ["0001 00 0000 0000", false, "mandatory empty"],
   ];
