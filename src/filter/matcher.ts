@@ -121,10 +121,12 @@ export class Matcher {
   /** Compares the rule's name with the one at `offset` in the packet, in any case. */
   #isName(textOffset: number, packet: Uint8Array, offset: number): boolean {
     const text = this.#text;
-    for (let i = 0;; i++) {
-      const byte = text[textOffset + i];
+    let at = offset;
+    for (let i = textOffset;; i++) {
+      const byte = text[i];
+      const asked = packet[at++];
       // A label's length is below every letter, so folding leaves it as it is.
-      if (FOLD[packet[offset + i]] !== byte) return false;
+      if (asked !== byte && FOLD[asked] !== byte) return false;
       if (byte === 0) return true;
     }
   }
