@@ -15,7 +15,10 @@ import {
   RA_BIT,
   Rcode,
   RD_BIT,
+  RecordView,
+  SectionWalk,
   TC_BIT,
+  Walk,
 } from "../../dns/mod.ts";
 import {
   a,
@@ -395,7 +398,6 @@ Deno.test("ResponseReader neither throws nor keeps anything broken, seeded", {
     }
     if (prng.chance(0.2)) setU16(packet, 6 + 2 * prng.int(3), prng.int(6));
     const length = prng.chance(0.2) ? prng.int(packet.length + 1) : packet.length;
-    const original = packet.slice();
     const fit = reader.read(packet, length, asked, questionEnd, prng.chance(0.5));
     if (fit !== Fit.Answer) continue;
     answers++;
@@ -405,12 +407,16 @@ Deno.test("ResponseReader neither throws nor keeps anything broken, seeded", {
       return getU32(packet, at);
     });
     for (const ttl of ttls) assert.ok(ttl >= 5 && ttl <= 600, `TTL ${ttl}, case ${i}`);
-    // A name may lead through a TTL, and so become another by the clamping: as it came, it is whole.
-    original.set(packet.subarray(2, 12), 2);
-    const message = decodeMessage(original.subarray(0, reader.length));
-    assert.ok(message !== null, `case ${i}`);
-    assert.equal(message.trailingBytes, 0);
-    assert.equal(message.answers.length + message.authorities.length, ttls.length);
+    // Pointers are not followed here: one that leads through a TTL is another once it is clamped.
+    const walk = new SectionWalk();
+    const record = new RecordView();
+    assert.ok(walk.start(packet, reader.length));
+    for (const at of reader.ttlOffsets.subarray(0, reader.ttlCount)) {
+      assert.equal(walk.next(record), Walk.Record);
+      assert.equal(record.rdataOffset - 6, at);
+    }
+    assert.equal(walk.next(record), Walk.End);
+    assert.equal(walk.offset, reader.length, `case ${i}`);
     assert.ok(reader.ttl <= 600);
   }
   assert.ok(answers > 1_000, `${answers} answers`);
