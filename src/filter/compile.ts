@@ -82,6 +82,8 @@ const LOCAL_PREFIX = new TextEncoder().encode("local");
 
 /** The line is not of the common forms: `parseRule` reads it. */
 const ODD_LINE = -1;
+/** The rule's text is not there in one piece. */
+const UNKNOWN = -1;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -93,7 +95,7 @@ function countLines(bytes: Uint8Array): number {
 }
 
 /**
- * Reads a source line by line. Common lines in their plainest spelling are read as bytes, without
+ * Reads a source line by line. Common lines in a plain spelling are read as bytes, without
  * making a string; every other line goes to `parseRule`, which reads the common ones alike.
  */
 class SourceScanner {
@@ -141,6 +143,7 @@ class SourceScanner {
       return this.#skip(start, nextLine(bytes, at, end), "comment");
     }
 
+    let ruleAt = at;
     let form: Form = Form.Plain;
     let flags = 0;
     if (bytes[at] === Byte.At) {
@@ -160,6 +163,8 @@ class SourceScanner {
       const nameAt = skipBlanks(bytes, behind, end);
       if (nameAt > behind && behind > at) {
         form = bytes[at] === Byte.Zero ? Form.HostsZero : Form.HostsLoopback;
+        // Looked at only if the name is odd; more blanks than one are not kept.
+        ruleAt = nameAt === behind + 1 && bytes[behind] === Byte.Space ? at : UNKNOWN;
         at = nameAt;
       }
     }
@@ -186,8 +191,14 @@ class SourceScanner {
       : endOfLine(bytes, blanksEnd, end);
     if (next < 0 || next - start > LINE_LENGTH_MAX) return ODD_LINE;
     const hash = this.#name.hash(this.#seed);
-    const { wire, lengthBytes } = this.#name;
-    if (this.#table.add(wire, lengthBytes, hash, this.#source, formFlags(form) | flags)) {
+    const { wire, lengthBytes, folded } = this.#name;
+    let text: Uint8Array | undefined;
+    if (folded) {
+      if (ruleAt === UNKNOWN) return ODD_LINE;
+      flags |= Flag.Odd;
+      text = bytes.subarray(ruleAt, at);
+    }
+    if (this.#table.add(wire, lengthBytes, hash, this.#source, formFlags(form) | flags, text)) {
       this.stats.rules++;
     } else this.stats.duplicates++;
     return next;

@@ -80,6 +80,10 @@ Deno.test("compile() keeps what each rule looks like", { permissions: "none" }, 
     ["||müller.example^", "xn--mller-kva.example", ["0: ||müller.example^"]],
     ["0.0.0.0\tads.example # why", "ads.example", ["0: 0.0.0.0 ads.example"]],
     ["127.0.0.1 ads.example", "ads.example", ["0: 127.0.0.1 ads.example"]],
+    ["0.0.0.0 ADS.example # why", "ads.example", ["0: 0.0.0.0 ADS.example"]],
+    ["0.0.0.0\tADS.example", "ads.example", ["0: 0.0.0.0 ADS.example"]],
+    ["@@||ADS.example^ # why", "ads.example", ["0: @@||ADS.example^"]],
+    ["  Ads.Example\t# why", "ads.example", ["0: Ads.Example"]],
     [":: a.example ads.example", "ads.example", ["0: :: ads.example"]],
     ["::1 ads.example", "ads.example", ["0: ::1 ads.example"]],
     ["127.0.1.1  a.example ADS.example", "ads.example", ["0: 127.0.1.1 ADS.example"]],
@@ -197,7 +201,7 @@ const PIECES = [
 function randomLine(prng: Prng): string {
   let line = prng.chance(0.1) ? " " : "";
   if (prng.chance(0.6)) line += prng.pick(["||", "@@||", "|", "*.", "0.0.0.0 ", "127.0.0.1  "]);
-  if (prng.chance(0.8)) line += prng.pick(["ads.example", "a.b.example", "b", "x_1.example"]);
+  if (prng.chance(0.8)) line += prng.pick(["ads.example", "A.b.example", "b", "x_1.example"]);
   if (prng.chance(0.4)) line += "^";
   if (prng.chance(0.2)) line += prng.pick(["$important", "$badfilter", " # why", "\t#", "\r", " "]);
   const more = prng.chance(0.5) ? 0 : prng.int(4);

@@ -1,5 +1,5 @@
 import { domainToASCII } from "node:url";
-import { finishHash, hashLabel, LABELS_MAX } from "../dns/mod.ts";
+import { finishHash, FOLD, hashLabel, LABELS_MAX } from "../dns/mod.ts";
 
 /** Longest name in wire format, the root's zero included (RFC 1035 §2.3.4). */
 const WIRE_BYTES_MAX = 255;
@@ -28,27 +28,32 @@ export function normaliseName(text: string): string | null {
 
 const OTHER = 0;
 const LETTER = 1;
-const DOT = 2;
+const UPPER = 2;
+const DOT = 3;
 const [ZERO, NINE] = [0x30, 0x39];
 
-/** What each byte is in a canonical name: upper case is not of one. */
+/** What each byte is in a name. */
 const CLASS = Uint8Array.from({ length: 256 }, (_, byte) => {
   const c = String.fromCharCode(byte);
+  if (/[A-Z]/.test(c)) return UPPER;
   return /[a-z0-9_-]/.test(c) ? LETTER : c === "." ? DOT : OTHER;
 });
 
-/** Reads lower-case names out of text into wire format and hashes them; one buffer for all. */
+/** Reads names out of text into wire format, lower case, and hashes them; one buffer for all. */
 export class NameReader {
   /** The name read last, in wire format. */
   readonly wire: Uint8Array = new Uint8Array(WIRE_BYTES_MAX + 1);
   lengthBytes = 0;
   /** Labels of the name, the root left out. */
   count = 0;
+  /** Says whether the text had upper case. */
+  folded = false;
   readonly #labels = new Uint8Array(LABELS_MAX + 1);
 
   /**
    * Reads the name that starts at `start` and ends before the first byte that is of no name.
-   * Returns where that is, or -1 where there is no name: the same ones as for `normaliseName`.
+   * Returns where that is, or -1 where there is no name. It takes what `normaliseName` does, but
+   * neither a dot at the end nor what needs conversion.
    */
   read(bytes: Uint8Array, start: number, end: number): number {
     const wire = this.wire;
@@ -58,12 +63,18 @@ export class NameReader {
     let count = 0;
     let label = 0;
     let to = 1;
+    let folded = false;
     let at = start;
     for (; at < stop; at++) {
       const byte = bytes[at];
       const kind = CLASS[byte];
       if (kind === LETTER) {
         wire[to++] = byte;
+        continue;
+      }
+      if (kind === UPPER) {
+        wire[to++] = FOLD[byte];
+        folded = true;
         continue;
       }
       if (kind === OTHER) break;
@@ -80,6 +91,7 @@ export class NameReader {
     labels[count++] = label;
     wire[to] = 0;
     this.count = count;
+    this.folded = folded;
     this.lengthBytes = to + 1;
     return at;
   }
