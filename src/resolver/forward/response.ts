@@ -188,7 +188,8 @@ export class ResponseReader {
   #readWhole(packet: Uint8Array, at: number, end: number): number {
     const record = this.#record;
     const next = readRecord(packet, at, end, record);
-    if (next < 0 || expandName(packet, at, this.#owner, 0, end) < 0) return -1;
+    // To the record's own end: what stands behind it may not be kept, and no name may reach there.
+    if (next < 0 || expandName(packet, at, this.#owner, 0, next) < 0) return -1;
     const { type, rdataOffset, rdataLength } = record;
     return checkRdata(packet, type, rdataOffset, rdataLength) ? next : -1;
   }
