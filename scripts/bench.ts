@@ -1,0 +1,213 @@
+/**
+ * Measures the program beside its peers on this machine: `scripts/bench --help`.
+ *
+ * dnsperf asks svc, unbound, dnsmasq and a bare echo loop the same names, one after the other and in
+ * several rounds, so that what else the machine does meets all of them alike. CPU time is what the
+ * system accounts to each process; ratios are taken within a round. A second part follows one svc
+ * with a million rules through its first start, starts from kept lists, and recompilations.
+ *
+ * @module
+ */
+
+import { parseArgs } from "node:util";
+import { messageOf } from "../src/errors.ts";
+import { BenchError } from "./benchmark/bench_error.ts";
+import { type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
+import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
+import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
+import { allowedCpus } from "./benchmark/processes.ts";
+import { formatDns, formatMemory, formatSetups, formatTargets } from "./benchmark/report.ts";
+import { canRun, SERVERS, type Setup, startUpstream } from "./benchmark/servers.ts";
+import { dnsTargets, isMet, memoryTargets, type Target } from "./benchmark/targets.ts";
+import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
+
+const PARTS = ["dns", "cold", "memory", "all"] as const;
+type Part = typeof PARTS[number];
+
+const WARM_RUNS = ["mix", "cached", "blocked"] as const;
+const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
+  dns: WARM_RUNS,
+  cold: ["cold"],
+  memory: [],
+  all: [...WARM_RUNS, "cold"],
+};
+
+const DEFAULT_SECONDS = 3;
+const DEFAULT_ROUNDS = 5;
+/** What the caches of all peers hold, dnsmasq's 10,000 entries included. */
+const DEFAULT_NAMES = 10_000;
+const SECONDS_MAX = 600;
+const ROUNDS_MAX = 100;
+/** One of each kind at least; the list of popular names is 100,000 long. */
+const NAMES_MIN = 100;
+const NAMES_MAX = 90_000;
+
+const USAGE = `usage: scripts/bench [${PARTS.join("|")}] [options]
+
+Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
+
+  dns          cached and blocked names: rate, CPU time, latency, memory
+  cold         names asked once, forwarded to a local server
+  memory       a million rules: memory, compiling, starting
+
+  --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
+  --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
+  --names N    names asked for, a tenth of them blocked (default: ${DEFAULT_NAMES})
+  --unpinned   lets the system place processes; else the server under test has the first CPU, and
+               dnsperf and what is forwarded to the last
+  --query-log  has svc keep its query log, which the peers have none of
+  --svc FILE   a built svc to measure (default: this checkout)
+  --lists DIR  folder of the lists (default: ../shared/lists)
+  --json FILE  writes every figure of every round there
+`;
+
+interface Options {
+  readonly part: Part;
+  readonly seconds: number;
+  readonly rounds: number;
+  readonly names: number;
+  readonly unpinned: boolean;
+  readonly queryLog: boolean;
+  readonly svc: string | null;
+  readonly lists: string;
+  readonly json: string | null;
+}
+
+/** Reads the command line; `null` after `--help`. */
+function readOptions(args: string[]): Options | null {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      seconds: { type: "string", default: `${DEFAULT_SECONDS}` },
+      rounds: { type: "string", default: `${DEFAULT_ROUNDS}` },
+      names: { type: "string", default: `${DEFAULT_NAMES}` },
+      unpinned: { type: "boolean", default: false },
+      "query-log": { type: "boolean", default: false },
+      svc: { type: "string" },
+      lists: { type: "string", default: `${ROOT}/../shared/lists` },
+      json: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return null;
+  const part = PARTS.find((part) => part === (positionals[0] ?? "all"));
+  if (part === undefined || positionals.length > 1) {
+    throw new BenchError(`unknown argument ${positionals.join(" ")}: see scripts/bench --help`);
+  }
+  return {
+    part,
+    seconds: readCount("--seconds", values.seconds, 1, SECONDS_MAX),
+    rounds: readCount("--rounds", values.rounds, 1, ROUNDS_MAX),
+    names: readCount("--names", values.names, NAMES_MIN, NAMES_MAX),
+    unpinned: values.unpinned,
+    queryLog: values["query-log"],
+    svc: values.svc === undefined ? null : Deno.realPathSync(values.svc),
+    lists: values.lists,
+    json: values.json ?? null,
+  };
+}
+
+function readCount(name: string, text: string, min: number, max: number): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= min && count <= max) return count;
+  throw new BenchError(`${name}: is ${text}: write a whole number from ${min} to ${max}`);
+}
+
+function progress(text: string): void {
+  console.error(`${new Date().toTimeString().slice(0, 8)} ${text}`);
+}
+
+/** Runs what is asked for and prints it. */
+async function bench(options: Options, workspace: Workspace): Promise<void> {
+  const { part, seconds, rounds } = options;
+  const runs = RUNS_OF[part];
+  if (runs.length > 0 && missingPrograms(["dnsperf"]).length > 0) {
+    throw new BenchError("dnsperf is not installed: install it, or run scripts/bench memory");
+  }
+  const servers = SERVERS.filter(canRun);
+  for (const name of SERVERS) {
+    if (!servers.includes(name)) progress(`${name} is not installed: measuring without it`);
+  }
+  const all = allowedCpus();
+  const pinned = !options.unpinned && all.length > 1 && missingPrograms(["taskset"]).length === 0;
+  const cpus = pinned ? { server: all[0], load: all[all.length - 1] } : null;
+  progress("unpacking lists, picking names");
+  const million = workspace.path("million.txt");
+  await unpackMillion(options.lists, million);
+  const names = await pickNames(options.lists, million, options.names);
+  const upstream = await startUpstream(workspace, cpus?.load ?? null);
+  const setup: Setup = {
+    workspace,
+    upstreamPort: upstream.port,
+    blocked: names.blocked,
+    program: options.svc,
+    queryLog: options.queryLog,
+  };
+  const head = [
+    `${
+      new Date().toISOString()
+    }, ${await cpuModel()}, ${all.length} CPUs, Deno ${Deno.version.deno}`,
+    `${rounds} rounds of ${seconds} s; ${names.passed.length} names that pass, ` +
+    `${names.blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`,
+    cpus === null
+      ? "processes run on any CPU"
+      : `server on CPU ${cpus.server}; dnsperf and upstream on CPU ${cpus.load}`,
+    `upstream: ${upstream.setup}; svc's query log is ${options.queryLog ? "on" : "off"}`,
+    ...(runs.length > 0 ? [formatSetups(servers)] : []),
+  ].join("\n");
+
+  let dns: DnsResults | null = null;
+  let memory: MemoryResults | null = null;
+  const targets: Target[] = [];
+  if (part === "memory" || part === "all") {
+    // First, while no other server is there.
+    memory = await measureMemory(setup, { names, rounds, seconds, progress });
+    targets.push(...memoryTargets(memory));
+  }
+  if (runs.length > 0) {
+    dns = await measureDns(setup, { runs, servers, names, rounds, seconds, cpus, progress });
+    targets.unshift(...dnsTargets(dns));
+  }
+  const blocks = [head];
+  if (dns !== null) blocks.push(formatDns(dns));
+  if (memory !== null) blocks.push(formatMemory(memory));
+  blocks.push(formatTargets(targets));
+  console.log(`\n${blocks.join("\n\n")}`);
+  if (options.json !== null) {
+    const judged = targets.map((target) => ({ ...target, met: isMet(target) }));
+    const results = { head, options, dns, memory, targets: judged };
+    await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
+  }
+}
+
+async function cpuModel(): Promise<string> {
+  const text = await Deno.readTextFile("/proc/cpuinfo");
+  return /^model name\s*: (.*)$/m.exec(text)?.[1] ?? Deno.build.arch;
+}
+
+async function main(): Promise<number> {
+  try {
+    const options = readOptions(Deno.args);
+    if (options === null) {
+      console.log(USAGE);
+      return 0;
+    }
+    await using workspace = new Workspace();
+    for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+      Deno.addSignalListener(signal, async () => {
+        await workspace[Symbol.asyncDispose]();
+        Deno.exit(code);
+      });
+    }
+    await bench(options, workspace);
+    return 0;
+  } catch (error) {
+    const wrongUsage = error instanceof TypeError && "code" in error;
+    if (!(error instanceof BenchError) && !wrongUsage) throw error;
+    console.error(messageOf(error));
+    return wrongUsage ? 2 : 1;
+  }
+}
+
+Deno.exit(await main());

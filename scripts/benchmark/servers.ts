@@ -1,0 +1,262 @@
+/** Starts svc, its peers, the echo loop and the authoritative server behind them, alike. */
+import { address, askUntil, freePort, type Wanted } from "./ask.ts";
+import { BenchError } from "./bench_error.ts";
+import { type Child, isInstalled, runTool } from "./processes.ts";
+import { ROOT, type Workspace } from "./workspace.ts";
+
+/** What the authoritative server has for every name; TEST-NET-1, so that nobody filters it. */
+const EVERY_ADDRESS = "192.0.2.1";
+const BLOCKED_ADDRESS = "0.0.0.0";
+/** Long enough that nothing cached ages out in a run. */
+const EVERY_TTL = 86_400;
+/** Longest start of a server; svc compiles a million rules in it. */
+export const START_MS_MAX = 60_000;
+/** Answers that dnsmasq keeps: its own advice is not to go beyond. The others have 32 MiB. */
+export const DNSMASQ_ENTRIES = 10_000;
+/** Queries that a peer may have waiting; its default is a fraction of the load. */
+const PEER_WAITING = 2_048;
+/** Names of `[filter] lists`, and where the list lies below the folder of the configuration. */
+const LIST_NAME = "million";
+export const LIST_PATH = `lists/${LIST_NAME}.txt`;
+
+export const SERVERS = ["echo", "svc", "unbound", "dnsmasq"] as const;
+export type ServerName = typeof SERVERS[number];
+
+/** How each is configured, for the head of the report. */
+export const SETUPS: Readonly<Record<ServerName, string>> = {
+  echo: "recvmmsg, set QR, sendmmsg in Deno: the sockets, wait and batches of svc, and no DNS",
+  svc: "1 worker, a list of 1,000,000 names, 32 MiB cache",
+  unbound: "1 thread, no validation, 2 x 16 MiB caches, blocked names as local-zone always_null",
+  dnsmasq: `${DNSMASQ_ENTRIES} cache entries, blocked names as address=/name/0.0.0.0`,
+};
+
+export interface Server {
+  readonly name: ServerName;
+  readonly child: Child;
+  readonly port: number;
+}
+
+export interface Setup {
+  readonly workspace: Workspace;
+  /** Port of the server that everything unknown is forwarded to. */
+  readonly upstreamPort: number;
+  /** Names that the peers block; svc has its list. */
+  readonly blocked: readonly string[];
+  /** A built svc to run in place of the checkout's. */
+  readonly program: string | null;
+  /** Says whether svc keeps its query log, which the peers have none of. */
+  readonly queryLog: boolean;
+}
+
+/** An answer to a name that no rule covers. */
+export const PASSED: Wanted = address(EVERY_ADDRESS);
+/** An answer to a name that is blocked. */
+export const BLOCKED: Wanted = address(BLOCKED_ADDRESS);
+
+/** Says whether this server can be measured on this machine. */
+export function canRun(name: ServerName): boolean {
+  return name === "echo" || name === "svc" || isInstalled(name);
+}
+
+/** Starts a server in a folder of its own, named `folder`; it answers when this returns. */
+export async function startServer(
+  name: ServerName,
+  folder: string,
+  setup: Setup,
+): Promise<Server> {
+  const port = freePort();
+  const { workspace } = setup;
+  await workspace.makeFolder(folder);
+  const child = await START[name](folder, port, setup);
+  await askUntil(port, "ready.net", name === "echo" ? () => true : PASSED, START_MS_MAX);
+  child.checkRuns();
+  return { name, child, port };
+}
+
+const START: Readonly<
+  Record<ServerName, (folder: string, port: number, setup: Setup) => Promise<Child>>
+> = {
+  echo: (folder, port, { workspace }) => {
+    const args = ["run", "--no-prompt", "--frozen", "--config", `${ROOT}/deno.json`, "--allow-ffi"];
+    args.push(`${ROOT}/scripts/benchmark/echo.ts`, `${port}`);
+    return Promise.resolve(workspace.start(folder, Deno.execPath(), args));
+  },
+  svc: async (folder, port, setup) => {
+    const { workspace } = setup;
+    const config = await writeSvcConfig(folder, port, setup);
+    const [program, ...args] = await svcCommand(setup.program, config);
+    return workspace.start(folder, program, args);
+  },
+  unbound: async (folder, port, { workspace, upstreamPort, blocked }) => {
+    const config = await workspace.write(
+      `${folder}/unbound.conf`,
+      `server:
+  interface: 127.0.0.1@${port}
+  num-threads: 1
+  username: ""
+  chroot: ""
+  directory: "${workspace.path(folder)}"
+  pidfile: ""
+  use-syslog: no
+  verbosity: 0
+  module-config: "iterator"
+  do-not-query-localhost: no
+  msg-cache-size: 16m
+  rrset-cache-size: 16m
+  outgoing-range: ${2 * PEER_WAITING}
+  num-queries-per-thread: ${PEER_WAITING}
+  so-rcvbuf: 4m
+${blocked.map((name) => `  local-zone: "${name}." always_null\n`).join("")}
+forward-zone:
+  name: "."
+  forward-addr: 127.0.0.1@${upstreamPort}
+remote-control:
+  control-enable: no
+`,
+    );
+    return workspace.start(folder, "unbound", ["-d", "-c", config]);
+  },
+  dnsmasq: async (folder, port, { workspace, upstreamPort, blocked }) => {
+    const config = await workspace.write(
+      `${folder}/dnsmasq.conf`,
+      `port=${port}
+listen-address=127.0.0.1
+bind-interfaces
+no-resolv
+no-hosts
+user=
+pid-file=
+log-facility=-
+cache-size=${DNSMASQ_ENTRIES}
+dns-forward-max=${PEER_WAITING}
+server=127.0.0.1#${upstreamPort}
+${blocked.map((name) => `address=/${name}/${BLOCKED_ADDRESS}\n`).join("")}`,
+    );
+    return workspace.start(folder, "dnsmasq", ["--keep-in-foreground", `--conf-file=${config}`]);
+  },
+};
+
+/** Writes a configuration with the list of a million names; returns its path. */
+export async function writeSvcConfig(
+  folder: string,
+  port: number,
+  { workspace, upstreamPort, queryLog }: Setup,
+): Promise<string> {
+  await workspace.makeFolder(`${folder}/lists`);
+  // The list is changed in one measurement, and there may be several svc.
+  await Deno.copyFile(workspace.path("million.txt"), workspace.path(`${folder}/${LIST_PATH}`));
+  return await workspace.write(
+    `${folder}/svc.toml`,
+    `[server]
+listen = ["127.0.0.1:${port}"]
+workers = 1
+[[upstream]]
+address = "127.0.0.1:${upstreamPort}"
+[filter]
+lists = [{ name = "${LIST_NAME}", path = "${LIST_PATH}" }]
+services = false
+directory = false
+[querylog]
+enabled = ${queryLog}
+[api]
+listen = ["127.0.0.1:${freePort()}"]
+[store]
+path = "store"
+`,
+  );
+}
+
+/** The command that runs svc as `scripts/svc` does, or as a built file. */
+export async function svcCommand(program: string | null, config: string): Promise<string[]> {
+  if (program !== null) return [program, "run", "--config", config];
+  const script = '. "$0" && permissions_of run && printf %s "$permissions"';
+  const permissions = await runTool("sh", ["-c", script, `${ROOT}/scripts/permissions.sh`]);
+  const flags = ["--no-prompt", "--frozen", "--config", `${ROOT}/deno.json`];
+  const command = [Deno.execPath(), "run", ...flags, ...permissions.split(" ")];
+  return [...command, `${ROOT}/main.ts`, "run", "--config", config];
+}
+
+export interface Upstream {
+  readonly port: number;
+  readonly setup: string;
+}
+
+/** Starts the server that answers everything, on `cpu` if given. */
+export async function startUpstream(workspace: Workspace, cpu: number | null): Promise<Upstream> {
+  const port = freePort();
+  const folder = await workspace.makeFolder("upstream");
+  const [setup, ...command] = isInstalled("nsd")
+    ? await nsdCommand(workspace, folder, port)
+    : await unboundCommand(workspace, folder, port);
+  const [program, ...args] = cpu === null
+    ? command
+    : ["taskset", "--cpu-list", `${cpu}`, ...command];
+  const child = workspace.start("upstream", program, args);
+  await askUntil(port, "ready.net", PASSED, START_MS_MAX);
+  child.checkRuns();
+  return { port, setup };
+}
+
+async function nsdCommand(workspace: Workspace, folder: string, port: number): Promise<string[]> {
+  await workspace.write(
+    "upstream/root.zone",
+    `$TTL ${EVERY_TTL}
+. SOA ns. host. 1 3600 600 86400 60
+. NS ns.
+ns. A 127.0.0.1
+*. A ${EVERY_ADDRESS}
+`,
+  );
+  // Without an end to the rate limit, nsd would drop what more than 200 queries a second ask.
+  const config = await workspace.write(
+    "upstream/nsd.conf",
+    `server:
+  ip-address: 127.0.0.1@${port}
+  username: ""
+  server-count: 1
+  zonesdir: "${folder}"
+  xfrdir: "${folder}"
+  zonelistfile: "${folder}/zone.list"
+  database: ""
+  pidfile: ""
+  xfrdfile: ""
+  rrl-ratelimit: 0
+  rrl-whitelist-ratelimit: 0
+remote-control:
+  control-enable: no
+zone:
+  name: "."
+  zonefile: "root.zone"
+`,
+  );
+  return ["nsd, a wildcard at the root", "nsd", "-d", "-c", config];
+}
+
+async function unboundCommand(
+  workspace: Workspace,
+  folder: string,
+  port: number,
+): Promise<string[]> {
+  if (!isInstalled("unbound")) {
+    throw new BenchError("nsd and unbound are not installed: one of them has to answer queries");
+  }
+  const config = await workspace.write(
+    "upstream/unbound.conf",
+    `server:
+  interface: 127.0.0.1@${port}
+  num-threads: 1
+  username: ""
+  chroot: ""
+  directory: "${folder}"
+  pidfile: ""
+  use-syslog: no
+  verbosity: 0
+  module-config: "iterator"
+  local-zone: "." redirect
+  local-data: ". ${EVERY_TTL} A ${EVERY_ADDRESS}"
+remote-control:
+  control-enable: no
+`,
+  );
+  return ["unbound, a redirect of the root", "unbound", "-d", "-c", config];
+}

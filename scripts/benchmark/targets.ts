@@ -1,0 +1,103 @@
+/** What the figures are held against. */
+import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
+import type { MemoryResults } from "./memory_runs.ts";
+import type { ServerName } from "./servers.ts";
+import { median, medianRatio } from "./stats.ts";
+
+export const MIB_BYTES = 1_048_576;
+
+const CPU_RATIO_MAX = 1.15;
+const RATE_RATIO_MIN = 1;
+const COLD_RATE_RATIO_MIN = 0.5;
+const USER_OVER_ECHO_US_MAX = 1;
+const BYTES_PER_RULE_MAX = 64;
+const COMPILE_MS_MAX = 2_000;
+const RESIDENT_MIB_MAX = 160;
+const RECOMPILE_RATIO_MAX = 2;
+const KEPT_START_MS_MAX = 1_000;
+
+/** One figure and its limit. */
+export interface Target {
+  readonly name: string;
+  readonly value: number;
+  readonly limit: number;
+  /** Whether `limit` is the most or the least that is good. */
+  readonly kind: "most" | "least";
+  readonly unit: string;
+}
+
+/** A figure that could not be had is not met. */
+export function isMet({ value, limit, kind }: Target): boolean {
+  return kind === "most" ? value <= limit : value >= limit;
+}
+
+/** Ratios and differences are those of each round; the middle one counts. */
+export function dnsTargets({ runs }: DnsResults): Target[] {
+  const targets: Target[] = [];
+  for (const run of ["mix", "cached", "blocked"] as const) {
+    const samples = runs[run];
+    const svc = samples?.svc;
+    if (samples === undefined || svc === undefined) continue;
+    const { unbound, dnsmasq, echo } = samples;
+    if (unbound !== undefined) {
+      const value = medianRatio(svc.map(cpuUs), unbound.map(cpuUs));
+      targets.push(most(`${run}: CPU per query, svc / unbound`, value, CPU_RATIO_MAX));
+      targets.push(rate(run, "unbound", svc, unbound, RATE_RATIO_MIN));
+    }
+    if (dnsmasq !== undefined) targets.push(rate(run, "dnsmasq", svc, dnsmasq, RATE_RATIO_MIN));
+    if (echo !== undefined) {
+      const value = median(svc.map(({ userUs }, i) => userUs - echo[i].userUs));
+      const name = `${run}: user time per query, svc - echo`;
+      targets.push(most(name, value, USER_OVER_ECHO_US_MAX, "µs"));
+    }
+  }
+  const { svc, unbound } = runs.cold ?? {};
+  if (svc !== undefined && unbound !== undefined) {
+    targets.push(rate("cold", "unbound", svc, unbound, COLD_RATE_RATIO_MIN));
+  }
+  return targets;
+}
+
+export function memoryTargets(memory: MemoryResults): Target[] {
+  const { idle, loaded, recompiles } = memory;
+  const residentBytes = Math.max(idle.residentBytes, loaded?.residentBytes ?? 0);
+  // Of the memory before the first one: what an earlier one left behind is no steady state.
+  const peakBytes = Math.max(...recompiles.map((recompile) => recompile.peakBytes));
+  const compilesMs = [memory.firstCompileMs, ...recompiles.map(({ tookMs }) => tookMs)];
+  return [
+    most("compiled rules, per rule", memory.bytesPerRule, BYTES_PER_RULE_MAX, "bytes"),
+    most("compiling, the median", median(compilesMs), COMPILE_MS_MAX, "ms"),
+    most("resident with the rules", residentBytes / MIB_BYTES, RESIDENT_MIB_MAX, "MiB"),
+    most(
+      "resident while recompiling, most / steady",
+      peakBytes / residentBytes,
+      RECOMPILE_RATIO_MAX,
+    ),
+    most(
+      "start from kept lists to the first blocked answer, the median",
+      median(memory.keptStartsMs),
+      KEPT_START_MS_MAX,
+      "ms",
+    ),
+  ];
+}
+
+export function cpuUs({ userUs, systemUs }: Sample): number {
+  return userUs + systemUs;
+}
+
+function rate(
+  run: RunName,
+  peer: ServerName,
+  svc: readonly Sample[],
+  other: readonly Sample[],
+  limit: number,
+): Target {
+  const of = (samples: readonly Sample[]) => samples.map((sample) => sample.queriesPerSecond);
+  const value = medianRatio(of(svc), of(other));
+  return { name: `${run}: queries a second, svc / ${peer}`, value, limit, kind: "least", unit: "" };
+}
+
+function most(name: string, value: number, limit: number, unit = ""): Target {
+  return { name, value, limit, kind: "most", unit };
+}

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import type { DnsResults, Sample } from "./dns_runs.ts";
+import type { MemoryResults } from "./memory_runs.ts";
+import { readBuilt } from "./memory_runs.ts";
+import { dnsTargets, isMet, memoryTargets, MIB_BYTES } from "./targets.ts";
+
+const none = { permissions: "none" } as const;
+
+function sample(queriesPerSecond: number, userUs: number, systemUs: number): Sample {
+  return {
+    queriesPerSecond,
+    userUs,
+    systemUs,
+    busyShare: 1,
+    loadBusyShare: 0.8,
+    p50Us: 500,
+    p99Us: 900,
+    residentBytes: MIB_BYTES,
+    lostShare: 0,
+    errorShare: 0,
+  };
+}
+
+Deno.test("dnsTargets() compares within a round", none, () => {
+  // The second round ran on a machine half as fast: no ratio may show that.
+  const results: DnsResults = {
+    runs: {
+      mix: {
+        echo: [sample(200, 0.25, 3.75), sample(100, 0.5, 7.5)],
+        svc: [sample(150, 1, 4), sample(75, 2, 8)],
+        unbound: [sample(100, 1, 4), sample(50, 2, 8)],
+        dnsmasq: [sample(200, 1, 4), sample(100, 2, 8)],
+      },
+      cold: { svc: [sample(40, 5, 15)], unbound: [sample(100, 5, 5)] },
+    },
+    quiet: {},
+  };
+  const shown = dnsTargets(results).map((t) => `${t.name} ${t.value} ${isMet(t) ? "met" : "not"}`);
+  assert.deepEqual(shown, [
+    "mix: CPU per query, svc / unbound 1 met",
+    "mix: queries a second, svc / unbound 1.5 met",
+    "mix: queries a second, svc / dnsmasq 0.75 not",
+    "mix: user time per query, svc - echo 1.125 not",
+    "cold: queries a second, svc / unbound 0.4 not",
+  ]);
+});
+
+Deno.test(
+  "memoryTargets() takes the worst of the resident figures, beside the steady one",
+  none,
+  () => {
+    const memory = { peakBytes: 0, anonymousBytes: 0, fileBytes: 0, sharedBytes: 0 };
+    const results: MemoryResults = {
+      rules: 1_000_000,
+      bytesPerRule: 64,
+      firstCompileMs: 1_500,
+      firstStartMs: 2_500,
+      firstPeakBytes: 300 * MIB_BYTES,
+      keptStartsMs: [900, 1_100, 800],
+      idle: { ...memory, residentBytes: 120 * MIB_BYTES },
+      loaded: { ...memory, residentBytes: 161 * MIB_BYTES },
+      recompiles: [
+        { tookMs: 1_600, beforeBytes: 161 * MIB_BYTES, peakBytes: 250 * MIB_BYTES, afterBytes: 0 },
+        { tookMs: 2_500, beforeBytes: 250 * MIB_BYTES, peakBytes: 323 * MIB_BYTES, afterBytes: 0 },
+      ],
+    };
+    assert.deepEqual(memoryTargets(results).map(isMet), [true, true, false, false, true]);
+  },
+);
+
+Deno.test("isMet() holds no target that could not be measured for met", none, () => {
+  assert.equal(isMet({ name: "", value: NaN, limit: 1, kind: "most", unit: "" }), false);
+});
+
+Deno.test("readBuilt() reads the one log line that is about built rules", none, () => {
+  const line = '{"level":"info","message":"filter built","rules":3,"tookMs":12}';
+  assert.deepEqual(readBuilt(line), { rules: 3, tookMs: 12 });
+  assert.equal(readBuilt('{"message":"filter loaded","rules":3}'), null);
+  assert.equal(readBuilt("svc.toml:7: a problem"), null);
+});
