@@ -163,6 +163,11 @@ export class Forwarder {
     return this.#waiterCount;
   }
 
+  /** Ways that questions are being sent at this moment. */
+  get attemptsInUse(): number {
+    return this.#attempts.length - this.#freeAttempts.length;
+  }
+
   /** A waiter to fill in, or `null` when as many wait as may. */
   takeWaiter(): Waiter | null {
     if (this.#waiterCount >= WAITERS_MAX) {

@@ -1,0 +1,233 @@
+/** A forwarder with its surroundings: upstreams that say what a test has them say, and a clock. */
+import assert from "node:assert/strict";
+import { Prng } from "../../../tests/prng.ts";
+import { getU16, setU16 } from "../../bytes/mod.ts";
+import { decodeMessage, encodeQuery, type Message } from "../../dns/mod.ts";
+import { Counter } from "../../telemetry/mod.ts";
+import {
+  describe,
+  type FakeResponse,
+  PipelineBench,
+  response,
+  SEED,
+  snapshotOf,
+  START_SECONDS,
+  wire,
+} from "../fakes.ts";
+import { Verdict } from "../pipeline.ts";
+import { Transport } from "../query.ts";
+import { Resolver } from "../resolver.ts";
+import { Forwarder, type Responder, TICK_MS, type Waiter } from "./forwarder.ts";
+import type { Exchange } from "./ports.ts";
+
+/** A query that went out. */
+export interface Sent {
+  readonly upstream: number;
+  readonly tcp: boolean;
+  readonly packet: Uint8Array;
+  readonly message: Message;
+  readonly token: number;
+  readonly atMs: number;
+  /** Its answer is still wanted. */
+  open: boolean;
+}
+
+/** Somebody who asked; has one answer in the end. */
+export class Client implements Responder {
+  readonly answers: string[] = [];
+  constructor(private readonly bench: ForwarderBench, readonly name: string) {}
+
+  /** The answer, or "" while there is none. */
+  get answer(): string {
+    assert.ok(this.answers.length <= 1, `one answer: ${this.answers.join(" and ")}`);
+    return this.answers[0] ?? "";
+  }
+
+  respond(waiter: Waiter, entry: number, ede: number): void {
+    this.#note((reply) => this.bench.resolver.writeEntry(waiter, entry, ede, reply));
+  }
+
+  fail(waiter: Waiter, ede: number, text: string): void {
+    this.#note((reply) => this.bench.resolver.writeFailure(waiter, ede, text, reply));
+  }
+
+  #note(write: (reply: PipelineBench["reply"]) => void): void {
+    const { reply } = this.bench.front;
+    write(reply);
+    this.answers.push(describe(reply.bytes.slice(reply.offset, reply.offset + reply.length)));
+  }
+}
+
+export interface BenchOptions {
+  /** By address: the domains it serves; none for every name. */
+  readonly upstreams?: Readonly<Record<string, readonly string[]>>;
+  readonly timeoutMs?: number;
+  readonly serveStale?: number;
+  readonly seed?: number;
+}
+
+type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
+
+export class ForwarderBench implements Exchange {
+  readonly front: PipelineBench;
+  readonly forwarder: Forwarder;
+  readonly resolver: Resolver;
+  readonly sent: Sent[] = [];
+  /** Upstreams that the system refuses to send to. */
+  readonly down: Set<number> = new Set();
+  readonly downTcp: Set<number> = new Set();
+  nowMs = 0;
+  ticking = false;
+  readonly #open = new Map<number, Sent>();
+  #looked = 0;
+
+  constructor(options: BenchOptions = {}) {
+    const { upstreams = { a: [], b: [], c: [] }, timeoutMs = 2_000, serveStale = 0 } = options;
+    this.front = new PipelineBench(snapshotOf({}), serveStale);
+    const prng = new Prng(options.seed ?? 1);
+    this.forwarder = new Forwarder({
+      upstreams: Object.entries(upstreams).map(([address, domains]) => ({
+        address,
+        timeoutMs,
+        domains: domains.map(wire),
+      })),
+      exchange: this,
+      cache: this.front.cache,
+      counters: this.front.counters,
+      ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
+      serveStale,
+      peerBytes: 4,
+      nowMs: () => this.nowMs,
+      nowSeconds: () => this.front.pipeline.nowSeconds,
+      ticking: (on) => {
+        assert.notEqual(on, this.ticking, "told of changes only");
+        this.ticking = on;
+      },
+      random: (target) => target.set(prng.bytes(target.length)),
+    });
+    this.resolver = new Resolver(this.front.pipeline, this.forwarder, SEED);
+  }
+
+  sendUdp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+    return !this.down.has(upstream) && this.#send(upstream, false, packet, lengthBytes, token);
+  }
+
+  sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+    return !this.downTcp.has(upstream) && this.#send(upstream, true, packet, lengthBytes, token);
+  }
+
+  cancel(token: number): void {
+    const sent = this.#open.get(token);
+    if (sent !== undefined) sent.open = false;
+    this.#open.delete(token);
+  }
+
+  #send(upstream: number, tcp: boolean, packet: Uint8Array, length: number, token: number): true {
+    assert.ok(!this.#open.has(token), "a token is used for one thing at a time");
+    const copy = packet.slice(0, length);
+    const message = decodeMessage(copy);
+    assert.ok(message !== null && message.trailingBytes === 0);
+    const sent = { upstream, tcp, packet: copy, message, token, atMs: this.nowMs, open: true };
+    this.sent.push(sent);
+    this.#open.set(token, sent);
+    return true;
+  }
+
+  /** Queries whose answers are still wanted. */
+  get open(): readonly Sent[] {
+    return [...this.#open.values()];
+  }
+
+  count(counter: Counter): number {
+    return this.front.counters.values[counter];
+  }
+
+  /** Asks a question; one that is answered at once is answered when this returns. */
+  ask(name: string, options: QueryOptions & { type?: number } = {}): Client {
+    const client = new Client(this, name);
+    const { type = 1, ...rest } = options;
+    const packet = encodeQuery(name, type, { id: 0xbeef, ...rest });
+    const { reply } = this.front;
+    const verdict = this.resolver.decide(Transport.Udp, packet, 0, packet.length, reply);
+    const waiter = verdict === Verdict.Resolve ? this.resolver.wait(client, reply) : null;
+    if (waiter === null) {
+      client.answers.push(describe(reply.bytes.slice(reply.offset, reply.offset + reply.length)));
+    } else {
+      packet.fill(0xff); // The transport's buffer has the next packet in it by then.
+      this.resolver.resolve(waiter);
+    }
+    return client;
+  }
+
+  /** What went out since the last look: upstreams, by `!` over TCP, by `-` without EDNS. */
+  looked(): string {
+    const news = this.sent.slice(this.#looked);
+    this.#looked = this.sent.length;
+    const letter = (s: Sent) => "abcdefgh"[s.upstream] + (s.tcp ? "!" : "");
+    return news.map((s) => letter(s) + (s.message.opt === null ? "-" : "")).join(" ");
+  }
+
+  /** The query sent last. */
+  get last(): Sent {
+    const sent = this.sent.at(-1);
+    assert.ok(sent !== undefined);
+    return sent;
+  }
+
+  /** Has an upstream answer a query as it was sent, its ID and case included. */
+  answer(sent: Sent, fake: Partial<FakeResponse> = {}): void {
+    const packet = this.packetFor(sent, fake);
+    this.deliver(sent, packet);
+  }
+
+  packetFor(sent: Sent, fake: Partial<FakeResponse> = {}): Uint8Array {
+    const { name, type } = sent.message.questions[0];
+    // A server points to the question for its owner name, so that this has the case as sent.
+    const records = fake.records?.map((record) => {
+      return record.name.toLowerCase() === name.toLowerCase() ? { ...record, name } : record;
+    });
+    const packet = response({ name, type, ...fake, ...(records !== undefined && { records }) });
+    setU16(packet, 0, fake.id ?? getU16(sent.packet, 0));
+    return packet;
+  }
+
+  /** Hands a packet in, unless nobody listens where it goes. */
+  deliver(sent: Sent, packet: Uint8Array): void {
+    if (sent.open) this.forwarder.onPacket(sent.token, packet, packet.length);
+  }
+
+  /** Lets time pass, with the ticks asked for. */
+  advance(ms: number): void {
+    for (let left = ms; left > 0; left -= TICK_MS) {
+      this.nowMs += Math.min(left, TICK_MS);
+      this.front.pipeline.nowSeconds = START_SECONDS + Math.floor(this.nowMs / 1_000);
+      if (this.ticking) this.forwarder.tick();
+    }
+  }
+
+  /** Nothing is on its way, and nobody waits. */
+  checkIdle(): void {
+    const { inFlight, waiting, attemptsInUse } = this.forwarder;
+    assert.deepEqual({ inFlight, waiting, attemptsInUse }, {
+      inFlight: 0,
+      waiting: 0,
+      attemptsInUse: 0,
+    });
+    assert.equal(this.open.length, 0);
+  }
+}
+
+/** Keeps the log's lines of a test to itself. */
+export function quietly<T>(run: () => T): { result: T; lines: string[] } {
+  const write = Deno.stderr.writeSync;
+  const lines: string[] = [];
+  Deno.stderr.writeSync = (bytes) => {
+    lines.push(new TextDecoder().decode(bytes));
+    return bytes.length;
+  };
+  try {
+    return { result: run(), lines };
+  } finally {
+    Deno.stderr.writeSync = write;
+  }
+}
