@@ -273,7 +273,7 @@ function anything(bench: ForwarderBench, prng: Prng, clients: Client[]): void {
   } else if (what < 60 && open.length > 0) {
     const sent = prng.pick(open);
     const packet = bench.packetFor(sent, anyAnswer(prng));
-    if (prng.chance(0.1)) packet[12 + prng.int(packet.length - 12)] ^= 1 << prng.int(8);
+    if (prng.chance(0.1)) packet[4 + prng.int(20)] ^= 1 << prng.int(8); // Counts, QNAME.
     bench.deliver(sent, packet);
   } else if (what < 65 && open.length > 0) {
     bench.forwarder.onFailure(prng.pick(open).token, "closed");
