@@ -8,8 +8,6 @@ import { decodeMessage, encodeQuery, type Message, type QueryOptions } from "../
 import { FrameReader } from "../../src/transport/mod.ts";
 import { runProgram, until, WAIT_MS_MAX } from "./harness.ts";
 
-/** How long silence has to last to be taken for one; a busy machine answers later than this never. */
-const SILENCE_MS = 400;
 /** dnsperf and dig wait this long for one answer: longer than the service itself. */
 const CLIENT_WAIT_SECONDS = 8;
 
@@ -86,14 +84,6 @@ export async function ask(
   options: QueryOptions = {},
 ): Promise<Message> {
   return decode(await exchangeUdp(server, encodeQuery(name, type, { id: nextId(), ...options })));
-}
-
-/** Says whether anything comes back within a while; the service's next answer proves it is alive. */
-export async function isSilent(server: HostPort, packet: Uint8Array): Promise<boolean> {
-  using client = await UdpClient.open(server);
-  client.send(packet);
-  await new Promise((resolve) => setTimeout(resolve, SILENCE_MS));
-  return client.received.length === 0;
 }
 
 /** A TCP connection that carries messages behind their length. */

@@ -5,8 +5,7 @@
 import assert from "node:assert/strict";
 import { decodeHex, encodeHex, getU16, setU16 } from "../../src/bytes/mod.ts";
 import { encodeQuery, HEADER_BYTES, type Message, Qtype, Rcode } from "../../src/dns/mod.ts";
-import { ask, askTcp, decode, exchangeUdp, isSilent, lookUp, nextId } from "./clients.ts";
-import { TcpClient, UdpClient } from "./clients.ts";
+import { ask, askTcp, decode, lookUp, nextId, TcpClient, UdpClient } from "./clients.ts";
 import { address, answer, FakeUpstream, type Seen, soaRdata, wireName } from "./fake_upstream.ts";
 import { hasProgram, PERMISSIONS, Service, sharedFile, until } from "./harness.ts";
 
@@ -184,8 +183,14 @@ Deno.test("svc run answers or drops malformed queries", {
     const may = QUERY_EXPECTATIONS[expect] ?? ["NoError"]; // The others describe a normal answer.
     const packet = decodeHex(hex)!;
     await t.step(`UDP: ${name}`, async () => {
-      if (may.includes(null) && await isSilent(server, packet)) return await good();
-      const got = decode(await exchangeUdp(server, packet));
+      using client = await UdpClient.open(server);
+      client.send(packet);
+      // Answers that wait for nobody come in the order of their queries.
+      if (may.includes(null)) {
+        await client.exchange(encodeQuery("svc.test", Qtype.A, { id: ID + 1 }));
+      } else await until("an answer", () => client.received.length > 0);
+      const got = decode(client.received[0]);
+      if (got.id === ID + 1) return await good();
       assert(may.includes(rcodeOf(got)), `${expect}: got ${rcodeOf(got)}`);
       assert(got.response && got.id === getU16(packet, 0));
       if (rcodeOf(got) === "BadVers") assert.equal(got.opt?.version, 0);
