@@ -12,12 +12,18 @@
 import { parseArgs } from "node:util";
 import { messageOf } from "../src/errors.ts";
 import { BenchError } from "./benchmark/bench_error.ts";
-import { type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
+import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
 import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
 import { allowedCpus } from "./benchmark/processes.ts";
 import { formatDns, formatMemory, formatSetups, formatTargets } from "./benchmark/report.ts";
-import { canRun, SERVERS, type Setup, startUpstream } from "./benchmark/servers.ts";
+import {
+  canRun,
+  DNSMASQ_ENTRIES,
+  SERVERS,
+  type Setup,
+  startUpstream,
+} from "./benchmark/servers.ts";
 import { dnsTargets, isMet, memoryTargets, type Target } from "./benchmark/targets.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
@@ -141,6 +147,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     workspace,
     upstreamPort: upstream.port,
     blocked: names.blocked,
+    dnsmasqEntries: DNSMASQ_ENTRIES,
     program: options.svc,
     queryLog: options.queryLog,
   };
@@ -150,11 +157,8 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     }, ${await cpuModel()}, ${all.length} CPUs, Deno ${Deno.version.deno}`,
     `${rounds} rounds of ${seconds} s; ${names.passed.length} names that pass, ` +
     `${names.blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`,
-    cpus === null
-      ? "processes run on any CPU"
-      : `server on CPU ${cpus.server}; dnsperf and upstream on CPU ${cpus.load}`,
     `upstream: ${upstream.setup}; svc's query log is ${options.queryLog ? "on" : "off"}`,
-    ...(runs.length > 0 ? [formatSetups(servers)] : []),
+    ...(runs.length > 0 ? [placement(cpus), formatSetups(servers)] : []),
   ].join("\n");
 
   let dns: DnsResults | null = null;
@@ -181,32 +185,42 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   }
 }
 
+function placement(cpus: Cpus | null): string {
+  if (cpus === null) return "processes run on any CPU";
+  return `server on CPU ${cpus.server}; dnsperf and upstream on CPU ${cpus.load}`;
+}
+
 async function cpuModel(): Promise<string> {
   const text = await Deno.readTextFile("/proc/cpuinfo");
   return /^model name\s*: (.*)$/m.exec(text)?.[1] ?? Deno.build.arch;
 }
 
 async function main(): Promise<number> {
+  let options: Options | null;
   try {
-    const options = readOptions(Deno.args);
-    if (options === null) {
-      console.log(USAGE);
-      return 0;
-    }
-    await using workspace = new Workspace();
-    for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-      Deno.addSignalListener(signal, async () => {
-        await workspace[Symbol.asyncDispose]();
-        Deno.exit(code);
-      });
-    }
+    options = readOptions(Deno.args);
+  } catch (error) {
+    console.error(messageOf(error));
+    return 2;
+  }
+  if (options === null) {
+    console.log(USAGE);
+    return 0;
+  }
+  await using workspace = new Workspace();
+  for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+    Deno.addSignalListener(signal, async () => {
+      await workspace[Symbol.asyncDispose]();
+      Deno.exit(code);
+    });
+  }
+  try {
     await bench(options, workspace);
     return 0;
   } catch (error) {
-    const wrongUsage = error instanceof TypeError && "code" in error;
-    if (!(error instanceof BenchError) && !wrongUsage) throw error;
-    console.error(messageOf(error));
-    return wrongUsage ? 2 : 1;
+    if (!(error instanceof BenchError)) throw error;
+    console.error(error.message);
+    return 1;
   }
 }
 

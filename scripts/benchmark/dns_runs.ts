@@ -6,6 +6,7 @@ import { coldNames, mix, type QueryNames, spread, writeQueries } from "./names.t
 import { pin, readCpuTime, readMemory } from "./processes.ts";
 import {
   BLOCKED,
+  DNSMASQ_COLD_ENTRIES,
   PASSED,
   type Server,
   type ServerName,
@@ -60,14 +61,20 @@ export interface DnsResults {
   readonly quiet: Partial<Record<ServerName, Quiet[]>>;
 }
 
+/** Where the server under test runs, and where dnsperf does. */
+export interface Cpus {
+  readonly server: number;
+  readonly load: number;
+}
+
 export interface DnsPlan {
   readonly runs: readonly RunName[];
   readonly servers: readonly ServerName[];
   readonly names: QueryNames;
   readonly rounds: number;
   readonly seconds: number;
-  /** One for the server and one for the load; `null` lets the system choose. */
-  readonly cpus: { readonly server: number; readonly load: number } | null;
+  /** `null` lets the system choose. */
+  readonly cpus: Cpus | null;
   readonly progress: (text: string) => void;
 }
 
@@ -78,7 +85,9 @@ export async function measureDns(setup: Setup, plan: DnsPlan): Promise<DnsResult
   const cold = plan.runs.includes("cold");
   const warmServers = warm ? await startWarm(setup, plan) : [];
   // Apart from the warm ones: what is asked only once would push the rest out of their caches.
-  const coldServers = cold ? await startCold(setup, plan) : [];
+  const coldServers = cold
+    ? await startCold({ ...setup, dnsmasqEntries: DNSMASQ_COLD_ENTRIES }, plan)
+    : [];
   for (let round = 0; round < plan.rounds; round++) {
     for (const run of plan.runs) {
       const queries = setup.workspace.path(`${run}.names`);

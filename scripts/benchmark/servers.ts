@@ -11,10 +11,14 @@ const BLOCKED_ADDRESS = "0.0.0.0";
 const EVERY_TTL = 86_400;
 /** Longest start of a server; svc compiles a million rules in it. */
 export const START_MS_MAX = 60_000;
-/** Answers that dnsmasq keeps: its own advice is not to go beyond. The others have 32 MiB. */
+/**
+ * Answers that dnsmasq keeps: its own advice is not to go beyond. The others have 32 MiB. With names
+ * that are never asked again it answers five times as many when it keeps few.
+ */
 export const DNSMASQ_ENTRIES = 10_000;
-/** Queries that a peer may have waiting; its default is a fraction of the load. */
-const PEER_WAITING = 2_048;
+export const DNSMASQ_COLD_ENTRIES = 1_000;
+/** Queries that unbound may have waiting; its default is fewer where it finds few descriptors. */
+const UNBOUND_WAITING = 2_048;
 /** Names of `[filter] lists`, and where the list lies below the folder of the configuration. */
 const LIST_NAME = "million";
 export const LIST_PATH = `lists/${LIST_NAME}.txt`;
@@ -27,7 +31,9 @@ export const SETUPS: Readonly<Record<ServerName, string>> = {
   echo: "recvmmsg, set QR, sendmmsg in Deno: the sockets, wait and batches of svc, and no DNS",
   svc: "1 worker, a list of 1,000,000 names, 32 MiB cache",
   unbound: "1 thread, no validation, 2 x 16 MiB caches, blocked names as local-zone always_null",
-  dnsmasq: `${DNSMASQ_ENTRIES} cache entries, blocked names as address=/name/0.0.0.0`,
+  dnsmasq:
+    `${DNSMASQ_ENTRIES} cache entries (${DNSMASQ_COLD_ENTRIES} for cold names), blocked names ` +
+    `as address=/name/${BLOCKED_ADDRESS}`,
 };
 
 export interface Server {
@@ -42,6 +48,7 @@ export interface Setup {
   readonly upstreamPort: number;
   /** Names that the peers block; svc has its list. */
   readonly blocked: readonly string[];
+  readonly dnsmasqEntries: number;
   /** A built svc to run in place of the checkout's. */
   readonly program: string | null;
   /** Says whether svc keeps its query log, which the peers have none of. */
@@ -103,8 +110,8 @@ const START: Readonly<
   do-not-query-localhost: no
   msg-cache-size: 16m
   rrset-cache-size: 16m
-  outgoing-range: ${2 * PEER_WAITING}
-  num-queries-per-thread: ${PEER_WAITING}
+  outgoing-range: ${2 * UNBOUND_WAITING}
+  num-queries-per-thread: ${UNBOUND_WAITING}
   so-rcvbuf: 4m
 ${blocked.map((name) => `  local-zone: "${name}." always_null\n`).join("")}
 forward-zone:
@@ -116,7 +123,7 @@ remote-control:
     );
     return workspace.start(folder, "unbound", ["-d", "-c", config]);
   },
-  dnsmasq: async (folder, port, { workspace, upstreamPort, blocked }) => {
+  dnsmasq: async (folder, port, { workspace, upstreamPort, blocked, dnsmasqEntries }) => {
     const config = await workspace.write(
       `${folder}/dnsmasq.conf`,
       `port=${port}
@@ -127,8 +134,7 @@ no-hosts
 user=
 pid-file=
 log-facility=-
-cache-size=${DNSMASQ_ENTRIES}
-dns-forward-max=${PEER_WAITING}
+cache-size=${dnsmasqEntries}
 server=127.0.0.1#${upstreamPort}
 ${blocked.map((name) => `address=/${name}/${BLOCKED_ADDRESS}\n`).join("")}`,
     );
