@@ -24,6 +24,7 @@ const SYMBOLS = {
     result: "i32",
     nonblocking: true,
   },
+  malloc_trim: { parameters: ["usize"], result: "i32" },
   __errno_location: { parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
@@ -58,6 +59,14 @@ export function errnoHint(native: Native): string {
   const location = native.__errno_location();
   const errno = location === null ? 0 : new Deno.UnsafePointerView(location).getInt32();
   return ERRNO[errno] ?? `errno ${errno}`;
+}
+
+/**
+ * Gives memory that is free, but held for the next allocation, back to the system: after a compile
+ * that is as much as the lists are long.
+ */
+export function returnFreeMemory(native: Native): void {
+  native.malloc_trim(0n);
 }
 
 /** The address of a buffer. The caller keeps the buffer in a field: the kernel will write there. */
