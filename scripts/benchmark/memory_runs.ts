@@ -14,6 +14,8 @@ import {
 
 /** After this a process has given back what it will by itself. */
 const SETTLE_MS = 3_000;
+/** The same after the last recompilation: whole snapshots wait for V8 to find them unused. */
+const RECOMPILED_SETTLE_MS = 30_000;
 /** How often memory is looked at while rules are compiled. */
 const LOOK_MS = 20;
 /** Recompilations: each is as costly as the one before. */
@@ -42,6 +44,8 @@ export interface MemoryResults {
   readonly idle: Memory;
   readonly loaded: Memory | null;
   readonly recompiles: readonly Recompile[];
+  /** Half a minute after the last of them. */
+  readonly recompiled: Memory;
 }
 
 export interface MemoryPlan {
@@ -106,6 +110,9 @@ export async function measureMemory(setup: Setup, plan: MemoryPlan): Promise<Mem
     const list = workspace.path(`${folder}/${LIST_PATH}`);
     recompiles.push(await recompile(child, list, `changed-${i}.net`, port));
   }
+  progress("memory after recompilations");
+  await sleep(RECOMPILED_SETTLE_MS);
+  const recompiled = memoryOf(child);
   await workspace.stop(child);
   return {
     rules: built.rules,
@@ -117,6 +124,7 @@ export async function measureMemory(setup: Setup, plan: MemoryPlan): Promise<Mem
     idle,
     loaded,
     recompiles,
+    recompiled,
   };
 }
 
