@@ -1,3 +1,6 @@
+/// <reference no-default-lib="true" />
+/// <reference lib="deno.worker" />
+/// <reference lib="deno.worker" />
 /** Compiles lists to a snapshot of rules; ended after it, so that its heap goes away. @module */
 import { compile } from "../filter/mod.ts";
 import { messageOf } from "../errors.ts";

@@ -1,3 +1,6 @@
+/// <reference no-default-lib="true" />
+/// <reference lib="deno.worker" />
+/// <reference lib="deno.worker" />
 /** Answers DNS queries on sockets that the main isolate opened. @module */
 import { messageOf } from "../errors.ts";
 import { DnsIsolate } from "./dns_isolate.ts";

@@ -70,6 +70,7 @@ export class DnsSupervisor {
   readonly #options: DnsOptions;
   readonly #native: Native | null;
   readonly #members: Member[];
+  readonly #startWorker: () => Worker;
   #snapshot: SnapshotData;
   #swapWaiters: (() => void)[] = [];
   #pinger: ReturnType<typeof setTimeout> | undefined;
@@ -78,11 +79,17 @@ export class DnsSupervisor {
   crashes = 0;
 
   /**
-   * Opens the sockets for `workers` isolates.
+   * Opens the sockets for `workers` isolates; each is what `startWorker` starts.
    *
    * @throws {SvcError} `unavailable`, with the address that can't be listened on.
    */
-  constructor(options: DnsOptions, workers: number, snapshot: SnapshotData) {
+  constructor(
+    options: DnsOptions,
+    workers: number,
+    snapshot: SnapshotData,
+    startWorker: () => Worker = () => startIsolate("dns"),
+  ) {
+    this.#startWorker = startWorker;
     this.#native = openNative();
     this.#snapshot = snapshot;
     if (this.#native === null) {
@@ -152,7 +159,7 @@ export class DnsSupervisor {
     member.startedAtMs = member.heardAtMs = performance.now();
     member.ready = Promise.withResolvers();
     member.ready.promise.catch(() => {}); // Whoever started it first waits; restarts do not.
-    const worker = startIsolate("dns");
+    const worker = this.#startWorker();
     member.worker = worker;
     member.sockets = this.#socketsOf(member);
     worker.onmessage = ({ data }: MessageEvent<FromDns>) => this.#hear(member, worker, data);

@@ -1,0 +1,174 @@
+// Goal: an isolate that fails is replaced, its sockets go on, and the rest does not notice. Method: the
+// real supervisor over a worker that fails on demand, asked over real sockets before, during and after.
+
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { formatIp, type HostPort, parseIp } from "../addr/mod.ts";
+import { decodeMessage, encodeQuery, type Message, Qtype } from "../dns/mod.ts";
+import { SvcError } from "../errors.ts";
+import { FRESH_NODE_SETTINGS } from "../model/mod.ts";
+import type { SnapshotData } from "../snapshot/mod.ts";
+import { Counter } from "../telemetry/mod.ts";
+import type { Failure } from "../../tests/e2e/failing_dns_worker.ts";
+import { type DnsOptions, DnsSupervisor } from "./supervisor.ts";
+
+const PERMISSIONS = { net: true, ffi: true, read: true } as const;
+/** Longest wait for anything that must happen; silence of an isolate is believed after ten seconds. */
+const WAIT_MS_MAX = 40_000;
+const POLL_MS = 20;
+const HAS_NATIVE = Deno.build.os === "linux";
+
+const SNAPSHOT: SnapshotData = {
+  generation: 1,
+  rules: null,
+  sources: [],
+  settings: FRESH_NODE_SETTINGS,
+};
+
+function options(listen: readonly HostPort[]): DnsOptions {
+  return {
+    seed: 1,
+    listen,
+    upstreams: [],
+    cacheBytes: 1024 * 1024,
+    ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
+    serveStale: 0,
+    prefetch: false,
+    tcp: {
+      connectionsMax: 64,
+      connectionsPerClientMax: 64,
+      queriesMax: 16,
+      idleMs: 10_000,
+      unreadBytesMax: 1024 * 1024,
+    },
+  };
+}
+
+const LOOPBACK: HostPort = { ip: parseIp("127.0.0.1")!, port: 0 };
+
+async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+  const endsAtMs = performance.now() + WAIT_MS_MAX;
+  while (!(await condition())) {
+    assert(performance.now() < endsAtMs, `${what}: not within ${WAIT_MS_MAX} ms`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+/** Asks for the service's own name once, and waits for the answer however long it takes. */
+async function askUdp({ ip, port }: HostPort): Promise<Message | null> {
+  const socket = createSocket("udp4");
+  const { promise, resolve } = Promise.withResolvers<Uint8Array>();
+  socket.on("message", resolve);
+  socket.send(encodeQuery("health.svc.test", Qtype.A, { id: 7 }), port, formatIp(ip));
+  const timer = setTimeout(() => resolve(new Uint8Array(0)), WAIT_MS_MAX);
+  const packet = await promise;
+  clearTimeout(timer);
+  await new Promise<void>((closed) => socket.close(() => closed()));
+  return decodeMessage(packet);
+}
+
+async function askTcp({ ip, port }: HostPort): Promise<Message | null> {
+  using conn = await Deno.connect({ hostname: formatIp(ip), port });
+  const query = encodeQuery("health.svc.test", Qtype.A, { id: 7 });
+  await conn.write(Uint8Array.of(0, query.length, ...query));
+  const bytes = new Uint8Array(512);
+  const length = await conn.read(bytes) ?? 0;
+  return decodeMessage(bytes.subarray(2, length));
+}
+
+/** A supervisor whose workers fail when they are told to. */
+class Failing {
+  readonly workers: Worker[] = [];
+  readonly supervisor: DnsSupervisor;
+
+  constructor(isolates: number) {
+    this.supervisor = new DnsSupervisor(options([LOOPBACK]), isolates, SNAPSHOT, () => {
+      const url = new URL("../../tests/e2e/failing_dns_worker.ts", import.meta.url);
+      const worker = new Worker(url, {
+        type: "module",
+        deno: { permissions: { net: true, ffi: true } },
+      });
+      this.workers.push(worker);
+      return worker;
+    });
+  }
+
+  get address(): HostPort {
+    return this.supervisor.listening[0];
+  }
+
+  /** Has the newest worker fail. */
+  fail(type: Failure["type"]): void {
+    this.workers[this.workers.length - 1].postMessage({ type });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.supervisor.stop(0);
+    // The last descriptors are closed a while after the isolates have ended.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+  }
+}
+
+for (const failure of ["throw", "reject", "hang"] as const) {
+  Deno.test({
+    name: `DnsSupervisor replaces an isolate that fails: ${failure}`,
+    permissions: PERMISSIONS,
+    ignore: !HAS_NATIVE,
+    // Descriptors of the listening sockets are the process's own and stay open.
+    sanitizeResources: false,
+    fn: async () => {
+      await using failing = new Failing(1);
+      const { supervisor } = failing;
+      await supervisor.start();
+      const { address } = failing;
+      assert.equal((await askUdp(address))?.answers[0]?.data, "127.0.0.1");
+      assert.equal((await askTcp(address))?.answers[0]?.data, "127.0.0.1");
+
+      failing.fail(failure);
+      // Asked with nobody there to answer: the sockets are open, and the next isolate reads on.
+      const [udp, tcp] = await Promise.all([askUdp(address), askTcp(address)]);
+      assert.deepEqual([udp?.answers.length, tcp?.answers.length], [1, 1]);
+      await until("the crash, counted", () => supervisor.crashes === 1);
+      await until("another worker", () => failing.workers.length === 2);
+      assert.equal((await askUdp(address))?.answers.length, 1);
+      assert.deepEqual(supervisor.listening[0], address);
+      // Counters belong to the place and not to who fills it: none began anew.
+      const { values } = supervisor.counters[0];
+      assert(values[Counter.QueriesUdp] >= 2 && values[Counter.QueriesTcp] >= 1);
+    },
+  });
+}
+
+Deno.test({
+  name: "DnsSupervisor hands a new snapshot to isolates that start and that run",
+  permissions: PERMISSIONS,
+  ignore: !HAS_NATIVE,
+  sanitizeResources: false,
+  fn: async () => {
+    await using failing = new Failing(2);
+    const { supervisor } = failing;
+    await supervisor.start();
+    await supervisor.publish({ ...SNAPSHOT, generation: 2 });
+    failing.fail("throw");
+    await until("the crash, counted", () => supervisor.crashes === 1);
+    // One of them is gone at this moment; the publication waits for its successor.
+    await supervisor.publish({ ...SNAPSHOT, generation: 3 });
+    assert.equal(failing.workers.length, 3);
+    for (let i = 0; i < 20; i++) assert.equal((await askUdp(failing.address))?.answers.length, 1);
+  },
+});
+
+Deno.test({
+  name: "DnsSupervisor names an address that can't be listened on",
+  permissions: PERMISSIONS,
+  ignore: !HAS_NATIVE,
+  sanitizeResources: false,
+  fn: () => {
+    using other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const taken = { ip: LOOPBACK.ip, port: other.addr.port };
+    assert.throws(
+      () => new DnsSupervisor(options([LOOPBACK, taken]), 2, SNAPSHOT),
+      (error) => error instanceof SvcError && error.message.includes(`:${taken.port}`),
+    );
+  },
+});
