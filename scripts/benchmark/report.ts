@@ -94,9 +94,15 @@ export function formatDns({ runs, quiet }: DnsResults): string {
 }
 
 export function formatMemory(memory: MemoryResults): string {
-  const { idle, loaded, recompiles } = memory;
+  const { idle, loaded, recompiles, recompiled } = memory;
   const rows: Row[] = [["svc, resident MiB", "all", "anonymous", "files", "shared"]];
-  for (const [name, m] of [["at rest", idle], ["after queries", loaded]] as const) {
+  for (
+    const [name, m] of [
+      ["at rest", idle],
+      ["after queries", loaded],
+      ["half a minute after recompiling", recompiled],
+    ] as const
+  ) {
     if (m === null) continue;
     const parts = [m.residentBytes, m.anonymousBytes, m.fileBytes, m.sharedBytes];
     rows.push([name, ...parts.map(mib)]);

@@ -59,7 +59,7 @@ export function dnsTargets({ runs }: DnsResults): Target[] {
 }
 
 export function memoryTargets(memory: MemoryResults): Target[] {
-  const { idle, loaded, recompiles } = memory;
+  const { idle, loaded, recompiles, recompiled } = memory;
   const residentBytes = Math.max(idle.residentBytes, loaded?.residentBytes ?? 0);
   // Of the memory before the first one: what an earlier one left behind is no steady state.
   const peakBytes = Math.max(...recompiles.map((recompile) => recompile.peakBytes));
@@ -68,6 +68,12 @@ export function memoryTargets(memory: MemoryResults): Target[] {
     most("compiled rules, per rule", memory.bytesPerRule, BYTES_PER_RULE_MAX, "bytes"),
     most("compiling, the median", median(compilesMs), COMPILE_MS_MAX, "ms"),
     most("resident with the rules", residentBytes / MIB_BYTES, RESIDENT_MIB_MAX, "MiB"),
+    most(
+      "resident half a minute after recompiling",
+      recompiled.residentBytes / MIB_BYTES,
+      RESIDENT_MIB_MAX,
+      "MiB",
+    ),
     most(
       "resident while recompiling, most / steady",
       peakBytes / residentBytes,
