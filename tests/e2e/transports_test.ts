@@ -8,6 +8,7 @@ import {
   ask,
   askTcp,
   decode,
+  dnsperf,
   exchangeUdp,
   framed,
   lookUp,
@@ -96,6 +97,39 @@ Deno.test("svc run shares a port between isolates", { permissions: PERMISSIONS }
   });
   for (let i = 0; i < 40; i++) await askTcp(service.address, "shared.example", Qtype.A);
   assert.equal(upstream.about("shared.example").length, 2);
+  service.assertCalm();
+});
+
+Deno.test("svc run and dnsperf agree", {
+  permissions: PERMISSIONS,
+  ignore: !hasProgram("dnsperf"),
+}, async (t) => {
+  await using upstream = await FakeUpstream.start();
+  await using service = await Service.start({
+    config: {
+      server: { workers: 2 },
+      upstream: [{ address: upstream.text }],
+      filter: { rules: ["||blocked.example^"] },
+    },
+  });
+  // Cached, blocked and own names in turn, and a new one now and then.
+  const lines = Array.from(
+    { length: 1_500 },
+    (_, i) =>
+      i % 50 === 0
+        ? `new-${i}.example A`
+        : ["www.example A", "x.blocked.example AAAA", "health.svc.test A"][i % 3],
+  );
+  for (const server of service.listening) {
+    for (const mode of ["udp", "tcp"]) {
+      await t.step(`${mode}, ${server.ip.length === 4 ? "IPv4" : "IPv6"}`, async () => {
+        const load = await dnsperf(server, service.directory, lines, 3_000, "-m", mode);
+        const { sent, completed, lost, rcodes, text } = load;
+        assert.deepEqual([sent, completed, lost], [lines.length, lines.length, 0], text);
+        assert.deepEqual(rcodes, { NOERROR: lines.length }, text);
+      });
+    }
+  }
   service.assertCalm();
 });
 
