@@ -18,10 +18,15 @@ const REFRESH_PAUSE_MAX_MS = 3_600_000;
 /** The source of `[filter] rules`, beside the lists. */
 const CUSTOM_RULES = { id: "rules", name: "custom rules" } as const;
 
-/** A source of rules as it goes to the compiler. */
-interface Text {
+/** A source of rules, and what its text is. */
+interface Digest {
   readonly id: string;
   readonly name: string;
+  readonly sha256: string;
+}
+
+/** A source of rules as it goes to the compiler. */
+interface Text extends Digest {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -63,15 +68,14 @@ export class Filtering {
    */
   async first(): Promise<SnapshotData> {
     try {
-      const texts = await this.#load();
-      const key = keyOf(texts);
-      const kept = await readKeptRules(this.#options.rulesFile, key);
+      const digests = await this.#digests();
+      const kept = await readKeptRules(this.#options.rulesFile, keyOf(digests));
       if (kept !== null) {
         this.seed = kept.seed;
-        this.#note(texts, kept.stats, "filter loaded");
-        return this.#snapshot(kept.rules, texts);
+        this.#note(digests, kept.stats, "filter loaded");
+        return this.#snapshot(kept.rules, digests);
       }
-      return await this.#compile(texts, key);
+      return await this.#compile();
     } catch (error) {
       if (this.#options.config.onFailure === "closed") {
         throw new SvcError("unavailable", `filter: ${messageOf(error)}`, { cause: error });
@@ -142,23 +146,36 @@ export class Filtering {
   }
 
   async #rebuild(): Promise<void> {
-    const texts = await this.#load();
-    await this.#options.publish(await this.#compile(texts, keyOf(texts)));
+    await this.#options.publish(await this.#compile());
+  }
+
+  /** What the texts at hand are, without reading them into memory. */
+  async #digests(): Promise<Digest[]> {
+    const digests = await this.#options.keeper.digests(this.#sources);
+    const lists = digests.map(({ source: { id, name }, sha256 }) => ({ id, name, sha256 }));
+    return [...lists, { ...CUSTOM_RULES, sha256: sha256Of(this.#customRules()) }];
+  }
+
+  #customRules(): Uint8Array<ArrayBuffer> {
+    return new TextEncoder().encode(this.#options.config.rules.join("\n"));
   }
 
   /** The texts at hand; each is read once and then the compiler's. */
   async #load(): Promise<Text[]> {
-    const { keeper, config } = this.#options;
     const texts: Text[] = [];
-    for await (const { source, bytes } of keeper.load(this.#sources)) {
-      texts.push({ id: source.id, name: source.name, bytes });
+    const add = (source: { id: string; name: string }, bytes: Uint8Array<ArrayBuffer>) => {
+      texts.push({ id: source.id, name: source.name, sha256: sha256Of(bytes), bytes });
+    };
+    for await (const { source, bytes } of this.#options.keeper.load(this.#sources)) {
+      add(source, bytes);
     }
-    const custom = new TextEncoder().encode(config.rules.join("\n"));
-    texts.push({ ...CUSTOM_RULES, bytes: custom });
+    add(CUSTOM_RULES, this.#customRules());
     return texts;
   }
 
-  async #compile(texts: readonly Text[], key: Uint8Array): Promise<SnapshotData> {
+  async #compile(): Promise<SnapshotData> {
+    const texts = await this.#load();
+    const key = keyOf(texts);
     const startedMs = performance.now();
     const sources = texts.map(({ bytes }) => bytes);
     const { rules, stats } = await compileRules({ seed: this.seed, sources });
@@ -167,7 +184,7 @@ export class Filtering {
     return this.#snapshot(rules, texts);
   }
 
-  #snapshot(rules: SharedArrayBuffer | null, texts: readonly Text[]): SnapshotData {
+  #snapshot(rules: SharedArrayBuffer | null, texts: readonly Digest[]): SnapshotData {
     return {
       generation: ++this.#generation,
       rules,
@@ -178,7 +195,7 @@ export class Filtering {
 
   /** Tells the keeper and the log what came of the texts. */
   #note(
-    texts: readonly Text[],
+    texts: readonly Digest[],
     stats: readonly SourceStats[],
     message: string,
     tookMs?: number,
@@ -199,10 +216,12 @@ export class Filtering {
 }
 
 /** What compiled rules depend on: the texts and their order. */
-function keyOf(texts: readonly Text[]): Uint8Array {
+function keyOf(texts: readonly Digest[]): Uint8Array {
   const hash = createHash("sha256").update(`rules ${RULES_FORMAT}`);
-  for (const { id, bytes } of texts) {
-    hash.update(`\n${id} `).update(createHash("sha256").update(bytes).digest());
-  }
+  for (const { id, sha256 } of texts) hash.update(`\n${id} ${sha256}`);
   return hash.digest();
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
 }

@@ -11,7 +11,7 @@ const HEAD_BYTES = 12 + 2 * SHA256_BYTES;
 /** What of the head is hashed: all but the hash. */
 const HASHED_HEAD_BYTES = 12 + SHA256_BYTES;
 /** Read and written in pieces, so that no second copy of the rules is made. */
-const PIECE_BYTES = 1024 * 1024;
+const PIECE_BYTES = 256 * 1024;
 /** A file that claims more is damaged. */
 const COUNTS_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -85,10 +85,13 @@ export async function keepRules(path: string, key: Uint8Array, kept: KeptRules):
       // The head comes last: until then the file is no good to anyone.
       await file.seek(HEAD_BYTES, Deno.SeekMode.Start);
       await writeAll(file, counts);
+      // Shared memory can't be written from; one piece is used over and over.
+      const piece = new Uint8Array(PIECE_BYTES);
       for (let at = 0; at < rules.length; at += PIECE_BYTES) {
-        const piece = rules.slice(at, at + PIECE_BYTES);
-        hash.update(piece);
-        await writeAll(file, piece);
+        const part = rules.subarray(at, at + PIECE_BYTES);
+        piece.set(part);
+        hash.update(piece.subarray(0, part.length));
+        await writeAll(file, piece.subarray(0, part.length));
       }
       head.set(hash.digest(), HASHED_HEAD_BYTES);
       await file.seek(0, Deno.SeekMode.Start);

@@ -3,9 +3,6 @@
  * mend it. Scope: the program's flags. @module
  */
 import { messageOf, SvcError } from "../errors.ts";
-import { checkConfig } from "./check_config.ts";
-import { run } from "./run.ts";
-import { version } from "./version.ts";
 
 /** What a command comes to. */
 export const Exit = { Done: 0, Failed: 1, Usage: 2 } as const;
@@ -16,10 +13,20 @@ interface Command {
   readonly run: (args: string[]) => Promise<number>;
 }
 
+/** Each loads its modules when it is asked for: no command waits for those of another. */
 const COMMANDS: Readonly<Record<string, Command>> = {
-  "run": { summary: "answers DNS queries until it is stopped", run },
-  "check-config": { summary: "checks a configuration file without starting", run: checkConfig },
-  "version": { summary: "prints version, Deno and V8 versions, and target", run: version },
+  "run": {
+    summary: "answers DNS queries until it is stopped",
+    run: async (args) => await (await import("./run.ts")).run(args),
+  },
+  "check-config": {
+    summary: "checks a configuration file without starting",
+    run: async (args) => await (await import("./check_config.ts")).checkConfig(args),
+  },
+  "version": {
+    summary: "prints version, Deno and V8 versions, and target",
+    run: async (args) => await (await import("./version.ts")).version(args),
+  },
 };
 
 function help(): string {

@@ -3,7 +3,14 @@ import { invariant, InvariantError, messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { denoDisk } from "./deno_disk.ts";
 import { download, DOWNLOAD_LIMITS, type DownloadLimits, type Validators } from "./download.ts";
-import { type Copy, KeptLists, type NewText, readWhole, sha256Hex } from "./kept_lists.ts";
+import {
+  type Copy,
+  hashText,
+  KeptLists,
+  type NewText,
+  readWhole,
+  sha256Hex,
+} from "./kept_lists.ts";
 import { findLocalList } from "./local_path.ts";
 import type { Chance, Clock, Disk, HttpGet } from "./ports.ts";
 import { dueAtMs, retryDelayMs } from "./schedule.ts";
@@ -138,6 +145,19 @@ export class ListKeeper {
   }
 
   /**
+   * The SHA-256 of each text that `load` would hand out, in hexadecimal, without holding any: tells
+   * whether rules compiled before are still theirs.
+   */
+  async digests(sources: readonly ListSource[]): Promise<{ source: ListSource; sha256: string }[]> {
+    const digests = [];
+    for (const source of sources) {
+      const sha256 = await this.#files.run(() => this.#digest(source));
+      if (sha256 !== null) digests.push({ source, sha256 });
+    }
+    return digests;
+  }
+
+  /**
    * Renews the lists that are due, one after the other, and tells how it goes. An aborted refresh
    * ends without a word about the list it was at, which stays as it was.
    */
@@ -217,11 +237,25 @@ export class ListKeeper {
     return entry;
   }
 
+  async #digest(source: ListSource): Promise<string | null> {
+    const entry = this.#entryOf(source);
+    if (source.path !== undefined) return await this.#hashLocal(source, entry);
+    const intact = await this.#kept.verify(source.id);
+    this.#noteKept(source, entry, intact);
+    return intact ? this.#kept.copyOf(source.id)?.sha256 ?? null : null;
+  }
+
   async #read(source: ListSource): Promise<Uint8Array<ArrayBuffer> | null> {
     const entry = this.#entryOf(source);
     if (source.path !== undefined) return await this.#readLocal(source, entry);
     const bytes = await this.#kept.read(source.id);
-    if (bytes === null) {
+    this.#noteKept(source, entry, bytes !== null);
+    return bytes;
+  }
+
+  /** Settles what is known of a list by URL once its kept text was looked at. */
+  #noteKept(source: ListSource, entry: Entry, intact: boolean): void {
+    if (!intact) {
       // Whatever it was, it is no longer there: the next refresh fetches it.
       entry.checkedAtMs = null;
       if (entry.state === "ok") entry.state = "pending";
@@ -233,11 +267,32 @@ export class ListKeeper {
     } else if (entry.state === "pending") {
       entry.state = "ok";
     }
-    return bytes;
   }
 
-  /** Reads a list by path and settles its status. */
-  async #readLocal(source: ListSource, entry: Entry): Promise<Uint8Array<ArrayBuffer> | null> {
+  #readLocal(source: ListSource, entry: Entry): Promise<Uint8Array<ArrayBuffer> | null> {
+    return this.#lookAtLocal(source, entry, async (path) => {
+      const bytes = await readWhole(this.#disk, path, LIST_BYTES_MAX);
+      const check = new TextCheck();
+      check.add(bytes);
+      check.finish(true); // An empty file is the operator's own wish.
+      return { value: bytes, sha256: sha256Hex(bytes) };
+    });
+  }
+
+  /** The hash of a list by path, without holding its text. */
+  #hashLocal(source: ListSource, entry: Entry): Promise<string | null> {
+    return this.#lookAtLocal(source, entry, async (path) => {
+      const { sha256 } = await hashText(this.#disk, path, true);
+      return { value: sha256, sha256 };
+    });
+  }
+
+  /** Looks at a list by path and settles its status; `null` where there is nothing to look at. */
+  async #lookAtLocal<T>(
+    source: ListSource,
+    entry: Entry,
+    look: (path: string) => Promise<{ readonly value: T; readonly sha256: string }>,
+  ): Promise<T | null> {
     const { localListsDirectory } = this.#options;
     entry.localSha256 = null; // Until it is read: a text that comes back is an updated one.
     try {
@@ -246,13 +301,10 @@ export class ListKeeper {
         this.#settle(source, entry, "skipped", found.message);
         return null;
       }
-      const bytes = await readWhole(this.#disk, found.path, LIST_BYTES_MAX);
-      const check = new TextCheck();
-      check.add(bytes);
-      check.finish(true); // An empty file is the operator's own wish.
-      entry.localSha256 = sha256Hex(bytes);
+      const { value, sha256 } = await look(found.path);
+      entry.localSha256 = sha256;
       this.#settle(source, entry, "ok", null);
-      return bytes;
+      return value;
     } catch (error) {
       rethrowInvariant(error);
       this.#settle(source, entry, "failed", `${source.path}: ${messageOf(error)}`);
@@ -264,7 +316,7 @@ export class ListKeeper {
     const entry = this.#entryOf(source);
     if (source.path !== undefined) {
       const before = entry.localSha256;
-      await this.#files.run(() => this.#readLocal(source, entry));
+      await this.#files.run(() => this.#hashLocal(source, entry));
       if (entry.state !== "ok") return entry.state === "skipped" ? "skipped" : "failed";
       return entry.localSha256 === before ? "unchanged" : "updated";
     }

@@ -139,7 +139,7 @@ export class KeptLists {
     const copy = this.copyOf(id);
     if (copy === undefined) return false;
     try {
-      const { sha256 } = await this.#hashFile(id);
+      const { sha256 } = await hashText(this.disk, this.#pathOf(id));
       if (sha256 === copy.sha256) return true;
       this.#markDamaged(id, "the text does not match its hash");
     } catch (error) {
@@ -216,18 +216,6 @@ export class KeptLists {
     log.warn("kept list is damaged and will be fetched anew", { list: id, error });
   }
 
-  async #hashFile(id: string): Promise<{ sha256: string; check: TextCheck }> {
-    const hash = createHash("sha256");
-    const check = new TextCheck();
-    for await (const chunk of this.disk.chunks(this.#pathOf(id))) {
-      hash.update(chunk);
-      check.add(chunk);
-      if (check.sizeBytes > LIST_BYTES_MAX) throw tooLarge(LIST_BYTES_MAX);
-    }
-    check.finish();
-    return { sha256: hash.digest("hex"), check };
-  }
-
   async #readIndex(names: ReadonlySet<string>): Promise<void> {
     let index: z.infer<typeof Index>;
     try {
@@ -249,7 +237,7 @@ export class KeptLists {
   /** Finds out which copy the file holds, where a write was interrupted. */
   async #settle(id: string, copies: readonly Copy[]): Promise<void> {
     try {
-      const { sha256 } = await this.#hashFile(id);
+      const { sha256 } = await hashText(this.disk, this.#pathOf(id));
       const copy = copies.find((one) => one.sha256 === sha256);
       if (copy !== undefined) this.#copies.set(id, copy);
       else this.#markDamaged(id, "the text matches neither hash");
@@ -261,7 +249,7 @@ export class KeptLists {
   /** Takes a file that the index does not know: an old text filters better than none. */
   async #adopt(id: string): Promise<void> {
     try {
-      const { sha256, check } = await this.#hashFile(id);
+      const { sha256, check } = await hashText(this.disk, this.#pathOf(id));
       const { sizeBytes, lineCount } = check;
       this.#copies.set(id, { url: "", sha256, sizeBytes, lineCount, fetchedAtMs: 0 });
       log.warn("list on disk has no entry in the index and is used as it is", { list: id });
@@ -292,6 +280,23 @@ export class KeptLists {
       await part.discard();
     }
   }
+}
+
+/** Hashes and checks the text of a file without holding it; `mayBeEmpty` as in `TextCheck`. */
+export async function hashText(
+  disk: Disk,
+  path: string,
+  mayBeEmpty = false,
+): Promise<{ sha256: string; check: TextCheck }> {
+  const hash = createHash("sha256");
+  const check = new TextCheck();
+  for await (const chunk of disk.chunks(path)) {
+    hash.update(chunk);
+    check.add(chunk);
+    if (check.sizeBytes > LIST_BYTES_MAX) throw tooLarge(LIST_BYTES_MAX);
+  }
+  check.finish(mayBeEmpty);
+  return { sha256: hash.digest("hex"), check };
 }
 
 /** Reads a file of at most `bytesMax` into a buffer of its own. @throws {SvcError} If it has more. */

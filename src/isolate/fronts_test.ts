@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { parseIp } from "../addr/mod.ts";
+import { encodeQuery } from "../dns/mod.ts";
+import { closeSocket, openListener, openNative, portOf, UdpEphemeral } from "../native/mod.ts";
+import { a, describe } from "../resolver/fakes.ts";
+import { ForwarderBench, quietly } from "../resolver/forward/fakes.ts";
+import { Counter } from "../telemetry/mod.ts";
+import { type TcpConnection, UdpListener } from "../transport/mod.ts";
+import { DatagramFront, TcpFront, UdpFront } from "./fronts.ts";
+
+const none = { permissions: "none" } as const;
+const native = openNative();
+const LOOPBACK = parseIp("127.0.0.1")!;
+const HEALTH = encodeQuery("health.svc.test", 1, { id: 1 });
+const HEALTHY = "NOERROR rd ra; health.svc.test 10 A 127.0.0.1";
+const QUERY = encodeQuery("www.example", 1, { id: 2 });
+const ANSWER = "NOERROR rd ra; www.example 300 A 192.0.2.1";
+const RESPONSE = Uint8Array.from(QUERY, (byte, i) => i === 2 ? byte | 0x80 : byte);
+const SILENT = "SERVFAIL rd ra";
+
+function answerAll(bench: ForwarderBench): void {
+  for (const sent of bench.open) {
+    bench.answer(sent, { records: [a(sent.message.questions[0].name, 300)] });
+  }
+}
+
+/** A connection that notes what is sent on it. */
+class FakeConnection implements TcpConnection {
+  readonly client = "192.0.2.99";
+  readonly sent: string[] = [];
+  unsettled = 0;
+
+  send(message: Uint8Array, offset: number, length: number): void {
+    this.sent.push(describe(message.slice(offset, offset + length)));
+  }
+
+  settled(): void {
+    this.unsettled--;
+  }
+}
+
+Deno.test("TcpFront answers at once or later, and settles what waited", none, () => {
+  const bench = new ForwarderBench();
+  let turns = 0;
+  const front = new TcpFront(bench.resolver, bench.front.counters.values, () => void turns++);
+  const [first, second] = [new FakeConnection(), new FakeConnection()];
+  const ask = (connection: FakeConnection, packet: Uint8Array) => {
+    const message = packet.slice();
+    if (front.onMessage(connection, message)) connection.unsettled++;
+    message.fill(0); // Its bytes are the connection's again.
+  };
+  for (const connection of [first, second]) front.onOpen(connection);
+  ask(first, HEALTH);
+  ask(first, QUERY);
+  ask(second, QUERY);
+  ask(first, RESPONSE);
+  ask(first, new Uint8Array(3));
+  ask(first, HEALTH);
+  assert.deepEqual([first.sent, second.sent], [[HEALTHY, HEALTHY], []]);
+  assert.deepEqual([first.unsettled, second.unsettled], [1, 1]);
+  answerAll(bench);
+  assert.deepEqual([first.sent.at(-1), second.sent], [ANSWER, [ANSWER]]);
+  assert.deepEqual([first.unsettled, second.unsettled], [0, 0]);
+  ask(first, encodeQuery("silent.example", 1));
+  quietly(() => bench.forwarder.close());
+  assert.deepEqual([first.sent.at(-1), first.unsettled], [SILENT, 0]);
+  front.onRefused();
+  const { values } = bench.front.counters;
+  const counted = [Counter.QueriesTcp, Counter.TcpConnections, Counter.TcpRefused, Counter.Dropped];
+  assert.deepEqual(counted.map((counter) => values[counter]), [7, 2, 1, 2]);
+  assert.equal(turns, 7);
+});
+
+Deno.test("DatagramFront answers each datagram where it came from", none, () => {
+  const bench = new ForwarderBench();
+  const replies: string[] = [];
+  const ask = (packet: Uint8Array, who: string) => {
+    const reply = (response: Uint8Array) => void replies.push(`${who}: ${describe(response)}`);
+    new DatagramFront(bench.resolver, reply).onPacket(packet);
+  };
+  ask(HEALTH, "a");
+  ask(QUERY, "b");
+  ask(QUERY, "c");
+  ask(RESPONSE, "d");
+  assert.deepEqual(replies.splice(0), [`a: ${HEALTHY}`]);
+  answerAll(bench);
+  assert.deepEqual(replies.splice(0).sort(), [`b: ${ANSWER}`, `c: ${ANSWER}`]);
+  ask(encodeQuery("silent.example", 1), "e");
+  quietly(() => bench.forwarder.close());
+  assert.deepEqual(replies, [`e: ${SILENT}`]);
+  bench.checkIdle();
+});
+
+Deno.test({
+  name: "UdpFront answers at once or later, each to whoever asked",
+  ignore: native === null,
+  permissions: { ffi: true },
+  fn: async () => {
+    if (native === null) return;
+    const bench = new ForwarderBench();
+    const fd = openListener(native, "udp", { ip: LOOPBACK, port: 0 });
+    const front = new UdpFront(bench.resolver, bench.front.counters.values);
+    const listener = new UdpListener(native, fd, front);
+    const sockets = new UdpEphemeral(native);
+    const remote = UdpEphemeral.remote({ ip: LOOPBACK, port: portOf(native, fd) });
+    // More wait than one batch has room for.
+    const clients = Array.from({ length: 100 }, () => sockets.open(remote));
+    const target = new Uint8Array(2_000);
+    const heard = (client: number) => {
+      const length = sockets.receive(client, target);
+      return length < 0 ? "" : describe(target.slice(0, length));
+    };
+    const turn = () => {
+      listener.receive();
+      if (listener.batch.queued > 0) listener.batch.flush();
+    };
+    const all = async (packet: Uint8Array<ArrayBuffer>) => {
+      for (const client of clients) assert.ok(sockets.send(client, packet, packet.length));
+      const before = bench.count(Counter.QueriesUdp);
+      for (let i = 0; i < 500 && bench.count(Counter.QueriesUdp) < before + 100; i++) {
+        turn();
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      assert.equal(bench.count(Counter.QueriesUdp), before + 100);
+    };
+    try {
+      await all(HEALTH);
+      for (const client of clients) assert.equal(heard(client), HEALTHY);
+      await all(QUERY);
+      for (const client of clients) assert.equal(heard(client), "");
+      assert.equal(bench.forwarder.waiting, 100);
+      answerAll(bench);
+      turn();
+      for (const client of clients) assert.equal(heard(client), ANSWER);
+      await all(RESPONSE as Uint8Array<ArrayBuffer>);
+      await all(encodeQuery("silent.example", 1));
+      quietly(() => bench.forwarder.close());
+      turn();
+      for (const client of clients) assert.deepEqual([heard(client), heard(client)], [SILENT, ""]);
+      assert.equal(listener.batch.unsent, 0);
+      bench.checkIdle();
+    } finally {
+      for (const socket of [fd, ...clients]) closeSocket(native, socket);
+    }
+  },
+});
