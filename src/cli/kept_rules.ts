@@ -29,15 +29,18 @@ export async function readKeptRules(
   path: string,
   key: Uint8Array,
 ): Promise<KeptRules | null> {
-  let file: Deno.FsFile;
   try {
-    file = await Deno.open(path);
+    return await readFile(path, key);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) {
       log.warn("compiled rules can't be read; compiling anew", { path, error: messageOf(error) });
     }
     return null;
   }
+}
+
+async function readFile(path: string, key: Uint8Array): Promise<KeptRules | null> {
+  const file = await Deno.open(path);
   try {
     const { size } = await file.stat();
     const head = new Uint8Array(HEAD_BYTES);

@@ -3,3 +3,47 @@ import { type Config, defaultConfig, parseConfig } from "../config/mod.ts";
 import { notBuilt } from "./not_built.ts";
 
 const none = { permissions: "none" } as const;
+
+function read(text: string): Config {
+  const { config, problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+  assert.ok(config !== null, JSON.stringify(problems));
+  return config;
+}
+
+/** What a key adds to that which the defaults ask for. */
+function added(text: string): string[] {
+  const asked = notBuilt(defaultConfig("/etc/svc"));
+  return notBuilt(read(text)).filter((key) => !asked.includes(key));
+}
+
+Deno.test("notBuilt() names the keys that are asked for and not in force", none, async (t) => {
+  const rows = [
+    ["", []],
+    ['[server]\nuser = "svc"', ["server.user"]],
+    ['[server.tls]\ndot = ["127.0.0.1:853"]\ncert = "a.crt"\nkey = "a.key"', ["server.tls"]],
+    ["[recursion]\nenabled = true", ["recursion"]],
+    ['[filter]\nservices_file = "services.json"', ["filter.services_file"]],
+    ['[telemetry]\nendpoint = "https://otlp.example"', ["telemetry.endpoint"]],
+    ['[update]\nurl = "https://release.example"', ["update.url"]],
+    ['[[upstream]]\naddress = "192.0.2.1"', []],
+    [
+      '[[upstream]]\naddress = "192.0.2.1"\n[[upstream]]\naddress = "tls://192.0.2.2"',
+      ["upstream[1] (tls://192.0.2.2)"],
+    ],
+  ] as const;
+  for (const [text, want] of rows) {
+    await t.step(text, () => assert.deepEqual(added(text), want));
+  }
+});
+
+Deno.test("notBuilt() says nothing of what is turned off", none, () => {
+  const off = "[server.rate_limit]\nqueries_per_second = 0\n" +
+    "[querylog]\nenabled = false\n" +
+    "[security]\nsandbox = false\nrebinding_protection = false\n" +
+    "[filter]\ndefault_lists = false\n";
+  assert.deepEqual(notBuilt(read(off)), ["api"]);
+  const asked = notBuilt(read(""));
+  for (const key of ["server.rate_limit", "querylog", "security.sandbox", "filter.default_lists"]) {
+    assert.ok(asked.includes(key), key);
+  }
+});

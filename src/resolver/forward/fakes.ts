@@ -96,7 +96,7 @@ export class ForwarderBench implements Exchange {
       counters: this.front.counters,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
       serveStale,
-      peerBytes: 4,
+      peerBytes: 128, // As many as any transport needs.
       nowMs: () => this.nowMs,
       nowSeconds: () => this.front.pipeline.nowSeconds,
       ticking: (on) => {
