@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { encodeQuery, type Message, Qtype, Rcode } from "../../src/dns/mod.ts";
 import { ask, askTcp, decode, UdpClient } from "./clients.ts";
 import { address, answer, FakeUpstream, type Seen, soaRdata, wireName } from "./fake_upstream.ts";
-import { pause, PERMISSIONS, Service, until } from "./harness.ts";
+import { pause, PERMISSIONS, Service, sideBySide, until } from "./harness.ts";
 
 const EDE_STALE = 3;
 /** TTL of a stale answer (RFC 8767 §4). */
@@ -76,7 +76,7 @@ Deno.test("svc run clamps TTLs and keeps answers", { permissions: PERMISSIONS },
   service.assertCalm();
 });
 
-Deno.test("svc run ages answers and forgets them", { permissions: PERMISSIONS }, async () => {
+async function agesAnswers(): Promise<void> {
   await using upstream = await FakeUpstream.start((query) =>
     query.name.startsWith("0") ? address(query, "192.0.2.1", 0) : address(query, "192.0.2.1", 3)
   );
@@ -95,9 +95,9 @@ Deno.test("svc run ages answers and forgets them", { permissions: PERMISSIONS },
   for (let i = 0; i < 3; i++) await ask(service.address, "0.example", Qtype.A);
   assert.equal(upstream.about("0.example").length, 3); // TTL 0 is for this query alone.
   service.assertCalm();
-});
+}
 
-Deno.test("svc run keeps failures for a short while", { permissions: PERMISSIONS }, async () => {
+async function keepsFailures(): Promise<void> {
   await using upstream = await FakeUpstream.start((q) => answer(q, { rcode: Rcode.ServFail }));
   await using service = await Service.start({ config: { upstream: [{ address: upstream.text }] } });
   const first = await ask(service.address, "broken.example", Qtype.A, { edns: {} });
@@ -113,7 +113,7 @@ Deno.test("svc run keeps failures for a short while", { permissions: PERMISSIONS
     return (await ask(service.address, "broken.example", Qtype.A)).rcode === Rcode.NoError;
   });
   service.assertCalm();
-});
+}
 
 Deno.test("svc run keeps answers with DO and CD apart", { permissions: PERMISSIONS }, async () => {
   await using upstream = await FakeUpstream.start((query) => {
@@ -169,9 +169,7 @@ Deno.test("svc run merges identical queries in flight", { permissions: PERMISSIO
   service.assertCalm();
 });
 
-Deno.test("svc run serves stale answers while upstreams fail", {
-  permissions: PERMISSIONS,
-}, async () => {
+async function servesStale(): Promise<void> {
   await using upstream = await FakeUpstream.start((q) => address(q, "192.0.2.1", 1));
   await using service = await Service.start({
     config: { upstream: [{ address: upstream.text }], cache: { serve_stale: "1h" } },
@@ -202,11 +200,9 @@ Deno.test("svc run serves stale answers while upstreams fail", {
     });
   }
   service.assertCalm();
-});
+}
 
-Deno.test("svc run fetches popular answers ahead of their end", {
-  permissions: PERMISSIONS,
-}, async () => {
+async function prefetches(): Promise<void> {
   const released = Promise.withResolvers<void>();
   const NAME = "popular.example";
   await using upstream = await FakeUpstream.start(async (query) => {
@@ -229,4 +225,16 @@ Deno.test("svc run fetches popular answers ahead of their end", {
     return dataOf(await ask(service.address, NAME, Qtype.A))[0] === "192.0.2.2";
   });
   service.assertCalm();
-});
+}
+
+Deno.test(
+  "svc run holds answers for their time",
+  { permissions: PERMISSIONS },
+  (t) =>
+    sideBySide(t, [
+      ["ages answers and forgets them", agesAnswers],
+      ["keeps failures for a short while", keepsFailures],
+      ["serves stale answers while upstreams fail", servesStale],
+      ["fetches popular answers ahead of their end", prefetches],
+    ]),
+);

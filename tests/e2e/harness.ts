@@ -102,6 +102,16 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
+/** Runs steps side by side: they wait for time to pass more than they use the machine. */
+export async function sideBySide(
+  t: Deno.TestContext,
+  steps: readonly (readonly [string, (t: Deno.TestContext) => Promise<void>])[],
+): Promise<void> {
+  // What one of them has open would look like a leak of another.
+  const unwatched = { sanitizeOps: false, sanitizeResources: false, sanitizeExit: false };
+  await Promise.all(steps.map(([name, fn]) => t.step({ name, fn, ...unwatched })));
+}
+
 /** Runs a program to its end. */
 export async function runProgram(
   command: string,

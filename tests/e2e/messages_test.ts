@@ -7,7 +7,7 @@ import { decodeHex, encodeHex, getU16, setU16 } from "../../src/bytes/mod.ts";
 import { encodeQuery, HEADER_BYTES, type Message, Qtype, Rcode } from "../../src/dns/mod.ts";
 import { ask, askTcp, decode, lookUp, nextId, TcpClient, UdpClient } from "./clients.ts";
 import { address, answer, FakeUpstream, type Seen, soaRdata, wireName } from "./fake_upstream.ts";
-import { hasProgram, PERMISSIONS, Service, sharedFile, until } from "./harness.ts";
+import { hasProgram, PERMISSIONS, Service, sharedFile, sideBySide, until } from "./harness.ts";
 
 interface Malformed {
   readonly name: string;
@@ -355,31 +355,24 @@ Deno.test("svc run throws malformed answers away", {
   await using service = await Service.start({
     config: { upstream: [{ address: upstream.text, timeout: "4s" }] },
   });
-  await Promise.all(rows.map((row, i) =>
-    t.step({
-      name: row.name,
-      sanitizeOps: false,
-      sanitizeResources: false,
-      sanitizeExit: false,
-      fn: async () => {
-        const name = `r${String(i).padStart(2, "0")}.example.test`;
-        const packet = decodeHex(row.hex)!;
-        const type = packet.length >= 34 && /^(SOA|TXT|MX|SVCB|HTTPS|NSEC|AAAA)/.test(row.name)
-          ? getU16(packet, 30)
-          : Qtype.A;
-        const got = await ask(service.address, name, type);
-        // A type of its own has no address as its answer; what matters is whose answer it is.
-        const data = got.answers.map((record) => record.data);
-        assert(
-          got.rcode === Rcode.ServFail || data.join() === "192.0.2.99" ||
-            data.join() === "2001:db8::1",
-          `${row.name}: ${rcodeOf(got)} ${data}`,
-        );
-        const again = await askTcp(service.address, name, type);
-        assert.deepEqual(again.answers.map((record) => record.data), data);
-      },
-    })
-  ));
+  const steps = rows.map((row, i): [string, () => Promise<void>] => [row.name, async () => {
+    const name = `r${String(i).padStart(2, "0")}.example.test`;
+    const packet = decodeHex(row.hex)!;
+    const type = packet.length >= 34 && /^(SOA|TXT|MX|SVCB|HTTPS|NSEC|AAAA)/.test(row.name)
+      ? getU16(packet, 30)
+      : Qtype.A;
+    const got = await ask(service.address, name, type);
+    // A type of its own has no address as its answer; what matters is whose answer it is.
+    const data = got.answers.map((record) => record.data);
+    assert(
+      got.rcode === Rcode.ServFail || data.join() === "192.0.2.99" ||
+        data.join() === "2001:db8::1",
+      `${row.name}: ${rcodeOf(got)} ${data}`,
+    );
+    const again = await askTcp(service.address, name, type);
+    assert.deepEqual(again.answers.map((record) => record.data), data);
+  }]);
+  await sideBySide(t, steps);
   await until("a good answer", async () => {
     return (await ask(service.address, `w${nextId()}.example`, Qtype.A)).answers.length === 1;
   });
