@@ -17,7 +17,8 @@ import {
 import { Verdict } from "../pipeline.ts";
 import { Transport } from "../query.ts";
 import { Resolver } from "../resolver.ts";
-import { Forwarder, type Responder, TICK_MS, type Waiter } from "./forwarder.ts";
+import type { Responder, Waiter } from "./flight.ts";
+import { Forwarder, TICK_MS } from "./forwarder.ts";
 import type { Exchange } from "./ports.ts";
 
 /** A query that went out. */

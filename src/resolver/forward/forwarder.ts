@@ -1,22 +1,12 @@
-import { getU16, setU16 } from "../../bytes/mod.ts";
+import { setU16 } from "../../bytes/mod.ts";
 import { type Cache, CacheHit } from "../../cache/mod.ts";
-import {
-  AD_BIT,
-  CD_BIT,
-  DO_BIT,
-  Ede,
-  HEADER_BYTES,
-  OPT_BYTES,
-  Qtype,
-  Rcode,
-  RCODE_MASK,
-  RD_BIT,
-  UDP_PAYLOAD_MAX,
-} from "../../dns/mod.ts";
+import { Ede, HEADER_BYTES, OPT_BYTES, Rcode, RCODE_MASK } from "../../dns/mod.ts";
 import { log } from "../../log.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
-import { KEY_CD, KEY_DO, Query, QUESTION_BYTES_MAX } from "../query.ts";
+import { KEY_DO, Query, QUESTION_BYTES_MAX } from "../query.ts";
+import { type Attempt, type Flight, PROBE, PROBE_HASH, sameQuestion, Waiter } from "./flight.ts";
 import type { AttemptFailure, Exchange, UpstreamSpec } from "./ports.ts";
+import { QueryWriter } from "./query_writer.ts";
 import { Fit, ResponseReader, type TtlBounds } from "./response.ts";
 import { type Upstream, UpstreamTable } from "./upstream.ts";
 
@@ -37,69 +27,6 @@ const FAILURE_TTL = 5;
 export const TICK_MS = 50;
 /** Wrong packets for one attempt after which UDP is no longer trusted with it (RFC 5452 §9.1). */
 const MISMATCHES_MAX = 32;
-
-/** A query that waits, and whoever takes its response. */
-export class Waiter {
-  readonly query = new Query();
-  /** The transport's own: which listener, which connection. */
-  responder: Responder | null = null;
-  /** Where the client is, as the transport writes it down. */
-  readonly peer: Uint8Array;
-  next: Waiter | null = null;
-
-  constructor(peerBytes: number) {
-    this.query.packet = new Uint8Array(QUESTION_BYTES_MAX);
-    this.peer = new Uint8Array(peerBytes);
-  }
-}
-
-/** Takes the response to a query that waited. */
-export interface Responder {
-  /** The message is in the cache under `entry`; `ede` is the extended error to send or -1. */
-  respond(waiter: Waiter, entry: number, ede: number): void;
-  /** It can't be resolved. */
-  fail(waiter: Waiter, ede: number, text: string): void;
-}
-
-/** One way a question was sent. */
-interface Attempt {
-  token: number;
-  flight: Flight | null;
-  upstream: Upstream;
-  /** Query as sent: its ID and the case of its letters are part of the secret. */
-  readonly packet: Uint8Array<ArrayBuffer>;
-  length: number;
-  sentAtMs: number;
-  overTcp: boolean;
-  mismatches: number;
-  /** Its failure has been counted; a late answer is still good. */
-  failed: boolean;
-}
-
-/** A question on its way to upstreams. */
-interface Flight {
-  hash: number;
-  readonly query: Query;
-  startedAtMs: number;
-  /** When the next upstream is asked as well. */
-  nextAtMs: number;
-  upstreams: readonly Upstream[];
-  attempts: Attempt[];
-  /** Upstreams it was sent to, by index, in order. */
-  asked: number[];
-  waiters: Waiter | null;
-  waiterCount: number;
-  /** Waiters have been given the stale answer. */
-  servedStale: boolean;
-  /** What the last unhelpful upstream said. */
-  failureEde: number;
-  failureText: string;
-  /** No client waits: an entry is renewed. */
-  background: boolean;
-  /** Asks only whether an upstream answers at all. */
-  probe: boolean;
-  done: boolean;
-}
 
 export interface ForwarderOptions {
   readonly upstreams: readonly UpstreamSpec[];
@@ -138,13 +65,13 @@ export class Forwarder {
   #freeWaiters: Waiter | null = null;
   #waiterCount = 0;
   #ticking = false;
-  readonly #randomBytes = new Uint8Array(4_096);
-  #randomLeft = 0;
+  readonly #writer: QueryWriter;
 
   constructor(options: ForwarderOptions) {
     this.#options = options;
     this.#table = new UpstreamTable(options.upstreams);
     this.#reader = new ResponseReader(options.ttl);
+    this.#writer = new QueryWriter(options.random);
     this.#counts = options.counters.values;
   }
 
@@ -416,7 +343,7 @@ export class Forwarder {
     // Each time the same upstream is asked again, it gets twice the time.
     const before = flight.asked.filter((index) => index === upstream.index).length;
     flight.asked.push(upstream.index);
-    this.#write(attempt, flight.query);
+    this.#writer.write(attempt, flight.query);
     flight.nextAtMs = attempt.sentAtMs + upstream.patienceMs * 2 ** before;
     this.#counts[Counter.UpstreamSent]++;
     const { exchange } = this.#options;
@@ -443,55 +370,6 @@ export class Forwarder {
     if (!exchange.sendTcp(upstream.index, packet, length, token)) {
       this.onFailure(token, "unreachable");
     }
-  }
-
-  /** Writes the query with a random ID and random case (draft-vixie-dnsext-dns0x20). */
-  #write(attempt: Attempt, query: Query): void {
-    const { packet } = attempt;
-    const end = HEADER_BYTES + query.qnameLength + 4;
-    for (let i = HEADER_BYTES; i < end; i++) packet[i] = query.packet[i];
-    packet[0] = this.#randomByte();
-    packet[1] = this.#randomByte();
-    const cd = (query.keyBits & KEY_CD) !== 0 ? CD_BIT : 0;
-    // AD asks for the upstream's verdict (RFC 6840 §5.7); who gets to see it is decided later.
-    setU16(packet, 2, RD_BIT | AD_BIT | cd);
-    setU16(packet, 4, 1);
-    for (let i = 6; i < HEADER_BYTES; i++) packet[i] = 0;
-    this.#mixCase(packet, HEADER_BYTES, end - 5);
-    attempt.length = end;
-    if (attempt.upstream.withoutEdns) return;
-    packet[11] = 1;
-    packet[end] = 0;
-    setU16(packet, end + 1, Qtype.OPT);
-    setU16(packet, end + 3, UDP_PAYLOAD_MAX);
-    setU16(packet, end + 5, 0);
-    setU16(packet, end + 7, (query.keyBits & KEY_DO) !== 0 ? DO_BIT : 0);
-    setU16(packet, end + 9, 0);
-    attempt.length = end + OPT_BYTES;
-  }
-
-  #mixCase(packet: Uint8Array, from: number, end: number): void {
-    let bits = 0;
-    let left = 0;
-    for (let at = from; at < end;) {
-      const labelEnd = at + 1 + packet[at];
-      for (at++; at < labelEnd; at++) {
-        const lower = packet[at] | 0x20;
-        if (lower < 0x61 || lower > 0x7a) continue;
-        if (left === 0) [bits, left] = [this.#randomByte(), 8];
-        packet[at] = (bits & 1) !== 0 ? lower & ~0x20 : lower;
-        bits >>= 1;
-        left--;
-      }
-    }
-  }
-
-  #randomByte(): number {
-    if (this.#randomLeft === 0) {
-      this.#options.random(this.#randomBytes);
-      this.#randomLeft = this.#randomBytes.length;
-    }
-    return this.#randomBytes[--this.#randomLeft];
   }
 
   #takeAttempt(flight: Flight, upstream: Upstream): Attempt {
@@ -681,34 +559,9 @@ export class Forwarder {
   }
 }
 
-/** The question of a probe: `. NS`. */
-const PROBE = (() => {
-  const query = new Query();
-  query.packet = Uint8Array.of(0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1);
-  query.qnameLength = 1;
-  query.qtype = 2;
-  query.qclass = 1;
-  return query;
-})();
-const PROBE_HASH = 0x50524f42;
-
 const RCODE_TEXT: Readonly<Record<number, string>> = {
   [Rcode.FormErr]: "FORMERR",
   [Rcode.ServFail]: "SERVFAIL",
   [Rcode.NotImp]: "NOTIMP",
   [Rcode.Refused]: "REFUSED",
 };
-
-function sameQuestion(a: Query, b: Query): boolean {
-  if (a.qtype !== b.qtype || a.keyBits !== b.keyBits || a.qnameLength !== b.qnameLength) {
-    return false;
-  }
-  if (getU16(a.packet, a.qname + a.qnameLength) !== b.qtype) return false;
-  for (let i = 0; i < a.qnameLength; i++) {
-    const [x, y] = [a.packet[a.qname + i], b.packet[b.qname + i]];
-    if (x === y) continue;
-    const lower = x | 0x20;
-    if (lower !== (y | 0x20) || lower < 0x61 || lower > 0x7a) return false;
-  }
-  return true;
-}
