@@ -1,0 +1,304 @@
+// Goal: the tree is what its table says. Method: the imports of every file are read as text and held
+// against the table of modules below, whose rows import from rows above them.
+import assert from "node:assert/strict";
+import { VERSION } from "../src/cli/version.ts";
+import { SCOPES } from "../src/isolate/scopes.ts";
+
+const ROOT = new URL("../", import.meta.url);
+const reading: Pick<Deno.TestDefinition, "permissions"> = { permissions: { read: [ROOT] } };
+
+interface Row {
+  readonly imports: readonly string[];
+  /** What a module may touch; nothing: it is handed its I/O as ports. */
+  readonly scope: readonly ("net" | "ffi" | "read" | "write")[];
+}
+
+const none: Row["scope"] = [];
+
+/** `imports` and `scope` of each module, in the table's order. `errors.ts` and `log.ts` serve all. */
+const TABLE: Readonly<Record<string, Row>> = {
+  bytes: { imports: [], scope: none },
+  addr: { imports: ["bytes"], scope: none },
+  dns: { imports: ["bytes", "addr"], scope: none },
+  dnssec: { imports: ["bytes", "dns"], scope: none },
+  filter: { imports: ["bytes", "addr", "dns"], scope: none },
+  model: { imports: ["addr", "filter"], scope: none },
+  snapshot: { imports: ["model", "filter", "addr", "dns"], scope: none },
+  cache: { imports: ["bytes", "dns"], scope: none },
+  telemetry: { imports: [], scope: none },
+  resolver: {
+    imports: ["bytes", "addr", "dns", "dnssec", "snapshot", "cache", "telemetry"],
+    scope: none,
+  },
+  raft: { imports: [], scope: none },
+  vrrp: { imports: ["bytes", "addr"], scope: none },
+  config: { imports: ["model", "addr"], scope: none },
+  native: { imports: ["bytes", "addr"], scope: ["ffi"] },
+  transport: { imports: ["bytes", "addr", "dns", "native"], scope: ["net", "ffi"] },
+  auth: { imports: ["model"], scope: ["ffi"] },
+  store: { imports: ["model", "raft"], scope: ["read", "write"] },
+  lists: { imports: ["model", "filter", "addr"], scope: ["net", "read", "write"] },
+  querylog: { imports: ["model"], scope: ["read", "write"] },
+  cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
+  api: { imports: ["model", "store", "auth", "lists", "querylog", "cluster"], scope: ["net"] },
+  isolate: {
+    imports: [
+      ...["addr", "filter", "model", "snapshot", "cache", "telemetry", "resolver", "native"],
+      "transport",
+    ],
+    scope: ["net", "ffi"],
+  },
+  cli: { imports: ["*"], scope: ["net", "ffi", "read", "write"] },
+};
+/** Files of `src/` that are no module. */
+const SHARED = ["errors.ts", "log.ts"];
+
+/** Longest file, in lines; what is longer holds more than one idea. */
+const LINES_MAX = 600;
+/** One table of cases, which is read from its top to its end. */
+const LONG_TABLES = ["src/config/parse_test.ts"];
+
+interface Import {
+  /** As written. */
+  readonly specifier: string;
+  readonly typeOnly: boolean;
+}
+
+interface SourceFile {
+  /** From the root of the checkout. */
+  readonly path: string;
+  readonly text: string;
+  readonly imports: readonly Import[];
+}
+
+/** The name of a file's module, or "" of one that is in none. */
+function moduleOf(path: string): string {
+  return /^src\/([^/]+)\//.exec(path)?.[1] ?? "";
+}
+
+/** Tests, benchmarks, and what only these use: they may look into their own module. */
+function isForTests(path: string): boolean {
+  return /^tests\/|(_test|_bench|_child|\/fakes)\.ts$/.test(path);
+}
+
+/** The text without comments; what stands in quotes stays. */
+function withoutComments(text: string): string {
+  const token = /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\/\*[^]*?\*\/|(?<![:\\"'`\w/])\/\/[^\n]*/g;
+  return text.replace(token, (found) => found.startsWith("/") ? " " : found);
+}
+
+function readImports(text: string): Import[] {
+  const statement = /^(import|export)\s+(type\s)?[^;"]*?from\s+"([^"]+)"/gm;
+  const imports = Array.from(withoutComments(text).matchAll(statement), (match) => ({
+    specifier: match[3],
+    typeOnly: match[2] !== undefined,
+  }));
+  for (const match of text.matchAll(/^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"\s*\)/gm)) {
+    imports.push({ specifier: match[1] ?? match[2], typeOnly: false });
+  }
+  return imports;
+}
+
+function* filesBelow(folder: string): Generator<SourceFile> {
+  for (const { name, isDirectory } of Deno.readDirSync(new URL(folder, ROOT))) {
+    if (isDirectory) yield* filesBelow(`${folder}${name}/`);
+    else if (name.endsWith(".ts")) {
+      const path = folder + name;
+      const text = Deno.readTextFileSync(new URL(path, ROOT));
+      yield { path, text, imports: readImports(text) };
+    }
+  }
+}
+
+function readFiles(...folders: string[]): SourceFile[] {
+  return folders.flatMap((folder) => [...filesBelow(folder)]).sort((a, b) =>
+    a.path < b.path ? -1 : 1
+  );
+}
+
+/** Where a relative import leads, from the root of the checkout. */
+function target(from: string, specifier: string): string {
+  const url = new URL(specifier, new URL(from, "file:///"));
+  return url.pathname.slice(1);
+}
+
+/** Imports of other modules' files and of the shared ones: from where, of what. */
+function crossings(files: readonly SourceFile[]) {
+  return files.flatMap(({ path, imports }) =>
+    imports.filter(({ specifier }) => specifier.startsWith(".")).map(({ specifier, typeOnly }) => {
+      const to = target(path, specifier);
+      return { path, to, from: moduleOf(path), module: moduleOf(to), typeOnly };
+    }).filter(({ from, module }) => from !== module)
+  );
+}
+
+Deno.test("readImports() sees every form and nothing in comments", { permissions: "none" }, () => {
+  const text = [
+    'import { a } from "./a.ts";',
+    "import {",
+    "  b,",
+    '  type C, // from "./no.ts"',
+    '} from "../b/mod.ts";',
+    'import type { D } from "./d.ts";',
+    'export * from "./e.ts";',
+    'export type { F } from "./f.ts";',
+    'import "./g.ts";',
+    'const h = await import("./h.ts");',
+    '// import { no } from "./no.ts";',
+    '/* export * from "./no.ts"; */',
+    'const url = "https://example/"; // from "./no.ts"',
+  ].join("\n");
+  assert.deepEqual(
+    readImports(text).map(({ specifier, typeOnly }) => specifier + (typeOnly ? " type" : "")),
+    ["./a.ts", "../b/mod.ts", "./d.ts type", "./e.ts", "./f.ts type", "./g.ts", "./h.ts"],
+  );
+});
+
+Deno.test("the table's rows import from rows above them", { permissions: "none" }, () => {
+  const names = Object.keys(TABLE);
+  for (const [i, name] of names.entries()) {
+    for (const imported of TABLE[name].imports) {
+      if (imported !== "*") assert.ok(names.slice(0, i).includes(imported), `${name}: ${imported}`);
+    }
+  }
+});
+
+Deno.test("a module imports what its row says, through mod.ts", reading, () => {
+  const files = readFiles("src/");
+  const modules = new Set(files.map(({ path }) => moduleOf(path)).filter((name) => name !== ""));
+  for (const name of modules) assert.ok(Object.hasOwn(TABLE, name), `src/${name}/ has no row`);
+  for (const name of modules) {
+    const seam = files.find(({ path }) => path === `src/${name}/mod.ts`);
+    assert.ok(seam !== undefined, `src/${name}/mod.ts is missing`);
+    assert.match(seam.text, /^\/\*\*[^]*?@module\s*\*\//, `${seam.path} opens with its chapter`);
+  }
+  const problems = crossings(files).flatMap(({ path, to, from, module }) => {
+    if (to.startsWith("tests/")) return isForTests(path) ? [] : [`${path}: ${to} is for tests`];
+    if (module === "") {
+      return SHARED.includes(to.slice(4)) ? [] : [`${path}: ${to} is in no module`];
+    }
+    const seam = to === `src/${module}/mod.ts`;
+    // A fake stands for a module's surroundings in the tests of whoever uses it.
+    const fake = isForTests(path) && to.endsWith("/fakes.ts");
+    if (!seam && !fake) return [`${path}: ${to} is behind a seam`];
+    const allowed = from === "" || isForTests(path) || TABLE[from].imports.includes("*") ||
+      TABLE[from].imports.includes(module);
+    return allowed ? [] : [`${path}: ${from} does not import ${module}`];
+  });
+  const inside = files.flatMap(({ path, imports }) =>
+    imports.filter(({ specifier }) => specifier.endsWith("/fakes.ts") && !isForTests(path))
+      .map(({ specifier }) => `${path}: ${specifier} is for tests`)
+  );
+  assert.deepEqual([...problems, ...inside], []);
+});
+
+Deno.test("modules import each other in no circle", reading, () => {
+  const edges = new Map<string, Set<string>>();
+  for (const { path, from, module } of crossings(readFiles("src/"))) {
+    if (isForTests(path) || from === "" || module === "") continue;
+    edges.set(from, (edges.get(from) ?? new Set()).add(module));
+  }
+  assert.ok(edges.size > 5);
+  const visit = (name: string, way: readonly string[]): void => {
+    assert.ok(!way.includes(name), [...way, name].join(" > "));
+    for (const next of edges.get(name) ?? []) visit(next, [...way, name]);
+  };
+  for (const name of edges.keys()) visit(name, []);
+});
+
+/** What a module without a scope may not use: it is handed these as ports. */
+const IO: readonly (readonly [string, RegExp])[] = [
+  ["Deno", /\bDeno\.(?!build\b|errors\b|[A-Z]\w*\b)\w+/],
+  ["a Node module with I/O", /"node:(?!url"|path\/posix"|crypto"|util"|buffer")[^"]*"/],
+  ["the network", /\b(fetch|WebSocket|EventSource)\(/],
+  ["a worker", /\bnew (Worker|BroadcastChannel)\(/],
+  ["the clock", /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/],
+  ["a timer", /\b(setTimeout|setInterval)\(/],
+  ["chance", /\bMath\.random\b|\bgetRandomValues\(|\brandomUUID\(/],
+  ["the console", /\bconsole\./],
+];
+
+Deno.test("modules without a scope do no I/O of their own", reading, () => {
+  const problems = readFiles("src/").flatMap(({ path, text }) => {
+    const name = moduleOf(path);
+    if (name === "" || isForTests(path) || TABLE[name].scope.length > 0) return [];
+    const code = withoutComments(text);
+    return IO.filter(([, pattern]) => pattern.test(code)).map(([what]) => `${path}: ${what}`);
+  });
+  assert.deepEqual(problems, []);
+});
+
+Deno.test("SCOPES give each isolate what its modules need, and no more", reading, () => {
+  const files = new Map(readFiles("src/").map((file) => [file.path, file]));
+  for (const [isolate, scope] of Object.entries(SCOPES)) {
+    const needed = new Set<string>();
+    const seen = new Set<string>();
+    const visit = (path: string): void => {
+      const file = files.get(path);
+      assert.ok(file !== undefined, path);
+      if (seen.has(path)) return;
+      seen.add(path);
+      const name = moduleOf(path);
+      if (name !== "isolate" && name !== "") {
+        for (const permission of TABLE[name].scope) needed.add(permission);
+      }
+      for (const { specifier, typeOnly } of file.imports) {
+        if (specifier.startsWith(".") && !typeOnly) visit(target(path, specifier));
+      }
+    };
+    visit(`src/isolate/${isolate}_worker.ts`);
+    const permissions = scope();
+    const given = permissions === "none" ? [] : Object.keys(permissions);
+    assert.deepEqual(given.sort(), [...needed].sort(), isolate);
+  }
+});
+
+Deno.test("the README's table of modules is this one, where it has one", reading, () => {
+  let readme: string;
+  try {
+    readme = Deno.readTextFileSync(new URL("README.md", ROOT));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return; // There is no README yet.
+    throw error;
+  }
+  const rows = Array.from(
+    readme.matchAll(/^\| `(\w+)` +\|[^|\n]*\| ([^|\n]*?) +\| ([^|\n]*?) +\|$/gm),
+    ([, name, imports]) => ({ name, imports }),
+  ).filter(({ name }) => Object.hasOwn(TABLE, name));
+  for (const { name, imports } of rows) {
+    if (/^(all|what each)/.test(imports)) continue;
+    const said = imports === "–" ? [] : imports.split(", ");
+    assert.deepEqual(said.sort(), [...TABLE[name].imports].sort(), `README: ${name}`);
+  }
+  const names = Object.keys(TABLE);
+  const order = rows.map(({ name }) => names.indexOf(name));
+  assert.deepEqual(order, order.toSorted((a, b) => a - b), "README: the order of the rows");
+});
+
+Deno.test("VERSION is that of deno.json", reading, () => {
+  const config = JSON.parse(Deno.readTextFileSync(new URL("deno.json", ROOT)));
+  assert.equal(VERSION, config.version);
+});
+
+Deno.test("no file is longer than can be read", reading, () => {
+  const long = readFiles("src/", "tests/", "scripts/").map(({ path, text }) => ({
+    path,
+    lines: text.split("\n").length - 1,
+  })).filter(({ path, lines }) => lines > LINES_MAX && !LONG_TABLES.includes(path));
+  assert.deepEqual(long, []);
+});
+
+Deno.test("no file holds unfinished work without its number", reading, () => {
+  // Written in pieces, so that this file is no find of its own.
+  const words: readonly (readonly [string, RegExp])[] = [
+    ["open work without its number", new RegExp(`\\b${"TO"}DO\\b(?!\\(#\\d+\\): )`)],
+    ["another word for open work", new RegExp(`\\b(${"FIX"}ME|${"XX"}X|${"HA"}CK)\\b`)],
+    ["an unchecked line", new RegExp(`@ts-${"ig"}nore|@ts-${"no"}check`)],
+    ["a test that hides the others", new RegExp(`\\bDeno\\.test\\.${"on"}ly|\\b${"on"}ly: true`)],
+    ["a stop for a debugger", new RegExp(`^\\s*${"debug"}ger;`, "m")],
+  ];
+  const problems = readFiles("src/", "tests/", "scripts/").flatMap(({ path, text }) =>
+    words.filter(([, pattern]) => pattern.test(text)).map(([what]) => `${path}: ${what}`)
+  );
+  assert.deepEqual(problems, []);
+});
