@@ -19,6 +19,7 @@ function reachable({ ip, port }: HostPort): { host: string; port: number; v4: bo
  */
 export function ownLookup(listening: () => readonly HostPort[]): Lookup {
   return async (hostname, signal) => {
+    if (signal.aborted) return [];
     const server = reachable(listening()[0]);
     const answers = await Promise.all(
       [Qtype.A, Qtype.AAAA].map((type) => ask(server, hostname, type, signal)),

@@ -65,5 +65,6 @@ Deno.test(
       const found = lookup("lists.example", stop.signal);
       setTimeout(() => stop.abort(), 20);
       assert.deepEqual(await found, []);
+      assert.deepEqual(await lookup("lists.example", stop.signal), [], "and asks no more");
     }),
 );
