@@ -6,6 +6,7 @@ import { invariant, messageOf, SvcError } from "../errors.ts";
 import { type DnsOptions, DnsSupervisor, type DnsUpstream } from "../isolate/mod.ts";
 import { denoDisk, ListKeeper, nodeHttpGet } from "../lists/mod.ts";
 import { log } from "../log.ts";
+import { openNative, returnLargeAllocations } from "../native/mod.ts";
 import { FRESH_NODE_SETTINGS } from "../model/mod.ts";
 import { loadConfig } from "./check_config.ts";
 import { Filtering } from "./filtering.ts";
@@ -43,6 +44,8 @@ export async function run(args: string[]): Promise<number> {
   const { config, problems, fromDefaults, source } = await loadConfig(options.config);
   for (const problem of problems) console.error(formatProblem(problem));
   if (config === null) return 2;
+  const native = openNative();
+  if (native !== null) returnLargeAllocations(native); // Before anything large is allocated.
   log.info("starting", { version: VERSION, deno: Deno.version.deno });
   if (fromDefaults) log.info("no configuration file: built-in defaults", { looked: source.file });
   const missing = notBuilt(config);

@@ -1,20 +1,10 @@
 import { SvcError } from "../errors.ts";
 import type { SourceStats } from "../filter/mod.ts";
-import { openNative, returnFreeMemory } from "../native/mod.ts";
 import type { CompileRequest, CompileResponse } from "./messages.ts";
 import { startIsolate } from "./scopes.ts";
 
 /** Longest that a compile may take; five million rules need a few seconds on a small board. */
 const COMPILE_MS_MAX = 120_000;
-
-/** An isolate that was terminated is gone by then. */
-const TIDY_MS = 500;
-
-/** Without it, the memory of the texts and of the compile would stay ours for good. */
-function tidyUp(): void {
-  const native = openNative();
-  if (native !== null) returnFreeMemory(native);
-}
 
 /**
  * Compiles the texts of lists in an isolate of its own. The texts are moved, not copied.
@@ -41,6 +31,5 @@ export function compileRules(
   }).finally(() => {
     clearTimeout(timer);
     worker.terminate();
-    setTimeout(tidyUp, TIDY_MS);
   });
 }

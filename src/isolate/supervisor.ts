@@ -3,6 +3,7 @@ import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import {
   closeSocket,
+  dropPages,
   EventQueue,
   type Native,
   openEpoll,
@@ -127,11 +128,16 @@ export class DnsSupervisor {
 
   /** Has every isolate answer by `snapshot`; resolves when the last one does. */
   async publish(snapshot: SnapshotData): Promise<void> {
+    const former = this.#snapshot.rules;
     this.#snapshot = snapshot;
     for (const member of this.#members) member.tell({ type: "snapshot", snapshot });
     const swapped = Promise.withResolvers<void>();
     const check = () => {
-      if (this.#members.every((m) => m.generation >= snapshot.generation)) swapped.resolve();
+      if (!this.#members.every((m) => m.generation >= snapshot.generation)) return;
+      // Nobody reads the former rules any more; as garbage they could lie about for minutes.
+      const free = former !== null && former !== snapshot.rules && this.#native !== null;
+      if (free) dropPages(this.#native, former);
+      swapped.resolve();
     };
     this.#swapWaiters.push(check);
     const timer = setTimeout(() => {

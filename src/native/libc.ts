@@ -24,7 +24,8 @@ const SYMBOLS = {
     result: "i32",
     nonblocking: true,
   },
-  malloc_trim: { parameters: ["usize"], result: "i32" },
+  madvise: { parameters: ["u64", "usize", "i32"], result: "i32" },
+  mallopt: { parameters: ["i32", "i32"], result: "i32" },
   __errno_location: { parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
@@ -61,12 +62,32 @@ export function errnoHint(native: Native): string {
   return ERRNO[errno] ?? `errno ${errno}`;
 }
 
+const M_MMAP_THRESHOLD = -3;
+/** Allocations from this size on are mapped one by one, and go back to the system when freed. */
+const MAPPED_BYTES_MIN = 1024 * 1024;
+
 /**
- * Gives memory that is free, but held for the next allocation, back to the system: after a compile
- * that is as much as the lists are long.
+ * Has large allocations returned to the system as soon as they are freed. By itself the C library
+ * learns from the first large one to hold on to up to 64 MiB in each of its arenas, which after a
+ * compile is as much as the lists are long.
  */
-export function returnFreeMemory(native: Native): void {
-  native.malloc_trim(0n);
+export function returnLargeAllocations(native: Native): void {
+  native.mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
+}
+
+const MADV_DONTNEED = 4;
+/** Pages are larger on some ARM64 kernels; a range of whole ones of this size fits any. */
+const PAGE_BYTES_MAX = 65_536;
+
+/**
+ * Gives the memory behind a buffer back to the system at once, whoever still holds the buffer: it
+ * reads as zeros from then on. V8 would keep it until it next looks for garbage.
+ */
+export function dropPages(native: Native, buffer: SharedArrayBuffer): void {
+  const address = addressOf(new Uint8Array(buffer));
+  const from = Math.ceil(address / PAGE_BYTES_MAX) * PAGE_BYTES_MAX;
+  const end = Math.floor((address + buffer.byteLength) / PAGE_BYTES_MAX) * PAGE_BYTES_MAX;
+  if (end > from) native.madvise(BigInt(from), BigInt(end - from), MADV_DONTNEED);
 }
 
 /** The address of a buffer. The caller keeps the buffer in a field: the kernel will write there. */

@@ -5,7 +5,7 @@
  * of it has another way where `openNative` returns `null`. Scope: ffi.
  * RFC 3542 (packet info). @module
  */
-export { type Native, openNative, returnFreeMemory } from "./libc.ts";
+export { dropPages, type Native, openNative, returnLargeAllocations } from "./libc.ts";
 export { closeSocket, dupSocket, type ListenKind, openListener, portOf } from "./sockets.ts";
 export { UdpBatch } from "./udp_batch.ts";
 export { UdpEphemeral } from "./udp_ephemeral.ts";
