@@ -67,7 +67,14 @@ export class DnsIsolate {
       log.warn("no C library here: UDP goes the portable way, in one isolate");
     } else {
       const { native, queue } = this.#native;
-      udpExchange = new NativeUdpExchange(native, queue, UPSTREAM_TOKEN, endpoints, events);
+      udpExchange = new NativeUdpExchange(
+        native,
+        queue,
+        UPSTREAM_TOKEN,
+        endpoints,
+        events,
+        start.sockets?.exchangeMemory,
+      );
       this.#native.exchange = udpExchange;
     }
     const exchange: Exchange = {

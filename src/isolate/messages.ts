@@ -22,6 +22,8 @@ export interface DnsSockets {
   readonly epoll: number;
   /** Where the kernel writes what is ready; kept by the main isolate for the same reason. */
   readonly eventMemory: SharedArrayBuffer;
+  /** Where the isolate notes the sockets it opens itself, so that they can be closed after it. */
+  readonly exchangeMemory: SharedArrayBuffer;
 }
 
 /** What a dns isolate is started with. */

@@ -15,6 +15,7 @@ import {
 } from "../native/mod.ts";
 import type { SnapshotData } from "../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
+import { NativeUdpExchange } from "../transport/mod.ts";
 import type { DnsSockets, DnsStart, FromDns, ToDns } from "./messages.ts";
 import { startIsolate } from "./scopes.ts";
 
@@ -195,6 +196,7 @@ export class DnsSupervisor {
       wake: openWake(this.#native),
       epoll: openEpoll(this.#native),
       eventMemory: new SharedArrayBuffer(EventQueue.MEMORY_BYTES),
+      exchangeMemory: new SharedArrayBuffer(NativeUdpExchange.MEMORY_BYTES),
     };
   }
 
@@ -262,6 +264,9 @@ export class DnsSupervisor {
     setTimeout(() => {
       closeSocket(native, sockets.wake);
       closeSocket(native, sockets.epoll);
+      for (const fd of NativeUdpExchange.openSockets(sockets.exchangeMemory)) {
+        closeSocket(native, fd);
+      }
     }, PARKED_MS);
   }
 

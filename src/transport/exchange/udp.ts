@@ -22,10 +22,18 @@ export class NativeUdpExchange {
   readonly #tokenBase: number;
   readonly #remotes: readonly Uint8Array<ArrayBuffer>[];
   readonly #events: ExchangeEvents;
-  /** By token: its socket or -1, and how often the token was used. */
-  readonly #fds: number[] = [];
+  /** By token: its socket plus one or 0, and how often the token was used. */
+  readonly #places: Int32Array;
   readonly #generations: number[] = [];
   readonly #packet = new Uint8Array(RECEIVE_BYTES);
+
+  /** Bytes of the memory that the constructor is given. */
+  static readonly MEMORY_BYTES = Int32Array.BYTES_PER_ELEMENT << TOKEN_BITS;
+
+  /** The sockets that an exchange on this memory left open, for whoever outlives its isolate. */
+  static openSockets(memory: SharedArrayBuffer): number[] {
+    return Array.from(new Int32Array(memory).filter((place) => place > 0), (place) => place - 1);
+  }
 
   constructor(
     native: Native,
@@ -33,7 +41,9 @@ export class NativeUdpExchange {
     tokenBase: number,
     upstreams: readonly HostPort[],
     events: ExchangeEvents,
+    memory: SharedArrayBuffer = new SharedArrayBuffer(NativeUdpExchange.MEMORY_BYTES),
   ) {
+    this.#places = new Int32Array(memory);
     this.#sockets = new UdpEphemeral(native);
     this.#queue = queue;
     this.#tokenBase = tokenBase;
@@ -52,7 +62,7 @@ export class NativeUdpExchange {
       this.#sockets.close(fd);
       return false;
     }
-    this.#fds[token] = fd;
+    this.#places[token] = fd + 1;
     this.#generations[token] = generation;
     return true;
   }
@@ -61,7 +71,7 @@ export class NativeUdpExchange {
   ready(event: number): void {
     const token = event & ((1 << TOKEN_BITS) - 1);
     const generation = (event >>> TOKEN_BITS) & GENERATION_MASK;
-    const fd = this.#fds[token] ?? -1;
+    const fd = this.#places[token] - 1;
     if (fd < 0 || this.#generations[token] !== generation) return;
     const length = this.#sockets.receive(fd, this.#packet);
     if (length >= 0) this.#events.onPacket(token, this.#packet, length);
@@ -69,9 +79,9 @@ export class NativeUdpExchange {
   }
 
   cancel(token: number): void {
-    const fd = this.#fds[token] ?? -1;
+    const fd = this.#places[token] - 1;
     if (fd < 0) return;
-    this.#fds[token] = -1;
+    this.#places[token] = 0;
     this.#sockets.close(fd); // Also takes it out of the event queue.
   }
 }
