@@ -34,6 +34,19 @@ function plain(value: unknown): unknown {
   return value;
 }
 
+function bigintText(_: string, value: unknown): unknown {
+  return typeof value === "bigint" ? value.toString() : value;
+}
+
+/** As JSON, whatever it is: a log line must never be what fails. */
+function toJson(value: unknown): string {
+  try {
+    return JSON.stringify(value, bigintText) ?? String(value);
+  } catch {
+    return JSON.stringify(String(value)); // It refers to itself.
+  }
+}
+
 /** Keeps control characters of foreign text from moving the cursor or forging a line. */
 function escapeControls(text: string): string {
   return text.replace(/\p{Cc}/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
@@ -46,7 +59,7 @@ function readable(level: LogLevel, message: string, fields: LogFields): string {
     if (raw instanceof Error && typeof value === "string") {
       return value.split("\n").map((line) => `\n  ${escapeControls(line)}`).join("");
     }
-    const text = typeof value === "string" ? escapeControls(value) : JSON.stringify(value);
+    const text = typeof value === "string" ? escapeControls(value) : toJson(value);
     return ` ${key}=${/^[\w.:/#@%+-]+$/.test(text) ? text : JSON.stringify(text)}`;
   });
   return `${time} ${COLOUR[level]}${level.padEnd(5)}${RESET} ${message}${rest.join("")}\n`;
@@ -55,7 +68,11 @@ function readable(level: LogLevel, message: string, fields: LogFields): string {
 function oneLine(level: LogLevel, message: string, fields: LogFields): string {
   const entry: Record<string, unknown> = { time: new Date().toISOString(), level, message };
   for (const [key, value] of Object.entries(fields)) entry[key] = plain(value);
-  return JSON.stringify(entry) + "\n";
+  // Field by field: one that can't be shown takes no other with it.
+  const parts = Object.entries(entry).map(([key, value]) =>
+    `${JSON.stringify(key)}:${toJson(value)}`
+  );
+  return `{${parts.join(",")}}\n`;
 }
 
 function write(level: LogLevel, message: string, fields: LogFields = {}): void {

@@ -44,8 +44,11 @@ const VISITED_BIT = 1 << 28;
 const REFRESHING_BIT = 1 << 29;
 const KEY_MASK = VISITED_BIT - 1;
 
-/** Slots of one bucket: what a look-up reads at most, one cache line of tags. */
+/** Slots of one bucket: what a look-up reads at most, one line of the processor's cache. */
 const BUCKET_SLOTS = 8;
+/** A slot's tag, then its place. */
+const SLOT_WORDS = 2;
+const BUCKET_WORDS = BUCKET_SLOTS * SLOT_WORDS;
 /** Segments of the log; one in that many entries goes at a time. */
 const SEGMENTS_MIN = 8;
 const SEGMENT_BYTES_MAX = 256 * 1024;
@@ -64,9 +67,8 @@ const HEADER_BYTES = 12;
 export class Cache {
   readonly #words: Uint32Array<ArrayBuffer>;
   readonly #bytes: Uint8Array<ArrayBuffer>;
-  /** Buckets of tags and, beside them, places of entries in words plus one; 0 is empty. */
-  readonly #tags: Int32Array<ArrayBuffer>;
-  readonly #places: Int32Array<ArrayBuffer>;
+  /** Buckets of slots, each a tag and the place of its entry in words plus one; 0 is empty. */
+  readonly #slots: Int32Array<ArrayBuffer>;
   readonly #bucketMask: number;
   readonly #segmentWords: number;
   readonly #segmentCount: number;
@@ -80,8 +82,8 @@ export class Cache {
 
   constructor({ sizeBytes, serveStale }: CacheLimits) {
     // An eighth for the index: 8 bytes a slot, so half full when entries average 128 bytes.
-    const buckets = 2 ** Math.floor(Math.log2(sizeBytes / 8 / (BUCKET_SLOTS * 8)));
-    const logBytes = sizeBytes - buckets * BUCKET_SLOTS * 8;
+    const buckets = 2 ** Math.floor(Math.log2(sizeBytes / 8 / (BUCKET_WORDS * 4)));
+    const logBytes = sizeBytes - buckets * BUCKET_WORDS * 4;
     const segmentBytes = Math.max(
       SEGMENT_BYTES_MIN,
       Math.min(SEGMENT_BYTES_MAX, Math.floor(logBytes / SEGMENTS_MIN)),
@@ -90,8 +92,7 @@ export class Cache {
     this.#segmentCount = Math.max(2, Math.floor(logBytes / segmentBytes));
     this.#bytes = new Uint8Array(this.#segmentCount * this.#segmentWords * 4);
     this.#words = new Uint32Array(this.#bytes.buffer);
-    this.#tags = new Int32Array(buckets * BUCKET_SLOTS);
-    this.#places = new Int32Array(buckets * BUCKET_SLOTS);
+    this.#slots = new Int32Array(buckets * BUCKET_WORDS);
     this.#bucketMask = buckets - 1;
     this.#filled = new Int32Array(this.#segmentCount);
     this.#staleSeconds = serveStale;
@@ -120,12 +121,12 @@ export class Cache {
     qname: number,
     qnameLength: number,
   ): number {
-    const first = (hash & this.#bucketMask) * BUCKET_SLOTS;
+    const first = (hash & this.#bucketMask) * BUCKET_WORDS;
     const words = this.#words;
     const key = qtype | (keyBits << 16);
-    for (let slot = first; slot < first + BUCKET_SLOTS; slot++) {
-      if (this.#tags[slot] !== hash || this.#places[slot] === 0) continue;
-      const entry = this.#places[slot] - 1;
+    for (let slot = first; slot < first + BUCKET_WORDS; slot += SLOT_WORDS) {
+      if (this.#slots[slot] !== hash || this.#slots[slot + 1] === 0) continue;
+      const entry = this.#slots[slot + 1] - 1;
       if ((words[entry + E_KEY] & KEY_MASK) !== key) continue;
       if ((words[entry + E_QNAME] & 0xffff) !== qnameLength) continue;
       if (this.#sameName(this.#messageAt(entry) + HEADER_BYTES, packet, qname, qnameLength)) {
@@ -276,7 +277,7 @@ export class Cache {
 
   /** Forgets everything. */
   flush(): void {
-    this.#places.fill(0);
+    this.#slots.fill(0);
     this.#filled.fill(0);
     this.#segment = 0;
     this.#entries = 0;
@@ -296,11 +297,11 @@ export class Cache {
     const qnameLength = words[entry + E_QNAME] & 0xffff;
     const known = this.find(hash, key & 0xffff, key >>> 16, this.#bytes, qname, qnameLength);
     const slot = known >= 0 ? this.#slotOf(known) : this.#roomFor(hash, nowSeconds);
-    const place = this.#places[slot];
+    const place = this.#slots[slot + 1];
     if (place === 0) this.#entries++;
     else if (known < 0 && words[place - 1 + E_EXPIRES] > nowSeconds) this.evicted++;
-    this.#tags[slot] = hash;
-    this.#places[slot] = entry + 1;
+    this.#slots[slot] = hash;
+    this.#slots[slot + 1] = entry + 1;
   }
 
   /**
@@ -308,14 +309,14 @@ export class Cache {
    * for since it was written; the soonest to expire among equals.
    */
   #roomFor(hash: number, nowSeconds: number): number {
-    const first = (hash & this.#bucketMask) * BUCKET_SLOTS;
+    const first = (hash & this.#bucketMask) * BUCKET_WORDS;
     const words = this.#words;
     let victim = first;
     let victimWanted = true;
     let victimExpires = Infinity;
-    for (let slot = first; slot < first + BUCKET_SLOTS; slot++) {
-      if (this.#places[slot] === 0) return slot;
-      const entry = this.#places[slot] - 1;
+    for (let slot = first; slot < first + BUCKET_WORDS; slot += SLOT_WORDS) {
+      if (this.#slots[slot + 1] === 0) return slot;
+      const entry = this.#slots[slot + 1] - 1;
       const expires = words[entry + E_EXPIRES];
       const wanted = expires > nowSeconds && (words[entry + E_KEY] & VISITED_BIT) !== 0;
       // A scan of new names is to push out its own names, and no hot one.
@@ -354,10 +355,10 @@ export class Cache {
         if ((words[entry + E_KEY] & VISITED_BIT) !== 0 && to + size <= keepEnd) {
           words.copyWithin(to, entry, entry + size);
           words[to + E_KEY] &= ~VISITED_BIT;
-          this.#places[slot] = to + 1;
+          this.#slots[slot + 1] = to + 1;
           to += size;
         } else {
-          this.#places[slot] = 0;
+          this.#slots[slot + 1] = 0;
           this.#entries--;
           this.evicted++;
         }
@@ -370,9 +371,9 @@ export class Cache {
 
   /** The slot that holds this very entry, or -1 when a newer one took its place. */
   #slotOf(entry: number): number {
-    const first = (this.#words[entry + E_HASH] & this.#bucketMask) * BUCKET_SLOTS;
-    for (let slot = first; slot < first + BUCKET_SLOTS; slot++) {
-      if (this.#places[slot] === entry + 1) return slot;
+    const first = (this.#words[entry + E_HASH] & this.#bucketMask) * BUCKET_WORDS;
+    for (let slot = first; slot < first + BUCKET_WORDS; slot += SLOT_WORDS) {
+      if (this.#slots[slot + 1] === entry + 1) return slot;
     }
     return -1;
   }

@@ -3,7 +3,7 @@ import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { question, sourceBits } from "../../tests/filter_reference.ts";
 import { compile, type CompileResult, type SourceStats } from "./compile.ts";
 import { Matcher } from "./matcher.ts";
-import { LINE_LENGTH_MAX, parseRule, SKIP_REASONS } from "./parse_rule.ts";
+import { LINE_LENGTH_MAX, parseRule, type Rule, SKIP_REASONS } from "./parse_rule.ts";
 
 const SEED = 0xfeed_5eed;
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -240,7 +240,7 @@ Deno.test("compile() and parseRule() read a line alike", { permissions: "none" }
       if (rule.badfilter) continue;
       const asked = rule.form === "below" ? `x.${rule.name}` : rule.name;
       // A name twice on a line is kept as it stands there first.
-      const first = parsed.rules.find((other) => other.name === rule.name) ?? rule;
+      const first: Rule = parsed.rules.find((other) => other.name === rule.name) ?? rule;
       assert(textsFor(snapshot, asked).includes(`0: ${first.text}`), message);
     }
   }

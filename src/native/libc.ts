@@ -52,6 +52,15 @@ const ERRNO: Readonly<Record<number, string>> = {
   99: "this machine has no such address",
 };
 
+/** The kernel had nothing to read after all. */
+const EAGAIN = 11;
+
+/** Says whether the last call found nothing to do; as much of a hint as `errnoHint`. */
+export function wouldBlock(native: Native): boolean {
+  const location = native.__errno_location();
+  return location !== null && new Deno.UnsafePointerView(location).getInt32() === EAGAIN;
+}
+
 /**
  * Why the last call failed, for a message. Read by a call of its own, so another may have come
  * between: a hint, never a condition.

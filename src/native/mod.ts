@@ -8,5 +8,5 @@
 export { dropPages, type Native, openNative, returnLargeAllocations } from "./libc.ts";
 export { closeSocket, dupSocket, type ListenKind, openListener, portOf } from "./sockets.ts";
 export { UdpBatch } from "./udp_batch.ts";
-export { UdpEphemeral } from "./udp_ephemeral.ts";
+export { Received, UdpEphemeral } from "./udp_ephemeral.ts";
 export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";

@@ -221,12 +221,12 @@ test(
       bench.send(fd);
       assert.equal(await bench.receive(), 1);
       assert.equal(batch.packetLength(0), 0);
-      bench.send(fd, ...new Array<number>(4_224).fill(1));
+      bench.send(fd, ...new Array<number>(2_304).fill(1));
       await bench.receive();
-      assert.deepEqual([batch.packetLength(0), batch.packetCut(0)], [4_224, false]);
-      bench.send(fd, ...new Array<number>(4_225).fill(1));
+      assert.deepEqual([batch.packetLength(0), batch.packetCut(0)], [2_304, false]);
+      bench.send(fd, ...new Array<number>(2_305).fill(1));
       await bench.receive();
-      assert.deepEqual([batch.packetLength(0), batch.packetCut(0)], [4_224, true]);
+      assert.deepEqual([batch.packetLength(0), batch.packetCut(0)], [2_304, true]);
       bench.send(fd, 3);
       await bench.receive();
       assert.deepEqual([bench.packet(0), batch.packetCut(0)], [[3], false], "nothing is left over");

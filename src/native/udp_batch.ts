@@ -7,7 +7,7 @@ const BATCH = 64;
  * Room for one received query; a longer one is cut and says so. Not a power of two, so that the
  * packets of a batch do not all fall into the same cache sets.
  */
-const RECEIVE_BYTES = 4096 + 128;
+const RECEIVE_BYTES = 2048 + 256;
 /** Room for one response: what we send over UDP at most, rounded to whole cache lines. */
 const SEND_BYTES = 1280;
 const NAME_BYTES = 32;

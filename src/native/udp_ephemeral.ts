@@ -1,5 +1,5 @@
 import type { HostPort } from "../addr/mod.ts";
-import type { Native } from "./libc.ts";
+import { type Native, wouldBlock } from "./libc.ts";
 import {
   AF_INET,
   AF_INET6,
@@ -15,6 +15,9 @@ const PORT_MIN = 1024;
 /** Draws of a port that turned out to be in use before the query fails. */
 const PORT_TRIES_MAX = 8;
 const MSG_DONTWAIT = 0x40;
+
+/** What `receive` returns besides a length. */
+export const Received = { Nothing: -1, Refused: -2 } as const;
 
 /**
  * UDP sockets for one question each, bound to a random port of the whole range and connected, so
@@ -73,9 +76,14 @@ export class UdpEphemeral {
     return Number(this.#native.send(fd, packet, BigInt(lengthBytes), MSG_DONTWAIT)) === lengthBytes;
   }
 
-  /** Reads a packet into `target`; its length, or -1 when there is none or the peer refuses. */
+  /**
+   * Reads a packet into `target`; returns its length, `Received.Nothing` when there is none (one
+   * with a bad checksum wakes, and is gone), or `Received.Refused` when nobody is there.
+   */
   receive(fd: number, target: Uint8Array<ArrayBuffer>): number {
-    return Number(this.#native.recv(fd, target, BigInt(target.length), MSG_DONTWAIT));
+    const length = Number(this.#native.recv(fd, target, BigInt(target.length), MSG_DONTWAIT));
+    if (length >= 0) return length;
+    return wouldBlock(this.#native) ? Received.Nothing : Received.Refused;
   }
 
   close(fd: number): void {

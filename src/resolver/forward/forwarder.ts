@@ -191,8 +191,10 @@ export class Forwarder {
       this.#answer(flight, packet);
       return;
     }
-    if (reader.rcode === Rcode.FormErr && !upstream.withoutEdns && reader.ede < 0) {
-      upstream.withoutEdns = true;
+    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
+    const noEdns = reader.rcode === Rcode.FormErr && !reader.hasOpt;
+    if (noEdns && !upstream.isPlain(attempt.sentAtMs)) {
+      upstream.refusesEdns(this.#options.nowMs());
       this.#release(attempt);
       if (!this.#ask(flight, upstream)) this.#askNext(flight);
       return;

@@ -40,7 +40,7 @@ export class QueryWriter {
     for (let i = 6; i < HEADER_BYTES; i++) packet[i] = 0;
     this.#mixCase(packet, HEADER_BYTES, end - 5);
     attempt.length = end;
-    if (attempt.upstream.withoutEdns) return;
+    if (attempt.upstream.isPlain(attempt.sentAtMs)) return;
     packet[11] = 1;
     packet[end] = 0;
     setU16(packet, end + 1, Qtype.OPT);

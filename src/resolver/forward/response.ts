@@ -60,6 +60,8 @@ export class ResponseReader {
   ttl = 0;
   /** The upstream's own extended error, or -1. */
   ede = -1;
+  /** It came with an OPT record. */
+  hasOpt = false;
   readonly ttlOffsets: Uint16Array = new Uint16Array(TTLS_MAX);
   ttlCount = 0;
 
@@ -102,6 +104,7 @@ export class ResponseReader {
     if ((flags & TC_BIT) !== 0) return Fit.Truncated;
     this.rcode = flags & RCODE_MASK;
     this.ede = -1;
+    this.hasOpt = false;
     this.ttlCount = 0;
     return this.#readSections(packet, length, questionEnd, dnssecOk, flags);
   }
@@ -153,6 +156,7 @@ export class ResponseReader {
       at = this.#readWhole(packet, at, length);
       if (at < 0) return Fit.Mismatched;
       if (record.type === Qtype.OPT) {
+        this.hasOpt = true;
         if (hasOpt) return Fit.Mismatched; // One at most (RFC 6891 §6.1.1).
         hasOpt = true;
         extended = record.ttl >>> 24;

@@ -10,6 +10,9 @@ const PATIENCE_MIN_MS = 150;
 const PATIENCE_START_MS = 400;
 const PATIENCE_MAX_MS = 1_500;
 
+/** How long an upstream without EDNS is asked without; then it may have learned. */
+const WITHOUT_EDNS_MS = 3_600_000;
+
 /** Health and speed of one upstream. */
 export class Upstream {
   healthy = true;
@@ -21,11 +24,20 @@ export class Upstream {
   probing = false;
   /** Smoothed time to answer; -1 before the first. */
   latencyMs = -1;
-  /** It answered a query with EDNS by FORMERR, and is asked without. */
-  withoutEdns = false;
+  #plainUntilMs = -Infinity;
   #backoffMs = BACKOFF_MIN_MS;
 
   constructor(readonly index: number, readonly spec: UpstreamSpec) {}
+
+  /** It knows no EDNS, and is asked without for a while. */
+  refusesEdns(nowMs: number): void {
+    this.#plainUntilMs = nowMs + WITHOUT_EDNS_MS;
+  }
+
+  /** Says whether queries go without EDNS. */
+  isPlain(nowMs: number): boolean {
+    return nowMs < this.#plainUntilMs;
+  }
 
   /** How long to wait before another upstream is asked as well; this one may still answer. */
   get patienceMs(): number {

@@ -16,6 +16,8 @@ class Connection {
   /** Tokens by message ID. */
   readonly pending = new Map<number, number>();
   open = true;
+  /** It has carried an answer: if it closes now, the other side may just have been idle. */
+  proven = false;
 
   constructor(address: HostPort) {
     this.socket = connect({ host: formatIp(address.ip), port: address.port, noDelay: true });
@@ -23,10 +25,20 @@ class Connection {
   }
 }
 
+/** A query on its way. */
+interface Sent {
+  readonly upstream: number;
+  readonly connection: Connection;
+  readonly id: number;
+  readonly frame: Uint8Array;
+  /** It was on a connection that closed, and is sent no third time. */
+  readonly again: boolean;
+}
+
 /** Queries to upstreams over TCP: connections are shared, answers come in any order (RFC 7766). */
 export class TcpExchange {
   readonly #connections: Connection[][];
-  readonly #byToken = new Map<number, { connection: Connection; id: number }>();
+  readonly #byToken = new Map<number, Sent>();
 
   constructor(
     private readonly upstreams: readonly HostPort[],
@@ -36,16 +48,20 @@ export class TcpExchange {
   }
 
   send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    const id = getU16(packet, 0);
+    const frame = new Uint8Array(2 + lengthBytes);
+    setU16(frame, 0, lengthBytes);
+    frame.set(packet.subarray(0, lengthBytes), 2);
+    return this.#send(upstream, frame, token, false);
+  }
+
+  #send(upstream: number, frame: Uint8Array, token: number, again: boolean): boolean {
+    const id = getU16(frame, 2);
     const connections = this.#connections[upstream];
     const usable = connections.find((c) => c.pending.size < PENDING_MAX && !c.pending.has(id));
     if (usable === undefined && connections.length >= CONNECTIONS_MAX) return false;
     const connection = usable ?? this.#connect(upstream);
     connection.pending.set(id, token);
-    this.#byToken.set(token, { connection, id });
-    const frame = new Uint8Array(2 + lengthBytes);
-    setU16(frame, 0, lengthBytes);
-    frame.set(packet.subarray(0, lengthBytes), 2);
+    this.#byToken.set(token, { upstream, connection, id, frame, again });
     connection.socket.write(frame);
     return true;
   }
@@ -59,7 +75,10 @@ export class TcpExchange {
 
   close(): void {
     for (const connections of this.#connections) {
-      for (const { socket } of [...connections]) socket.destroy();
+      for (const { socket, pending } of [...connections]) {
+        pending.clear(); // Nobody waits any more.
+        socket.destroy();
+      }
     }
   }
 
@@ -74,7 +93,11 @@ export class TcpExchange {
       connections.splice(connections.indexOf(connection), 1);
       connection.socket.destroy();
       for (const token of [...connection.pending.values()]) {
+        const sent = this.#byToken.get(token);
         this.#byToken.delete(token);
+        // Closed for idleness just as we sent: that is no failure (RFC 7766 §6.2.4).
+        const retry = connection.proven && sent !== undefined && !sent.again;
+        if (retry && this.#send(sent.upstream, sent.frame, token, true)) continue;
         this.events.onFailure(token, "closed");
       }
     };
@@ -82,6 +105,7 @@ export class TcpExchange {
       frames.push(chunk);
       for (let frame = frames.next(); frame !== null; frame = frames.next()) {
         if (frame.length < 2) continue;
+        connection.proven = true;
         const token = connection.pending.get(getU16(frame, 0));
         // The reader edits the packet in place, so it gets one of its own.
         if (token !== undefined) this.events.onPacket(token, frame.slice(), frame.length);

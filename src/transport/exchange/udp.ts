@@ -1,4 +1,4 @@
-import { type EventQueue, type Native, UdpEphemeral } from "../../native/mod.ts";
+import { type EventQueue, type Native, Received, UdpEphemeral } from "../../native/mod.ts";
 import type { HostPort } from "../../addr/mod.ts";
 
 /** Room for a response; none over UDP is larger. */
@@ -75,7 +75,7 @@ export class NativeUdpExchange {
     if (fd < 0 || this.#generations[token] !== generation) return;
     const length = this.#sockets.receive(fd, this.#packet);
     if (length >= 0) this.#events.onPacket(token, this.#packet, length);
-    else this.#events.onFailure(token, "unreachable");
+    else if (length === Received.Refused) this.#events.onFailure(token, "unreachable");
   }
 
   cancel(token: number): void {
