@@ -12,6 +12,7 @@ const SYMBOLS = {
   sendmmsg: { parameters: ["i32", "pointer", "u32", "i32"], result: "i32" },
   close: { parameters: ["i32"], result: "i32" },
   dup: { parameters: ["i32"], result: "i32" },
+  getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
   fcntl: { parameters: ["i32", "i32", "i64"], result: "i32" },
   eventfd: { parameters: ["u32", "i32"], result: "i32" },
   eventfd_write: { parameters: ["i32", "u64"], result: "i32" },

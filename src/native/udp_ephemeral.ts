@@ -15,6 +15,10 @@ const PORT_MIN = 1024;
 /** Draws of a port that turned out to be in use before the query fails. */
 const PORT_TRIES_MAX = 8;
 const MSG_DONTWAIT = 0x40;
+const RLIMIT_NOFILE = 7;
+/** Share of the process's descriptors that questions leave to everything else, and at least. */
+const RESERVED_PART = 0.25;
+const RESERVED_MIN = 128;
 
 /** What `receive` returns besides a length. */
 export const Received = { Nothing: -1, Refused: -2 } as const;
@@ -28,9 +32,15 @@ export class UdpEphemeral {
   readonly #local = new Uint8Array(SOCKADDR_BYTES);
   readonly #random = new Uint16Array(256);
   #randomLeft = 0;
+  /** Descriptors from this number on are left alone. The system gives the lowest that is free. */
+  readonly #fdEnd: number;
 
   constructor(native: Native) {
     this.#native = native;
+    const limits = new BigUint64Array(2); // rlimit: soft, hard.
+    const known = native.getrlimit(RLIMIT_NOFILE, new Uint8Array(limits.buffer)) === 0;
+    const limit = known ? Number(limits[0]) : Number.MAX_SAFE_INTEGER;
+    this.#fdEnd = limit - Math.max(RESERVED_MIN, limit * RESERVED_PART);
   }
 
   /** The `sockaddr` of a remote address, made once and handed to `open`. */
@@ -57,6 +67,11 @@ export class UdpEphemeral {
     const type = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
     const fd = native.socket(v4 ? AF_INET : AF_INET6, type, 0);
     if (fd < 0) return -1;
+    if (fd >= this.#fdEnd) {
+      // A listener without a descriptor for the next connection would stop for good.
+      native.close(fd);
+      return -1;
+    }
     const local = this.#local;
     local[0] = remote[0];
     let bound = false;
