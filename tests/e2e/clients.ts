@@ -122,7 +122,12 @@ export class TcpClient {
 
   /** The next message; the connection must not end before it. */
   async message(): Promise<Message> {
-    const frame = await this.next();
+    const late = Promise.withResolvers<never>();
+    const error = new Error(`no message within ${WAIT_MS_MAX} ms`);
+    const timer = setTimeout(() => late.reject(error), WAIT_MS_MAX);
+    const frame = await Promise.race([this.next(), late.promise]).finally(() =>
+      clearTimeout(timer)
+    );
     assert(frame !== null, "the connection has ended");
     return decode(frame);
   }

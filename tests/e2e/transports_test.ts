@@ -346,6 +346,34 @@ Deno.test("svc run gives SERVFAIL with an extended error to queries beyond those
   service.assertCalm();
 });
 
+Deno.test("svc run keeps descriptors for clients when upstreams are silent", {
+  permissions: PERMISSIONS,
+  ignore: !hasProgram("prlimit"),
+}, async () => {
+  let silent = true;
+  await using upstream = await FakeUpstream.start((query) => silent ? null : address(query));
+  await using service = await Service.start({
+    prefix: ["prlimit", "--nofile=1024:1024"],
+    config: { upstream: [{ address: upstream.text }] },
+  });
+  using client = await UdpClient.open(service.address);
+  // More questions than there are descriptors, each with a socket of its own.
+  for (let i = 0; i < 2_000; i++) {
+    client.send(encodeQuery(`n${i}.example`, Qtype.A, { id: i }));
+    if (i % 64 === 63) await pause(1);
+  }
+  assert.equal((await ask(service.address, "health.svc.test", Qtype.A)).answers.length, 1);
+  for (let i = 0; i < 10; i++) {
+    assert.equal((await askTcp(service.address, "health.svc.test", Qtype.A)).answers.length, 1);
+  }
+  silent = false;
+  await until("an upstream that is trusted again", async () => {
+    const { rcode } = await ask(service.address, `after${nextId()}.example`, Qtype.A);
+    return rcode === Rcode.NoError;
+  });
+  service.assertCalm();
+});
+
 /** Two namespaces joined by a wire, the service in one and its clients in the other. */
 class Wire {
   readonly #names: readonly [string, string];
