@@ -62,6 +62,8 @@ export interface AnswerSpec {
   readonly flags?: number;
   /** Extended error, in an OPT. */
   readonly ede?: number;
+  /** False: no OPT, whatever the query has. */
+  readonly edns?: boolean;
   /** ID in place of the right one. */
   readonly id?: number;
   /** Question in place of the right one. */
@@ -116,7 +118,7 @@ export function answer({ message }: Seen, spec: AnswerSpec = {}): Uint8Array {
       assert(writer.record(section, owner, type, 1, ttl, rdata), "an answer fits");
     }
   }
-  if (message.opt !== null) {
+  if (message.opt !== null && spec.edns !== false) {
     const { dnssecOk } = message.opt;
     assert(writer.opt({ payload: 1232, extendedRcode: 0, version: 0, dnssecOk }));
     if (spec.ede !== undefined) assert(writer.option(15, Uint8Array.of(0, spec.ede)));

@@ -174,7 +174,8 @@ Deno.test("svc run turns to TCP where UDP is doubtful or too small", {
   await t.step("a connection that is closed on the way", async () => {
     const got = await ask(service.address, "cut-off.example", Qtype.A);
     assert.deepEqual(dataOf(got), [TRUE_ADDRESS]);
-    assert.equal(ways("cut-off.example"), "udp tcp udp");
+    // Asked once more, by whichever way.
+    assert.match(ways("cut-off.example"), /^udp tcp (tcp|udp)$/);
   });
   await t.step("truncated ones, on shared connections", async () => {
     const names = Array.from({ length: 60 }, (_, i) => `large-${i}.example`);
@@ -193,7 +194,7 @@ Deno.test("svc run asks without EDNS where it is not understood", {
   await using upstream = await FakeUpstream.start((query) =>
     query.message.opt === null
       ? address(query, TRUE_ADDRESS)
-      : answer(query, { rcode: Rcode.FormErr })
+      : answer(query, { rcode: Rcode.FormErr, edns: false })
   );
   await using service = await Service.start({ config: { upstream: [{ address: upstream.text }] } });
   const got = await ask(service.address, "old.example", Qtype.A, { edns: {} });
