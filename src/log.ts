@@ -5,7 +5,12 @@
  */
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
-export type LogFields = Readonly<Record<string, unknown>>;
+/** What a line says beside its text; the names of its own parts are taken. */
+export type LogFields = Readonly<Record<string, unknown>> & {
+  readonly time?: never;
+  readonly level?: never;
+  readonly message?: never;
+};
 
 const COLOUR: Record<LogLevel, string> = {
   debug: "\x1b[2m",

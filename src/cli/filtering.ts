@@ -134,7 +134,7 @@ export class Filtering {
         log.info("list refreshed", {
           list: event.source.name,
           outcome: event.outcome,
-          ...(event.status.message !== null && { message: event.status.message }),
+          ...(event.status.message !== null && { reason: event.status.message }),
         });
       }
       if (updated && !this.#stop.signal.aborted) await this.#rebuild();

@@ -181,9 +181,11 @@ export class DnsIsolate {
     queue.add(sockets.wake, WAKE_TOKEN);
     for (const fd of sockets.tcp) {
       // The listener closes what it is given; the main isolate's own number stays.
-      const copy = dupSocket(native, fd);
-      if (copy < 0) throw new SvcError("unavailable", "tcp: no more descriptors");
-      await this.#newTcp().listenOn(copy);
+      await this.#newTcp().listenOn(() => {
+        const copy = dupSocket(native, fd);
+        if (copy < 0) throw new SvcError("unavailable", "tcp: no more descriptors");
+        return copy;
+      });
     }
   }
 

@@ -52,6 +52,8 @@ export interface Flight {
   attempts: Attempt[];
   /** Upstreams it was sent to, by index, in order. */
   asked: number[];
+  /** Upstreams that answered, and would answer the same again. */
+  declined: Upstream[];
   waiters: Waiter | null;
   waiterCount: number;
   /** Waiters have been given the stale answer. */

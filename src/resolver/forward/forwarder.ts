@@ -199,6 +199,7 @@ export class Forwarder {
       if (!this.#ask(flight, upstream)) this.#askNext(flight);
       return;
     }
+    flight.declined.push(upstream);
     flight.failureEde = reader.ede;
     flight.failureText = `${upstream.spec.address} answered ${
       RCODE_TEXT[reader.rcode] ?? "an error"
@@ -281,6 +282,7 @@ export class Forwarder {
       upstreams,
       attempts: [],
       asked: [],
+      declined: [],
       waiters: null,
       waiterCount: 0,
       servedStale: false,
@@ -332,6 +334,7 @@ export class Forwarder {
     let best: Upstream | null = null;
     let bestCount = rounds;
     for (const upstream of order) {
+      if (flight.declined.includes(upstream)) continue;
       let count = 0;
       for (const index of flight.asked) if (index === upstream.index) count++;
       if (count < bestCount) [best, bestCount] = [upstream, count];

@@ -157,7 +157,7 @@ Deno.test("Forwarder tells what the last upstream said when none helps", none, (
   const client = bench.ask(N, EDNS);
   const ede = [{ code: 15, data: edeData(Ede.Prohibited) }];
   while (bench.open.length > 0) bench.answer(bench.last, { ...SERVFAIL, opt: ede });
-  assert.equal(bench.looked(), "a b a b a b");
+  assert.equal(bench.looked(), "a b");
   assert.equal(client.answer, "SERVFAIL rd ra; OPT Prohibited: b answered SERVFAIL");
   bench.checkIdle();
 });

@@ -1,6 +1,8 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { setU16 } from "../../bytes/mod.ts";
 import { formatIp, type HostPort } from "../../addr/mod.ts";
+import { messageOf } from "../../errors.ts";
+import { log } from "../../log.ts";
 import { FrameReader } from "../frames.ts";
 
 export interface TcpLimits {
@@ -37,10 +39,15 @@ export interface TcpHandler {
   onRefused(): void;
 }
 
+/** How long after a failure a listener begins anew. */
+const LISTEN_AGAIN_MS = 1_000;
 /** How often idle connections are looked for. */
 const SWEEP_MS = 1_000;
 /** Answers of one read are put together up to this size. */
 const GATHER_BYTES = 64 * 1024 + 2;
+
+/** What `node:net` is told to listen on. */
+type Place = { readonly fd: number } | { readonly host: string; readonly port: number };
 
 class Connection implements TcpConnection {
   readonly frames = new FrameReader();
@@ -70,7 +77,7 @@ class Connection implements TcpConnection {
 
 /** DNS over TCP: many queries on a connection, answers in any order (RFC 7766). */
 export class TcpListener {
-  readonly #server: Server;
+  #server: Server | null = null;
   readonly #handler: TcpHandler;
   readonly #limits: TcpLimits;
   readonly #connections = new Set<Connection>();
@@ -85,31 +92,49 @@ export class TcpListener {
   constructor(handler: TcpHandler, limits: TcpLimits) {
     this.#handler = handler;
     this.#limits = limits;
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (s) => this.#accept(s));
     this.#sweep = setInterval(() => this.#closeIdle(), SWEEP_MS);
     Deno.unrefTimer(Number(this.#sweep));
   }
 
-  /** Listens on a socket that somebody opened; the number is the listener's from now on. */
-  listenOn(fd: number): Promise<void> {
-    return this.#listen({ fd });
+  /**
+   * Listens on a socket that somebody opened. `open` gives a number of it that is the listener's to
+   * close, and is called again when the listener has to begin anew.
+   */
+  listenOn(open: () => number): Promise<void> {
+    return this.#listen(() => ({ fd: open() }));
   }
 
   /** Opens a socket of its own, where there is no other way. */
   listenAt({ ip, port }: HostPort): Promise<void> {
-    return this.#listen({ host: formatIp(ip), port });
+    return this.#listen(() => ({ host: formatIp(ip), port }));
   }
 
-  #listen(where: { fd: number } | { host: string; port: number }): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(where, () => resolve());
+  async #listen(place: () => Place): Promise<void> {
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (s) => this.#accept(s));
+    this.#server = server;
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(place(), () => {
+        server.off("error", reject);
+        resolve();
+      });
     });
+    // Without a free descriptor to accept with, the server gives up: it is begun anew.
+    server.on("error", (error) => this.#listenAgain(place, error));
+  }
+
+  #listenAgain(place: () => Place, error: unknown): void {
+    if (this.#draining) return;
+    log.warn("a TCP listener failed and begins anew", { error: messageOf(error) });
+    this.#server?.close();
+    setTimeout(() => {
+      if (!this.#draining) this.#listen(place).catch((again) => this.#listenAgain(place, again));
+    }, LISTEN_AGAIN_MS);
   }
 
   /** The port listened on. */
   get port(): number {
-    const address = this.#server.address();
+    const address = this.#server?.address() ?? null;
     return typeof address === "object" && address !== null ? address.port : 0;
   }
 
@@ -121,7 +146,7 @@ export class TcpListener {
   /** Takes no more connections and queries; those that wait are answered. */
   drain(): void {
     this.#draining = true;
-    this.#server.close();
+    this.#server?.close();
     clearInterval(this.#sweep);
     for (const connection of this.#connections) {
       connection.socket.pause();
