@@ -34,5 +34,7 @@ if [ -z "${DENO_DIR-}" ] && ! { [ -n "$caches" ] && mkdir -p "$caches/deno" 2>/d
   export DENO_DIR="$root/.deno/cache"
 fi
 export DENO_NO_UPDATE_CHECK=1
+# npm packages come through whatever proxy this machine trusts.
+export DENO_TLS_CA_STORE="${DENO_TLS_CA_STORE:-mozilla,system}"
 
 find_deno
