@@ -63,11 +63,16 @@ export function formatIp(bytes: Uint8Array, offset = 0, length = bytes.length - 
   return `${hex(words.slice(0, runStart))}::${hex(words.slice(runStart + runLength))}`;
 }
 
-/** The IPv4 address inside an IPv4-mapped IPv6 one (RFC 4291 §2.5.5.2), else the address itself. */
+/** Says whether the 16 bytes at `offset` are an IPv4-mapped address (RFC 4291 §2.5.5.2). */
+export function isMappedAt(bytes: Uint8Array, offset: number): boolean {
+  if (bytes[offset + 10] !== 0xff || bytes[offset + 11] !== 0xff) return false;
+  for (let i = 0; i < 10; i++) if (bytes[offset + i] !== 0) return false;
+  return true;
+}
+
+/** The IPv4 address inside an IPv4-mapped IPv6 one, else the address itself. */
 export function unmapIpv4(bytes: Uint8Array): Uint8Array {
-  if (bytes.length !== 16 || bytes[10] !== 0xff || bytes[11] !== 0xff) return bytes;
-  for (let i = 0; i < 10; i++) if (bytes[i] !== 0) return bytes;
-  return bytes.subarray(12);
+  return bytes.length === 16 && isMappedAt(bytes, 0) ? bytes.subarray(12) : bytes;
 }
 
 /** Says whether an address is 127.0.0.0/8 or ::1, IPv4-mapped ones included. */

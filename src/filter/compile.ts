@@ -35,7 +35,12 @@ export interface CompileResult {
   readonly snapshot: SharedArrayBuffer;
   /** By source number. */
   readonly stats: SourceStats[];
+  /** The `$badfilter` rules as written, for whoever compiles other sources on their own. */
+  readonly badfilters: string[];
 }
+
+/** Most `$badfilter` rules that are handed on; lists have a few hundred all told. */
+export const BADFILTERS_MAX = 65_536;
 
 /** Compiles list text, as downloaded, into one snapshot. Takes any bytes as text. */
 export function compile(input: CompileInput): CompileResult {
@@ -44,17 +49,20 @@ export function compile(input: CompileInput): CompileResult {
   for (const { bytes } of input.sources) lines += countLines(bytes);
   const table = new RuleTable(lines);
   const stats: SourceStats[] = [];
+  const badfilters: string[] = [];
   for (let source = 0; source < input.sources.length; source++) {
     const scanner = new SourceScanner(input.sources[source].bytes, source, input.seed, table);
     scanner.scan();
     stats.push(scanner.stats);
+    for (const text of scanner.badfilters) badfilters.push(text);
   }
   const { snapshot, disabled } = table.finish(input.seed, input.sources.length);
   for (let source = 0; source < stats.length; source++) {
     stats[source].disabled = disabled[source];
     stats[source].rules -= disabled[source];
   }
-  return { snapshot, stats };
+  badfilters.length = Math.min(badfilters.length, BADFILTERS_MAX);
+  return { snapshot, stats, badfilters };
 }
 
 /** ASCII of what the scanner looks for. */
@@ -109,6 +117,7 @@ class SourceScanner {
       number
     >,
   };
+  readonly badfilters: string[] = [];
   readonly #bytes: Uint8Array;
   readonly #source: number;
   readonly #seed: number;
@@ -252,8 +261,10 @@ class SourceScanner {
     const hash = name.hash(this.#seed);
     const added = this.#table.add(name.wire, name.lengthBytes, hash, this.#source, flags, text);
     if (!added) this.stats.duplicates++;
-    else if (rule.badfilter) this.stats.badfilters++;
-    else this.stats.rules++;
+    else if (rule.badfilter) {
+      this.stats.badfilters++;
+      if (this.badfilters.length < BADFILTERS_MAX) this.badfilters.push(rule.text);
+    } else this.stats.rules++;
   }
 }
 

@@ -133,9 +133,13 @@ const HOSTS_FORM: ReadonlyMap<string, Form> = new Map<string, Form>([
   ["::1", Form.HostsLoopback6],
 ]);
 
-/** Two rules with the same bits and the same name are one rule to `$badfilter`: form and rank. */
-export const IDENTITY_SHIFT = RANK_SHIFT;
+/** Most that `identityOf` returns. */
 export const IDENTITY_MASK = (FORM_MASK << (FORM_SHIFT - RANK_SHIFT)) | RANK_MASK;
+
+/** Form and rank: rules of one name that have the same are one rule to `$badfilter`. */
+export function identityOf(flags: number): number {
+  return (flags >>> RANK_SHIFT) & IDENTITY_MASK;
+}
 
 /** The flags that say how a form is written and what it covers. */
 export function formFlags(form: Form): number {

@@ -4,8 +4,11 @@ import {
   canonicalText,
   ENTRY_WORDS,
   Flag,
+  formFlags,
+  formOf,
   Header,
   HEADER_WORDS,
+  identityOf,
   MAGIC,
   partOf,
   RANK_MASK,
@@ -15,7 +18,8 @@ import {
   tagOf,
   VERSION,
 } from "./layout.ts";
-import { nameEnd, nameText } from "./names.ts";
+import { nameEnd, NameReader, nameText } from "./names.ts";
+import type { Rule } from "./parse_rule.ts";
 
 /** What `match` returns when no rule covers the name. */
 export const NO_RULE = -1;
@@ -28,7 +32,11 @@ export interface Hit {
   readonly rank: number;
 }
 
+/** No rule is turned off beside those that the compiler left out. */
+const NONE: Int32Array = new Int32Array(0);
+
 const decoder = new TextDecoder();
+const encoder = new TextEncoder();
 
 /**
  * Looks names up in a snapshot. A rule is named by its reference, an integer of zero or more that
@@ -66,9 +74,15 @@ export class Matcher {
    * Returns the rule that decides about a name among the sources whose bits are set (source `s` is
    * bit `s & 31` of word `s >> 5`; a word for every 32 sources), or `NO_RULE`. Of several rules the
    * one of the highest rank decides, and of these the one about the longest name. `name` was read
-   * from `packet` with this snapshot's seed. Leaves no garbage.
+   * from `packet` with this snapshot's seed. `turnedOff` are references of rules that do not count,
+   * in ascending order. Leaves no garbage.
    */
-  match(packet: Uint8Array, name: HashedName, groupSources: Uint32Array): number {
+  match(
+    packet: Uint8Array,
+    name: HashedName,
+    groupSources: Uint32Array,
+    turnedOff: Int32Array = NONE,
+  ): number {
     const presence = this.#presence;
     const scale = this.#presenceScale;
     const { count, hashes, offsets } = name;
@@ -79,7 +93,7 @@ export class Matcher {
       const bit = partOf(tag, scale);
       if (((presence[bit >>> 5] >>> (bit & 31)) & 1) === 1) {
         const word = this.#find(tag, packet, offsets[k]);
-        if (word >= 0) best = this.#better(best, word, covers, groupSources);
+        if (word >= 0) best = this.#better(best, word, covers, groupSources, turnedOff);
       }
       covers = Flag.Below;
     }
@@ -100,7 +114,13 @@ export class Matcher {
   }
 
   /** The best of `best` and the active rules of a slot that cover the name. */
-  #better(best: number, word: number, covers: number, groupSources: Uint32Array): number {
+  #better(
+    best: number,
+    word: number,
+    covers: number,
+    groupSources: Uint32Array,
+    turnedOff: Int32Array,
+  ): number {
     const rules = this.#rules;
     const run = (rules[word + 1] & Flag.Run) !== 0;
     let found = best;
@@ -110,7 +130,7 @@ export class Matcher {
       const source = meta >>> 16;
       const newRank = (meta >>> RANK_SHIFT) & RANK_MASK;
       const active = (groupSources[source >>> 5] >>> (source & 31)) & 1;
-      if ((meta & covers) !== 0 && newRank > rank && active === 1) {
+      if ((meta & covers) !== 0 && newRank > rank && active === 1 && !holds(turnedOff, ref)) {
         found = ref;
         rank = newRank;
       }
@@ -160,6 +180,25 @@ export class Matcher {
     }
   }
 
+  /** References of the rules that a `$badfilter` of this rule turns off. */
+  turnedOffBy(rule: Rule): number[] {
+    const name = new NameReader();
+    const ascii = encoder.encode(rule.name);
+    if (name.read(ascii, 0, ascii.length) !== ascii.length) return [];
+    const word = this.#find(tagOf(name.hash(this.seed)), name.wire, 0);
+    if (word < 0) return [];
+    let flags = formFlags(formOf(rule.form, rule.address));
+    if (rule.exception) flags |= Flag.Exception;
+    if (rule.important) flags |= Flag.Important;
+    return this.#refsOf(word).filter((ref) => identityOf(this.flags(ref)) === identityOf(flags));
+  }
+
+  /** Bytes of the name that the rule is about, in wire format. */
+  nameLengthBytes(ref: number): number {
+    const offset = this.#rules[ref + 1];
+    return nameEnd(this.#text, offset) - offset;
+  }
+
   /** The number of the source that the rule is of. */
   source(ref: number): number {
     return this.#rules[ref] >>> 16;
@@ -191,6 +230,17 @@ export class Matcher {
     // A copy: text in shared memory can't be decoded where it stands.
     return decoder.decode(text.slice(at + 2, at + 2 + length));
   }
+}
+
+/** Says whether an ascending array holds a number. */
+function holds(ascending: Int32Array, wanted: number): boolean {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ascending[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low < ascending.length && ascending[low] === wanted;
 }
 
 /** What the rule behind a reference looks like; see `Matcher.ruleText`. */

@@ -6,7 +6,7 @@ import {
   Header,
   HEADER_WORDS,
   IDENTITY_MASK,
-  IDENTITY_SHIFT,
+  identityOf,
   LOAD_MAX,
   MAGIC,
   partOf,
@@ -334,7 +334,7 @@ export class RuleTable {
       do {
         const meta = more[at * MORE_WORDS];
         if ((meta & Flag.Badfilter) !== 0) {
-          turnedOff[identity(meta)] = 1;
+          turnedOff[identityOf(meta)] = 1;
           found = true;
         }
         at = more[at * MORE_WORDS + 2];
@@ -345,7 +345,7 @@ export class RuleTable {
       do {
         const entry = at * MORE_WORDS;
         const meta = more[entry];
-        if (found && turnedOff[identity(meta)] === 1) {
+        if (found && turnedOff[identityOf(meta)] === 1) {
           if ((meta & Flag.Badfilter) === 0) disabled[meta >>> 16]++;
           more[entry] = DROPPED;
         } else {
@@ -369,10 +369,6 @@ export class RuleTable {
 
 /** The first word of a rule that does not hold; a rule's is never zero, as it covers something. */
 const DROPPED = 0;
-
-function identity(meta: number): number {
-  return (meta >>> IDENTITY_SHIFT) & IDENTITY_MASK;
-}
 
 /** Says whether two rules of a name do the same for the same source, however they are spelled. */
 function isDuplicate(a: number, b: number): boolean {
