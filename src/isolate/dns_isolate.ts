@@ -15,7 +15,7 @@ import {
   UdpListener,
 } from "../transport/mod.ts";
 import { DatagramFront, TcpFront, UdpFront } from "./fronts.ts";
-import type { DnsSockets, DnsStart } from "./messages.ts";
+import type { DnsReport, DnsSockets, DnsStart } from "./messages.ts";
 
 /** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
 const UPSTREAM_TOKEN = 1 << 30;
@@ -27,6 +27,7 @@ const DRAIN_POLL_MS = 10;
 export class DnsIsolate {
   readonly #start: DnsStart;
   readonly #counts: Float64Array;
+  readonly #cache: Cache;
   readonly #pipeline: Pipeline;
   readonly #forwarder: Forwarder;
   readonly #resolver: Resolver;
@@ -42,7 +43,10 @@ export class DnsIsolate {
     this.#start = start;
     const counters = new CounterBlock(start.counters);
     this.#counts = counters.values;
-    const cache = new Cache({ sizeBytes: start.cacheBytes, serveStale: start.serveStale });
+    const cache = this.#cache = new Cache({
+      sizeBytes: start.cacheBytes,
+      serveStale: start.serveStale,
+    });
     this.#pipeline = new Pipeline({
       seed: start.seed,
       cache,
@@ -136,6 +140,23 @@ export class DnsIsolate {
 
   swap(data: SnapshotData): void {
     this.#pipeline.snapshot = new Snapshot(data);
+  }
+
+  /** Forgets every cached answer. */
+  flush(): void {
+    this.#cache.flush();
+  }
+
+  report(): DnsReport {
+    return {
+      cacheEntries: this.#cache.entries,
+      cacheBytes: this.#cache.usedBytes,
+      upstreams: this.#forwarder.upstreams.map(({ healthy, latencyMs, failures }) => ({
+        healthy,
+        latencyMs,
+        failures,
+      })),
+    };
   }
 
   /** Takes nothing new and answers what waits; what still waits after `graceMs` gets SERVFAIL. */

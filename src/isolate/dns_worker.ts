@@ -34,8 +34,12 @@ async function handle(message: ToDns): Promise<void> {
       await isolate?.drain(message.graceMs);
       tell({ type: "drained" });
       return;
+    case "flush":
+      isolate?.flush();
+      tell({ type: "flushed" });
+      return;
     case "ping":
-      tell({ type: "pong" });
+      if (isolate !== null) tell({ type: "pong", report: isolate.report() });
   }
 }
 

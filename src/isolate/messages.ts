@@ -50,14 +50,29 @@ export type ToDns =
   | { readonly type: "snapshot"; readonly snapshot: SnapshotData }
   /** Answer what waits, take nothing new, then say `drained`. */
   | { readonly type: "drain"; readonly graceMs: number }
+  /** Forget every cached answer, then say `flushed`. */
+  | { readonly type: "flush" }
   | { readonly type: "ping" };
+
+/** What a dns isolate says of itself now and then. */
+export interface DnsReport {
+  readonly cacheEntries: number;
+  readonly cacheBytes: number;
+  /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */
+  readonly upstreams: readonly {
+    readonly healthy: boolean;
+    readonly latencyMs: number;
+    readonly failures: number;
+  }[];
+}
 
 export type FromDns =
   /** Queries are answered; `ports` are those listened on, as `listen` has them. */
   | { readonly type: "ready"; readonly ports: readonly number[] }
   | { readonly type: "swapped"; readonly generation: number }
   | { readonly type: "drained" }
-  | { readonly type: "pong" }
+  | { readonly type: "flushed" }
+  | { readonly type: "pong"; readonly report: DnsReport }
   /** It can't go on; the supervisor replaces it. */
   | { readonly type: "crashed"; readonly error: string };
 

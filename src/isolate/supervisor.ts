@@ -16,7 +16,7 @@ import {
 import type { SnapshotData } from "../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
 import { NativeUdpExchange } from "../transport/mod.ts";
-import type { DnsSockets, DnsStart, FromDns, ToDns } from "./messages.ts";
+import type { DnsReport, DnsSockets, DnsStart, FromDns, ToDns } from "./messages.ts";
 import { startIsolate } from "./scopes.ts";
 
 /** First pause before a crashed isolate is started again; doubles while it keeps crashing. */
@@ -53,6 +53,9 @@ class Member {
   readonly counters = new SharedArrayBuffer(COUNTERS_BYTES);
   /** The snapshot it answers by. */
   generation = -1;
+  /** What it last said of itself. */
+  report: DnsReport | null = null;
+  flushed: ReturnType<typeof Promise.withResolvers<void>> | null = null;
   startedAtMs = 0;
   heardAtMs = 0;
   restartMs = RESTART_MIN_MS;
@@ -151,6 +154,21 @@ export class DnsSupervisor {
     this.#swapWaiters = this.#swapWaiters.filter((waiter) => waiter !== check);
   }
 
+  /** What each isolate last said of itself. */
+  get reports(): readonly DnsReport[] {
+    return this.#members.map(({ report }) => report).filter((report) => report !== null);
+  }
+
+  /** Has every isolate forget its cached answers; resolves when all have. */
+  async flushCaches(): Promise<void> {
+    const running = this.#members.filter(({ worker }) => worker !== null);
+    await Promise.all(running.map((member) => {
+      member.flushed ??= Promise.withResolvers();
+      member.tell({ type: "flush" });
+      return member.flushed.promise;
+    }));
+  }
+
   /** Has every query in flight answered, for `graceMs` at most, and ends the isolates. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
@@ -220,7 +238,12 @@ export class DnsSupervisor {
       case "crashed":
         this.#crashed(member, worker, message.error);
         return;
+      case "flushed":
+        member.flushed?.resolve();
+        member.flushed = null;
+        return;
       case "pong":
+        member.report = message.report;
         return;
     }
   }
@@ -255,6 +278,8 @@ export class DnsSupervisor {
     if (worker === null) return;
     member.worker = null;
     member.sockets = null;
+    member.flushed?.resolve(); // Its cache went with it.
+    member.flushed = null;
     member.generation = -1;
     worker.terminate();
     const native = this.#native;

@@ -17,6 +17,7 @@ const PERMISSIONS = { net: true, ffi: true, read: true } as const;
 /** Longest wait for anything that must happen; silence of an isolate is believed after ten seconds. */
 const WAIT_MS_MAX = 40_000;
 const POLL_MS = 20;
+const OWN_NAME = "health.svc.test";
 const HAS_NATIVE = Deno.build.os === "linux";
 
 const SNAPSHOT: SnapshotData = {
@@ -55,12 +56,12 @@ async function until(what: string, condition: () => boolean | Promise<boolean>):
   }
 }
 
-/** Asks for the service's own name once, and waits for the answer however long it takes. */
-async function askUdp({ ip, port }: HostPort): Promise<Message | null> {
+/** Asks once, for the service's own name if no other, and waits for the answer however long. */
+async function askUdp({ ip, port }: HostPort, name = OWN_NAME): Promise<Message | null> {
   const socket = createSocket("udp4");
   const { promise, resolve } = Promise.withResolvers<Uint8Array>();
   socket.on("message", resolve);
-  socket.send(encodeQuery("health.svc.test", Qtype.A, { id: 7 }), port, formatIp(ip));
+  socket.send(encodeQuery(name, Qtype.A, { id: 7 }), port, formatIp(ip));
   const timer = setTimeout(() => resolve(new Uint8Array(0)), WAIT_MS_MAX);
   const packet = await promise;
   clearTimeout(timer);
@@ -71,7 +72,7 @@ async function askUdp({ ip, port }: HostPort): Promise<Message | null> {
 /** Asks on a new connection; `null` when it was one of an isolate that failed, and died with it. */
 async function askTcp({ ip, port }: HostPort): Promise<Message | null> {
   using conn = await Deno.connect({ hostname: formatIp(ip), port });
-  const query = encodeQuery("health.svc.test", Qtype.A, { id: 7 });
+  const query = encodeQuery(OWN_NAME, Qtype.A, { id: 7 });
   await conn.write(Uint8Array.of(0, query.length, ...query));
   const bytes = new Uint8Array(512);
   const length = await conn.read(bytes).catch((error) => {
@@ -211,5 +212,47 @@ Deno.test({
       () => new DnsSupervisor(options([LOOPBACK, taken]), 2, SNAPSHOT),
       (error) => error instanceof SvcError && error.message.includes(`:${taken.port}`),
     );
+  },
+});
+
+Deno.test({
+  name:
+    "DnsSupervisor.flushCaches() has every answer asked for anew, and reports say what there is",
+  permissions: PERMISSIONS,
+  ignore: !HAS_NATIVE,
+  sanitizeResources: false,
+  fn: async () => {
+    const upstream = Deno.listenDatagram({ transport: "udp", hostname: "127.0.0.1", port: 0 });
+    await using cleanup = new AsyncDisposableStack();
+    let asked = 0;
+    const serving = (async () => {
+      for await (const [query, from] of upstream) {
+        asked++;
+        // The question as it came, and one A record behind it; the OPT is left out.
+        const question = query.subarray(0, query.length - 11);
+        const record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 0, 0, 4, 192, 0, 2, 1];
+        const response = Uint8Array.of(...question, ...record);
+        response.set([0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0], 2);
+        await upstream.send(response, from);
+      }
+    })();
+    cleanup.defer(async () => {
+      upstream.close();
+      await serving;
+    });
+    const endpoint = { ip: LOOPBACK.ip, port: (upstream.addr as Deno.NetAddr).port };
+    await using failing = new Failing(1, [
+      { address: "counting", endpoint, timeoutMs: 2_000, domains: [] },
+    ]);
+    const { supervisor } = failing;
+    await supervisor.start();
+    const ask = () => askUdp(failing.address, "www.example");
+    for (let i = 0; i < 3; i++) assert.equal((await ask())?.answers[0]?.data, "192.0.2.1");
+    assert.equal(asked, 1);
+    await until("a report of the answer", () => supervisor.reports[0]?.cacheEntries === 1);
+    assert.equal(supervisor.reports[0].upstreams[0].healthy, true);
+    await supervisor.flushCaches();
+    assert.equal((await ask())?.answers[0]?.data, "192.0.2.1");
+    assert.equal(asked, 2);
   },
 });
