@@ -1,0 +1,57 @@
+/**
+ * Who may do what: passwords, second factors, tokens, sessions, reset links, lockout, roles. Takes
+ * what a request says and users as they are stored; gives identities, changes to propose, and
+ * `SvcError`s. Secrets are made here and kept as hashes. Scope: ffi, for Argon2 alone, which is
+ * loaded with the first password. RFC 9106, 6238, 6265. @module
+ */
+export {
+  type AccessConfig,
+  type AccessFacts,
+  type AccessRequest,
+  authenticate,
+  decideAccess,
+  type Identity,
+  type Need,
+  userOf,
+} from "./access.ts";
+export { userByName } from "./change_user.ts";
+export { LockedError, Lockout } from "./lockout.ts";
+export { beginOtp, changePassword, confirmOtp, type OtpSetup, removeOtp } from "./own_account.ts";
+export {
+  hashPassword,
+  PASSWORD_LENGTH_MAX,
+  PASSWORD_LENGTH_MIN,
+  preparePasswords,
+  verifyPassword,
+} from "./passwords.ts";
+export type { Auth, Clock, Session, SessionStore, UserStore } from "./ports.ts";
+export { newPassword, newToken, tokenSha256 } from "./secrets.ts";
+export {
+  endedSessionCookie,
+  isSessionValid,
+  SESSION_COOKIE,
+  SESSION_LIFETIME_MS,
+  sessionCookie,
+  sessionFor,
+} from "./sessions.ts";
+export {
+  type Credentials,
+  login,
+  logout,
+  recovery,
+  redeemReset,
+  type SignedIn,
+} from "./sign_in.ts";
+export { otpCode } from "./totp.ts";
+export {
+  changeUser,
+  createUser,
+  disableOtp,
+  issueReset,
+  removeUser,
+  type ResetLink,
+  type ShownUser,
+  shownUser,
+  USER_NAME_LENGTH_MAX,
+  type UserInput,
+} from "./user_admin.ts";

@@ -1,0 +1,57 @@
+import type { StoredUser } from "../model/mod.ts";
+import type { Session } from "./ports.ts";
+import { newSecret, sha256Hex } from "./secrets.ts";
+
+export const SESSION_COOKIE = "svc_session";
+export const SESSION_LIFETIME_MS = 12 * 3_600_000;
+/** Longest `Cookie` header that is looked through; browsers send no longer ones for one host. */
+const COOKIE_HEADER_LENGTH_MAX = 16 * 1024;
+
+/** A session that was just made: what is kept, and the cookie's value, which is not. */
+export interface NewSession {
+  readonly session: Session;
+  readonly value: string;
+}
+
+/** Makes a session of a user; it ends with the epoch of the user as given. */
+export function sessionFor(user: StoredUser, nowMs: number): NewSession {
+  const value = newSecret();
+  const session = {
+    sha256: sha256Hex(value),
+    userId: user.id,
+    epoch: user.session_epoch,
+    expiresAtMs: nowMs + SESSION_LIFETIME_MS,
+  };
+  return { session, value };
+}
+
+/** Says whether a session still holds; `user` is `null` where its user was removed. */
+export function isSessionValid(session: Session, user: StoredUser | null, nowMs: number): boolean {
+  return user !== null && user.id === session.userId && !user.disabled &&
+    user.session_epoch === session.epoch && nowMs < session.expiresAtMs;
+}
+
+/** The value of `Set-Cookie` that begins a session. `isSecure`: the API speaks TLS. */
+export function sessionCookie(value: string, isSecure: boolean): string {
+  return cookie(value, SESSION_LIFETIME_MS / 1_000, isSecure);
+}
+
+/** The value of `Set-Cookie` that takes the session's cookie away. */
+export function endedSessionCookie(isSecure: boolean): string {
+  return cookie("", 0, isSecure);
+}
+
+function cookie(value: string, maxAgeSeconds: number, isSecure: boolean): string {
+  return `${SESSION_COOKIE}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict` +
+    (isSecure ? "; Secure" : "");
+}
+
+/** Reads the session's value from a `Cookie` header (RFC 6265 §4.2); the first one counts. */
+export function readSessionCookie(header: string | null): string | null {
+  if (header === null || header.length > COOKIE_HEADER_LENGTH_MAX) return null;
+  for (const part of header.split(";")) {
+    const [name, value] = part.trim().split("=", 2);
+    if (name === SESSION_COOKIE) return /^[\w-]{43}$/.test(value ?? "") ? value : null;
+  }
+  return null;
+}

@@ -1,0 +1,163 @@
+import { encodeHex } from "../bytes/mod.ts";
+import { SvcError } from "../errors.ts";
+import { type Actor, type Role, type StoredUser, USER_ID_PREFIX } from "../model/mod.ts";
+import { canonicalName, changeStored, checkOutcome, userById } from "./change_user.ts";
+import { hashPassword } from "./passwords.ts";
+import type { Auth } from "./ports.ts";
+import { newSecret, sha256Hex } from "./secrets.ts";
+
+export const USER_NAME_LENGTH_MAX = 64;
+export const RESET_LIFETIME_MS = 3_600_000;
+/** The page of the web UI that redeems a reset link. */
+const RESET_PATH = "/reset?token=";
+const ID_BYTES = 8;
+
+type Users = Pick<Auth, "users">;
+
+/** What an administrator says about a user. */
+export interface UserInput {
+  readonly name: string;
+  readonly role: Role;
+  readonly disabled: boolean;
+}
+
+/** What may be shown of a user, and what the audit log may hold beside `otp`. */
+export interface ShownUser extends UserInput {
+  readonly otp: boolean;
+}
+
+/** A reset link that was just made; the token is kept nowhere. */
+export interface ResetLink {
+  readonly token: string;
+  /** Path and query on the API's address. */
+  readonly path: string;
+  /** RFC 3339 in UTC. */
+  readonly expiresAt: string;
+}
+
+export function shownUser({ name, role, disabled, otp }: StoredUser): ShownUser {
+  return { name, role, disabled, otp: otp !== null && otp.active };
+}
+
+/**
+ * Makes a user with a password.
+ *
+ * @throws {SvcError} `invalid` for a bad name or password, `conflict` for a name that is taken.
+ */
+export async function createUser(
+  { users }: Users,
+  input: UserInput & { readonly password: string },
+  actor: Actor,
+): Promise<StoredUser> {
+  const name = checkName(input.name);
+  const id = USER_ID_PREFIX + encodeHex(crypto.getRandomValues(new Uint8Array(ID_BYTES)));
+  const password_hash = await hashPassword(input.password);
+  const { role, disabled } = input;
+  const user = { id, name, role, disabled, password_hash, otp: null, reset: null };
+  checkNameIsFree({ users }, id, name);
+  checkOutcome(
+    await users.propose({ type: "user_create", user: { ...user, session_epoch: 0 } }, actor),
+  );
+  return userById(users, id);
+}
+
+/**
+ * Replaces name, role and disabled state, and the password where one is given. Every session of the
+ * user ends if anything but the name changes.
+ *
+ * @throws {SvcError} `not_found`, `revision_mismatch`, `invalid`, `conflict`.
+ */
+export async function changeUser(
+  { users }: Users,
+  id: string,
+  input: UserInput & { readonly password?: string },
+  ifMatch: number | null,
+  actor: Actor,
+): Promise<StoredUser> {
+  const name = checkName(input.name);
+  userById(users, id);
+  const hashed = input.password === undefined
+    ? {}
+    // A link that is open would undo it.
+    : { password_hash: await hashPassword(input.password), reset: null };
+  const make = (current: StoredUser) => ({
+    fields: { name, role: input.role, disabled: input.disabled, ...hashed },
+    endSessions: input.password !== undefined || input.role !== current.role ||
+      input.disabled !== current.disabled,
+    action: "update",
+  });
+  const current = userById(users, id);
+  checkNameIsFree({ users }, id, name);
+  if (ifMatch === null) return await changeStored({ users }, id, actor, make);
+  checkOutcome(
+    await users.propose({ type: "user_change", id, ifMatch, ...make(current) }, actor),
+  );
+  return userById(users, id);
+}
+
+/** @throws {SvcError} `not_found`, `revision_mismatch`. */
+export async function removeUser(
+  { users }: Users,
+  id: string,
+  ifMatch: number | null,
+  actor: Actor,
+): Promise<void> {
+  checkOutcome(await users.propose({ type: "user_delete", id, ifMatch }, actor));
+}
+
+/**
+ * Makes a link by which the user sets a new password, once and within an hour. An earlier link is
+ * void.
+ *
+ * @throws {SvcError} `not_found`.
+ */
+export async function issueReset(
+  { users, clock }: Pick<Auth, "users" | "clock">,
+  id: string,
+  actor: Actor,
+): Promise<ResetLink> {
+  const token = newSecret();
+  const expiresAt = new Date(clock.nowMs() + RESET_LIFETIME_MS).toISOString();
+  await changeStored({ users }, id, actor, () => ({
+    fields: { reset: { token_sha256: sha256Hex(token), expires_at: expiresAt } },
+    endSessions: false,
+    action: "reset",
+  }));
+  return { token, path: RESET_PATH + token, expiresAt };
+}
+
+/**
+ * Clears a user's second factor, whose authenticator is lost; every session of the user ends.
+ *
+ * @throws {SvcError} `not_found`.
+ */
+export async function disableOtp({ users }: Users, id: string, actor: Actor): Promise<StoredUser> {
+  const user = userById(users, id);
+  if (user.otp === null) return user;
+  return await changeStored({ users }, id, actor, () => ({
+    fields: { otp: null },
+    endSessions: true,
+    action: "otp_disable",
+  }));
+}
+
+/** Letters, digits and a few signs, with spaces inside: what can be told apart and typed. */
+const NAME = /^[\p{L}\p{M}\p{N}._@+-]+( [\p{L}\p{M}\p{N}._@+-]+)*$/u;
+
+function checkName(text: string): string {
+  const name = canonicalName(text);
+  if (name.length <= USER_NAME_LENGTH_MAX && NAME.test(name)) return name;
+  throw new SvcError(
+    "invalid",
+    `name: it has 1 to ${USER_NAME_LENGTH_MAX} letters, digits, spaces inside, or any of . _ @ + -`,
+  );
+}
+
+/** The store decides; this says it in the words of whoever asks. */
+function checkNameIsFree({ users }: Users, id: string, name: string): void {
+  for (const user of users.state.users.values()) {
+    if (user.name === name && user.id !== id) {
+      throw new SvcError("conflict", `name: there is a user ${JSON.stringify(name)}`);
+    }
+  }
+}
