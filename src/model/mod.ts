@@ -1,6 +1,9 @@
 /**
  * What the service is configured to do at run time: the replicated objects with their JSON
- * spelling and their defaults. Scope: none. @module
+ * spelling and their defaults, and what a change makes of them. Untrusted JSON goes into
+ * `decodeSpec`; a state and a command go into `apply`, and the next state comes out with what has
+ * to be stored for it, or a refusal. All of it is deterministic: IDs, times and hashes are drawn
+ * by whoever proposes a change. Scope: none. @module
  */
 export {
   type AccessSettings,
@@ -20,9 +23,11 @@ export {
   DAYS,
   DEFAULT_GROUP_ID,
   type Envelope,
+  GROUP_LISTS_MAX,
   GroupSpec,
   ID_PREFIX,
   ListSpec,
+  MANAGED_BY_CONFIG,
   RecordSpec,
   RuleSpec,
   ScheduleSpec,
@@ -42,3 +47,22 @@ export type {
   State,
   StoredUser,
 } from "./command.ts";
+export { apply, COLLECTION_SIZE_MAX, RESOURCE_TYPE } from "./apply.ts";
+export { SEED_ITEMS_MAX } from "./apply_seed.ts";
+export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
+export { type Decoded, decodeSettings, decodeSpec } from "./decode.ts";
+export { findListUrlProblem } from "./list_url.ts";
+export {
+  type Applied,
+  emptyState,
+  isSeeded,
+  type LiveState,
+  type Made,
+  resourceKey,
+  SETTINGS_ID,
+  SETTINGS_KEY,
+  userKey,
+  type Write,
+} from "./live_state.ts";
+export { PersistentMap } from "./persistent_map.ts";
+export { type Restored, restoreState, type StoredParts } from "./restore.ts";

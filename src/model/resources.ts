@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { formatPrefix, parseIp, parsePrefix } from "../addr/mod.ts";
+import { formatPrefix, parseIp, parsePrefix, unmapIpv4 } from "../addr/mod.ts";
 
 /** The collections of resources, in the order in which one may refer to the next. */
 export const COLLECTIONS = [
@@ -29,6 +29,11 @@ export const DEFAULT_GROUP_ID = "gr_0000000000000000";
 
 /** A stored spec, as JSON, stays below this, so that an audit entry holds it twice. */
 export const SPEC_BYTES_MAX = 24 * 1024;
+
+/** What `managed_by` says of what came from the configuration file. */
+export const MANAGED_BY_CONFIG = "config";
+/** Most lists of one group. */
+export const GROUP_LISTS_MAX = 256;
 
 const TEXT_LENGTH_MAX = 128;
 const COMMENT_LENGTH_MAX = 1_024;
@@ -85,15 +90,25 @@ export const GroupSpec = z.strictObject({
   name,
   filtering: z.boolean().default(true),
   safe_search: z.boolean().default(false),
-  lists: z.array(z.strictObject({ list: id(ID_PREFIX.lists), schedule })).max(256).default([]),
+  lists: z.array(z.strictObject({ list: id(ID_PREFIX.lists), schedule })).max(GROUP_LISTS_MAX)
+    .default([]),
   blocked_services: z.array(
     z.strictObject({ service: z.string().regex(/^[a-z0-9_-]{1,64}$/), schedule }),
   ).max(256).default([]),
 });
 export type GroupSpec = z.infer<typeof GroupSpec>;
 
+/** What an IPv4-mapped IPv6 address has before the IPv4 address. */
+const MAPPED_BITS = 96;
+
 const network = z.string().max(64).transform((text, context) => {
   const prefix = parsePrefix(text);
+  // A query's address is looked up without its mapping into IPv6 (RFC 4291 §2.5.5.2).
+  if (prefix !== null && prefix.ip.length === 16 && prefix.lengthBits >= MAPPED_BITS) {
+    const ip = Uint8Array.from(unmapIpv4(prefix.ip));
+    const lengthBits = prefix.lengthBits - (ip.length === 4 ? MAPPED_BITS : 0);
+    return formatPrefix({ ip, lengthBits });
+  }
   if (prefix !== null) return formatPrefix(prefix);
   const bare = parseIp(text.split("/")[0]) !== null;
   context.addIssue({

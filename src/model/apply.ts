@@ -1,0 +1,223 @@
+import { applySeed } from "./apply_seed.ts";
+import { changeUser, createUser, deleteUser } from "./apply_users.ts";
+import type { Actor, Change, Command, Outcome } from "./command.ts";
+import { Draft } from "./draft.ts";
+import { type Applied, type LiveState, SETTINGS_ID, settingsEnvelope } from "./live_state.ts";
+import { findConflict, findUsers, refuse } from "./references.ts";
+import {
+  type Collection,
+  type Envelope,
+  ID_PREFIX,
+  SPEC_BYTES_MAX,
+  type SpecOf,
+} from "./resources.ts";
+import { copyWithin, type Result, TOO_LARGE } from "./result.ts";
+
+/** What the audit log calls a resource of each collection. */
+export const RESOURCE_TYPE = {
+  lists: "list",
+  rules: "rule",
+  records: "record",
+  groups: "group",
+  clients: "client",
+  schedules: "schedule",
+} as const satisfies Record<Collection, string>;
+
+/** Most resources of one collection: what one node can hold in memory, index and show. */
+export const COLLECTION_SIZE_MAX = 100_000;
+
+/** Longest texts of an audit entry, in UTF-16 units; what is longer is cut. */
+const AUDIT_TEXT_LENGTH_MAX = 256;
+
+/**
+ * Makes one change, or refuses it; the same for the same state and command wherever it runs. The
+ * state it is given stays as it is. `index` is the command's place in the log. A refused command
+ * leaves nothing behind, its index included.
+ *
+ * Values of what is done: the envelope (create, replace, settings), the user (`user_create`,
+ * `user_change`), `null` (the deletions, `note`), counts (`seed`). The spec must have been decoded;
+ * what only the rest of the state can tell is checked here.
+ */
+export function apply(
+  state: LiveState,
+  command: Command,
+  index: number = state.appliedIndex + 1,
+): Applied {
+  const draft = new Draft(state);
+  const result = dispatch(draft, command.change, command.at);
+  if (result.kind === "refused") return { kind: "refused", outcome: result };
+  draft.setIndex(index);
+  const { type, id } = result.resource;
+  return {
+    kind: "made",
+    outcome: { kind: "done", value: result.value } satisfies Outcome,
+    state: draft.state,
+    writes: draft.writes,
+    audit: {
+      time: command.at,
+      actor: cutActor(command.actor),
+      action: cut(result.action),
+      resource: { type: cut(type), id: id === null ? null : cut(id) },
+      before: result.before,
+      after: result.after,
+      node: cut(command.node),
+    },
+  };
+}
+
+function cut(text: string): string {
+  return text.slice(0, AUDIT_TEXT_LENGTH_MAX);
+}
+
+function cutActor({ kind, name, address }: Actor): Actor {
+  return {
+    kind,
+    name: name === null ? null : cut(name),
+    address: address === null ? null : cut(address),
+  };
+}
+
+function dispatch(draft: Draft, change: Change, at: string): Result {
+  switch (change.type) {
+    case "create":
+      return create(draft, change.collection, change.id, change.spec, at);
+    case "replace":
+      return replace(draft, change.collection, change.id, change.spec, change.ifMatch, at);
+    case "delete":
+      return remove(draft, change.collection, change.id, change.ifMatch);
+    case "settings":
+      return changeSettings(draft, change, at);
+    case "user_create":
+      return createUser(draft, change, at);
+    case "user_change":
+      return changeUser(draft, change, at);
+    case "user_delete":
+      return deleteUser(draft, change);
+    case "note":
+      return note(change);
+    case "seed":
+      return applySeed(draft, change, at);
+  }
+}
+
+function create<C extends Collection>(
+  draft: Draft,
+  collection: C,
+  id: string,
+  given: SpecOf<C>,
+  at: string,
+): Result {
+  const prefix = ID_PREFIX[collection];
+  if (!id.startsWith(prefix) || !/^(cfg_)?[0-9a-f]{16}$/.test(id.slice(prefix.length))) {
+    return refuse("invalid", `id: ${id.slice(0, 64)} is no ID of ${collection}`);
+  }
+  const there = draft.state.collections[collection];
+  if (there.has(id)) return refuse("conflict", `${id}: there is one already`);
+  if (there.size >= COLLECTION_SIZE_MAX) {
+    return refuse("conflict", `${collection}: there are ${COLLECTION_SIZE_MAX} already`);
+  }
+  const spec = copyWithin(given, SPEC_BYTES_MAX);
+  if (spec === null) return TOO_LARGE;
+  const conflict = findConflict(draft.state, collection, id, spec);
+  if (conflict !== null) return conflict;
+  const envelope = { id, revision: 1, created_at: at, updated_at: at, spec };
+  draft.put(collection, envelope);
+  const resource = { type: RESOURCE_TYPE[collection], id };
+  return { kind: "done", value: envelope, action: "create", resource, before: null, after: spec };
+}
+
+/** The resource, if it is there at the revision that is asked for; else why not. */
+function found<C extends Collection>(
+  draft: Draft,
+  collection: C,
+  id: string,
+  ifMatch: number | null,
+): Envelope<SpecOf<C>> | ReturnType<typeof refuse> {
+  const map: ReadonlyMap<string, Envelope<SpecOf<C>>> = draft.state.collections[collection];
+  const before = map.get(id);
+  if (before === undefined) {
+    return refuse("not_found", `${id}: there is no such ${RESOURCE_TYPE[collection]}`);
+  }
+  return mismatch(id, before.revision, ifMatch) ?? before;
+}
+
+function mismatch(id: string, revision: number, ifMatch: number | null) {
+  if (ifMatch === null || ifMatch === revision) return null;
+  return refuse("revision_mismatch", `${id}: has revision ${revision}, not ${ifMatch}`);
+}
+
+function replace<C extends Collection>(
+  draft: Draft,
+  collection: C,
+  id: string,
+  given: SpecOf<C>,
+  ifMatch: number | null,
+  at: string,
+): Result {
+  const before = found(draft, collection, id, ifMatch);
+  if ("kind" in before) return before;
+  const spec = copyWithin(given, SPEC_BYTES_MAX);
+  if (spec === null) return TOO_LARGE;
+  const conflict = findConflict(draft.state, collection, id, spec);
+  if (conflict !== null) return conflict;
+  const envelope = { ...before, revision: before.revision + 1, updated_at: at, spec };
+  draft.put(collection, envelope);
+  return {
+    kind: "done",
+    value: envelope,
+    action: "update",
+    resource: { type: RESOURCE_TYPE[collection], id },
+    before: before.spec,
+    after: spec,
+  };
+}
+
+function remove(
+  draft: Draft,
+  collection: Collection,
+  id: string,
+  ifMatch: number | null,
+): Result {
+  const before = found(draft, collection, id, ifMatch);
+  if ("kind" in before) return before;
+  const users = findUsers(draft.state, collection, id);
+  if (users !== null) return users;
+  draft.remove(collection, id);
+  return {
+    kind: "done",
+    value: null,
+    action: "delete",
+    resource: { type: RESOURCE_TYPE[collection], id },
+    before: before.spec,
+    after: null,
+  };
+}
+
+function changeSettings(
+  draft: Draft,
+  change: Extract<Change, { type: "settings" }>,
+  at: string,
+): Result {
+  const before = draft.state.settings;
+  const refusal = mismatch(SETTINGS_ID, before.revision, change.ifMatch);
+  if (refusal !== null) return refusal;
+  const spec = copyWithin(change.spec, SPEC_BYTES_MAX);
+  if (spec === null) return TOO_LARGE;
+  const createdAt = before.revision === 0 ? at : before.created_at;
+  const envelope = settingsEnvelope(before.revision + 1, createdAt, at, spec);
+  draft.putSettings(envelope);
+  return {
+    kind: "done",
+    value: envelope,
+    action: "update",
+    resource: { type: "settings", id: null },
+    before: before.spec,
+    after: spec,
+  };
+}
+
+function note({ action, resource, after: given }: Extract<Change, { type: "note" }>): Result {
+  const after = copyWithin(given ?? null, SPEC_BYTES_MAX);
+  if (after === null && given !== null && given !== undefined) return TOO_LARGE;
+  return { kind: "done", value: null, action, resource, before: null, after };
+}

@@ -1,0 +1,134 @@
+import type { Change } from "./command.ts";
+import type { Draft } from "./draft.ts";
+import { isSeeded, settingsEnvelope } from "./live_state.ts";
+import { refuse } from "./references.ts";
+import {
+  CONFIG_LIST_PREFIX,
+  DEFAULT_GROUP_ID,
+  type Envelope,
+  GROUP_LISTS_MAX,
+  MANAGED_BY_CONFIG,
+  SPEC_BYTES_MAX,
+  type SpecOf,
+} from "./resources.ts";
+import { copyWithin, jsonBytes, type Result, TOO_LARGE } from "./result.ts";
+
+type Seed = Extract<Change, { type: "seed" }>;
+
+/** Most custom rules and lists of one seed: they are one change, stored whole or not at all. */
+export const SEED_ITEMS_MAX = 20_000;
+
+/** What a seed changed, by kind; its outcome and what the audit log says of it. */
+interface Counts {
+  added: number;
+  replaced: number;
+  removed: number;
+}
+
+/**
+ * Puts what the configuration file names in the place of what came from it before; what a user
+ * made stays. The default group uses every list of the file. Settings and the default group are
+ * made where there are none, by the first seed only.
+ */
+export function applySeed(draft: Draft, seed: Seed, at: string): Result {
+  const size = seed.lists.length + seed.rules.length;
+  if (size > SEED_ITEMS_MAX) {
+    return refuse("invalid", `filter: more than ${SEED_ITEMS_MAX} lists and rules`);
+  }
+  for (const [i, { id }] of seed.lists.entries()) {
+    if (!id.startsWith(CONFIG_LIST_PREFIX)) {
+      return refuse("invalid", `filter.lists[${i}]: ${id} is no ID of a configured list`);
+    }
+  }
+  if (seed.first && !isSeeded(draft.state)) {
+    const settings = copyWithin(seed.settings, SPEC_BYTES_MAX);
+    if (settings === null) return TOO_LARGE;
+    draft.putSettings(settingsEnvelope(1, at, at, settings));
+  }
+  if (seed.first) addDefaultGroup(draft, at);
+
+  const lists = merge(draft, "lists", seed.lists, isConfigList, at);
+  const rules = merge(draft, "rules", seed.rules, isConfigRule, at);
+  if (lists === null || rules === null) return TOO_LARGE;
+  const group = draft.state.collections.groups.get(DEFAULT_GROUP_ID);
+  if (group === undefined) return refuse("conflict", "filter: the store has had no first seed");
+  const listed = usedLists(draft, group.spec, seed.lists.map(({ id }) => id));
+  if (listed.length > GROUP_LISTS_MAX) {
+    return refuse("invalid", `filter.lists: the default group takes ${GROUP_LISTS_MAX} lists`);
+  }
+  for (const other of draft.state.collections.groups.values()) {
+    const kept = other.id === DEFAULT_GROUP_ID ? listed : usedLists(draft, other.spec, []);
+    if (JSON.stringify(kept) === JSON.stringify(other.spec.lists)) continue;
+    const spec = { ...other.spec, lists: kept };
+    if (jsonBytes(spec) > SPEC_BYTES_MAX) return TOO_LARGE;
+    draft.put("groups", { ...other, revision: other.revision + 1, updated_at: at, spec });
+  }
+  const counts = { lists, rules };
+  return {
+    kind: "done",
+    value: counts,
+    action: seed.first ? "seed" : "import",
+    resource: { type: "config", id: null },
+    before: null,
+    after: counts,
+  };
+}
+
+function addDefaultGroup(draft: Draft, at: string): void {
+  if (draft.state.collections.groups.has(DEFAULT_GROUP_ID)) return;
+  draft.put("groups", {
+    id: DEFAULT_GROUP_ID,
+    revision: 1,
+    created_at: at,
+    updated_at: at,
+    spec: { name: "Default", filtering: true, safe_search: false, lists: [], blocked_services: [] },
+  });
+}
+
+function isConfigList({ id }: Envelope<unknown>): boolean {
+  return id.startsWith(CONFIG_LIST_PREFIX);
+}
+
+function isConfigRule({ spec }: Envelope<SpecOf<"rules">>): boolean {
+  return spec.managed_by === MANAGED_BY_CONFIG;
+}
+
+/** Makes `items` what came from the file; `null` if one is too large. */
+function merge<C extends "lists" | "rules">(
+  draft: Draft,
+  collection: C,
+  items: readonly { readonly id: string; readonly spec: SpecOf<C> }[],
+  isOurs: (envelope: Envelope<SpecOf<C>>) => boolean,
+  at: string,
+): Counts | null {
+  const counts: Counts = { added: 0, replaced: 0, removed: 0 };
+  const before: ReadonlyMap<string, Envelope<SpecOf<C>>> = draft.state.collections[collection];
+  const named = new Set(items.map(({ id }) => id));
+  for (const envelope of before.values()) {
+    if (!isOurs(envelope) || named.has(envelope.id)) continue;
+    draft.remove(collection, envelope.id);
+    counts.removed++;
+  }
+  for (const { id, spec: given } of items) {
+    const spec = copyWithin(given, SPEC_BYTES_MAX);
+    if (spec === null) return null;
+    const old = before.get(id);
+    if (old === undefined) {
+      draft.put(collection, { id, revision: 1, created_at: at, updated_at: at, spec });
+      counts.added++;
+    } else if (JSON.stringify(old.spec) !== JSON.stringify(spec)) {
+      draft.put(collection, { ...old, revision: old.revision + 1, updated_at: at, spec });
+      counts.replaced++;
+    }
+  }
+  return counts;
+}
+
+/** The lists of a group without those that are gone, and with `wanted` behind them. */
+function usedLists(draft: Draft, spec: SpecOf<"groups">, wanted: readonly string[]) {
+  const { lists } = draft.state.collections;
+  const kept = spec.lists.filter(({ list }) => lists.has(list));
+  const named = new Set(kept.map(({ list }) => list));
+  const missing = wanted.filter((list) => !named.has(list) && lists.has(list));
+  return [...kept, ...missing.map((list) => ({ list }))];
+}

@@ -1,0 +1,118 @@
+import { invariant } from "../errors.ts";
+import type { StoredUser } from "./command.ts";
+import {
+  type Collections,
+  keysOfClient,
+  type LiveState,
+  type Placed,
+  resourceKey,
+  SETTINGS_KEY,
+  userKey,
+  type Write,
+} from "./live_state.ts";
+import type { PersistentMap } from "./persistent_map.ts";
+import type { Collection, Envelope, SpecOf } from "./resources.ts";
+import type { Settings } from "./settings.ts";
+
+/** A state in the making, with what has to be stored for it. The state it began with stays. */
+export class Draft {
+  #state: LiveState;
+  /** By key, so that the last write of a key is the one that counts. */
+  readonly #writes = new Map<string, Write>();
+
+  constructor(state: LiveState) {
+    this.#state = state;
+  }
+
+  get state(): LiveState {
+    return this.#state;
+  }
+
+  get writes(): Write[] {
+    return [...this.#writes.values()];
+  }
+
+  put<C extends Collection>(collection: C, envelope: Envelope<SpecOf<C>>): void {
+    const { id } = envelope;
+    if (collection === "clients") this.#dropClientKeys(id);
+    const map: PersistentMap<string, Envelope<SpecOf<C>>> = this.#state.collections[collection];
+    this.#setCollection(collection, map.with(id, envelope));
+    if (collection === "clients") this.#addClientKeys(id);
+    this.#place(id);
+    this.#write(resourceKey(collection, id), this.#placed(id, envelope));
+  }
+
+  remove(collection: Collection, id: string): void {
+    if (collection === "clients") this.#dropClientKeys(id);
+    const map: PersistentMap<string, Envelope<SpecOf<Collection>>> =
+      this.#state.collections[collection];
+    this.#setCollection(collection, map.without(id));
+    this.#state = { ...this.#state, places: this.#state.places.without(id) };
+    this.#write(resourceKey(collection, id), null);
+  }
+
+  putUser(user: StoredUser): void {
+    this.#state = { ...this.#state, users: this.#state.users.with(user.id, user) };
+    this.#place(user.id);
+    this.#write(userKey(user.id), this.#placed(user.id, user));
+  }
+
+  removeUser(id: string): void {
+    const { users, places } = this.#state;
+    this.#state = { ...this.#state, users: users.without(id), places: places.without(id) };
+    this.#write(userKey(id), null);
+  }
+
+  putSettings(settings: Envelope<Settings>): void {
+    this.#state = { ...this.#state, settings };
+    this.#write(SETTINGS_KEY, settings);
+  }
+
+  setIndex(appliedIndex: number): void {
+    this.#state = { ...this.#state, appliedIndex };
+  }
+
+  #setCollection<C extends Collection>(
+    collection: C,
+    map: PersistentMap<string, Envelope<SpecOf<C>>>,
+  ): void {
+    const collections: Collections = { ...this.#state.collections, [collection]: map };
+    this.#state = { ...this.#state, collections };
+  }
+
+  #dropClientKeys(id: string): void {
+    const client = this.#state.collections.clients.get(id);
+    if (client === undefined) return;
+    let { clientKeys } = this.#state;
+    for (const key of keysOfClient(client.spec)) clientKeys = clientKeys.without(key);
+    this.#state = { ...this.#state, clientKeys };
+  }
+
+  #addClientKeys(id: string): void {
+    let { clientKeys } = this.#state;
+    const client = this.#state.collections.clients.get(id);
+    invariant(client !== undefined, "the client was put before its keys");
+    for (const key of keysOfClient(client.spec)) clientKeys = clientKeys.with(key, id);
+    this.#state = { ...this.#state, clientKeys };
+  }
+
+  /** Gives a place to what has none. */
+  #place(id: string): void {
+    const { places, placesGiven } = this.#state;
+    if (places.has(id)) return;
+    const next = { places: places.with(id, placesGiven), placesGiven: placesGiven + 1 };
+    this.#state = { ...this.#state, ...next };
+  }
+
+  #placed<V>(id: string, value: V): Placed<V> {
+    const place = this.#state.places.get(id);
+    invariant(place !== undefined, "what is stored has a place");
+    return { place, value };
+  }
+
+  #write(key: readonly string[], value: unknown): void {
+    const name = key.join("\0");
+    this.#writes.delete(name); // Moves to the end: writes stay in the order they were made.
+    this.#writes.set(name, { key, value });
+  }
+}

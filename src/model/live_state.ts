@@ -1,0 +1,103 @@
+import type { AuditEntry, Outcome, State, StoredUser } from "./command.ts";
+import { PersistentMap } from "./persistent_map.ts";
+import type { Collection, Envelope, SpecOf } from "./resources.ts";
+import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
+
+/** The maps of a state, one a collection. */
+export type Collections = {
+  readonly [C in Collection]: PersistentMap<string, Envelope<SpecOf<C>>>;
+};
+
+/**
+ * The state as `apply` works on it: what is shown, and what makes it quick. Each is immutable; the
+ * next shares what did not change, so one that was handed out stays as it was.
+ */
+export interface LiveState extends State {
+  readonly collections: Collections;
+  readonly users: PersistentMap<string, StoredUser>;
+  /** Which client has an address or an ID. */
+  readonly clientKeys: PersistentMap<string, string>;
+  /** The place of each resource and user in the order of creation. */
+  readonly places: PersistentMap<string, number>;
+  /** Places that were given, those of deleted resources included. */
+  readonly placesGiven: number;
+}
+
+/** One key of the store and what becomes of it: a JSON value, or `null` when it is deleted. */
+export interface Write {
+  readonly key: readonly string[];
+  readonly value: unknown;
+}
+
+export type Refused = Extract<Outcome, { kind: "refused" }>;
+
+/** A change that is made: what it makes of the state, and what has to be stored for it. */
+export interface Made {
+  readonly kind: "made";
+  readonly outcome: Extract<Outcome, { kind: "done" }>;
+  readonly state: LiveState;
+  readonly writes: readonly Write[];
+  /** The store that keeps it gives it its ID. */
+  readonly audit: Omit<AuditEntry, "id">;
+}
+export type Applied = Made | { readonly kind: "refused"; readonly outcome: Refused };
+
+/** The ID of the settings' envelope. */
+export const SETTINGS_ID = "settings";
+/** When nothing was: the settings of a state that was never seeded have revision 0. */
+const NEVER = "1970-01-01T00:00:00.000Z";
+
+/** What a place in the order of creation goes with in the store. */
+export interface Placed<V> {
+  readonly place: number;
+  readonly value: V;
+}
+
+export function resourceKey(collection: Collection, id: string): readonly string[] {
+  return ["resource", collection, id];
+}
+
+export function userKey(id: string): readonly string[] {
+  return ["user", id];
+}
+
+export const SETTINGS_KEY: readonly string[] = ["settings"];
+
+/** The state before the first seed: nothing, and the default settings at revision 0. */
+export function emptyState(): LiveState {
+  return {
+    collections: {
+      schedules: PersistentMap.from([]),
+      lists: PersistentMap.from([]),
+      rules: PersistentMap.from([]),
+      records: PersistentMap.from([]),
+      groups: PersistentMap.from([]),
+      clients: PersistentMap.from([]),
+    },
+    settings: settingsEnvelope(0, NEVER, NEVER, DEFAULT_SETTINGS),
+    users: PersistentMap.from([]),
+    clientKeys: PersistentMap.from([]),
+    places: PersistentMap.from([]),
+    placesGiven: 0,
+    appliedIndex: 0,
+  };
+}
+
+export function settingsEnvelope(
+  revision: number,
+  createdAt: string,
+  updatedAt: string,
+  spec: Settings,
+): Envelope<Settings> {
+  return { id: SETTINGS_ID, revision, created_at: createdAt, updated_at: updatedAt, spec };
+}
+
+/** Says whether a store with this state has had its first seed. */
+export function isSeeded(state: State): boolean {
+  return state.settings.revision > 0;
+}
+
+/** The keys that no two clients share. An address never looks like an ID: IDs have no `.` or `:`. */
+export function keysOfClient(spec: SpecOf<"clients">): string[] {
+  return [...spec.addresses, ...spec.ids];
+}

@@ -1,0 +1,106 @@
+import { keysOfClient, type LiveState, type Refused } from "./live_state.ts";
+import { type Collection, DEFAULT_GROUP_ID, type Envelope, type SpecOf } from "./resources.ts";
+
+/** Users of a resource that a refusal names; the rest it counts. */
+const NAMED_USERS_MAX = 5;
+
+export function refuse(code: Refused["code"], message: string): Refused {
+  return { kind: "refused", code, message };
+}
+
+type Check<C extends Collection> = (
+  state: LiveState,
+  id: string,
+  spec: SpecOf<C>,
+) => Refused | null;
+
+/** What each collection asks of the others before a spec may stand. */
+const CHECKS: { readonly [C in Collection]?: Check<C> } = {
+  records: checkRecord,
+  groups: checkGroup,
+  clients: checkClient,
+};
+
+/** Why `spec` can't stand beside the rest of the state, or `null`. */
+export function findConflict<C extends Collection>(
+  state: LiveState,
+  collection: C,
+  id: string,
+  spec: SpecOf<C>,
+): Refused | null {
+  const check: Check<C> | undefined = CHECKS[collection];
+  return check === undefined ? null : check(state, id, spec);
+}
+
+/** A CNAME stands alone at its name (RFC 1034 §3.6.2); records that are off don't count. */
+function checkRecord(state: LiveState, id: string, spec: SpecOf<"records">): Refused | null {
+  if (!spec.enabled) return null;
+  for (const other of state.collections.records.values()) {
+    if (other.id === id || !other.spec.enabled || other.spec.name !== spec.name) continue;
+    if (spec.type !== "CNAME" && other.spec.type !== "CNAME") continue;
+    const there = `${other.id} is a ${other.spec.type} record of the same name`;
+    return refuse("conflict", `name: a CNAME record stands alone, and ${there}`);
+  }
+  return null;
+}
+
+function checkGroup(state: LiveState, _id: string, spec: SpecOf<"groups">): Refused | null {
+  const { lists, schedules } = state.collections;
+  const missing = (path: string, what: string, id: string) =>
+    refuse("conflict", `${path}: no ${what} has the ID ${id}`);
+  for (const [i, { list, schedule }] of spec.lists.entries()) {
+    if (!lists.has(list)) return missing(`lists[${i}].list`, "list", list);
+    if (schedule !== undefined && !schedules.has(schedule)) {
+      return missing(`lists[${i}].schedule`, "schedule", schedule);
+    }
+  }
+  for (const [i, { schedule }] of spec.blocked_services.entries()) {
+    if (schedule !== undefined && !schedules.has(schedule)) {
+      return missing(`blocked_services[${i}].schedule`, "schedule", schedule);
+    }
+  }
+  return null;
+}
+
+function checkClient(state: LiveState, id: string, spec: SpecOf<"clients">): Refused | null {
+  if (!state.collections.groups.has(spec.group)) {
+    return refuse("conflict", `group: no group has the ID ${spec.group}`);
+  }
+  for (const key of keysOfClient(spec)) {
+    const owner = state.clientKeys.get(key);
+    if (owner === undefined || owner === id) continue;
+    const at = spec.addresses.indexOf(key);
+    const path = at < 0 ? `ids[${spec.ids.indexOf(key)}]` : `addresses[${at}]`;
+    return refuse("conflict", `${path}: ${key} belongs to ${owner} already`);
+  }
+  return null;
+}
+
+/** Why the resource can't be deleted, or `null`; a refusal names those that use it. */
+export function findUsers(state: LiveState, collection: Collection, id: string): Refused | null {
+  if (collection === "groups" && id === DEFAULT_GROUP_ID) {
+    return refuse("conflict", `${id}: the default group can't be deleted`);
+  }
+  const users: string[] = [];
+  for (const { id: user, spec } of possibleUsers(state, collection)) {
+    if (refersTo(spec, id)) users.push(`${user} (${spec.name})`);
+  }
+  if (users.length === 0) return null;
+  const more = users.length - NAMED_USERS_MAX;
+  const named = users.slice(0, NAMED_USERS_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  return refuse("conflict", `${id}: is used by ${named}`);
+}
+
+type User = Envelope<SpecOf<"groups"> | SpecOf<"clients">>;
+
+function possibleUsers(state: LiveState, collection: Collection): Iterable<User> {
+  const { groups, clients } = state.collections;
+  if (collection === "lists" || collection === "schedules") return groups.values();
+  return collection === "groups" ? clients.values() : [];
+}
+
+function refersTo(spec: User["spec"], id: string): boolean {
+  if ("group" in spec) return spec.group === id;
+  return spec.lists.some(({ list, schedule }) => list === id || schedule === id) ||
+    spec.blocked_services.some(({ schedule }) => schedule === id);
+}

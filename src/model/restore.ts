@@ -1,0 +1,199 @@
+import { z } from "zod";
+import type { StoredUser } from "./command.ts";
+import {
+  type Collections,
+  isSeeded,
+  keysOfClient,
+  type LiveState,
+  type Placed,
+  resourceKey,
+  SETTINGS_KEY,
+  userKey,
+} from "./live_state.ts";
+import { PersistentMap } from "./persistent_map.ts";
+import { findConflict } from "./references.ts";
+import {
+  type Collection,
+  COLLECTIONS,
+  DEFAULT_GROUP_ID,
+  type Envelope,
+  SettingsSpec,
+  SPECS,
+} from "./resources.ts";
+import type { Settings } from "./settings.ts";
+
+function envelope<S extends z.ZodType>(spec: S) {
+  return z.strictObject({
+    id: z.string().min(1),
+    revision: z.int().min(0),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+    spec,
+  });
+}
+
+function placed<V extends z.ZodType>(value: V) {
+  return z.strictObject({ place: z.int().min(0), value });
+}
+
+const StoredUserSchema = z.strictObject({
+  id: z.string().min(1),
+  revision: z.int().min(1),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+  name: z.string().min(1),
+  role: z.enum(["admin", "viewer"]),
+  disabled: z.boolean(),
+  password_hash: z.string(),
+  otp: z.strictObject({
+    secret: z.string(),
+    active: z.boolean(),
+    last_step: z.int(),
+    recovery: z.array(z.string()),
+  }).nullable(),
+  reset: z.strictObject({ token_sha256: z.string(), expires_at: z.string() }).nullable(),
+  session_epoch: z.int(),
+}) satisfies z.ZodType<StoredUser>;
+
+const RESOURCE_SCHEMA = {
+  schedules: placed(envelope(SPECS.schedules)),
+  lists: placed(envelope(SPECS.lists)),
+  rules: placed(envelope(SPECS.rules)),
+  records: placed(envelope(SPECS.records)),
+  groups: placed(envelope(SPECS.groups)),
+  clients: placed(envelope(SPECS.clients)),
+} as const satisfies Record<Collection, z.ZodType>;
+const SettingsSchema = envelope(SettingsSpec) satisfies z.ZodType<Envelope<Settings>>;
+const UserSchema = placed(StoredUserSchema);
+
+/** Everything of a state as the store keeps it. */
+export interface StoredParts {
+  /** Values of `resourceKey`, by ID, in any order. */
+  readonly resources: { readonly [C in Collection]: ReadonlyMap<string, unknown> };
+  /** Values of `userKey`, by ID, in any order. */
+  readonly users: ReadonlyMap<string, unknown>;
+  /** The value of `SETTINGS_KEY`. */
+  readonly settings: unknown;
+  readonly placesGiven: number;
+  readonly appliedIndex: number;
+}
+
+export type Restored =
+  | { readonly ok: true; readonly state: LiveState }
+  | {
+    readonly ok: false;
+    /** The key whose value is damaged, as a text. */
+    readonly key: string;
+    readonly message: string;
+  };
+
+/**
+ * Makes the state of what was stored and checks that it is one: every value is of its form, what is
+ * referred to is there, no two clients share an address or ID.
+ */
+export function restoreState(parts: StoredParts): Restored {
+  const settings = SettingsSchema.safeParse(parts.settings);
+  if (!settings.success) return damaged(SETTINGS_KEY, detailOf(settings.error));
+  const places: [string, number][] = [];
+  const collections: Partial<Record<Collection, unknown>> = {};
+  for (const collection of COLLECTIONS) {
+    const stored = parts.resources[collection];
+    const schema: z.ZodType<Placed<Envelope<unknown>>> = RESOURCE_SCHEMA[collection];
+    const read = readPlaced(stored, schema, (id) => resourceKey(collection, id));
+    if (!read.ok) return read;
+    collections[collection] = PersistentMap.from(read.entries);
+    places.push(...read.places);
+  }
+  const users = readPlaced<StoredUser>(parts.users, UserSchema, userKey);
+  if (!users.ok) return users;
+  const state: LiveState = {
+    // Each was read by its own collection's schema.
+    collections: collections as Collections,
+    settings: settings.data,
+    users: PersistentMap.from(users.entries),
+    clientKeys: PersistentMap.from([]),
+    places: PersistentMap.from([...places, ...users.places]),
+    placesGiven: parts.placesGiven,
+    appliedIndex: parts.appliedIndex,
+  };
+  return restoreKeys(state);
+}
+
+type Read<V> =
+  | { readonly ok: true; readonly entries: [string, V][]; readonly places: [string, number][] }
+  | Extract<Restored, { ok: false }>;
+
+function readPlaced<V extends { readonly id: string }>(
+  stored: ReadonlyMap<string, unknown>,
+  schema: z.ZodType<Placed<V>>,
+  keyOf: (id: string) => readonly string[],
+): Read<V> {
+  const read: Placed<V>[] = [];
+  for (const [id, json] of stored) {
+    const result = schema.safeParse(json);
+    if (!result.success) return damaged(keyOf(id), detailOf(result.error));
+    if (result.data.value.id !== id) return damaged(keyOf(id), `holds ${result.data.value.id}`);
+    read.push(result.data);
+  }
+  read.sort((a, b) => a.place - b.place);
+  return {
+    ok: true,
+    entries: read.map(({ value }) => [value.id, value]),
+    places: read.map(({ place, value }) => [value.id, place]),
+  };
+}
+
+/** Says what is wrong with the order of creation, or returns `null`. */
+function findPlaceProblem({ places, placesGiven }: LiveState): string | null {
+  const taken = new Map<number, string>();
+  for (const [id, place] of places) {
+    const other = taken.get(place);
+    if (other !== undefined) return `${id} and ${other} have one place`;
+    if (place >= placesGiven) return `${id} has a place that was never given`;
+    taken.set(place, id);
+  }
+  return null;
+}
+
+/** Checks what one part asks of another, and fills `clientKeys`. */
+function restoreKeys(state: LiveState): Restored {
+  const { groups, clients, records } = state.collections;
+  if (isSeeded(state) && !groups.has(DEFAULT_GROUP_ID)) {
+    return damaged(resourceKey("groups", DEFAULT_GROUP_ID), "is missing");
+  }
+  const misplaced = findPlaceProblem(state);
+  if (misplaced !== null) return damaged(["applied"], misplaced);
+  const clientKeys: [string, string][] = [];
+  for (const { id, spec } of clients.values()) {
+    for (const key of keysOfClient(spec)) clientKeys.push([key, id]);
+  }
+  const whole = { ...state, clientKeys: PersistentMap.from(clientKeys) };
+  for (const { id, spec } of groups.values()) {
+    const conflict = findConflict(whole, "groups", id, spec);
+    if (conflict !== null) return damaged(resourceKey("groups", id), conflict.message);
+  }
+  for (const { id, spec } of clients.values()) {
+    const conflict = findConflict(whole, "clients", id, spec);
+    if (conflict !== null) return damaged(resourceKey("clients", id), conflict.message);
+  }
+  const alone = new Map<string, boolean>();
+  for (const { id, spec } of records.values()) {
+    if (!spec.enabled) continue;
+    const isAlone = alone.get(spec.name);
+    if (isAlone === true || (isAlone === false && spec.type === "CNAME")) {
+      return damaged(resourceKey("records", id), "stands beside a CNAME record");
+    }
+    alone.set(spec.name, spec.type === "CNAME");
+  }
+  return { ok: true, state: whole };
+}
+
+function damaged(key: readonly string[], message: string): Extract<Restored, { ok: false }> {
+  return { ok: false, key: key.join("/"), message };
+}
+
+/** What is wrong, without the value: a user's holds secrets. */
+function detailOf(error: z.ZodError): string {
+  const { path, message } = error.issues[0];
+  return path.length === 0 ? message : `${path.join(".")}: ${message}`;
+}
