@@ -27,3 +27,11 @@ export { DOWNLOAD_LIMITS, type DownloadLimits } from "./download.ts";
 export { nodeHttpGet } from "./node_http_get.ts";
 export { denoDisk } from "./deno_disk.ts";
 export type { Chance, Clock, Disk, HttpGet, Lookup } from "./ports.ts";
+export {
+  type PresetId,
+  PRESETS,
+  RECOMMENDED,
+  type RecommendedCategory,
+  type RecommendedList,
+} from "./recommended.ts";
+export { decodeServices, type Service } from "./services.ts";
