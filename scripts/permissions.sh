@@ -2,10 +2,16 @@
 # command may touch. `permissions_of COMMAND` sets `permissions` to Deno's flags for it; what is not
 # named is denied. `run` needs most, and its flags are what a compiled file gets for every command.
 
+# Argon2's loader asks for these; left out of the environment, they can lead it to no other file.
+argon2_env=--ignore-env=NAPI_RS_NATIVE_LIBRARY_PATH,NAPI_RS_FORCE_WASI,NAPI_RS_WASI_FLAVOR
+argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
+
 permissions_of() {
   case "${1-}" in
     # Any name server and any listener; paths stand in the configuration file, which is read later.
-    run) permissions='--allow-ffi --allow-net --allow-read --allow-write' ;;
+    run) permissions="--allow-ffi --allow-net --allow-read --allow-write $argon2_env" ;;
+    # The store and the Argon2 add-on.
+    user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     check-config) permissions='--allow-read' ;;
     *) permissions='' ;;
   esac

@@ -1,5 +1,11 @@
 import { SvcError } from "../errors.ts";
-import type { Actor, Change, Outcome, StoredUser } from "../model/mod.ts";
+import {
+  type Actor,
+  type Change,
+  isSameUserName,
+  type Outcome,
+  type StoredUser,
+} from "../model/mod.ts";
 import type { Auth, UserStore } from "./ports.ts";
 
 /** Times a change is made anew because another came before it. */
@@ -10,14 +16,8 @@ type UserChange = Extract<Change, { type: "user_change" }>;
 /** What changes, and what the audit log calls it. */
 export type UserChangeBody = Pick<UserChange, "fields" | "endSessions" | "action">;
 
-/** Names are compared in one composition of their letters. */
-export function canonicalName(name: string): string {
-  return name.normalize("NFC");
-}
-
 export function userByName({ state }: UserStore, name: string): StoredUser | null {
-  const wanted = canonicalName(name);
-  for (const user of state.users.values()) if (user.name === wanted) return user;
+  for (const user of state.users.values()) if (isSameUserName(user.name, name)) return user;
   return null;
 }
 

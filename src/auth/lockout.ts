@@ -1,5 +1,6 @@
 import { formatIp, parseIp, unmapIpv4 } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
+import { USER_NAME_LENGTH_MAX } from "../model/mod.ts";
 import type { Clock } from "./ports.ts";
 
 /** Failures within the window that lock an address or a user name. */
@@ -14,8 +15,6 @@ export const LOCKED_MS = 5 * 60_000;
 const ENTRIES_MAX = 16_384;
 /** The wait while attempts that are under way may still turn out to be the last failures. */
 const BUSY_RETRY_SECONDS = 1;
-/** Longest name that is kept as a key; users' names are shorter. */
-const NAME_LENGTH_MAX = 256;
 /** Bytes of an IPv6 address that are counted: a /64 is one customer's. */
 const IPV6_NETWORK_BYTES = 8;
 
@@ -66,7 +65,7 @@ export class Lockout {
     const nowMs = this.#clock.nowMs();
     const keys: (readonly [Table, string])[] = [];
     if (address !== null) keys.push([this.#addresses, addressKey(address)]);
-    if (name !== null) keys.push([this.#names, name.slice(0, NAME_LENGTH_MAX)]);
+    if (name !== null) keys.push([this.#names, nameKey(name)]);
     const waits = keys.map(([table, key]) => table.waitSeconds(key, nowMs));
     const wait = Math.max(0, ...waits);
     if (wait > 0) throw new LockedError(wait);
@@ -86,6 +85,11 @@ export class Lockout {
       drop: () => end(() => {}),
     };
   }
+}
+
+/** What a name is counted as: whatever finds the same user counts for one. */
+function nameKey(name: string): string {
+  return name.normalize("NFC").toLowerCase().slice(0, USER_NAME_LENGTH_MAX);
 }
 
 /** What an address is counted as: IPv4 whole, IPv6 by its /64. */

@@ -14,6 +14,7 @@ export {
   type Need,
   userOf,
 } from "./access.ts";
+export { type CookieSignIn, UserAccounts } from "./accounts.ts";
 export { userByName } from "./change_user.ts";
 export { LockedError, Lockout } from "./lockout.ts";
 export { beginOtp, changePassword, confirmOtp, type OtpSetup, removeOtp } from "./own_account.ts";
@@ -52,6 +53,5 @@ export {
   type ResetLink,
   type ShownUser,
   shownUser,
-  USER_NAME_LENGTH_MAX,
   type UserInput,
 } from "./user_admin.ts";

@@ -1,7 +1,7 @@
 import { SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Actor, StoredUser } from "../model/mod.ts";
-import { canonicalName, changeStored, userByName } from "./change_user.ts";
+import { changeStored, userByName } from "./change_user.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import type { Auth, Session } from "./ports.ts";
 import { isSameSha256, recoveryCodeSha256, sha256Hex } from "./secrets.ts";
@@ -138,7 +138,7 @@ export async function guarded<T>(
   name: string | null,
   work: () => Promise<T>,
 ): Promise<T> {
-  const attempt = auth.lockout.begin(address, name === null ? null : canonicalName(name));
+  const attempt = auth.lockout.begin(address, name);
   try {
     const result = await work();
     attempt.succeed();

@@ -1,12 +1,17 @@
 import { encodeHex } from "../bytes/mod.ts";
 import { SvcError } from "../errors.ts";
-import { type Actor, type Role, type StoredUser, USER_ID_PREFIX } from "../model/mod.ts";
-import { canonicalName, changeStored, checkOutcome, userById } from "./change_user.ts";
+import {
+  type Actor,
+  type Role,
+  type StoredUser,
+  USER_ID_PREFIX,
+  USER_NAME_LENGTH_MAX,
+} from "../model/mod.ts";
+import { changeStored, checkOutcome, userById } from "./change_user.ts";
 import { hashPassword } from "./passwords.ts";
 import type { Auth } from "./ports.ts";
 import { newSecret, sha256Hex } from "./secrets.ts";
 
-export const USER_NAME_LENGTH_MAX = 64;
 export const RESET_LIFETIME_MS = 3_600_000;
 /** The page of the web UI that redeems a reset link. */
 const RESET_PATH = "/reset?token=";
@@ -54,7 +59,6 @@ export async function createUser(
   const password_hash = await hashPassword(input.password);
   const { role, disabled } = input;
   const user = { id, name, role, disabled, password_hash, otp: null, reset: null };
-  checkNameIsFree({ users }, id, name);
   checkOutcome(
     await users.propose({ type: "user_create", user: { ...user, session_epoch: 0 } }, actor),
   );
@@ -70,24 +74,23 @@ export async function createUser(
 export async function changeUser(
   { users }: Users,
   id: string,
-  input: UserInput & { readonly password?: string },
+  input: UserInput & { readonly password: string | null },
   ifMatch: number | null,
   actor: Actor,
 ): Promise<StoredUser> {
   const name = checkName(input.name);
   userById(users, id);
-  const hashed = input.password === undefined
+  const hashed = input.password === null
     ? {}
     // A link that is open would undo it.
     : { password_hash: await hashPassword(input.password), reset: null };
   const make = (current: StoredUser) => ({
     fields: { name, role: input.role, disabled: input.disabled, ...hashed },
-    endSessions: input.password !== undefined || input.role !== current.role ||
+    endSessions: input.password !== null || input.role !== current.role ||
       input.disabled !== current.disabled,
     action: "update",
   });
   const current = userById(users, id);
-  checkNameIsFree({ users }, id, name);
   if (ifMatch === null) return await changeStored({ users }, id, actor, make);
   checkOutcome(
     await users.propose({ type: "user_change", id, ifMatch, ...make(current) }, actor),
@@ -141,23 +144,14 @@ export async function disableOtp({ users }: Users, id: string, actor: Actor): Pr
   }));
 }
 
-/** Letters, digits and a few signs, with spaces inside: what can be told apart and typed. */
-const NAME = /^[\p{L}\p{M}\p{N}._@+-]+( [\p{L}\p{M}\p{N}._@+-]+)*$/u;
+/** No control or invisible characters, and spaces only inside: two names that look alike differ. */
+const NAME = /^[^\p{C}\p{Z}]+( [^\p{C}\p{Z}]+)*$/u;
 
 function checkName(text: string): string {
-  const name = canonicalName(text);
+  const name = text.normalize("NFC");
   if (name.length <= USER_NAME_LENGTH_MAX && NAME.test(name)) return name;
   throw new SvcError(
     "invalid",
-    `name: it has 1 to ${USER_NAME_LENGTH_MAX} letters, digits, spaces inside, or any of . _ @ + -`,
+    `name: it has 1 to ${USER_NAME_LENGTH_MAX} characters that show, and single spaces inside`,
   );
-}
-
-/** The store decides; this says it in the words of whoever asks. */
-function checkNameIsFree({ users }: Users, id: string, name: string): void {
-  for (const user of users.state.users.values()) {
-    if (user.name === name && user.id !== id) {
-      throw new SvcError("conflict", `name: there is a user ${JSON.stringify(name)}`);
-    }
-  }
 }

@@ -1,0 +1,109 @@
+import type { Actor, StoredUser } from "../model/mod.ts";
+import { type Identity, userOf } from "./access.ts";
+import { beginOtp, changePassword, confirmOtp, type OtpSetup, removeOtp } from "./own_account.ts";
+import type { Auth } from "./ports.ts";
+import { login, logout, recovery, redeemReset, type SignedIn } from "./sign_in.ts";
+import {
+  changeUser,
+  createUser,
+  disableOtp,
+  issueReset,
+  removeUser,
+  type ResetLink,
+  type UserInput,
+} from "./user_admin.ts";
+
+/** A user who has signed in, and the value of the session's cookie. */
+export interface CookieSignIn {
+  readonly user: StoredUser;
+  readonly cookie: string;
+}
+
+function cookieOf({ user, value }: SignedIn): CookieSignIn {
+  return { user, cookie: value };
+}
+
+/** Where a caller comes from; a request always comes from somewhere. */
+function addressOf(caller: Identity): string {
+  return caller.actor.address ?? "";
+}
+
+/**
+ * The operations on users as the API asks for them: by who is calling. Each throws as its function
+ * does, and `forbidden` where it is for users and the caller is none.
+ */
+export class UserAccounts {
+  readonly #auth: Auth;
+
+  constructor(auth: Auth) {
+    this.#auth = auth;
+  }
+
+  async login(
+    input: { readonly name: string; readonly password: string; readonly code: string | null },
+    address: string,
+  ): Promise<CookieSignIn> {
+    return cookieOf(await login(this.#auth, { ...input, address }));
+  }
+
+  async recover(
+    input: { readonly name: string; readonly password: string; readonly recoveryCode: string },
+    address: string,
+  ): Promise<CookieSignIn> {
+    return cookieOf(await recovery(this.#auth, { ...input, address }));
+  }
+
+  /** Ends the caller's session, if it came with one. */
+  async logout({ session }: Identity): Promise<void> {
+    if (session !== null) await logout(this.#auth, session);
+  }
+
+  async changePassword(caller: Identity, current: string, password: string): Promise<void> {
+    await changePassword(this.#auth, { ...own(caller), current, password });
+  }
+
+  async beginOtp(caller: Identity, password: string): Promise<OtpSetup> {
+    return await beginOtp(this.#auth, { ...own(caller), password });
+  }
+
+  async confirmOtp(caller: Identity, code: string): Promise<string[]> {
+    return await confirmOtp(this.#auth, { ...own(caller), code });
+  }
+
+  async removeOtp(caller: Identity, password: string, code: string): Promise<void> {
+    await removeOtp(this.#auth, { ...own(caller), password, code });
+  }
+
+  async redeemReset(token: string, password: string, address: string): Promise<void> {
+    await redeemReset(this.#auth, { token, password, address });
+  }
+
+  issueReset(id: string, actor: Actor): Promise<ResetLink> {
+    return issueReset(this.#auth, id, actor);
+  }
+
+  async disableOtp(id: string, actor: Actor): Promise<void> {
+    await disableOtp(this.#auth, id, actor);
+  }
+
+  create(user: UserInput & { readonly password: string }, actor: Actor): Promise<StoredUser> {
+    return createUser(this.#auth, user, actor);
+  }
+
+  replace(
+    id: string,
+    user: UserInput & { readonly password: string | null },
+    ifMatch: number | null,
+    actor: Actor,
+  ): Promise<StoredUser> {
+    return changeUser(this.#auth, id, user, ifMatch, actor);
+  }
+
+  remove(id: string, ifMatch: number | null, actor: Actor): Promise<void> {
+    return removeUser(this.#auth, id, ifMatch, actor);
+  }
+}
+
+function own(caller: Identity) {
+  return { user: userOf(caller), address: addressOf(caller) };
+}

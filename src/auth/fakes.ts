@@ -1,0 +1,66 @@
+import {
+  type Actor,
+  apply,
+  type AuditEntry,
+  type Change,
+  emptyState,
+  type LiveState,
+  type Outcome,
+} from "../model/mod.ts";
+import { Lockout } from "./lockout.ts";
+import type { Auth, Clock, Session, SessionStore, UserStore } from "./ports.ts";
+
+/** A clock that stands still until it is told. */
+export class FakeClock implements Clock {
+  constructor(public ms = Date.parse("2026-01-02T03:04:05Z")) {}
+  nowMs(): number {
+    return this.ms;
+  }
+}
+
+/** Users in memory, changed as the store changes them. */
+export class FakeUsers implements UserStore {
+  state: LiveState = emptyState();
+  readonly audit: Omit<AuditEntry, "id">[] = [];
+  readonly outcomes: Outcome[] = [];
+  /** Runs before each change: another change may come first. */
+  before: () => Promise<void> = () => Promise.resolve();
+
+  constructor(readonly clock: Clock) {}
+
+  async propose(change: Change, actor: Actor): Promise<Outcome> {
+    await this.before();
+    const at = new Date(this.clock.nowMs()).toISOString();
+    const applied = apply(this.state, { change, actor, at, node: "node1" });
+    this.outcomes.push(applied.outcome);
+    if (applied.kind === "made") {
+      this.state = applied.state;
+      this.audit.push(applied.audit);
+    }
+    return applied.outcome;
+  }
+}
+
+/** Sessions in memory. */
+export class FakeSessions implements SessionStore {
+  readonly kept = new Map<string, Session>();
+  putSession(session: Session): Promise<void> {
+    this.kept.set(session.sha256, session);
+    return Promise.resolve();
+  }
+  session(sha256: string): Promise<Session | null> {
+    return Promise.resolve(this.kept.get(sha256) ?? null);
+  }
+  deleteSession(sha256: string): Promise<void> {
+    this.kept.delete(sha256);
+    return Promise.resolve();
+  }
+}
+
+/** Everything that operations on users work with, in memory. */
+export function fakeAuth() {
+  const clock = new FakeClock();
+  const users = new FakeUsers(clock);
+  const sessions = new FakeSessions();
+  return { clock, users, sessions, lockout: new Lockout(clock) } satisfies Auth;
+}
