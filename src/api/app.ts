@@ -1,0 +1,185 @@
+import { type Context, Hono } from "hono";
+import type { ContentfulStatusCode, StatusCode } from "hono/utils/http-status";
+import { isLoopback, parseIp } from "../addr/mod.ts";
+import { type AccessRequest, authenticate } from "../auth/mod.ts";
+import { SvcError } from "../errors.ts";
+import { decodeWith } from "./decode.ts";
+import { DOCS_PAGE, DOCS_POLICY } from "./docs_page.ts";
+import type { Answer, Endpoint } from "./endpoint.ts";
+import { ENDPOINTS } from "./endpoints.ts";
+import { errorResponse } from "./errors.ts";
+import { formatEtag, parseIfMatch } from "./etag.ts";
+import { SECURITY_HEADERS } from "./headers.ts";
+import type { ApiDeps } from "./ports.ts";
+import { hasBody, readJsonBody } from "./request_body.ts";
+
+/** Longest time from the end of a request's head to its answer. */
+const REQUEST_MS_MAX = 30_000;
+const DOCS_PATH = "/api/docs";
+
+type Env = { Bindings: { readonly remoteAddress: string } };
+type ApiContext = Context<Env>;
+
+/** Answers one request of the client at this address: an IP address, never an IPv4-mapped one. */
+export type ApiHandler = (request: Request, remoteAddress: string) => Promise<Response>;
+
+export interface ApiOptions {
+  /** Sees every answer of an endpoint before it is sent. */
+  readonly onAnswer?: (endpoint: Endpoint, answer: Answer) => void;
+  readonly requestMsMax?: number;
+}
+
+/**
+ * The API: from a request to a response, in this order, so that each refusal tells no more than it
+ * must: browser protections, route, who it is, role, query and `If-Match`, content type, size, JSON,
+ * schema, handler.
+ */
+export function createApi(deps: ApiDeps, options: ApiOptions = {}): ApiHandler {
+  const app = new Hono<Env>();
+  app.onError(onError);
+  const requestMsMax = options.requestMsMax ?? REQUEST_MS_MAX;
+  app.use((_, next) => withinTime(next(), requestMsMax));
+  for (const [path, endpoints] of Map.groupBy(ENDPOINTS, ({ path }) => path)) {
+    const route = path.replace(/\{\w+\}/, ":param");
+    for (const endpoint of endpoints) {
+      app.on(endpoint.method, route, (c) => serve(deps, endpoint, options, c));
+    }
+    const methods = endpoints.map(({ method }) => method);
+    app.all(route, (c) => refuseMethod(deps, methods, c));
+  }
+  if (deps.docs) {
+    app.get(DOCS_PATH, (c) => serveDocs(deps, c));
+    app.all(DOCS_PATH, (c) => refuseMethod(deps, ["GET"], c));
+  }
+  app.notFound(async (c) => {
+    await checkBrowser(deps, c);
+    throw new SvcError("not_found", `${c.req.path}: there is no such endpoint`);
+  });
+  return async (request, remoteAddress) => {
+    const response = await app.fetch(request, { remoteAddress });
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) {
+      if (!response.headers.has(name)) response.headers.set(name, value);
+    }
+    return response;
+  };
+}
+
+/** The one place where an error becomes a response. */
+function onError(error: unknown, c: ApiContext): Response {
+  const { status, body, headers } = errorResponse(error, c.req.path);
+  return c.json(body, status as ContentfulStatusCode, { ...headers });
+}
+
+/** @throws {SvcError} `unavailable`, when time is up; what goes on behind that is not waited for. */
+async function withinTime(work: Promise<void>, msMax: number): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    reject(new SvcError("unavailable", `request: it took longer than ${msMax / 1_000} seconds`));
+  }, msMax);
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function accessRequest(c: ApiContext): AccessRequest {
+  const header = (name: string) => c.req.header(name) ?? null;
+  return {
+    authorization: header("authorization"),
+    cookie: header("cookie"),
+    host: header("host"),
+    origin: header("origin"),
+    remoteAddress: c.env.remoteAddress,
+  };
+}
+
+/** @throws {SvcError} `forbidden`, for a host or an origin that is not ours. */
+async function checkBrowser(deps: ApiDeps, c: ApiContext): Promise<void> {
+  await authenticate(deps.auth, deps.access, accessRequest(c), "nothing");
+}
+
+async function refuseMethod(
+  deps: ApiDeps,
+  methods: readonly string[],
+  c: ApiContext,
+): Promise<Response> {
+  await checkBrowser(deps, c);
+  const allowed = methods.flatMap((method) => method === "GET" ? ["GET", "HEAD"] : [method]);
+  return c.body(null, 405, { Allow: allowed.join(", ") });
+}
+
+async function serve(
+  deps: ApiDeps,
+  endpoint: Endpoint,
+  { onAnswer }: ApiOptions,
+  c: ApiContext,
+): Promise<Response> {
+  const from = accessRequest(c);
+  const caller = await authenticate(deps.auth, deps.access, from, endpoint.need);
+  const { isSecure } = deps.access;
+  const query = endpoint.query === null
+    ? undefined
+    : decodeWith(endpoint.query, queryOf(c.req.url), "query", "bad_request");
+  const ifMatch = endpoint.takesIfMatch ? parseIfMatch(c.req.header("if-match") ?? null) : null;
+  const body = endpoint.body === null ? undefined : await bodyOf(endpoint.body, c.req.raw);
+  const answer = await endpoint.handle({
+    caller,
+    address: from.remoteAddress,
+    isSecure,
+    // An origin has been held against the host; behind a proxy it knows the scheme.
+    origin: from.origin ?? `${isSecure ? "https" : "http"}://${from.host ?? ""}`,
+    param: c.req.param("param") ?? "",
+    query,
+    body,
+    ifMatch,
+    deps,
+  });
+  onAnswer?.(endpoint, answer);
+  return responseOf(endpoint, answer, c);
+}
+
+/** @throws {SvcError} `bad_request`, where a parameter is given twice. */
+function queryOf(url: string): Record<string, string> {
+  const query = new Map<string, string>();
+  for (const [name, value] of new URL(url).searchParams) {
+    if (query.has(name)) throw new SvcError("bad_request", `${name}: it is given twice`);
+    query.set(name, value);
+  }
+  return Object.fromEntries(query);
+}
+
+async function bodyOf(
+  { schema, isOptional, decode }: NonNullable<Endpoint["body"]>,
+  request: Request,
+): Promise<unknown> {
+  const json = isOptional && !hasBody(request.headers) ? {} : await readJsonBody(request);
+  return decode === null ? decodeWith(schema, json, "body", "invalid") : decode(json);
+}
+
+function responseOf(endpoint: Endpoint, answer: Answer, c: ApiContext): Response {
+  if (answer.revision !== undefined) c.header("ETag", formatEtag(answer.revision));
+  if (answer.location !== undefined) c.header("Location", answer.location);
+  if (answer.cookie !== undefined) c.header("Set-Cookie", answer.cookie);
+  const { content, status } = endpoint;
+  switch (content.kind) {
+    case "none":
+      return c.body(null, status as StatusCode);
+    case "text":
+      return c.body(String(answer.body), status as ContentfulStatusCode, {
+        "Content-Type": content.type,
+      });
+    case "json":
+      return c.json(answer.body ?? null, status as ContentfulStatusCode);
+  }
+}
+
+/** The page holds nothing of this node; what it shows it asks for as any client does. */
+async function serveDocs(deps: ApiDeps, c: ApiContext): Promise<Response> {
+  await checkBrowser(deps, c);
+  const ip = parseIp(c.env.remoteAddress);
+  if (ip === null || !isLoopback(ip)) {
+    throw new SvcError("forbidden", `${DOCS_PATH}: it is for clients on this machine`);
+  }
+  return c.html(DOCS_PAGE, 200, { "Content-Security-Policy": DOCS_POLICY });
+}

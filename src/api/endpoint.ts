@@ -1,0 +1,127 @@
+import type { z } from "zod";
+import type { Identity, Need } from "../auth/mod.ts";
+import type { ErrorCode } from "../errors.ts";
+import type { ApiDeps } from "./ports.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+/** Read-only all the way down: answers are often the store's own objects. */
+export type Shown<T> = T extends readonly (infer U)[] ? readonly Shown<U>[]
+  : T extends object ? { readonly [K in keyof T]: Shown<T[K]> }
+  : T;
+
+/** A request that may be carried out: checked, decoded, and from somebody. */
+export interface Call<B = unknown, Q = unknown> {
+  readonly caller: Identity;
+  /** The client's address, as text. */
+  readonly address: string;
+  /** The API speaks TLS to this client. */
+  readonly isSecure: boolean;
+  /** The API's own address as the client calls it, such as `http://localhost:8053`. */
+  readonly origin: string;
+  /** The `{id}` or `{node}` of the path. */
+  readonly param: string;
+  readonly query: Q;
+  readonly body: B;
+  /** The revision of `If-Match`; `null` where there is none, or any will do. */
+  readonly ifMatch: number | null;
+  readonly deps: ApiDeps;
+}
+
+export interface Answer<T = unknown> {
+  /** Left out where the endpoint answers nothing. */
+  readonly body?: Shown<T>;
+  /** Sent as `ETag`. */
+  readonly revision?: number;
+  readonly location?: string;
+  readonly cookie?: string;
+}
+
+/** What stands in a response's body. */
+export type Content =
+  | { readonly kind: "json"; readonly schema: z.ZodType }
+  | { readonly kind: "text"; readonly type: string }
+  | { readonly kind: "none" };
+
+/** A row of the table that routes, checks and documents the API. */
+export interface Endpoint {
+  readonly method: Method;
+  /** With at most one `{parameter}`. */
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly need: Need;
+  readonly query: z.ZodType | null;
+  readonly body: {
+    readonly schema: z.ZodType;
+    /** No body at all stands for an empty object. */
+    readonly isOptional: boolean;
+    /** Throws `SvcError` `invalid` with the path of the bad field. */
+    readonly decode: ((json: unknown) => unknown) | null;
+  } | null;
+  readonly takesIfMatch: boolean;
+  readonly status: 200 | 201 | 204;
+  readonly content: Content;
+  readonly hasEtag: boolean;
+  readonly hasCookie: boolean;
+  /** What it may be refused with beyond what its access, body and query bring. */
+  readonly errors: readonly ErrorCode[];
+  readonly handle: (call: Call) => Promise<Answer> | Answer;
+}
+
+interface Definition<B extends z.ZodType, Q extends z.ZodType, A extends z.ZodType> {
+  readonly tag: string;
+  readonly summary: string;
+  readonly need: Need;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly isBodyOptional?: boolean;
+  readonly decode?: (json: unknown) => z.output<B>;
+  readonly takesIfMatch?: boolean;
+  readonly status?: 200 | 201;
+  /** Left out: the answer is 204, or `text`. */
+  readonly answer?: A;
+  readonly text?: string;
+  readonly hasEtag?: boolean;
+  readonly hasCookie?: boolean;
+  readonly errors?: readonly ErrorCode[];
+  readonly handle: (
+    call: Call<z.output<B>, z.output<Q>>,
+  ) => Promise<Answer<z.output<A>>> | Answer<z.output<A>>;
+}
+
+/** Makes a row: `endpoint("GET /api/v1/health", …)`. */
+export function endpoint<
+  B extends z.ZodType = z.ZodType<undefined>,
+  Q extends z.ZodType = z.ZodType<undefined>,
+  A extends z.ZodType = z.ZodType<never>,
+>(line: `${Method} /${string}`, definition: Definition<B, Q, A>): Endpoint {
+  const [method, path] = line.split(" ", 2) as [Method, string];
+  const { answer, text, body } = definition;
+  const content: Content = answer !== undefined
+    ? { kind: "json", schema: answer }
+    : text !== undefined
+    ? { kind: "text", type: text }
+    : { kind: "none" };
+  return {
+    method,
+    path,
+    tag: definition.tag,
+    summary: definition.summary,
+    need: definition.need,
+    query: definition.query ?? null,
+    body: body === undefined ? null : {
+      schema: body,
+      isOptional: definition.isBodyOptional ?? false,
+      decode: definition.decode ?? null,
+    },
+    takesIfMatch: definition.takesIfMatch ?? false,
+    status: definition.status ?? (content.kind === "none" ? 204 : 200),
+    content,
+    hasEtag: definition.hasEtag ?? false,
+    hasCookie: definition.hasCookie ?? false,
+    errors: definition.errors ?? [],
+    // What it is called with has been decoded by its own schemas.
+    handle: definition.handle as Endpoint["handle"],
+  };
+}

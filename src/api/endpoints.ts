@@ -1,0 +1,37 @@
+import { accountEndpoints } from "./endpoints/accounts.ts";
+import { clusterEndpoints } from "./endpoints/cluster.ts";
+import { listEndpoints } from "./endpoints/lists.ts";
+import { logEndpoints } from "./endpoints/logs.ts";
+import { nodeEndpoints } from "./endpoints/node.ts";
+import { resourceEndpoints } from "./endpoints/resources.ts";
+import { settingsEndpoints } from "./endpoints/settings.ts";
+import { userEndpoints } from "./endpoints/users.ts";
+import { z } from "zod";
+import { type Endpoint, endpoint } from "./endpoint.ts";
+import { documentOf, type OpenApiDocument } from "./openapi.ts";
+
+/** Every endpoint, in the order in which paths are tried: one that is spelled out comes first. */
+export const ENDPOINTS: readonly Endpoint[] = [
+  ...nodeEndpoints,
+  ...listEndpoints, // Before the collection of lists: `refresh` is no ID.
+  ...resourceEndpoints,
+  ...settingsEndpoints,
+  ...userEndpoints,
+  ...accountEndpoints,
+  ...logEndpoints,
+  ...clusterEndpoints,
+  endpoint("GET /api/v1/openapi.json", {
+    tag: "node",
+    summary: "This document",
+    need: "viewer",
+    answer: z.record(z.string(), z.unknown()),
+    handle: () => ({ body: { ...openApiDocument() } }),
+  }),
+];
+
+let made: OpenApiDocument | undefined;
+
+/** The OpenAPI 3.1 document of every endpoint; made when it is first asked for. */
+export function openApiDocument(): OpenApiDocument {
+  return made ??= documentOf(ENDPOINTS);
+}

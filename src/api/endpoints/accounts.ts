@@ -1,0 +1,139 @@
+import { endedSessionCookie, sessionCookie } from "../../auth/mod.ts";
+import { type Answer, type Call, type Endpoint, endpoint } from "../endpoint.ts";
+import type { SignIn } from "../ports.ts";
+import {
+  Login,
+  Me,
+  OtpBegin,
+  OtpConfirm,
+  OtpRemove,
+  OtpSecret,
+  PasswordChange,
+  Recovery,
+  RecoveryCodes,
+  Reset,
+  SignedIn,
+} from "../schemas/accounts.ts";
+import type { z } from "zod";
+
+function signedIn({ user, cookie }: SignIn, { isSecure }: Call): Answer<z.infer<typeof SignedIn>> {
+  const { id, name, role } = user;
+  return {
+    body: { user: { id, name, role, otp: user.otp?.active === true } },
+    cookie: sessionCookie(cookie, isSecure),
+  };
+}
+
+export const accountEndpoints: readonly Endpoint[] = [
+  endpoint("POST /api/v1/auth/login", {
+    tag: "auth",
+    summary: "Sign in; the session's cookie lasts twelve hours",
+    need: "nothing",
+    body: Login,
+    answer: SignedIn,
+    hasCookie: true,
+    errors: ["unauthorized", "otp_required", "forbidden", "too_many_requests", "unavailable"],
+    handle: async (call) => {
+      const { name, password, code = null } = call.body;
+      const { accounts } = call.deps;
+      return signedIn(await accounts.login({ name, password, code }, call.address), call);
+    },
+  }),
+  endpoint("POST /api/v1/auth/recovery", {
+    tag: "auth",
+    summary: "Sign in with a recovery code, which is used up",
+    need: "nothing",
+    body: Recovery,
+    answer: SignedIn,
+    hasCookie: true,
+    errors: ["unauthorized", "forbidden", "too_many_requests", "unavailable"],
+    handle: async (call) => {
+      const { name, password, recovery_code: recoveryCode } = call.body;
+      const { accounts } = call.deps;
+      return signedIn(
+        await accounts.recover({ name, password, recoveryCode }, call.address),
+        call,
+      );
+    },
+  }),
+  endpoint("POST /api/v1/auth/logout", {
+    tag: "auth",
+    summary: "End this session",
+    need: "viewer",
+    hasCookie: true,
+    errors: ["unavailable"],
+    handle: async ({ deps, caller, isSecure }) => {
+      await deps.accounts.logout(caller);
+      return { cookie: endedSessionCookie(isSecure) };
+    },
+  }),
+  endpoint("GET /api/v1/auth/me", {
+    tag: "auth",
+    summary: "Who is asking",
+    need: "viewer",
+    answer: Me,
+    handle: ({ caller: { actor, role, user } }) => ({
+      body: {
+        kind: actor.kind,
+        name: user?.name ?? null,
+        role: role ?? "viewer",
+        otp: user?.otp?.active === true,
+      },
+    }),
+  }),
+  endpoint("PUT /api/v1/auth/password", {
+    tag: "auth",
+    summary: "Change one's own password; it ends all of one's sessions",
+    need: "viewer",
+    body: PasswordChange,
+    errors: ["unauthorized", "forbidden", "too_many_requests", "unavailable"],
+    handle: async ({ deps, caller, body }) => {
+      await deps.accounts.changePassword(caller, body.current, body.password);
+      return {};
+    },
+  }),
+  endpoint("POST /api/v1/auth/otp", {
+    tag: "auth",
+    summary: "Begin a second factor, which holds once a code has confirmed it",
+    need: "viewer",
+    body: OtpBegin,
+    answer: OtpSecret,
+    errors: ["unauthorized", "forbidden", "conflict", "too_many_requests", "unavailable"],
+    handle: async ({ deps, caller, body }) => ({
+      body: await deps.accounts.beginOtp(caller, body.password),
+    }),
+  }),
+  endpoint("POST /api/v1/auth/otp/confirm", {
+    tag: "auth",
+    summary: "Confirm the second factor; it ends all of one's sessions",
+    need: "viewer",
+    body: OtpConfirm,
+    answer: RecoveryCodes,
+    errors: ["unauthorized", "forbidden", "conflict", "too_many_requests", "unavailable"],
+    handle: async ({ deps, caller, body }) => ({
+      body: { recovery_codes: await deps.accounts.confirmOtp(caller, body.code) },
+    }),
+  }),
+  endpoint("POST /api/v1/auth/otp/remove", {
+    tag: "auth",
+    summary: "Give up the second factor; it ends all of one's sessions",
+    need: "viewer",
+    body: OtpRemove,
+    errors: ["unauthorized", "forbidden", "conflict", "too_many_requests", "unavailable"],
+    handle: async ({ deps, caller, body }) => {
+      await deps.accounts.removeOtp(caller, body.password, body.code);
+      return {};
+    },
+  }),
+  endpoint("POST /api/v1/auth/reset", {
+    tag: "auth",
+    summary: "Set a new password by the token of a reset link",
+    need: "nothing",
+    body: Reset,
+    errors: ["unauthorized", "forbidden", "too_many_requests", "unavailable"],
+    handle: async ({ deps, body, address }) => {
+      await deps.accounts.redeemReset(body.token, body.password, address);
+      return {};
+    },
+  }),
+];

@@ -1,0 +1,76 @@
+import type { z } from "zod";
+import { type Endpoint, endpoint } from "../endpoint.ts";
+import {
+  Directory,
+  RecommendedCatalog,
+  RecommendedSizes,
+  Refresh,
+  Services,
+} from "../schemas/node.ts";
+import { note } from "./node.ts";
+import { shownEnvelope } from "./resources.ts";
+
+/** Longest wait for downloads to end; what is not done by then goes on behind the answer. */
+const REFRESH_WAIT_MS = 20_000;
+
+/** Says whether `work` ended within the time. */
+async function endsWithin(work: Promise<unknown>, waitMs: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), waitMs);
+  });
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Beside the collection itself; these paths come before `/api/v1/lists/{id}`. */
+export const listEndpoints: readonly Endpoint[] = [
+  endpoint("POST /api/v1/lists/refresh", {
+    tag: "lists",
+    summary: "Download every list that has a URL now",
+    need: "admin",
+    answer: Refresh,
+    errors: ["unavailable"],
+    handle: async (call) => {
+      const { deps } = call;
+      await note(call, "refresh", { type: "lists", id: null }, null);
+      const finished = await endsWithin(deps.lists.refresh(), REFRESH_WAIT_MS);
+      const envelopes = [...deps.replicator.state.collections.lists.values()];
+      const items = envelopes.map((envelope) => shownEnvelope(deps, "lists", envelope));
+      return { body: { finished, items: items as z.infer<typeof Refresh>["items"] } };
+    },
+  }),
+  endpoint("GET /api/v1/lists/recommended", {
+    tag: "lists",
+    summary: "Recommended lists with their categories and presets",
+    need: "viewer",
+    answer: RecommendedCatalog,
+    handle: ({ deps }) => ({ body: deps.lists.recommended() }),
+  }),
+  endpoint("GET /api/v1/lists/recommended/sizes", {
+    tag: "lists",
+    summary: "How large the recommended lists are",
+    need: "viewer",
+    answer: RecommendedSizes,
+    errors: ["unavailable"],
+    handle: async ({ deps }) => ({ body: await deps.lists.sizes() }),
+  }),
+  endpoint("GET /api/v1/lists/directory", {
+    tag: "lists",
+    summary: "The readable lists of the public directory",
+    need: "viewer",
+    answer: Directory,
+    errors: ["unavailable"],
+    handle: async ({ deps }) => ({ body: await deps.lists.directory() }),
+  }),
+  endpoint("GET /api/v1/services", {
+    tag: "lists",
+    summary: "Services that groups can block, with their rules",
+    need: "viewer",
+    answer: Services,
+    handle: ({ deps }) => ({ body: deps.lists.services() }),
+  }),
+];

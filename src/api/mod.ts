@@ -1,0 +1,40 @@
+/**
+ * The management API: one table of endpoints routes requests, checks them, answers, and describes
+ * itself as OpenAPI 3.1. What it works on it is handed as ports; what it adds is HTTP: limits,
+ * browser protections, envelopes, revisions, error objects. Scope: net, the API's addresses.
+ * RFC 9110, 9112, 6265; OpenAPI 3.1. @module
+ */
+export { type ApiHandler, type ApiOptions, createApi } from "./app.ts";
+export { openApiDocument } from "./endpoints.ts";
+export type { OpenApiDocument } from "./openapi.ts";
+export type {
+  Accounts,
+  ApiDeps,
+  ClusterPort,
+  ListsPort,
+  LogsPort,
+  NewUser,
+  NodePort,
+  SignIn,
+} from "./ports.ts";
+export { API_LIMITS, type ApiLimits, ApiServer, type ApiServerOptions } from "./server.ts";
+export { aloneReport } from "./alone.ts";
+export type { ClusterReport } from "./schemas/cluster.ts";
+export {
+  type LeakTest,
+  OUTCOMES,
+  type QuerylogPage,
+  type QuerylogQuery,
+  type Statistics,
+  type StatisticsQuery,
+} from "./schemas/logs.ts";
+export type {
+  Directory,
+  Explanation,
+  Health,
+  RecommendedCatalog,
+  RecommendedSizes,
+  Services,
+  Status,
+  UpdateCheck,
+} from "./schemas/node.ts";

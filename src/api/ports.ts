@@ -1,0 +1,131 @@
+import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
+import type { ListStatus } from "../lists/mod.ts";
+import type { Actor, Role, StoredUser } from "../model/mod.ts";
+import type { LocalStore, Replicator } from "../store/ports.ts";
+import type { ClusterReport } from "./schemas/cluster.ts";
+import type { LeakTest, QuerylogPage, QuerylogQuery } from "./schemas/logs.ts";
+import type { Statistics, StatisticsQuery } from "./schemas/logs.ts";
+import type {
+  Directory,
+  Explanation,
+  Health,
+  RecommendedCatalog,
+  RecommendedSizes,
+  Services,
+  Status,
+  UpdateCheck,
+} from "./schemas/node.ts";
+
+/** A sign-in that went well: the user and the value of the session's cookie. */
+export interface SignIn {
+  readonly user: StoredUser;
+  readonly cookie: string;
+}
+
+/** Users, their passwords and second factors. Each throws `SvcError` as the error table says. */
+export interface Accounts {
+  login(
+    input: { readonly name: string; readonly password: string; readonly code: string | null },
+    address: string,
+  ): Promise<SignIn>;
+  recover(
+    input: { readonly name: string; readonly password: string; readonly recoveryCode: string },
+    address: string,
+  ): Promise<SignIn>;
+  logout(caller: Identity): Promise<void>;
+  changePassword(caller: Identity, current: string, password: string): Promise<void>;
+  beginOtp(caller: Identity, password: string): Promise<{ secret: string; uri: string }>;
+  confirmOtp(caller: Identity, code: string): Promise<readonly string[]>;
+  removeOtp(caller: Identity, password: string, code: string): Promise<void>;
+  redeemReset(token: string, password: string, address: string): Promise<void>;
+  issueReset(id: string, actor: Actor): Promise<{ token: string; expiresAt: string }>;
+  disableOtp(id: string, actor: Actor): Promise<void>;
+  create(user: NewUser, actor: Actor): Promise<StoredUser>;
+  replace(
+    id: string,
+    user: Omit<NewUser, "password"> & { readonly password: string | null },
+    ifMatch: number | null,
+    actor: Actor,
+  ): Promise<StoredUser>;
+  remove(id: string, ifMatch: number | null, actor: Actor): Promise<void>;
+}
+
+export interface NewUser {
+  readonly name: string;
+  readonly role: Role;
+  readonly disabled: boolean;
+  readonly password: string;
+}
+
+/** This node: what it is doing and what it can be told. */
+export interface NodePort {
+  readonly name: string;
+  readonly version: string;
+  readonly startedAtMs: number;
+  health(): Health["status"];
+  /** What the API doesn't know by itself. */
+  status(): Pick<
+    Status,
+    | "problems"
+    | "listeners"
+    | "recursion"
+    | "filter"
+    | "cache"
+    | "upstreams"
+    | "querylog"
+  >;
+  pausedUntilMs(): number | null;
+  /** Pauses filtering until then, or resumes it; resolves once that holds for the next query. */
+  pause(untilMs: number | null): Promise<void>;
+  flushCache(): Promise<void>;
+  explain(question: { name: string; type: string; client: string }): Promise<Explanation>;
+  checkUpdate(): Promise<UpdateCheck>;
+  /** The text exposition for a scraper. */
+  metrics(): string;
+}
+
+export interface ListsPort {
+  status(id: string): ListStatus;
+  /** Downloads every URL list now; resolves when that and the rules built of them are done. */
+  refresh(): Promise<void>;
+  recommended(): RecommendedCatalog;
+  sizes(): Promise<RecommendedSizes>;
+  directory(): Promise<Directory>;
+  services(): Services;
+}
+
+export interface LogsPort {
+  search(query: QuerylogQuery): Promise<QuerylogPage>;
+  statistics(query: StatisticsQuery): Promise<Statistics>;
+  startLeakTest(): LeakTest;
+  leakTest(id: string): LeakTest | null;
+  leakTests(): readonly LeakTest[];
+}
+
+export interface ClusterPort {
+  report(): ClusterReport;
+  promote(force: boolean, actor: Actor): Promise<void>;
+  demote(force: boolean, actor: Actor): Promise<void>;
+  removeMember(node: string, actor: Actor): Promise<void>;
+}
+
+/** Everything the API asks for; it holds no state of its own. */
+export interface ApiDeps {
+  readonly replicator: Replicator;
+  readonly local: Pick<LocalStore, "audit">;
+  /** What says who a request is from. */
+  readonly auth: Pick<Auth, "users" | "sessions" | "clock">;
+  readonly access: AccessConfig;
+  readonly accounts: Accounts;
+  readonly node: NodePort;
+  readonly lists: ListsPort;
+  readonly logs: LogsPort;
+  readonly cluster: ClusterPort;
+  /** Resolves once every change applied so far holds for the next query. */
+  readonly inForce: () => Promise<void>;
+  readonly clock: { nowMs(): number };
+  /** A new ID: the prefix and 16 hexadecimal digits. */
+  readonly newId: (prefix: string) => string;
+  /** Whether `/api/docs` is served. */
+  readonly docs: boolean;
+}

@@ -1,0 +1,54 @@
+import { SvcError } from "../errors.ts";
+import { BodyError } from "./errors.ts";
+
+/** Largest body of a request. */
+export const BODY_BYTES_MAX = 1024 * 1024;
+
+/** Says whether a request brings a body at all (RFC 9112 §6.3). */
+export function hasBody(headers: Headers): boolean {
+  const length = headers.get("content-length");
+  return headers.has("transfer-encoding") || (length !== null && length !== "0");
+}
+
+/**
+ * Reads a JSON body: its type, its size, then its text. No more than the limit is ever held.
+ *
+ * @throws {BodyError} Of a wrong type, or too large.
+ * @throws {SvcError} `bad_request`, if it is no JSON.
+ */
+export async function readJsonBody(request: Request): Promise<unknown> {
+  const type = request.headers.get("content-type");
+  if (hasBody(request.headers) || type !== null) {
+    const essence = (type ?? "").split(";", 1)[0].trim().toLowerCase();
+    if (essence !== "application/json") {
+      throw new BodyError(415, "Content-Type: it is not application/json");
+    }
+  }
+  const bytes = await readBytes(request);
+  if (bytes.length === 0) throw new SvcError("bad_request", "body: it is empty");
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    throw new SvcError("bad_request", "body: it is no JSON in UTF-8");
+  }
+}
+
+async function readBytes({ headers, body }: Request): Promise<Uint8Array> {
+  const tooLarge = () => new BodyError(413, `body: it is larger than ${BODY_BYTES_MAX} bytes`);
+  if (Number(headers.get("content-length") ?? 0) > BODY_BYTES_MAX) throw tooLarge();
+  if (body === null) return new Uint8Array(0);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > BODY_BYTES_MAX) throw tooLarge();
+    chunks.push(chunk);
+  }
+  const bytes = new Uint8Array(length);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,124 @@
+import { z } from "zod";
+import { answer, count, limit, queryInteger, timestamp } from "./common.ts";
+
+const HOURS_MAX = 720;
+const HOURS_DEFAULT = 24;
+const CURSOR_LENGTH_MAX = 256;
+
+/** What became of a query. */
+export const OUTCOMES = [
+  "forwarded",
+  "recursed",
+  "cached",
+  "local",
+  "blocked",
+  "rewritten",
+  "safe_search",
+  "refused",
+  "failed",
+] as const;
+const Outcome = z.enum(OUTCOMES);
+const Protocol = z.enum(["udp", "tcp", "dot", "doh", "doq", "odoh"]);
+
+export const QuerylogQuery = z.strictObject({
+  limit,
+  outcome: Outcome.optional(),
+  client: z.string().min(1).max(64).optional(),
+  name: z.string().min(1).max(255).optional().describe("text to search for in names"),
+  since: z.iso.datetime({ offset: true }).optional(),
+  until: z.iso.datetime({ offset: true }).optional(),
+  next: z.string().regex(/^[\w.:-]+$/, "is no cursor").max(CURSOR_LENGTH_MAX).optional()
+    .describe("the cursor of the previous answer"),
+});
+export type QuerylogQuery = z.infer<typeof QuerylogQuery>;
+
+export const QuerylogPage = answer(
+  "QuerylogPage",
+  z.object({
+    entries: z.array(z.object({
+      time: timestamp,
+      client: z.string().nullable(),
+      client_name: z.string().nullable(),
+      client_id: z.string().nullable(),
+      group: z.string().nullable(),
+      protocol: Protocol,
+      name: z.string(),
+      type: z.string(),
+      outcome: Outcome,
+      rcode: z.string(),
+      rule: z.string().nullable(),
+      list: z.string().nullable().describe("a list's ID, rules, or service:<id>"),
+      answers: z.array(z.string()),
+      upstream: z.string().nullable(),
+      cached: z.boolean(),
+      dnssec: z.enum(["secure", "insecure", "bogus"]).nullable(),
+      duration_us: count,
+      node: z.string(),
+    })).describe("newest first"),
+    next: z.string().nullable(),
+  }),
+);
+export type QuerylogPage = z.infer<typeof QuerylogPage>;
+
+export const StatisticsQuery = z.strictObject({
+  hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT),
+  scope: z.enum(["node", "cluster"]).default("node"),
+});
+export type StatisticsQuery = z.infer<typeof StatisticsQuery>;
+
+/** Counts by outcome, each named, also where it is 0. */
+export const outcomeCounts = Object.fromEntries(OUTCOMES.map((name) => [name, count])) as Record<
+  typeof OUTCOMES[number],
+  typeof count
+>;
+const Top = z.array(z.object({ name: z.string(), count }));
+export const Statistics = answer(
+  "Statistics",
+  z.object({
+    hours: z.int().min(1).max(HOURS_MAX),
+    scope: z.enum(["node", "cluster"]),
+    total: count,
+    outcomes: z.object(outcomeCounts),
+    series: z.array(z.object({ time: timestamp, ...outcomeCounts })).describe("one an hour"),
+    top: z.object({ names: Top, blocked: Top, clients: Top }),
+    nodes: z.array(z.string()),
+    unreachable: z.array(z.string()),
+  }),
+);
+export type Statistics = z.infer<typeof Statistics>;
+
+export const AuditQuery = z.strictObject({ limit });
+export const AuditLog = answer(
+  "AuditLog",
+  z.object({
+    items: z.array(z.object({
+      id: z.string(),
+      time: timestamp,
+      actor: z.object({
+        kind: z.string().describe("new values may appear"),
+        name: z.string().nullable(),
+        address: z.string().nullable(),
+      }),
+      action: z.string().describe("new values may appear"),
+      resource: z.object({ type: z.string(), id: z.string().nullable() }),
+      before: z.unknown(),
+      after: z.unknown(),
+      node: z.string(),
+    })).describe("newest first"),
+  }),
+);
+
+export const LeakTest = answer(
+  "LeakTest",
+  z.object({
+    id: z.string(),
+    names: z.array(z.string()).describe("8 names that only this service answers"),
+    created_at: timestamp,
+    reached: count.describe("how many of the names were asked for"),
+    lookups: z.array(
+      z.object({ address: z.string(), protocol: Protocol, client: z.string().nullable() }),
+    ),
+  }),
+);
+export type LeakTest = z.infer<typeof LeakTest>;
+export const LeakTests = answer("LeakTests", z.object({ items: z.array(LeakTest) }));
