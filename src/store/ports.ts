@@ -1,5 +1,10 @@
 import type { Actor, AuditEntry, Change, Outcome, State } from "../model/mod.ts";
 
+/** Wall-clock time: it is stored and compared after a restart. */
+export interface Clock {
+  nowMs(): number;
+}
+
 /**
  * The way of every change: `propose` resolves once the change is durable and applied on this
  * member, or was refused. One node applies at once; in a cluster the leader does, and this member

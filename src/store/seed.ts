@@ -1,0 +1,170 @@
+import { createHash } from "node:crypto";
+import { log } from "../log.ts";
+import {
+  type Actor,
+  type Change,
+  decodeSpec,
+  FRESH_NODE_SETTINGS,
+  ID_PREFIX,
+  isSeeded,
+  MANAGED_BY_CONFIG,
+  type SpecOf,
+} from "../model/mod.ts";
+import { LocalReplicator, valueOf } from "./local_replicator.ts";
+import type { Replicator } from "./ports.ts";
+import { openTemporaryStore, type Store, type StoreOptions } from "./store.ts";
+
+/** What a store is seeded from: the part of `[filter]` that the store owns from then on. */
+export interface SeedSource {
+  readonly lists: readonly SeedList[];
+  readonly rules: readonly string[];
+}
+
+export type SeedList =
+  & {
+    /** `li_cfg_…`, the same on each start. */
+    readonly id: string;
+    readonly name: string;
+  }
+  & (
+    | { readonly kind: "url"; readonly url: string }
+    | { readonly kind: "path"; readonly path: string }
+  );
+
+type Seed = Extract<Change, { type: "seed" }>;
+
+/** Hexadecimal digits of a rule's SHA-256 that make its ID. */
+const RULE_ID_DIGITS = 16;
+
+const SYSTEM: Actor = { kind: "system", name: null, address: null };
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text, "utf8").digest("hex");
+}
+
+/** The ID of a rule of the configuration file, from its text alone: an import knows it again. */
+function configRuleId(rule: string): string {
+  return ID_PREFIX.rules + sha256(rule).slice(0, RULE_ID_DIGITS);
+}
+
+/** Which `[filter]` this is, to tell an edited one. */
+export function digestOf({ lists, rules }: SeedSource): string {
+  return sha256(JSON.stringify([lists.map(placeOf), rules]));
+}
+
+function placeOf(list: SeedList): readonly string[] {
+  return [list.id, list.name, list.kind, list.kind === "url" ? list.url : list.path];
+}
+
+/**
+ * The change that seeds a store, and what of the source can't be read and is left out. A rule or
+ * list that is there twice is taken once.
+ */
+export function seedChange(
+  source: SeedSource,
+  first: boolean,
+): { readonly change: Seed; readonly problems: readonly string[] } {
+  const problems: string[] = [];
+  const lists = new Map<string, SpecOf<"lists">>();
+  const rules = new Map<string, SpecOf<"rules">>();
+  for (const [i, list] of source.lists.entries()) {
+    const place = list.kind === "url" ? { url: list.url } : { path: list.path };
+    const decoded = decodeSpec("lists", {
+      name: list.name,
+      ...place,
+      managed_by: MANAGED_BY_CONFIG,
+    });
+    if (decoded.ok) lists.set(list.id, decoded.spec);
+    else problems.push(`filter.lists[${i}].${decoded.path}: ${decoded.message}`);
+  }
+  for (const [i, rule] of source.rules.entries()) {
+    const decoded = decodeSpec("rules", { rule, managed_by: MANAGED_BY_CONFIG });
+    if (decoded.ok) rules.set(configRuleId(decoded.spec.rule), decoded.spec);
+    else problems.push(`filter.rules[${i}]: ${decoded.message}`);
+  }
+  const change: Seed = {
+    type: "seed",
+    lists: Array.from(lists, ([id, spec]) => ({ id, spec })),
+    rules: Array.from(rules, ([id, spec]) => ({ id, spec })),
+    settings: FRESH_NODE_SETTINGS,
+    first,
+  };
+  return { change, problems };
+}
+
+/** What `seedStore` found: a store that it seeded, one it left alone, or a file edited since. */
+export type Seeding = "seeded" | "unchanged" | "ignored";
+
+/**
+ * Seeds a store that never was, and says in the log when `[filter]` was edited since: a store that
+ * has been seeded owns its lists and rules.
+ *
+ * @throws {SvcError} If the store can't be written or the source can't be taken.
+ */
+export async function seedStore(
+  store: Store,
+  replicator: Replicator,
+  source: SeedSource,
+): Promise<Seeding> {
+  const digest = digestOf(source);
+  if (isSeeded(replicator.state)) {
+    const known = await store.filterDigest();
+    if (known === digest) return "unchanged";
+    // A member that took its cluster's configuration was never seeded from a file.
+    if (known === null) {
+      await store.rememberFilterDigest(digest);
+      return "unchanged";
+    }
+    log.warn(
+      "[filter] was edited, which changes nothing: run svc import to take its lists and rules",
+    );
+    return "ignored";
+  }
+  // First the digest: if the seed fails, the next start seeds and writes it again.
+  await store.rememberFilterDigest(digest);
+  const outcome = await proposeSeed(replicator, source, SYSTEM, true);
+  log.info("store seeded from [filter]", { outcome });
+  return "seeded";
+}
+
+/**
+ * `svc import`: the lists and rules of the file replace those that came from it before. Returns
+ * what was added, replaced and removed.
+ *
+ * @throws {SvcError} If the store can't be written or the source can't be taken.
+ */
+export async function importSeed(
+  store: Store,
+  replicator: Replicator,
+  source: SeedSource,
+  actor: Actor,
+): Promise<unknown> {
+  const outcome = await proposeSeed(replicator, source, actor, !isSeeded(replicator.state));
+  await store.rememberFilterDigest(digestOf(source));
+  return outcome;
+}
+
+async function proposeSeed(
+  replicator: Replicator,
+  source: SeedSource,
+  actor: Actor,
+  first: boolean,
+): Promise<unknown> {
+  const { change, problems } = seedChange(source, first);
+  for (const problem of problems) log.warn("left out of the seed", { problem });
+  return valueOf(await replicator.propose(change, actor));
+}
+
+/**
+ * Opens a store in memory that is seeded from the configuration: what a node runs on whose own
+ * store can't be opened. Its changes are gone with the process.
+ */
+export async function openSeededTemporaryStore(
+  source: SeedSource,
+  options: StoreOptions & { readonly node: string },
+): Promise<{ readonly store: Store; readonly replicator: LocalReplicator }> {
+  const store = await openTemporaryStore(options);
+  const replicator = new LocalReplicator(store, options);
+  await seedStore(store, replicator, source);
+  return { store, replicator };
+}

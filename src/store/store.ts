@@ -1,0 +1,232 @@
+import { messageOf, SvcError } from "../errors.ts";
+import type { AuditEntry, LiveState, Made, Write } from "../model/mod.ts";
+import {
+  APPLIED_KEY,
+  AUDIT_PREFIX,
+  AUDIT_RANGE_KEY,
+  auditKey,
+  FILTER_DIGEST_KEY,
+  JOURNAL_KEY,
+  keyText,
+  numberText,
+} from "./keys.ts";
+import { appliedRecord, type AuditRange, load, type Loaded, MIGRATIONS } from "./load.ts";
+import type { Clock, LocalStore, Session } from "./ports.ts";
+import { Sessions } from "./sessions.ts";
+import { commitWhole, UnfinishedError } from "./transaction.ts";
+import { damaged, decodeValue, encodeValue, readKey } from "./values.ts";
+
+/** Newest entries of the audit log that are kept. */
+export const AUDIT_ENTRIES_MAX = 100_000;
+/** Most entries of one answer. */
+export const AUDIT_ANSWER_MAX = 1_000;
+/** Old entries that a commit deletes beyond those it adds. */
+const AUDIT_PRUNE_MAX = 64;
+const FILE_NAME = "store.kv";
+
+export interface StoreOptions {
+  readonly clock: Clock;
+  /** Version of this program; a store says which wrote it. */
+  readonly program: string;
+  readonly auditEntriesMax?: number;
+  readonly migrations?: typeof MIGRATIONS;
+}
+
+/** The store of one node. Nothing else writes its file. */
+export class Store implements LocalStore {
+  readonly #kv: Deno.Kv;
+  readonly #auditEntriesMax: number;
+  readonly #sessions: Sessions;
+  #state: LiveState;
+  #versionstamp: string;
+  #audit: AuditRange;
+  /** Why nothing can be written until the store is opened again. */
+  #sealed: string | null = null;
+  /** True after a failed commit: whether it was made is not known. */
+  #isUncertain = false;
+
+  private constructor(kv: Deno.Kv, loaded: Loaded, options: StoreOptions) {
+    this.#kv = kv;
+    this.#auditEntriesMax = options.auditEntriesMax ?? AUDIT_ENTRIES_MAX;
+    this.#sessions = new Sessions(kv, options.clock, loaded.sessions);
+    this.#state = loaded.state;
+    this.#versionstamp = loaded.versionstamp;
+    this.#audit = loaded.audit;
+  }
+
+  /**
+   * Reads and checks the store that `kv` holds, and makes one where there is none. `kv` is closed
+   * by `close`, and when this fails.
+   *
+   * @throws {SvcError} `unavailable`, if it is damaged or of a newer program.
+   */
+  static async over(kv: Deno.Kv, options: StoreOptions): Promise<Store> {
+    try {
+      const loaded = await load(kv, options.program, options.migrations ?? MIGRATIONS);
+      return new Store(kv, loaded, options);
+    } catch (error) {
+      kv.close();
+      if (error instanceof SvcError) throw error;
+      throw unavailable(`cannot be read: ${messageOf(error)}`, error);
+    }
+  }
+
+  /** As of the last commit. */
+  get state(): LiveState {
+    return this.#state;
+  }
+
+  /**
+   * Stores changes that were made one after another from `state`, with their audit entries: all of
+   * them or none. Returns once they are durable. One commit at a time.
+   *
+   * @throws {SvcError} `unavailable`, if they could not be stored.
+   */
+  async commit(made: readonly Made[]): Promise<void> {
+    if (made.length === 0) return;
+    await this.#settle();
+    const { state } = made[made.length - 1];
+    const audit = this.#nextRange(made.length);
+    const writes = new Map<string, Write>();
+    const add = (write: Write) => writes.set(keyText(write.key), write);
+    for (const { writes: own } of made) own.forEach(add);
+    for (let n = this.#audit.first; n < audit.first; n++) add({ key: auditKey(n), value: null });
+    for (const [i, one] of made.entries()) {
+      const n = this.#audit.next + i;
+      add({ key: auditKey(n), value: { id: numberText(n), ...one.audit } satisfies AuditEntry });
+    }
+    add({ key: AUDIT_RANGE_KEY, value: audit });
+    add({ key: APPLIED_KEY, value: appliedRecord(state) }); // Last: the commit is of its version.
+    const versionstamp = await this.#write([...writes.values()]);
+    this.#state = state;
+    this.#audit = audit;
+    this.#versionstamp = versionstamp;
+  }
+
+  async #write(writes: readonly Write[]): Promise<string> {
+    let versionstamp: string | null;
+    try {
+      const guard = { key: APPLIED_KEY, versionstamp: this.#versionstamp };
+      versionstamp = await commitWhole(this.#kv, writes, guard);
+    } catch (error) {
+      this.#isUncertain = true;
+      if (error instanceof UnfinishedError) this.#seal("a large change is only half written");
+      throw unavailable(`cannot be written: ${messageOf(error)}`, error);
+    }
+    if (versionstamp !== null) return versionstamp;
+    this.#seal("another process has written to it");
+    throw unavailable(`${this.#sealed}`);
+  }
+
+  #seal(reason: string): void {
+    this.#sealed = `${reason}: start svc again to go on from there`;
+  }
+
+  /** After a failed commit: goes on if it left nothing behind. */
+  async #settle(): Promise<void> {
+    if (this.#sealed !== null) throw unavailable(this.#sealed);
+    if (!this.#isUncertain) return;
+    const applied = await orUnavailable(readKey(this.#kv, APPLIED_KEY));
+    const journal = await orUnavailable(readKey(this.#kv, JOURNAL_KEY));
+    if (applied?.versionstamp !== this.#versionstamp || journal !== null) {
+      this.#seal("a change that was called failed is there");
+      throw unavailable(`${this.#sealed}`);
+    }
+    this.#isUncertain = false;
+  }
+
+  #nextRange(added: number): AuditRange {
+    const { first, next } = this.#audit;
+    const wanted = Math.max(first, next + added - this.#auditEntriesMax);
+    return { first: Math.min(wanted, first + added + AUDIT_PRUNE_MAX), next: next + added };
+  }
+
+  /** @throws {SvcError} `unavailable`, if the session can't be kept. */
+  async putSession(session: Session): Promise<void> {
+    await orUnavailable(this.#sessions.put(session));
+  }
+
+  session(sha256: string): Promise<Session | null> {
+    return Promise.resolve(this.#sessions.get(sha256));
+  }
+
+  /** @throws {SvcError} `unavailable`, if it may come back with a restart. */
+  async deleteSession(sha256: string): Promise<void> {
+    await orUnavailable(this.#sessions.delete(sha256));
+  }
+
+  async audit(limit: number): Promise<AuditEntry[]> {
+    const bounded = Math.min(Math.max(Math.trunc(limit), 0), AUDIT_ANSWER_MAX);
+    return bounded === 0 ? [] : await orUnavailable(this.#readAudit(bounded));
+  }
+
+  async #readAudit(limit: number): Promise<AuditEntry[]> {
+    const entries: AuditEntry[] = [];
+    for await (const entry of this.#kv.list({ prefix: AUDIT_PREFIX }, { limit, reverse: true })) {
+      const json = decodeValue(entry.key, entry.value);
+      if (!isAuditEntry(json)) throw damaged(keyText(entry.key), "is no audit entry");
+      entries.push(json);
+    }
+    return entries;
+  }
+
+  /** SHA-256 of the `[filter]` table that this node was seeded from; `null` before that. */
+  async filterDigest(): Promise<string | null> {
+    const stored = await orUnavailable(readKey(this.#kv, FILTER_DIGEST_KEY));
+    return typeof stored?.value === "string" ? stored.value : null;
+  }
+
+  async rememberFilterDigest(digest: string): Promise<void> {
+    await orUnavailable(this.#kv.set(FILTER_DIGEST_KEY, encodeValue(digest)));
+  }
+
+  close(): void {
+    this.#kv.close();
+  }
+}
+
+function isAuditEntry(json: unknown): json is AuditEntry {
+  if (typeof json !== "object" || json === null) return false;
+  const { id, time, action, actor, resource } = json as Record<string, unknown>;
+  return [id, time, action].every((text) => typeof text === "string") &&
+    [actor, resource].every((part) => typeof part === "object" && part !== null);
+}
+
+function unavailable(message: string, cause?: unknown): SvcError {
+  return new SvcError("unavailable", `store: ${message}`, cause === undefined ? {} : { cause });
+}
+
+async function orUnavailable<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof SvcError ? error : unavailable(messageOf(error), error);
+  }
+}
+
+/**
+ * Opens the store in `directory`, which is made for the owner alone.
+ *
+ * @throws {SvcError} `unavailable`, if it can't be opened, is damaged or of a newer program.
+ */
+export async function openStore(
+  options: StoreOptions & { readonly directory: string },
+): Promise<Store> {
+  const path = `${options.directory}/${FILE_NAME}`;
+  let kv: Deno.Kv;
+  try {
+    await Deno.mkdir(options.directory, { recursive: true, mode: 0o700 });
+    // Made here, as SQLite would let others read it; its other files take this one's mode.
+    (await Deno.open(path, { write: true, create: true, mode: 0o600 })).close();
+    await Deno.chmod(path, 0o600); // One that was there already.
+    kv = await Deno.openKv(path);
+  } catch (error) {
+    throw unavailable(`${path}: cannot be opened: ${messageOf(error)}`, error);
+  }
+  return await Store.over(kv, options);
+}
+
+/** Opens a store in memory, which is gone with the process: what a node runs on that has no other. */
+export async function openTemporaryStore(options: StoreOptions): Promise<Store> {
+  return await Store.over(await Deno.openKv(":memory:"), options);
+}

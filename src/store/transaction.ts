@@ -1,0 +1,167 @@
+import { invariant } from "../errors.ts";
+import type { Write } from "../model/mod.ts";
+import { JOURNAL_KEY, JOURNAL_PART_PREFIX, journalPartKey, type Key } from "./keys.ts";
+import { damaged, encodeValue, readKey, VALUE_BYTES_MAX } from "./values.ts";
+
+/** Most writes of one transaction; Deno KV takes 1,000. */
+const MUTATIONS_MAX = 500;
+/** Most bytes of the values of one transaction; Deno KV takes 819,200 with the keys. */
+const TRANSACTION_BYTES_MAX = 600 * 1024;
+/** Most bytes of one written value, so that a part of the journal holds it with its key. */
+const WRITE_BYTES_MAX = VALUE_BYTES_MAX - 2 * 1_024;
+/** Most bytes of the writes of a part, its own brackets left out. */
+const PART_BYTES_MAX = VALUE_BYTES_MAX - 16;
+/** What a write needs in a part beside its value and the characters of its key. */
+const PART_WRITE_OVERHEAD_BYTES = 64;
+/** Parts written by one transaction. */
+const PARTS_PER_TRANSACTION = 8;
+/** Keys that one pass over left-over parts deletes. */
+const CLEANUP_BATCH = 500;
+
+interface Encoded {
+  readonly write: Write;
+  readonly bytes: Uint8Array | null;
+}
+
+/** What a commit that found the store as it expected comes to. */
+export interface Guard {
+  readonly key: Key;
+  /** As of the last read or commit; `null`: the key is absent. */
+  readonly versionstamp: string | null;
+}
+
+/** A large change was decided but not written out: opening the store again finishes it. */
+export class UnfinishedError extends Error {
+  override readonly name = "UnfinishedError";
+}
+
+/**
+ * Makes all `writes` or none, whatever happens in between, and returns the versionstamp of the last
+ * one; `null` if `guard` does not hold. What is too large for one transaction goes through a
+ * journal: its parts are written first, then one key that decides, then the writes themselves; who
+ * opens the store finishes what was decided.
+ *
+ * @throws {UnfinishedError} If it was decided, but could not be written out.
+ */
+export async function commitWhole(
+  kv: Deno.Kv,
+  writes: readonly Write[],
+  guard: Guard,
+): Promise<string | null> {
+  const encoded = writes.map(encode);
+  const batches = batchesOf(encoded);
+  if (batches.length === 1) {
+    const result = await stage(kv.atomic().check(guard), batches[0]).commit();
+    return result.ok ? result.versionstamp : null;
+  }
+  const parts = await writeParts(kv, encoded);
+  const decision = await kv.atomic().check(guard).set(JOURNAL_KEY, encodeValue({ parts })).commit();
+  if (!decision.ok) return null;
+  try {
+    return await writeOut(kv, batches);
+  } catch (error) {
+    throw new UnfinishedError("a large change is not written out", { cause: error });
+  }
+}
+
+function encode(write: Write): Encoded {
+  if (write.value === null) return { write, bytes: null };
+  const bytes = encodeValue(write.value);
+  invariant(bytes.length <= WRITE_BYTES_MAX, "a written value fits a part of the journal");
+  return { write, bytes };
+}
+
+function batchesOf(encoded: readonly Encoded[]): Encoded[][] {
+  const batches: Encoded[][] = [[]];
+  let bytes = 0;
+  for (const one of encoded) {
+    const batch = batches[batches.length - 1];
+    const length = one.bytes?.length ?? 0;
+    const isFull = batch.length >= MUTATIONS_MAX || bytes + length > TRANSACTION_BYTES_MAX;
+    if (isFull) batches.push([one]);
+    else batch.push(one);
+    bytes = isFull ? length : bytes + length;
+  }
+  return batches;
+}
+
+function stage(operation: Deno.AtomicOperation, batch: readonly Encoded[]): Deno.AtomicOperation {
+  for (const { write, bytes } of batch) {
+    if (bytes === null) operation.delete(write.key);
+    else operation.set(write.key, bytes);
+  }
+  return operation;
+}
+
+/** Writes the parts of the journal and returns how many they are. Nothing counts on them yet. */
+async function writeParts(kv: Deno.Kv, encoded: readonly Encoded[]): Promise<number> {
+  const parts: Write[][] = [[]];
+  let bytes = 0;
+  for (const { write, bytes: value } of encoded) {
+    const length = (value?.length ?? 0) + write.key.join().length + PART_WRITE_OVERHEAD_BYTES;
+    const isFull = bytes + length > PART_BYTES_MAX;
+    if (isFull) parts.push([write]);
+    else parts[parts.length - 1].push(write);
+    bytes = isFull ? length : bytes + length;
+  }
+  for (let first = 0; first < parts.length; first += PARTS_PER_TRANSACTION) {
+    const operation = kv.atomic();
+    for (const [i, part] of parts.slice(first, first + PARTS_PER_TRANSACTION).entries()) {
+      operation.set(journalPartKey(first + i), encodeValue(part));
+    }
+    await operation.commit();
+  }
+  return parts.length;
+}
+
+/** Writes a decided change; doing it again does no harm. The last batch ends the journal. */
+async function writeOut(kv: Deno.Kv, batches: readonly Encoded[][]): Promise<string> {
+  let versionstamp = "";
+  for (const [i, batch] of batches.entries()) {
+    const operation = stage(kv.atomic(), batch);
+    if (i === batches.length - 1) operation.delete(JOURNAL_KEY);
+    const result = await operation.commit();
+    // Without a check there is nothing that could fail but what throws.
+    if (result.ok) versionstamp = result.versionstamp;
+  }
+  await deleteParts(kv);
+  return versionstamp;
+}
+
+async function deleteParts(kv: Deno.Kv): Promise<void> {
+  for (;;) {
+    const operation = kv.atomic();
+    let count = 0;
+    for await (
+      const { key } of kv.list({ prefix: JOURNAL_PART_PREFIX }, { limit: CLEANUP_BATCH })
+    ) {
+      operation.delete(key);
+      count++;
+    }
+    if (count === 0) return;
+    await operation.commit();
+  }
+}
+
+function isWrite(json: unknown): json is Write {
+  return typeof json === "object" && json !== null && "key" in json && "value" in json &&
+    Array.isArray(json.key) && json.key.every((part) => typeof part === "string");
+}
+
+/** Finishes a large change that was decided, and drops what is left of one that was not. */
+export async function recover(kv: Deno.Kv): Promise<void> {
+  const decided = await readKey(kv, JOURNAL_KEY);
+  if (decided === null) return await deleteParts(kv);
+  const { parts } = (decided.value ?? {}) as Record<string, unknown>;
+  if (typeof parts !== "number") throw damaged("journal", "has no parts");
+  const encoded: Encoded[] = [];
+  for (let i = 0; i < parts; i++) {
+    const key = journalPartKey(i);
+    const part = await readKey(kv, key);
+    if (part === null || !Array.isArray(part.value) || !part.value.every(isWrite)) {
+      throw damaged(key.join("/"), "is no part of the journal");
+    }
+    encoded.push(...part.value.map(encode));
+  }
+  await writeOut(kv, batchesOf(encoded));
+}
