@@ -11,12 +11,19 @@
 
 import { parseArgs } from "node:util";
 import { messageOf } from "../src/errors.ts";
+import { type ApiResults, measureApi } from "./benchmark/api_runs.ts";
 import { BenchError } from "./benchmark/bench_error.ts";
 import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
 import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
 import { allowedCpus } from "./benchmark/processes.ts";
-import { formatDns, formatMemory, formatSetups, formatTargets } from "./benchmark/report.ts";
+import {
+  formatApi,
+  formatDns,
+  formatMemory,
+  formatSetups,
+  formatTargets,
+} from "./benchmark/report.ts";
 import {
   canRun,
   DNSMASQ_ENTRIES,
@@ -24,10 +31,10 @@ import {
   type Setup,
   startUpstream,
 } from "./benchmark/servers.ts";
-import { dnsTargets, isMet, memoryTargets, type Target } from "./benchmark/targets.ts";
+import { apiTargets, dnsTargets, isMet, memoryTargets, type Target } from "./benchmark/targets.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
-const PARTS = ["dns", "cold", "memory", "all"] as const;
+const PARTS = ["dns", "cold", "memory", "api", "all"] as const;
 type Part = typeof PARTS[number];
 
 const WARM_RUNS = ["mix", "cached", "blocked"] as const;
@@ -35,6 +42,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   dns: WARM_RUNS,
   cold: ["cold"],
   memory: [],
+  api: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -55,6 +63,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   dns          cached and blocked names: rate, CPU time, latency, memory
   cold         names asked once, forwarded to a local server
   memory       a million rules: memory, compiling, starting
+  api          the API: latency, memory, what it takes from queries; thousands of clients
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -128,7 +137,7 @@ function progress(text: string): void {
 async function bench(options: Options, workspace: Workspace): Promise<void> {
   const { part, seconds, rounds } = options;
   const runs = RUNS_OF[part];
-  if (runs.length > 0 && missingPrograms(["dnsperf"]).length > 0) {
+  if (part !== "memory" && missingPrograms(["dnsperf"]).length > 0) {
     throw new BenchError("dnsperf is not installed: install it, or run scripts/bench memory");
   }
   const servers = SERVERS.filter(canRun);
@@ -163,11 +172,16 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
 
   let dns: DnsResults | null = null;
   let memory: MemoryResults | null = null;
+  let api: ApiResults | null = null;
   const targets: Target[] = [];
   if (part === "memory" || part === "all") {
     // First, while no other server is there.
     memory = await measureMemory(setup, { names, rounds, seconds, progress });
     targets.push(...memoryTargets(memory));
+  }
+  if (part === "api" || part === "all") {
+    api = await measureApi(setup, { names, rounds, seconds, progress });
+    targets.push(...apiTargets(api));
   }
   if (runs.length > 0) {
     dns = await measureDns(setup, { runs, servers, names, rounds, seconds, cpus, progress });
@@ -176,11 +190,12 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   const blocks = [head];
   if (dns !== null) blocks.push(formatDns(dns));
   if (memory !== null) blocks.push(formatMemory(memory));
+  if (api !== null) blocks.push(formatApi(api));
   blocks.push(formatTargets(targets));
   console.log(`\n${blocks.join("\n\n")}`);
   if (options.json !== null) {
     const judged = targets.map((target) => ({ ...target, met: isMet(target) }));
-    const results = { head, options, dns, memory, targets: judged };
+    const results = { head, options, dns, memory, api, targets: judged };
     await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
   }
 }

@@ -1,8 +1,9 @@
 /** Results as text. */
+import type { ApiResults } from "./api_runs.ts";
+import { median, percentile } from "./stats.ts";
 import type { DnsResults, Sample } from "./dns_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import { SERVERS, SETUPS } from "./servers.ts";
-import { median } from "./stats.ts";
 import { cpuUs, isMet, MIB_BYTES, type Target } from "./targets.ts";
 
 /** Above this share of its CPU, dnsperf rather than an idler server set the pace. */
@@ -138,4 +139,26 @@ export function formatTargets(targets: readonly Target[]): string {
 /** How each server of the runs is configured. */
 export function formatSetups(servers: readonly (typeof SERVERS[number])[]): string {
   return servers.map((name) => `  ${name.padEnd(8)} ${SETUPS[name]}`).join("\n");
+}
+
+export function formatApi(api: ApiResults): string {
+  const latency = (values: readonly number[]) => [
+    percentile(values, 0.5).toFixed(2),
+    percentile(values, 0.99).toFixed(2),
+    Math.max(...values).toFixed(2),
+  ];
+  const rates = (values: readonly number[]) => median(values).toFixed(0);
+  return [
+    formatTable([
+      ["API", "p50 ms", "p99 ms", "most"],
+      ["read", ...latency(api.readMs)],
+      ["durable write", ...latency(api.writeMs)],
+      ["edit to effect", ...latency(api.editMs)],
+    ]),
+    `queries a second: ${rates(api.quietRates)} alone, ${rates(api.busyRates)} beside requests; ` +
+    `${rates(api.plainRates)} before and ${rates(api.manyRates)} with 10,000 clients`,
+    `making 10,000 clients and 1,000 groups: ${api.importSeconds.toFixed(1)} s`,
+    `resident: ${(api.memoryBefore / MIB_BYTES).toFixed(1)} MiB, ` +
+    `${(api.memoryAfter / MIB_BYTES).toFixed(1)} MiB 100,000 requests later`,
+  ].join("\n");
 }

@@ -147,6 +147,7 @@ export async function writeSvcConfig(
   folder: string,
   port: number,
   { workspace, upstreamPort, queryLog }: Setup,
+  apiPort = freePort(),
 ): Promise<string> {
   await workspace.makeFolder(`${folder}/lists`);
   // The list is changed in one measurement, and there may be several svc.
@@ -165,7 +166,7 @@ directory = false
 [querylog]
 enabled = ${queryLog}
 [api]
-listen = ["127.0.0.1:${freePort()}"]
+listen = ["127.0.0.1:${apiPort}"]
 [store]
 path = "store"
 `,

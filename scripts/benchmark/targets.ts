@@ -1,4 +1,5 @@
 /** What the figures are held against. */
+import { type ApiResults, identificationUs, keptShare, p99 } from "./api_runs.ts";
 import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import type { ServerName } from "./servers.ts";
@@ -15,6 +16,14 @@ const COMPILE_MS_MAX = 2_000;
 const RESIDENT_MIB_MAX = 160;
 const RECOMPILE_RATIO_MAX = 2;
 const KEPT_START_MS_MAX = 1_000;
+
+const API_READ_MS_MAX = 5;
+const API_WRITE_MS_MAX = 25;
+const API_KEPT_SHARE_MIN = 0.95;
+const IDENTIFY_US_MAX = 0.2;
+const EDIT_MS_MAX = 100;
+/** Flat, but for what a heap moves by itself. */
+const API_GROWTH_MAX = 1.05;
 
 /** One figure and its limit. */
 export interface Target {
@@ -56,6 +65,24 @@ export function dnsTargets({ runs }: DnsResults): Target[] {
     targets.push(rate("cold", "unbound", svc, unbound, COLD_RATE_RATIO_MIN));
   }
   return targets;
+}
+
+export function apiTargets(api: ApiResults): Target[] {
+  const growth = api.memoryAfter / api.memoryBefore;
+  return [
+    most("API: a read, 99th percentile", p99(api.readMs), API_READ_MS_MAX, "ms"),
+    most("API: a durable write, 99th percentile", p99(api.writeMs), API_WRITE_MS_MAX, "ms"),
+    {
+      name: "API: rate of queries that stays beside requests",
+      value: keptShare(api),
+      limit: API_KEPT_SHARE_MIN,
+      kind: "least",
+      unit: "",
+    },
+    most("10,000 clients: time added to a query", identificationUs(api), IDENTIFY_US_MAX, "µs"),
+    most("10,000 clients: an edit until it holds", Math.max(...api.editMs), EDIT_MS_MAX, "ms"),
+    most("API: memory after 100,000 requests / before", growth, API_GROWTH_MAX),
+  ];
 }
 
 export function memoryTargets(memory: MemoryResults): Target[] {

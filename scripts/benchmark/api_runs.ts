@@ -1,0 +1,267 @@
+/** What the API costs: its own latency, and what it takes from the queries beside it. */
+import { Agent, request } from "node:http";
+import { address, askUntil, freePort } from "./ask.ts";
+import { BenchError } from "./bench_error.ts";
+import { runLoad } from "./dnsperf.ts";
+import { mix, type QueryNames, writeQueries } from "./names.ts";
+import { type Child, readMemory } from "./processes.ts";
+import { BLOCKED, type Setup, START_MS_MAX, svcCommand, writeSvcConfig } from "./servers.ts";
+import { median, medianRatio, percentile } from "./stats.ts";
+
+/** Clients and groups of a large office; the default group is beside them. */
+const CLIENTS = 10_000;
+const GROUPS = 1_000;
+/** Requests of which the latency is taken, each kind in each round. */
+const TIMED_REQUESTS = 200;
+/** Pause between two of them: people and tools, not a load test. */
+const PAUSE_MS = 10;
+/** Requests on their way at a time while thousands are sent. */
+const SIDE_BY_SIDE = 16;
+/** Requests over which memory has to stay flat, and those before it, for the heap to settle. */
+const MEMORY_REQUESTS = 100_000;
+const WARM_REQUESTS = 10_000;
+const EDITS = 20;
+const ALLOWED_NAME = "api-bench.example";
+
+export interface ApiResults {
+  readonly readMs: readonly number[];
+  readonly writeMs: readonly number[];
+  /** DNS queries a second without requests and with them beside, a pair each round. */
+  readonly quietRates: readonly number[];
+  readonly busyRates: readonly number[];
+  /** The same rate before and after thousands of clients and groups were made. */
+  readonly plainRates: readonly number[];
+  readonly manyRates: readonly number[];
+  readonly importSeconds: number;
+  /** From the request that changes a client to the first query that shows it. */
+  readonly editMs: readonly number[];
+  readonly memoryBefore: number;
+  readonly memoryAfter: number;
+}
+
+export interface ApiPlan {
+  readonly names: QueryNames;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly progress: (text: string) => void;
+}
+
+/** Speaks to one svc over kept connections. */
+class Api {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: SIDE_BY_SIDE });
+  constructor(readonly port: number) {}
+
+  /** Sends a request; returns its status, body and time. */
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ status: number; json: unknown; tookMs: number }> {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const startedMs = performance.now();
+    return new Promise((resolve, reject) => {
+      const sent = request({
+        agent: this.#agent,
+        host: "127.0.0.1",
+        port: this.port,
+        method,
+        path: `/api/v1${path}`,
+        ...(text !== undefined && {
+          headers: { "content-type": "application/json", "content-length": `${text.length}` },
+        }),
+      }, (response) => {
+        const pieces: Uint8Array[] = [];
+        response.on("data", (piece: Uint8Array) => pieces.push(piece));
+        response.on("end", async () => {
+          const tookMs = performance.now() - startedMs;
+          const whole = await new Blob(pieces as BlobPart[]).text();
+          const json: unknown = whole === "" ? null : JSON.parse(whole);
+          resolve({ status: response.statusCode ?? 0, json, tookMs });
+        });
+        response.on("error", reject);
+      });
+      sent.on("error", reject);
+      sent.end(text);
+    });
+  }
+
+  /** Sends a request that has to succeed; returns its answer. */
+  async must(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+    const { status, json } = await this.call(method, path, body);
+    if (status >= 300) throw new BenchError(`${method} ${path}: ${status} ${JSON.stringify(json)}`);
+    return json as Record<string, unknown>;
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+/** Measures a svc of its own with its API. */
+export async function measureApi(setup: Setup, plan: ApiPlan): Promise<ApiResults> {
+  const { workspace } = setup;
+  const folder = "api-svc";
+  const [port, apiPort] = [freePort(), freePort()];
+  const config = await writeSvcConfig(folder, port, setup, apiPort);
+  const [program, ...args] = await svcCommand(setup.program, config);
+  const child = workspace.start(folder, program, args);
+  await askUntil(port, plan.names.blocked[0], BLOCKED, START_MS_MAX);
+  const api = new Api(apiPort);
+  try {
+    return await measure(api, child, port, setup, plan);
+  } finally {
+    api.close();
+    await workspace.stop(child);
+  }
+}
+
+async function measure(
+  api: Api,
+  child: Child,
+  port: number,
+  setup: Setup,
+  plan: ApiPlan,
+): Promise<ApiResults> {
+  const { progress, rounds, seconds } = plan;
+  const queries = setup.workspace.path("api.names");
+  await writeQueries(queries, mix(plan.names));
+  const rate = async () =>
+    (await runLoad({ port, queries, once: false, seconds, cpu: null })).queriesPerSecond;
+  await rate(); // Fills the cache.
+
+  const [readMs, writeMs]: number[][] = [[], []];
+  const [quietRates, busyRates]: number[][] = [[], []];
+  for (let round = 0; round < rounds; round++) {
+    progress(`round ${round + 1} of ${rounds}: queries alone, then requests beside them`);
+    quietRates.push(await rate());
+    const [busy] = await Promise.all([rate(), timeRequests(api, readMs, writeMs)]);
+    busyRates.push(busy);
+  }
+  const plainRates = [];
+  for (let round = 0; round < rounds; round++) plainRates.push(await rate());
+  progress(`making ${CLIENTS} clients and ${GROUPS} groups`);
+  const startedMs = performance.now();
+  const edited = await makeMany(api);
+  const importSeconds = (performance.now() - startedMs) / 1_000;
+  const manyRates = [];
+  for (let round = 0; round < rounds; round++) {
+    progress(`round ${round + 1} of ${rounds}: queries with as many clients`);
+    manyRates.push(await rate());
+  }
+  progress("editing a client");
+  const editMs = await timeEdits(api, port, edited);
+  progress(`${MEMORY_REQUESTS} requests`);
+  await read(api, WARM_REQUESTS);
+  const memoryBefore = residentOf(child);
+  await read(api, MEMORY_REQUESTS);
+  const memoryAfter = residentOf(child);
+  return {
+    readMs,
+    writeMs,
+    quietRates,
+    busyRates,
+    plainRates,
+    manyRates,
+    importSeconds,
+    editMs,
+    memoryBefore,
+    memoryAfter,
+  };
+}
+
+/** Reads and writes one after the other, as a person at the dashboard or a tool would. */
+async function timeRequests(api: Api, readMs: number[], writeMs: number[]): Promise<void> {
+  for (let i = 0; i < TIMED_REQUESTS; i++) {
+    const made = await api.call("POST", "/rules", { rule: `||bench${i}.example^` });
+    writeMs.push(made.tookMs);
+    await sleep(PAUSE_MS);
+    readMs.push((await api.call("GET", "/status")).tookMs);
+    readMs.push((await api.call("GET", "/groups")).tookMs);
+    await sleep(PAUSE_MS);
+    const { id } = made.json as { id: string };
+    writeMs.push((await api.call("DELETE", `/rules/${id}`)).tookMs);
+    await sleep(PAUSE_MS);
+  }
+}
+
+/** The client of 127.0.0.1, and two groups that differ in filtering. */
+interface Edited {
+  readonly client: string;
+  readonly filtered: string;
+  readonly free: string;
+}
+
+async function makeMany(api: Api): Promise<Edited> {
+  const groups: string[] = [];
+  await sideBySide(GROUPS, async (i) => {
+    const { id } = await api.must("POST", "/groups", {
+      name: `group ${i}`,
+      filtering: i % 2 === 0,
+    });
+    groups[i] = id as string;
+  });
+  await sideBySide(CLIENTS, async (i) => {
+    // Networks of every kind of length, none of them the loopback's.
+    const third = i & 255;
+    const second = i >> 8;
+    const networks = [`10.${second}.${third}.7`, `10.${64 + second}.${third}.0/24`];
+    await api.must("POST", "/clients", {
+      name: `client ${i}`,
+      addresses: [...networks, `2001:db8:${i.toString(16)}::/48`],
+      group: groups[i % GROUPS],
+    });
+  });
+  const spec = { name: "loopback", addresses: ["127.0.0.1"], group: groups[0] };
+  const { id } = await api.must("POST", "/clients", spec);
+  await api.must("POST", "/rules", { rule: `||${ALLOWED_NAME}^` });
+  return { client: id as string, filtered: groups[0], free: groups[1] };
+}
+
+async function timeEdits(api: Api, port: number, edited: Edited): Promise<number[]> {
+  const times: number[] = [];
+  for (let i = 0; i < EDITS; i++) {
+    const free = i % 2 === 0;
+    const startedMs = performance.now();
+    await api.must("PUT", `/clients/${edited.client}`, {
+      name: "loopback",
+      addresses: ["127.0.0.1"],
+      group: free ? edited.free : edited.filtered,
+    });
+    const wanted = free ? address("192.0.2.1") : BLOCKED;
+    await askUntil(port, ALLOWED_NAME, wanted, START_MS_MAX);
+    times.push(performance.now() - startedMs);
+  }
+  return times;
+}
+
+function read(api: Api, count: number): Promise<void> {
+  return sideBySide(count, async () => void await api.must("GET", "/health"));
+}
+
+async function sideBySide(count: number, work: (i: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  await Promise.all(Array.from({ length: SIDE_BY_SIDE }, async () => {
+    while (next < count) await work(next++);
+  }));
+}
+
+function residentOf(child: Child): number {
+  const memory = readMemory(child.pid);
+  if (memory === null) throw child.failure("ended by itself");
+  return memory.residentBytes;
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** The 99th percentile, in milliseconds. */
+export const p99 = (values: readonly number[]): number => percentile(values, 0.99);
+
+/** What share of its rate DNS keeps beside requests. */
+export const keptShare = ({ busyRates, quietRates }: ApiResults): number =>
+  medianRatio(busyRates, quietRates);
+
+/** Time that so many clients and groups add to a query, in microseconds of wall time. */
+export const identificationUs = ({ plainRates, manyRates }: ApiResults): number =>
+  1e6 / median(manyRates) - 1e6 / median(plainRates);
