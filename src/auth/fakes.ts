@@ -10,6 +10,20 @@ import {
 import { Lockout } from "./lockout.ts";
 import type { Auth, Clock, Session, SessionStore, UserStore } from "./ports.ts";
 
+/** What a test of passwords may: the add-on is looked for on disk, and asks four variables where. */
+export const addOn: Pick<Deno.TestDefinition, "permissions"> = {
+  permissions: {
+    ffi: true,
+    read: true,
+    env: [
+      "NAPI_RS_NATIVE_LIBRARY_PATH",
+      "NAPI_RS_FORCE_WASI",
+      "NAPI_RS_WASI_FLAVOR",
+      "NAPI_RS_ENFORCE_VERSION_CHECK",
+    ],
+  },
+};
+
 /** A clock that stands still until it is told. */
 export class FakeClock implements Clock {
   constructor(public ms = Date.parse("2026-01-02T03:04:05Z")) {}
