@@ -23,6 +23,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "checks a configuration file without starting",
     run: async (args) => await (await import("./check_config.ts")).checkConfig(args),
   },
+  "token": {
+    summary: "prints a token for the API",
+    run: async (args) => await (await import("./token.ts")).token(args),
+  },
+  "user": {
+    summary: "manages the users of a stopped node",
+    run: async (args) => await (await import("./user.ts")).user(args),
+  },
   "version": {
     summary: "prints version, Deno and V8 versions, and target",
     run: async (args) => await (await import("./version.ts")).version(args),
