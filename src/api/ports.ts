@@ -1,7 +1,7 @@
 import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
 import type { ListStatus } from "../lists/mod.ts";
 import type { Actor, Role, StoredUser } from "../model/mod.ts";
-import type { LocalStore, Replicator } from "../store/ports.ts";
+import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
 import type { LeakTest, QuerylogPage, QuerylogQuery } from "./schemas/logs.ts";
 import type { Statistics, StatisticsQuery } from "./schemas/logs.ts";

@@ -1,6 +1,6 @@
 import type { Change } from "../../model/mod.ts";
 import { type Call, type Endpoint, endpoint } from "../endpoint.ts";
-import { valueOf } from "../outcome.ts";
+import { valueOf } from "../../store/mod.ts";
 import {
   ExplainQuery,
   Explanation,

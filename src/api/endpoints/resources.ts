@@ -12,7 +12,7 @@ import {
   SPECS,
 } from "../../model/mod.ts";
 import { type Answer, type Call, type Endpoint, endpoint } from "../endpoint.ts";
-import { valueOf } from "../outcome.ts";
+import { valueOf } from "../../store/mod.ts";
 import type { ApiDeps } from "../ports.ts";
 import { RESOURCES } from "../schemas/resources.ts";
 

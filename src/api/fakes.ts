@@ -1,0 +1,352 @@
+/** Stands for what surrounds the API in tests: a store without a disk, users without Argon2. */
+import assert from "node:assert/strict";
+import { type Identity, LockedError, type Session, sessionFor, userOf } from "../auth/mod.ts";
+import { SvcError } from "../errors.ts";
+import {
+  type Actor,
+  apply,
+  type AuditEntry,
+  type Change,
+  DEFAULT_SETTINGS,
+  emptyState,
+  type LiveState,
+  type Outcome,
+  type StoredUser,
+} from "../model/mod.ts";
+import { aloneReport } from "./alone.ts";
+import type { Accounts, ApiDeps, ClusterPort, ListsPort, LogsPort, NodePort } from "./ports.ts";
+import { OUTCOMES } from "./schemas/logs.ts";
+
+export const NODE = "node-1";
+export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+/** What a user named `locked` is told to wait. */
+export const RETRY_SECONDS = 300;
+const SYSTEM: Actor = { kind: "system", name: null, address: null };
+/** Stands in every place where something secret is kept. */
+export const SECRET = "do-not-show-this";
+
+/** A store whose changes hold at once, made by the real `apply`. */
+export class FakeStore {
+  state: LiveState = emptyState();
+  readonly entries: AuditEntry[] = [];
+  readonly sessions = new Map<string, Session>();
+  /** Set: no change can be made. */
+  failure: Error | null = null;
+
+  constructor() {
+    this.#apply(
+      { type: "seed", lists: [], rules: [], settings: DEFAULT_SETTINGS, first: true },
+      SYSTEM,
+    );
+  }
+
+  propose(change: Change, actor: Actor): Promise<Outcome> {
+    if (this.failure !== null) return Promise.reject(this.failure);
+    return Promise.resolve(this.#apply(change, actor));
+  }
+
+  #apply(change: Change, actor: Actor): Outcome {
+    const at = new Date(NOW_MS + this.entries.length).toISOString();
+    const applied = apply(this.state, { change, actor, at, node: NODE });
+    if (applied.kind === "refused") return applied.outcome;
+    this.state = applied.state;
+    const id = this.entries.length.toString(16).padStart(16, "0");
+    this.entries.unshift({ id, ...applied.audit });
+    return applied.outcome;
+  }
+
+  subscribe(): () => void {
+    return () => undefined;
+  }
+  audit(limit: number): Promise<AuditEntry[]> {
+    return Promise.resolve(this.entries.slice(0, limit));
+  }
+  putSession(session: Session): Promise<void> {
+    this.sessions.set(session.sha256, session);
+    return Promise.resolve();
+  }
+  session(sha256: string): Promise<Session | null> {
+    return Promise.resolve(this.sessions.get(sha256) ?? null);
+  }
+  deleteSession(sha256: string): Promise<void> {
+    this.sessions.delete(sha256);
+    return Promise.resolve();
+  }
+
+  /** Adds a user, and returns the `Cookie` header of a session of theirs. */
+  async signIn(name: string, role: "admin" | "viewer"): Promise<string> {
+    const user = await addUser(this, { name, role, disabled: false });
+    const { session, value } = sessionFor(user, NOW_MS);
+    await this.putSession(session);
+    return `svc_session=${value}`;
+  }
+}
+
+/** A value of a change that must not be refused. */
+function done(outcome: Outcome): unknown {
+  if (outcome.kind === "refused") throw new SvcError(outcome.code, outcome.message);
+  return outcome.value;
+}
+
+let usersMade = 0;
+
+async function addUser(
+  store: FakeStore,
+  { name, role, disabled }: Pick<StoredUser, "name" | "role" | "disabled">,
+): Promise<StoredUser> {
+  const user = {
+    id: `us_${(++usersMade).toString(16).padStart(16, "0")}`,
+    name,
+    role,
+    disabled,
+    password_hash: `$argon2id$${SECRET}`,
+    otp: {
+      secret: SECRET.replace(/[^a-z]/g, "").toUpperCase(),
+      active: true,
+      last_step: 1,
+      recovery: [SECRET],
+    },
+    reset: { token_sha256: SECRET, expires_at: new Date(NOW_MS).toISOString() },
+    session_epoch: 0,
+  };
+  return done(await store.propose({ type: "user_create", user }, SYSTEM)) as StoredUser;
+}
+
+/** Accounts that take the password `password` and the code `000000`, and never hash. */
+function fakeAccounts(store: FakeStore): Accounts {
+  const byName = (name: string) => [...store.state.users.values()].find((u) => u.name === name);
+  const signIn = async (name: string, password: string) => {
+    if (name === "locked") throw new LockedError(RETRY_SECONDS);
+    const user = byName(name);
+    if (user === undefined || password !== "password") {
+      throw new SvcError("unauthorized", "wrong name, password or code");
+    }
+    if (user.disabled) throw new SvcError("forbidden", "this account is disabled");
+    const { session, value } = sessionFor(user, NOW_MS);
+    await store.putSession(session);
+    return { user, cookie: value };
+  };
+  const find = (id: string) => {
+    const user = store.state.users.get(id);
+    if (user === undefined) throw new SvcError("not_found", `${id}: there is no such user`);
+    return user;
+  };
+  const check = (caller: Identity, password: string) => {
+    userOf(caller);
+    if (password !== "password") throw new SvcError("unauthorized", "wrong password");
+  };
+  return {
+    login: async ({ name, password, code }) => {
+      const made = await signIn(name, password);
+      if (code === null) throw new SvcError("otp_required", "code: the second factor is on");
+      return made;
+    },
+    recover: ({ name, password }) => signIn(name, password),
+    logout: async ({ session }) => {
+      if (session !== null) await store.deleteSession(session.sha256);
+    },
+    changePassword: async (caller, current) => await check(caller, current),
+    beginOtp: async (caller, password) => {
+      await check(caller, password);
+      return { secret: "NEWSECRET", uri: "otpauth://totp/svc:user?secret=NEWSECRET" };
+    },
+    confirmOtp: async (caller) => {
+      await userOf(caller);
+      return Array.from({ length: 10 }, (_, i) => `code-${i}`);
+    },
+    removeOtp: async (caller, password) => await check(caller, password),
+    redeemReset: async (token) => {
+      await undefined;
+      if (token !== "token") throw new SvcError("unauthorized", "this link is over");
+    },
+    issueReset: async (id) => {
+      await find(id);
+      return { token: "token", expiresAt: new Date(NOW_MS + 3_600_000).toISOString() };
+    },
+    disableOtp: async (id, actor) => {
+      find(id);
+      const change = { type: "user_change", id, ifMatch: null, endSessions: true } as const;
+      done(
+        await store.propose({ ...change, fields: { otp: null }, action: "otp_disable" }, actor),
+      );
+    },
+    create: (user) => addUser(store, user),
+    replace: async (id, { name, role, disabled }, ifMatch, actor) => {
+      const fields = { name, role, disabled };
+      const change = { type: "user_change", id, ifMatch, endSessions: true } as const;
+      return done(
+        await store.propose({ ...change, fields, action: "update" }, actor),
+      ) as StoredUser;
+    },
+    remove: async (id, ifMatch, actor) => {
+      done(await store.propose({ type: "user_delete", id, ifMatch }, actor));
+    },
+  };
+}
+
+class FakeNode implements NodePort {
+  readonly name = NODE;
+  readonly version = "0.7.0";
+  readonly startedAtMs = NOW_MS;
+  pausedMs: number | null = null;
+  flushes = 0;
+  health() {
+    return "ok" as const;
+  }
+  status() {
+    return {
+      problems: [],
+      listeners: [{ protocol: "udp", address: "127.0.0.1:53" }],
+      recursion: { enabled: false, dnssec: true },
+      filter: {
+        rules: 3,
+        generation: 1,
+        built_at: new Date(NOW_MS).toISOString(),
+        memory_bytes: 9,
+      },
+      cache: { entries: 0, bytes: 0, hits: 0, misses: 0 },
+      upstreams: [{ address: "192.0.2.1:53", healthy: true, latency_ms: null, failures: 0 }],
+      querylog: { entries: 0, dropped: 0 },
+    };
+  }
+  pausedUntilMs() {
+    return this.pausedMs;
+  }
+  pause(untilMs: number | null) {
+    this.pausedMs = untilMs;
+    return Promise.resolve();
+  }
+  flushCache() {
+    this.flushes++;
+    return Promise.resolve();
+  }
+  explain({ name, type, client }: { name: string; type: string; client: string }) {
+    return Promise.resolve({
+      name,
+      type,
+      client: { id: null, name: null, address: client },
+      group: { id: "gr_0000000000000000", name: "Default" },
+      outcome: "blocked",
+      rule: `||${name}^`,
+      list: "rules",
+      answers: ["0.0.0.0"],
+      matches: [{ rule: `||${name}^`, list: "rules", decided: true, reason: null }],
+    });
+  }
+  checkUpdate() {
+    return Promise.resolve({ current: "0.7.0", latest: null, newer: false, url: null });
+  }
+  metrics() {
+    return "svc_degraded 0\n";
+  }
+}
+
+function fakeLists(): ListsPort {
+  return {
+    status: () => ({
+      state: "pending",
+      message: null,
+      rules: 0,
+      unsupported: 0,
+      refreshed_at: null,
+    }),
+    refresh: () => Promise.resolve(),
+    recommended: () => ({
+      items: [{
+        id: "balanced",
+        name: "A list",
+        description: "",
+        category: "ads",
+        url: "https://lists.example/a.txt",
+        homepage: null,
+        presets: ["balanced"],
+      }],
+      presets: [{ id: "balanced", name: "Balanced", description: "" }],
+    }),
+    sizes: () => Promise.resolve({ items: [{ id: "balanced", rules: 1, bytes: 2 }] }),
+    directory: () => Promise.resolve({ fetched_at: null, items: [] }),
+    services: () => ({
+      items: [{ id: "chat", name: "Chat", group: null, rules: ["||chat.example^"] }],
+    }),
+  };
+}
+
+function fakeLogs(): LogsPort {
+  const outcomes = Object.fromEntries(OUTCOMES.map((name) => [name, 0])) as Record<
+    typeof OUTCOMES[number],
+    number
+  >;
+  const test = {
+    id: "lt_1",
+    names: Array.from({ length: 8 }, (_, i) => `${i}.leak.svc.test`),
+    created_at: new Date(NOW_MS).toISOString(),
+    reached: 1,
+    lookups: [{ address: "192.0.2.7", protocol: "doh" as const, client: null }],
+  };
+  return {
+    search: () => Promise.resolve({ entries: [], next: null }),
+    statistics: ({ hours, scope }) =>
+      Promise.resolve({
+        hours,
+        scope,
+        total: 0,
+        outcomes,
+        series: [{ time: new Date(NOW_MS).toISOString(), ...outcomes }],
+        top: { names: [{ name: "www.example", count: 1 }], blocked: [], clients: [] },
+        nodes: [NODE],
+        unreachable: [],
+      }),
+    startLeakTest: () => test,
+    leakTest: (id) => id === test.id ? test : null,
+    leakTests: () => [test],
+  };
+}
+
+function fakeCluster(store: FakeStore): ClusterPort {
+  const refuse = (force: boolean) => {
+    if (!force) throw new SvcError("conflict", "cluster: this node is in none");
+    return Promise.resolve();
+  };
+  return {
+    report: () =>
+      aloneReport({ node: NODE, version: "0.7.0", appliedIndex: store.state.appliedIndex }),
+    promote: async (force) => await refuse(force),
+    demote: async (force) => await refuse(force),
+    removeMember: async (node) => {
+      await undefined;
+      throw new SvcError("not_found", `${node}: there is no such member`);
+    },
+  };
+}
+
+export interface Fakes {
+  readonly deps: ApiDeps;
+  readonly store: FakeStore;
+  readonly node: FakeNode;
+}
+
+/** Everything the API asks for, over one store in memory. */
+export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
+  const store = new FakeStore();
+  const node = new FakeNode();
+  const clock = { nowMs: () => NOW_MS };
+  let ids = 0;
+  const deps: ApiDeps = {
+    replicator: store,
+    local: store,
+    auth: { users: store, sessions: store, clock },
+    access: { tokenSha256: null, isSecure: false },
+    accounts: fakeAccounts(store),
+    node,
+    lists: fakeLists(),
+    logs: fakeLogs(),
+    cluster: fakeCluster(store),
+    inForce: () => Promise.resolve(),
+    clock,
+    newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),
+    docs: true,
+    ...over,
+  };
+  assert.equal(store.state.collections.groups.size, 1, "the default group is there");
+  return { deps, store, node };
+}
