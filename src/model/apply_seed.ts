@@ -1,6 +1,6 @@
 import type { Change } from "./command.ts";
 import type { Draft } from "./draft.ts";
-import { isSeeded, settingsEnvelope } from "./live_state.ts";
+import { isSeeded, type Refused, settingsEnvelope } from "./live_state.ts";
 import { refuse } from "./references.ts";
 import {
   CONFIG_LIST_PREFIX,
@@ -45,24 +45,12 @@ export function applySeed(draft: Draft, seed: Seed, at: string): Result {
     if (settings === null) return TOO_LARGE;
     draft.putSettings(settingsEnvelope(1, at, at, settings));
   }
-  if (seed.first) addDefaultGroup(draft, at);
 
   const lists = merge(draft, "lists", seed.lists, isConfigList, at);
   const rules = merge(draft, "rules", seed.rules, isConfigRule, at);
   if (lists === null || rules === null) return TOO_LARGE;
-  const group = draft.state.collections.groups.get(DEFAULT_GROUP_ID);
-  if (group === undefined) return refuse("conflict", "filter: the store has had no first seed");
-  const listed = usedLists(draft, group.spec, seed.lists.map(({ id }) => id));
-  if (listed.length > GROUP_LISTS_MAX) {
-    return refuse("invalid", `filter.lists: the default group takes ${GROUP_LISTS_MAX} lists`);
-  }
-  for (const other of draft.state.collections.groups.values()) {
-    const kept = other.id === DEFAULT_GROUP_ID ? listed : usedLists(draft, other.spec, []);
-    if (JSON.stringify(kept) === JSON.stringify(other.spec.lists)) continue;
-    const spec = { ...other.spec, lists: kept };
-    if (jsonBytes(spec) > SPEC_BYTES_MAX) return TOO_LARGE;
-    draft.put("groups", { ...other, revision: other.revision + 1, updated_at: at, spec });
-  }
+  const groups = updateGroups(draft, seed, at);
+  if (groups !== null) return groups;
   const counts = { lists, rules };
   return {
     kind: "done",
@@ -74,16 +62,43 @@ export function applySeed(draft: Draft, seed: Seed, at: string): Result {
   };
 }
 
-function addDefaultGroup(draft: Draft, at: string): void {
-  if (draft.state.collections.groups.has(DEFAULT_GROUP_ID)) return;
-  draft.put("groups", {
-    id: DEFAULT_GROUP_ID,
-    revision: 1,
-    created_at: at,
-    updated_at: at,
-    spec: { name: "Default", filtering: true, safe_search: false, lists: [], blocked_services: [] },
-  });
+/** Has the default group use all lists of the file, and no group one that is gone. */
+function updateGroups(draft: Draft, seed: Seed, at: string): Refused | null {
+  const { groups } = draft.state.collections;
+  const wanted = seed.lists.map(({ id }) => id);
+  if (!groups.has(DEFAULT_GROUP_ID)) {
+    if (!seed.first) return refuse("conflict", "filter: the store has had no first seed");
+    const lists = usedLists(draft, [], wanted);
+    const spec = { ...DEFAULT_GROUP, lists };
+    draft.put("groups", {
+      id: DEFAULT_GROUP_ID,
+      revision: 1,
+      created_at: at,
+      updated_at: at,
+      spec,
+    });
+  }
+  for (const group of groups.values()) {
+    const isDefault = group.id === DEFAULT_GROUP_ID;
+    const lists = usedLists(draft, group.spec.lists, isDefault ? wanted : []);
+    if (JSON.stringify(lists) === JSON.stringify(group.spec.lists)) continue;
+    const spec = { ...group.spec, lists };
+    draft.put("groups", { ...group, revision: group.revision + 1, updated_at: at, spec });
+  }
+  const used = draft.state.collections.groups.get(DEFAULT_GROUP_ID)?.spec;
+  if (used !== undefined && used.lists.length > GROUP_LISTS_MAX) {
+    return refuse("invalid", `filter.lists: the default group takes ${GROUP_LISTS_MAX} lists`);
+  }
+  return jsonBytes(used) > SPEC_BYTES_MAX ? TOO_LARGE : null;
 }
+
+const DEFAULT_GROUP: SpecOf<"groups"> = {
+  name: "Default",
+  filtering: true,
+  safe_search: false,
+  lists: [],
+  blocked_services: [],
+};
 
 function isConfigList({ id }: Envelope<unknown>): boolean {
   return id.startsWith(CONFIG_LIST_PREFIX);
@@ -124,10 +139,14 @@ function merge<C extends "lists" | "rules">(
   return counts;
 }
 
-/** The lists of a group without those that are gone, and with `wanted` behind them. */
-function usedLists(draft: Draft, spec: SpecOf<"groups">, wanted: readonly string[]) {
+/** `used` without the lists that are gone, and with `wanted` behind them. */
+function usedLists(
+  draft: Draft,
+  used: SpecOf<"groups">["lists"],
+  wanted: readonly string[],
+): SpecOf<"groups">["lists"] {
   const { lists } = draft.state.collections;
-  const kept = spec.lists.filter(({ list }) => lists.has(list));
+  const kept = used.filter(({ list }) => lists.has(list));
   const named = new Set(kept.map(({ list }) => list));
   const missing = wanted.filter((list) => !named.has(list) && lists.has(list));
   return [...kept, ...missing.map((list) => ({ list }))];

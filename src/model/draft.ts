@@ -35,31 +35,28 @@ export class Draft {
   put<C extends Collection>(collection: C, envelope: Envelope<SpecOf<C>>): void {
     const { id } = envelope;
     if (collection === "clients") this.#dropClientKeys(id);
-    const map: PersistentMap<string, Envelope<SpecOf<C>>> = this.#state.collections[collection];
-    this.#setCollection(collection, map.with(id, envelope));
+    const map: PersistentMap<Envelope<SpecOf<C>>> = this.#state.collections[collection];
+    const next = map.with(id, envelope);
+    this.#setCollection(collection, next);
     if (collection === "clients") this.#addClientKeys(id);
-    this.#place(id);
-    this.#write(resourceKey(collection, id), this.#placed(id, envelope));
+    this.#write(resourceKey(collection, id), placed(next, id));
   }
 
   remove(collection: Collection, id: string): void {
     if (collection === "clients") this.#dropClientKeys(id);
-    const map: PersistentMap<string, Envelope<SpecOf<Collection>>> =
-      this.#state.collections[collection];
+    const map: PersistentMap<Envelope<SpecOf<Collection>>> = this.#state.collections[collection];
     this.#setCollection(collection, map.without(id));
-    this.#state = { ...this.#state, places: this.#state.places.without(id) };
     this.#write(resourceKey(collection, id), null);
   }
 
   putUser(user: StoredUser): void {
-    this.#state = { ...this.#state, users: this.#state.users.with(user.id, user) };
-    this.#place(user.id);
-    this.#write(userKey(user.id), this.#placed(user.id, user));
+    const users = this.#state.users.with(user.id, user);
+    this.#state = { ...this.#state, users };
+    this.#write(userKey(user.id), placed(users, user.id));
   }
 
   removeUser(id: string): void {
-    const { users, places } = this.#state;
-    this.#state = { ...this.#state, users: users.without(id), places: places.without(id) };
+    this.#state = { ...this.#state, users: this.#state.users.without(id) };
     this.#write(userKey(id), null);
   }
 
@@ -74,7 +71,7 @@ export class Draft {
 
   #setCollection<C extends Collection>(
     collection: C,
-    map: PersistentMap<string, Envelope<SpecOf<C>>>,
+    map: PersistentMap<Envelope<SpecOf<C>>>,
   ): void {
     const collections: Collections = { ...this.#state.collections, [collection]: map };
     this.#state = { ...this.#state, collections };
@@ -96,23 +93,15 @@ export class Draft {
     this.#state = { ...this.#state, clientKeys };
   }
 
-  /** Gives a place to what has none. */
-  #place(id: string): void {
-    const { places, placesGiven } = this.#state;
-    if (places.has(id)) return;
-    const next = { places: places.with(id, placesGiven), placesGiven: placesGiven + 1 };
-    this.#state = { ...this.#state, ...next };
-  }
-
-  #placed<V>(id: string, value: V): Placed<V> {
-    const place = this.#state.places.get(id);
-    invariant(place !== undefined, "what is stored has a place");
-    return { place, value };
-  }
-
   #write(key: readonly string[], value: unknown): void {
     const name = key.join("\0");
     this.#writes.delete(name); // Moves to the end: writes stay in the order they were made.
     this.#writes.set(name, { key, value });
   }
+}
+
+function placed<V>(map: PersistentMap<V>, id: string): Placed<V> {
+  const [place, value] = [map.placeOf(id), map.get(id)];
+  invariant(place !== undefined && value !== undefined, "what is stored has a place");
+  return { place, value };
 }

@@ -5,7 +5,7 @@ import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
 
 /** The maps of a state, one a collection. */
 export type Collections = {
-  readonly [C in Collection]: PersistentMap<string, Envelope<SpecOf<C>>>;
+  readonly [C in Collection]: PersistentMap<Envelope<SpecOf<C>>>;
 };
 
 /**
@@ -14,13 +14,9 @@ export type Collections = {
  */
 export interface LiveState extends State {
   readonly collections: Collections;
-  readonly users: PersistentMap<string, StoredUser>;
+  readonly users: PersistentMap<StoredUser>;
   /** Which client has an address or an ID. */
-  readonly clientKeys: PersistentMap<string, string>;
-  /** The place of each resource and user in the order of creation. */
-  readonly places: PersistentMap<string, number>;
-  /** Places that were given, those of deleted resources included. */
-  readonly placesGiven: number;
+  readonly clientKeys: PersistentMap<string>;
 }
 
 /** One key of the store and what becomes of it: a JSON value, or `null` when it is deleted. */
@@ -47,7 +43,7 @@ export const SETTINGS_ID = "settings";
 /** When nothing was: the settings of a state that was never seeded have revision 0. */
 const NEVER = "1970-01-01T00:00:00.000Z";
 
-/** What a place in the order of creation goes with in the store. */
+/** A resource or user in the store, with its place in the order of creation. */
 export interface Placed<V> {
   readonly place: number;
   readonly value: V;
@@ -67,18 +63,16 @@ export const SETTINGS_KEY: readonly string[] = ["settings"];
 export function emptyState(): LiveState {
   return {
     collections: {
-      schedules: PersistentMap.from([]),
-      lists: PersistentMap.from([]),
-      rules: PersistentMap.from([]),
-      records: PersistentMap.from([]),
-      groups: PersistentMap.from([]),
-      clients: PersistentMap.from([]),
+      schedules: PersistentMap.empty(),
+      lists: PersistentMap.empty(),
+      rules: PersistentMap.empty(),
+      records: PersistentMap.empty(),
+      groups: PersistentMap.empty(),
+      clients: PersistentMap.empty(),
     },
     settings: settingsEnvelope(0, NEVER, NEVER, DEFAULT_SETTINGS),
-    users: PersistentMap.from([]),
-    clientKeys: PersistentMap.from([]),
-    places: PersistentMap.from([]),
-    placesGiven: 0,
+    users: PersistentMap.empty(),
+    clientKeys: PersistentMap.empty(),
     appliedIndex: 0,
   };
 }

@@ -10,7 +10,7 @@ import {
   SETTINGS_KEY,
   userKey,
 } from "./live_state.ts";
-import { PersistentMap } from "./persistent_map.ts";
+import { PersistentMap, PLACES_MAX } from "./persistent_map.ts";
 import { findConflict } from "./references.ts";
 import {
   type Collection,
@@ -33,7 +33,7 @@ function envelope<S extends z.ZodType>(spec: S) {
 }
 
 function placed<V extends z.ZodType>(value: V) {
-  return z.strictObject({ place: z.int().min(0), value });
+  return z.strictObject({ place: z.int().min(0).lt(PLACES_MAX), value });
 }
 
 const StoredUserSchema = z.strictObject({
@@ -74,7 +74,6 @@ export interface StoredParts {
   readonly users: ReadonlyMap<string, unknown>;
   /** The value of `SETTINGS_KEY`. */
   readonly settings: unknown;
-  readonly placesGiven: number;
   readonly appliedIndex: number;
 }
 
@@ -94,15 +93,13 @@ export type Restored =
 export function restoreState(parts: StoredParts): Restored {
   const settings = SettingsSchema.safeParse(parts.settings);
   if (!settings.success) return damaged(SETTINGS_KEY, detailOf(settings.error));
-  const places: [string, number][] = [];
   const collections: Partial<Record<Collection, unknown>> = {};
   for (const collection of COLLECTIONS) {
     const stored = parts.resources[collection];
     const schema: z.ZodType<Placed<Envelope<unknown>>> = RESOURCE_SCHEMA[collection];
     const read = readPlaced(stored, schema, (id) => resourceKey(collection, id));
     if (!read.ok) return read;
-    collections[collection] = PersistentMap.from(read.entries);
-    places.push(...read.places);
+    collections[collection] = read.map;
   }
   const users = readPlaced<StoredUser>(parts.users, UserSchema, userKey);
   if (!users.ok) return users;
@@ -110,17 +107,15 @@ export function restoreState(parts: StoredParts): Restored {
     // Each was read by its own collection's schema.
     collections: collections as Collections,
     settings: settings.data,
-    users: PersistentMap.from(users.entries),
-    clientKeys: PersistentMap.from([]),
-    places: PersistentMap.from([...places, ...users.places]),
-    placesGiven: parts.placesGiven,
+    users: users.map,
+    clientKeys: PersistentMap.empty(),
     appliedIndex: parts.appliedIndex,
   };
   return restoreKeys(state);
 }
 
 type Read<V> =
-  | { readonly ok: true; readonly entries: [string, V][]; readonly places: [string, number][] }
+  | { readonly ok: true; readonly map: PersistentMap<V> }
   | Extract<Restored, { ok: false }>;
 
 function readPlaced<V extends { readonly id: string }>(
@@ -135,24 +130,14 @@ function readPlaced<V extends { readonly id: string }>(
     if (result.data.value.id !== id) return damaged(keyOf(id), `holds ${result.data.value.id}`);
     read.push(result.data);
   }
-  read.sort((a, b) => a.place - b.place);
-  return {
-    ok: true,
-    entries: read.map(({ value }) => [value.id, value]),
-    places: read.map(({ place, value }) => [value.id, place]),
-  };
-}
-
-/** Says what is wrong with the order of creation, or returns `null`. */
-function findPlaceProblem({ places, placesGiven }: LiveState): string | null {
-  const taken = new Map<number, string>();
-  for (const [id, place] of places) {
-    const other = taken.get(place);
-    if (other !== undefined) return `${id} and ${other} have one place`;
-    if (place >= placesGiven) return `${id} has a place that was never given`;
-    taken.set(place, id);
+  let map = PersistentMap.empty<V>();
+  const taken = new Set<number>();
+  for (const { place, value } of read) {
+    if (taken.has(place)) return damaged(keyOf(value.id), `has the place ${place} of another`);
+    taken.add(place);
+    map = map.with(value.id, value, place);
   }
-  return null;
+  return { ok: true, map };
 }
 
 /** Checks what one part asks of another, and fills `clientKeys`. */
@@ -161,13 +146,11 @@ function restoreKeys(state: LiveState): Restored {
   if (isSeeded(state) && !groups.has(DEFAULT_GROUP_ID)) {
     return damaged(resourceKey("groups", DEFAULT_GROUP_ID), "is missing");
   }
-  const misplaced = findPlaceProblem(state);
-  if (misplaced !== null) return damaged(["applied"], misplaced);
-  const clientKeys: [string, string][] = [];
+  let clientKeys = state.clientKeys;
   for (const { id, spec } of clients.values()) {
-    for (const key of keysOfClient(spec)) clientKeys.push([key, id]);
+    for (const key of keysOfClient(spec)) clientKeys = clientKeys.with(key, id);
   }
-  const whole = { ...state, clientKeys: PersistentMap.from(clientKeys) };
+  const whole = { ...state, clientKeys };
   for (const { id, spec } of groups.values()) {
     const conflict = findConflict(whole, "groups", id, spec);
     if (conflict !== null) return damaged(resourceKey("groups", id), conflict.message);

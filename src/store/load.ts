@@ -50,7 +50,6 @@ async function addUsers(kv: Deno.Kv): Promise<readonly Write[]> {
 /** The value of `APPLIED_KEY`. */
 export interface AppliedRecord {
   readonly index: number;
-  readonly places_given: number;
   /** How many of each there are: a lost key shows. */
   readonly counts: Readonly<Record<string, number>>;
 }
@@ -58,7 +57,7 @@ export interface AppliedRecord {
 export function appliedRecord(state: LiveState): AppliedRecord {
   const counts: Record<string, number> = { users: state.users.size };
   for (const collection of COLLECTIONS) counts[collection] = state.collections[collection].size;
-  return { index: state.appliedIndex, places_given: state.placesGiven, counts };
+  return { index: state.appliedIndex, counts };
 }
 
 /** Which entries the audit log has: from `first`, before `next`. */
@@ -93,7 +92,7 @@ export async function load(
   if (!isAppliedRecord(applied.value)) {
     throw damaged(keyText(APPLIED_KEY), "is no record of what was applied");
   }
-  const { index, places_given: placesGiven, counts } = applied.value;
+  const { index, counts } = applied.value;
   const resources = await readResources(kv);
   const users = await readBelow(kv, USER_PREFIX);
   const found: ReadonlyMap<string, ReadonlyMap<string, unknown>> = new Map([
@@ -107,7 +106,7 @@ export async function load(
   }
   const settings = await readKey(kv, SETTINGS_KEY);
   if (settings === null) throw damaged(keyText(SETTINGS_KEY), "is missing");
-  const parts = { resources, users, settings: settings.value, placesGiven, appliedIndex: index };
+  const parts = { resources, users, settings: settings.value, appliedIndex: index };
   const restored = restoreState(parts);
   if (!restored.ok) throw damaged(restored.key, restored.message);
   return {
@@ -170,9 +169,8 @@ async function initialise(kv: Deno.Kv, program: string): Promise<void> {
 
 function isAppliedRecord(json: unknown): json is AppliedRecord {
   if (typeof json !== "object" || json === null) return false;
-  const { index, places_given, counts } = json as Record<string, unknown>;
-  return Number.isSafeInteger(index) && Number.isSafeInteger(places_given) &&
-    typeof counts === "object" && counts !== null;
+  const { index, counts } = json as Record<string, unknown>;
+  return Number.isSafeInteger(index) && typeof counts === "object" && counts !== null;
 }
 
 async function readResources(kv: Deno.Kv) {
