@@ -72,7 +72,6 @@ function decode<S>(schema: z.ZodType<S>, json: unknown): Decoded<S> {
     return bad(formatPath([...issue.path, issue.keys[0]]), "unknown field");
   }
   const path = formatPath(issue.path);
-  if (issue.code === "invalid_union") return bad(path, "is no address, network or client ID");
   const isMissing = issue.code === "invalid_type" && issue.path.length > 0 &&
     valueAt(json, issue.path) === undefined;
   return bad(path, isMissing ? "is missing" : issue.message);

@@ -101,26 +101,34 @@ export type GroupSpec = z.infer<typeof GroupSpec>;
 /** What an IPv4-mapped IPv6 address has before the IPv4 address. */
 const MAPPED_BITS = 96;
 
-const network = z.string().max(64).transform((text, context) => {
+/** Gives an address or network its one form. */
+function readNetwork(text: string, context: z.RefinementCtx): string {
   const prefix = parsePrefix(text);
-  // A query's address is looked up without its mapping into IPv6 (RFC 4291 §2.5.5.2).
-  if (prefix !== null && prefix.ip.length === 16 && prefix.lengthBits >= MAPPED_BITS) {
-    const ip = Uint8Array.from(unmapIpv4(prefix.ip));
-    const lengthBits = prefix.lengthBits - (ip.length === 4 ? MAPPED_BITS : 0);
-    return formatPrefix({ ip, lengthBits });
+  if (prefix === null) {
+    const bare = parseIp(text.split("/")[0]) !== null;
+    context.addIssue({
+      code: "custom",
+      message: bare ? "has host bits or no such length" : "is no address or network",
+    });
+    return z.NEVER;
   }
-  if (prefix !== null) return formatPrefix(prefix);
-  const bare = parseIp(text.split("/")[0]) !== null;
-  context.addIssue({
-    code: "custom",
-    message: bare ? "has host bits or no such length" : "is no address or network",
-  });
-  return z.NEVER;
-});
+  // A query's address is looked up without its mapping into IPv6 (RFC 4291 §2.5.5.2).
+  if (prefix.ip.length !== 16 || prefix.lengthBits < MAPPED_BITS) return formatPrefix(prefix);
+  const ip = Uint8Array.from(unmapIpv4(prefix.ip));
+  const lengthBits = prefix.lengthBits - (ip.length === 4 ? MAPPED_BITS : 0);
+  return formatPrefix({ ip, lengthBits });
+}
+
+const network = z.string().max(64).transform(readNetwork);
+const CLIENT_ID = /^[a-z0-9-]{1,63}$/;
 /** Labels that a client may carry in its DoH path or TLS server name. */
 export const ClientId = z.string().regex(
-  /^[a-z0-9-]{1,63}$/,
+  CLIENT_ID,
   "1 to 63 lower-case letters, digits and hyphens",
+);
+/** Who is let in or not: an address, a network or a client ID. */
+const access = z.string().max(64).transform((text, context) =>
+  CLIENT_ID.test(text) ? text : readNetwork(text, context)
 );
 
 /** Who asks: by address, network or client ID. */
@@ -172,8 +180,8 @@ export const SettingsSpec = z.strictObject({
   block_ttl: z.int().min(0).max(86_400).default(10),
   list_update_interval: z.int().min(3_600).max(2_592_000).default(86_400),
   access: z.strictObject({
-    allowed: z.array(z.union([network, ClientId])).max(512).default([]),
-    disallowed: z.array(z.union([network, ClientId])).max(512).default([]),
+    allowed: z.array(access).max(512).default([]),
+    disallowed: z.array(access).max(512).default([]),
   }).default({ allowed: [], disallowed: [] }),
 });
 

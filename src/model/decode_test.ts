@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { decodeSettings, decodeSpec } from "./decode.ts";
+import { hex, ids } from "./fakes.ts";
+import { type Collection, SPEC_BYTES_MAX } from "./resources.ts";
+import { jsonBytes } from "./result.ts";
+
+const none = { permissions: "none" } as const;
+
+const LIST = { name: "Ads", url: "https://lists.example/ads.txt" };
+const RECORD = { name: "web.example", type: "A", value: "192.0.2.1" };
+const GROUP = { name: "Kids" };
+const CLIENT = { name: "TV", ids: ["tv"] };
+const SCHEDULE = {
+  name: "Work",
+  time_zone: "Europe/Berlin",
+  windows: [{ days: ["mon", "sat", "sun"], start: "08:00", end: "24:00" }],
+};
+
+const REFUSED: readonly (readonly [Collection, json: unknown, path: string, message: RegExp])[] = [
+  ["lists", null, "", /expected object/],
+  ["lists", [], "", /expected object/],
+  ["lists", {}, "name", /is missing/],
+  ["lists", { ...LIST, colour: "red" }, "colour", /unknown field/],
+  ["lists", { ...LIST, path: "/a" }, "url", /exactly one of url and path/],
+  ["lists", { name: "Ads" }, "url", /exactly one of url and path/],
+  ["lists", { ...LIST, url: "lists.example" }, "url", /cannot be read/],
+  ["lists", { ...LIST, url: "http://lists.example/" }, "url", /no https URL/],
+  ["lists", { ...LIST, url: "file:///etc/passwd" }, "url", /no https URL/],
+  ["lists", { ...LIST, url: "https://ann:pw@lists.example/" }, "url", /user name or password/],
+  ["lists", { name: "Ads", path: "a\u0000b" }, "path", /control character/],
+  ["lists", { ...LIST, enabled: "yes" }, "enabled", /expected boolean/],
+  ["lists", { ...LIST, name: "" }, "name", /./],
+  ["lists", { ...LIST, name: "x".repeat(129) }, "name", /128/],
+  ["rules", { rule: "! a comment" }, "rule", /comment at 0/],
+  ["rules", { rule: "   " }, "rule", /blank/],
+  ["rules", { rule: "||a.example^\n||b.example^" }, "rule", /more than one line/],
+  ["rules", { rule: "||a.example^$script" }, "rule", /unknown_modifier at 12/],
+  ["rules", { rule: "0.0.0.0 a.example localhost" }, "rule", /left out: local_name/],
+  ["rules", { rule: `||${"é".repeat(2_100)}.example^` }, "rule", /longer than 4096 bytes/],
+  ["records", { ...RECORD, name: "a..example" }, "name", /no name/],
+  ["records", { ...RECORD, name: "a.*.example" }, "name", /no name/],
+  ["records", { ...RECORD, name: "*" }, "name", /no name/],
+  ["records", { ...RECORD, value: "2001:db8::1" }, "value", /no IPv4 address/],
+  ["records", { ...RECORD, value: "192.0.2.01" }, "value", /no IPv4 address/],
+  ["records", { ...RECORD, type: "AAAA" }, "value", /no IPv6 address/],
+  ["records", { ...RECORD, type: "CNAME", value: "*.a.example" }, "value", /is no name/],
+  ["records", { ...RECORD, type: "CNAME", value: "WEB.example." }, "value", /own name/],
+  ["records", { ...RECORD, type: "MX" }, "type", /./],
+  ["records", { ...RECORD, ttl: 1.5 }, "ttl", /./],
+  ["records", { ...RECORD, ttl: -1 }, "ttl", /./],
+  ["groups", { ...GROUP, lists: [{ list: "li_9" }] }, "lists[0].list", /no ID of li_/],
+  ["groups", { ...GROUP, lists: [{}] }, "lists[0].list", /is missing/],
+  ["groups", { ...GROUP, lists: [{ list: ids.list(1), x: 1 }] }, "lists[0].x", /unknown field/],
+  [
+    "groups",
+    { ...GROUP, blocked_services: [{ service: "Tube!" }] },
+    "blocked_services[0].service",
+    /./,
+  ],
+  ["clients", { name: "TV" }, "addresses", /at least one address or ID/],
+  ["clients", { ...CLIENT, addresses: ["192.0.2.1/24"] }, "addresses[0]", /host bits/],
+  ["clients", { ...CLIENT, addresses: ["tv"] }, "addresses[0]", /no address or network/],
+  ["clients", { ...CLIENT, addresses: ["::1", "0::1"] }, "addresses[1]", /given twice/],
+  [
+    "clients",
+    { ...CLIENT, addresses: ["10.0.0.1", "::ffff:10.0.0.1/128"] },
+    "addresses[1]",
+    /given twice/,
+  ],
+  ["clients", { ...CLIENT, ids: ["tv", "pc", "tv"] }, "ids[2]", /given twice/],
+  ["clients", { ...CLIENT, ids: ["TV"] }, "ids[0]", /lower-case/],
+  ["clients", { ...CLIENT, ids: Array.from({ length: 17 }, (_, n) => `c${n}`) }, "ids", /16/],
+  ["schedules", { ...SCHEDULE, time_zone: "Mars/Base" }, "time_zone", /no IANA time zone/],
+  [
+    "schedules",
+    { ...SCHEDULE, windows: [{ days: ["mon"], start: "24:00", end: "24:00" }] },
+    "windows[0].start",
+    /HH:MM/,
+  ],
+  [
+    "schedules",
+    { ...SCHEDULE, windows: [{ days: ["monday"], start: "08:00", end: "09:00" }] },
+    "windows[0].days[0]",
+    /./,
+  ],
+  ["schedules", { ...SCHEDULE, windows: [] }, "windows", /./],
+];
+
+Deno.test("decodeSpec() names the field it refuses", none, async (t) => {
+  for (const [collection, json, path, message] of REFUSED) {
+    await t.step(`${collection} ${JSON.stringify(json).slice(0, 80)}`, () => {
+      const decoded = decodeSpec(collection, json);
+      assert.ok(!decoded.ok);
+      assert.equal(decoded.path, path);
+      assert.match(decoded.message, message);
+    });
+  }
+});
+
+const common = { enabled: true, comment: "", managed_by: "api" };
+const TAKEN: readonly (readonly [Collection, json: unknown, spec: unknown])[] = [
+  ["lists", LIST, { ...LIST, ...common }],
+  ["lists", { name: "a", path: "ads.txt" }, { name: "a", path: "ads.txt", ...common }],
+  ["lists", { ...LIST, url: "http://127.0.0.1:8/a" }, {
+    ...LIST,
+    url: "http://127.0.0.1:8/a",
+    ...common,
+  }],
+  ["lists", { ...LIST, managed_by: "terraform" }, { ...LIST, ...common }],
+  ["rules", { rule: "  ||Ads.example^ " }, { rule: "||Ads.example^", ...common }],
+  ["rules", { rule: "@@||a.example^$important", enabled: false, comment: "why" }, {
+    rule: "@@||a.example^$important",
+    enabled: false,
+    comment: "why",
+    managed_by: "api",
+  }],
+  ["records", RECORD, { ...RECORD, ttl: 300, ...common }],
+  ["records", { ...RECORD, name: "*.WEB.example." }, {
+    ...RECORD,
+    name: "*.web.example",
+    ttl: 300,
+    ...common,
+  }],
+  ["records", { name: "Bücher.example", type: "AAAA", value: "2001:DB8:0::1", ttl: 0 }, {
+    name: "xn--bcher-kva.example",
+    type: "AAAA",
+    value: "2001:db8::1",
+    ttl: 0,
+    ...common,
+  }],
+  ["records", { ...RECORD, type: "CNAME", value: "Other.Example." }, {
+    ...RECORD,
+    type: "CNAME",
+    value: "other.example",
+    ttl: 300,
+    ...common,
+  }],
+  ["groups", GROUP, {
+    name: "Kids",
+    filtering: true,
+    safe_search: false,
+    lists: [],
+    blocked_services: [],
+  }],
+  ["clients", { name: "TV", addresses: ["10.0.0.1/32", "::ffff:10.1.0.0/112", "2001:DB8::/32"] }, {
+    name: "TV",
+    addresses: ["10.0.0.1", "10.1.0.0/16", "2001:db8::/32"],
+    ids: [],
+    group: "gr_0000000000000000",
+  }],
+  ["schedules", SCHEDULE, SCHEDULE],
+];
+
+Deno.test("decodeSpec() fills in defaults and gives texts their one form", none, async (t) => {
+  for (const [collection, json, spec] of TAKEN) {
+    await t.step(`${collection} ${JSON.stringify(json)}`, () => {
+      assert.deepEqual(decodeSpec(collection, json), { ok: true, spec });
+      assert.deepEqual(decodeSpec(collection, spec), { ok: true, spec }, "and takes its own");
+    });
+  }
+});
+
+Deno.test("decodeSpec() refuses what the store could not keep", none, () => {
+  const service = (n: number) => ({ service: "s".repeat(60) + hex(n).slice(-4) });
+  const group = (services: number) => ({
+    name: "g",
+    blocked_services: Array.from({ length: services }, (_, n) => service(n)),
+  });
+  assert.ok(decodeSpec("groups", group(200)).ok);
+  const decoded = decodeSpec("groups", { ...group(256), lists: largeLists() });
+  assert.ok(!decoded.ok);
+  assert.equal(decoded.path, "");
+  assert.match(decoded.message, new RegExp(`larger than ${SPEC_BYTES_MAX} bytes`));
+});
+
+function largeLists() {
+  return Array.from({ length: 256 }, (_, n) => ({ list: ids.list(n), schedule: ids.schedule(n) }));
+}
+
+Deno.test("decodeSettings() reads what PUT sends", none, () => {
+  const decoded = decodeSettings({ access: { allowed: ["::ffff:10.0.0.0/104", "tv"] } });
+  assert.ok(decoded.ok);
+  assert.deepEqual(decoded.spec.access, { allowed: ["10.0.0.0/8", "tv"], disallowed: [] });
+  assert.ok(jsonBytes(decoded.spec) < 1_000);
+  const rows: readonly (readonly [unknown, string, RegExp])[] = [
+    [{ access: { allowed: ["10.0.0.1/8"] } }, "access.allowed[0]", /host bits/],
+    [{ access: { disallowed: ["TV"] } }, "access.disallowed[0]", /no address or network/],
+    [{ block_ttl: -1 }, "block_ttl", /./],
+    [{ blocking_ipv4: "::1" }, "blocking_ipv4", /no such address/],
+    [{ block_response: "drop" }, "block_response", /./],
+    [{ speed: 9 }, "speed", /unknown field/],
+  ];
+  for (const [json, path, message] of rows) {
+    const refused = decodeSettings(json);
+    assert.ok(!refused.ok);
+    assert.equal(refused.path, path);
+    assert.match(refused.message, message);
+  }
+});

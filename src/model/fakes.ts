@@ -1,0 +1,105 @@
+/** Specs, users and changes for tests: small, whole, and told apart by a number. */
+import { apply } from "./apply.ts";
+import type { Actor, Change, Command, StoredUser } from "./command.ts";
+import { emptyState, type LiveState } from "./live_state.ts";
+import { DEFAULT_GROUP_ID, ID_PREFIX, type SpecOf, USER_ID_PREFIX } from "./resources.ts";
+import { FRESH_NODE_SETTINGS } from "./settings.ts";
+
+export const ACTOR: Actor = { kind: "user", name: "ann", address: "192.0.2.1" };
+export const AT = "2026-01-02T03:04:05.678Z";
+
+/** 16 hexadecimal digits. */
+export function hex(n: number): string {
+  return n.toString(16).padStart(16, "0");
+}
+
+export const ids = {
+  list: (n: number) => ID_PREFIX.lists + hex(n),
+  rule: (n: number) => ID_PREFIX.rules + hex(n),
+  record: (n: number) => ID_PREFIX.records + hex(n),
+  group: (n: number) => ID_PREFIX.groups + hex(n),
+  client: (n: number) => ID_PREFIX.clients + hex(n),
+  schedule: (n: number) => ID_PREFIX.schedules + hex(n),
+  user: (n: number) => USER_ID_PREFIX + hex(n),
+};
+
+const common = { enabled: true, comment: "", managed_by: "api" };
+
+export function listSpec(name: string): SpecOf<"lists"> {
+  return { name, url: `https://lists.example/${name}`, ...common };
+}
+
+export function ruleSpec(rule: string): SpecOf<"rules"> {
+  return { rule, ...common };
+}
+
+export function recordSpec(
+  name: string,
+  type: "A" | "AAAA" | "CNAME",
+  value: string,
+  enabled = true,
+): SpecOf<"records"> {
+  return { name, type, value, ttl: 300, ...common, enabled };
+}
+
+export function groupSpec(
+  name: string,
+  lists: SpecOf<"groups">["lists"] = [],
+  services: SpecOf<"groups">["blocked_services"] = [],
+): SpecOf<"groups"> {
+  return { name, filtering: true, safe_search: false, lists, blocked_services: services };
+}
+
+export function clientSpec(
+  name: string,
+  addresses: readonly string[],
+  clientIds: readonly string[] = [],
+  group: string = DEFAULT_GROUP_ID,
+): SpecOf<"clients"> {
+  return { name, addresses: [...addresses], ids: [...clientIds], group };
+}
+
+export function scheduleSpec(name: string): SpecOf<"schedules"> {
+  const windows: SpecOf<"schedules">["windows"] = [{ days: ["mon"], start: "08:00", end: "24:00" }];
+  return { name, time_zone: "Europe/Berlin", windows };
+}
+
+export type NewUser = Omit<StoredUser, "revision" | "created_at" | "updated_at">;
+
+/** Its secrets are texts that no other field holds. */
+export function newUser(n: number, name: string, fields: Partial<NewUser> = {}): NewUser {
+  return {
+    id: ids.user(n),
+    name,
+    role: "admin",
+    disabled: false,
+    password_hash: `$argon2id$SECRET-hash-${n}`,
+    otp: { secret: `SECRET-otp-${n}`, active: true, last_step: 1, recovery: [`SECRET-code-${n}`] },
+    reset: { token_sha256: `SECRET-reset-${n}`, expires_at: AT },
+    session_epoch: 0,
+    ...fields,
+  };
+}
+
+export function commandOf(change: Change, at = AT): Command {
+  return { change, actor: ACTOR, at, node: "node-1" };
+}
+
+export const FIRST_SEED: Change = {
+  type: "seed",
+  lists: [],
+  rules: [],
+  settings: FRESH_NODE_SETTINGS,
+  first: true,
+};
+
+/** A seeded state after `changes`, each of which has to be taken. */
+export function stateAfter(...changes: readonly Change[]): LiveState {
+  let state = emptyState();
+  for (const change of [FIRST_SEED, ...changes]) {
+    const applied = apply(state, commandOf(change));
+    if (applied.kind === "refused") throw new Error(applied.outcome.message);
+    state = applied.state;
+  }
+  return state;
+}
