@@ -17,7 +17,13 @@ export type {
   NodePort,
   SignIn,
 } from "./ports.ts";
-export { API_LIMITS, type ApiLimits, ApiServer, type ApiServerOptions } from "./server.ts";
+export {
+  API_LIMITS,
+  type ApiLimits,
+  ApiServer,
+  type ApiServerOptions,
+  type TlsPem,
+} from "./server.ts";
 export { aloneReport } from "./alone.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export {

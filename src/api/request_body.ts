@@ -39,10 +39,15 @@ async function readBytes({ headers, body }: Request): Promise<Uint8Array> {
   if (body === null) return new Uint8Array(0);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > BODY_BYTES_MAX) throw tooLarge();
-    chunks.push(chunk);
+  try {
+    for await (const chunk of body) {
+      length += chunk.length;
+      if (length > BODY_BYTES_MAX) throw tooLarge();
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    throw new SvcError("bad_request", "body: it breaks off", { cause: error });
   }
   const bytes = new Uint8Array(length);
   let offset = 0;

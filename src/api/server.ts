@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import http from "node:http";
 import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
@@ -40,10 +41,16 @@ const CHECK_MS_MAX = 1_000;
 /** Most bytes of a request's head. */
 const HEAD_BYTES_MAX = 16 * 1024;
 
+/** A certificate with its chain, and its private key. */
+export interface TlsPem {
+  readonly cert: string;
+  readonly key: string;
+}
+
 export interface ApiServerOptions {
   readonly listen: readonly HostPort[];
-  /** PEM of the certificate with its chain, and of its key; `null`: clear text. */
-  readonly tls: { readonly cert: string; readonly key: string } | null;
+  /** `null`: clear text. */
+  readonly tls: TlsPem | null;
   readonly hasToken: boolean;
   readonly handler: ApiHandler;
   readonly limits?: ApiLimits;
@@ -68,7 +75,8 @@ export class ApiServer {
   /**
    * Listens on every address, or on none; returns them with the ports that the system gave for 0.
    *
-   * @throws {SvcError} `invalid`, for an address beyond loopback without a token; `unavailable`.
+   * @throws {SvcError} `invalid`, for an address beyond loopback without a token or a certificate that
+   * can't be used; `unavailable`.
    */
   async start(): Promise<HostPort[]> {
     const { listen, hasToken, tls } = this.#options;
@@ -85,6 +93,7 @@ export class ApiServer {
         listen: beyond.map(formatHostPort),
       });
     }
+    if (tls !== null) checkTls(tls);
     const addresses: HostPort[] = [];
     try {
       for (const address of listen) addresses.push(await this.#listen(address));
@@ -100,13 +109,10 @@ export class ApiServer {
    *
    * @throws {SvcError} `invalid`, if it can't be used; the former one stays.
    */
-  renewTls(tls: { readonly cert: string; readonly key: string }): void {
-    try {
-      for (const server of this.#servers) {
-        if (server instanceof https.Server) server.setSecureContext(tls);
-      }
-    } catch (error) {
-      throw new SvcError("invalid", `api.tls_cert: ${messageOf(error)}`, { cause: error });
+  renewTls(tls: TlsPem): void {
+    checkTls(tls);
+    for (const server of this.#servers) {
+      if (server instanceof https.Server) server.setSecureContext(tls);
     }
   }
 
@@ -167,7 +173,7 @@ export class ApiServer {
     server.timeout = silenceMs;
     server.on("connection", (socket: Socket) => this.#admit(socket));
     server.on("clientError", (error, socket) => refuseUnread(error, socket as Socket));
-    server.on("tlsClientError", () => undefined); // The handshake's failure closes the connection.
+    server.on("tlsClientError", (_, socket) => socket.destroy());
     return server;
   }
 
@@ -202,6 +208,21 @@ export class ApiServer {
       response.destroy();
     }
   }
+}
+
+/**
+ * A server would take anything, and fail at each handshake.
+ *
+ * @throws {SvcError} `invalid`.
+ */
+function checkTls({ cert, key }: TlsPem): void {
+  let isPair: boolean;
+  try {
+    isPair = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+  } catch (error) {
+    throw new SvcError("invalid", `api.tls_cert: ${messageOf(error)}`, { cause: error });
+  }
+  if (!isPair) throw new SvcError("invalid", "api.tls_key: it is not the certificate's key");
 }
 
 function badRequest(): Response {
