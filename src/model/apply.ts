@@ -12,6 +12,7 @@ import {
   type SpecOf,
 } from "./resources.ts";
 import { copyWithin, type Result, TOO_LARGE } from "./result.ts";
+import { takeSettings, takeSpec } from "./take_spec.ts";
 
 /** What the audit log calls a resource of each collection. */
 export const RESOURCE_TYPE = {
@@ -35,8 +36,9 @@ const AUDIT_TEXT_LENGTH_MAX = 256;
  * leaves nothing behind, its index included.
  *
  * Values of what is done: the envelope (create, replace, settings), the user (`user_create`,
- * `user_change`), `null` (the deletions, `note`), counts (`seed`). The spec must have been decoded;
- * what only the rest of the state can tell is checked here.
+ * `user_change`), `null` (the deletions, `note`), counts (`seed`). What a spec
+ * means must have been decoded; its shape, and what only the rest of the state can tell, is checked
+ * here.
  */
 export function apply(
   state: LiveState,
@@ -116,8 +118,9 @@ function create<C extends Collection>(
   if (there.size >= COLLECTION_SIZE_MAX) {
     return refuse("conflict", `${collection}: there are ${COLLECTION_SIZE_MAX} already`);
   }
-  const spec = copyWithin(given, SPEC_BYTES_MAX);
-  if (spec === null) return TOO_LARGE;
+  const taken = takeSpec(collection, given);
+  if (taken.kind === "refused") return taken;
+  const { spec } = taken;
   const conflict = findConflict(draft.state, collection, id, spec);
   if (conflict !== null) return conflict;
   const envelope = { id, revision: 1, created_at: at, updated_at: at, spec };
@@ -156,8 +159,9 @@ function replace<C extends Collection>(
 ): Result {
   const before = found(draft, collection, id, ifMatch);
   if ("kind" in before) return before;
-  const spec = copyWithin(given, SPEC_BYTES_MAX);
-  if (spec === null) return TOO_LARGE;
+  const taken = takeSpec(collection, given);
+  if (taken.kind === "refused") return taken;
+  const { spec } = taken;
   const conflict = findConflict(draft.state, collection, id, spec);
   if (conflict !== null) return conflict;
   const envelope = { ...before, revision: before.revision + 1, updated_at: at, spec };
@@ -201,8 +205,9 @@ function changeSettings(
   const before = draft.state.settings;
   const refusal = mismatch(SETTINGS_ID, before.revision, change.ifMatch);
   if (refusal !== null) return refusal;
-  const spec = copyWithin(change.spec, SPEC_BYTES_MAX);
-  if (spec === null) return TOO_LARGE;
+  const taken = takeSettings(change.spec);
+  if (taken.kind === "refused") return taken;
+  const { spec } = taken;
   const createdAt = before.revision === 0 ? at : before.created_at;
   const envelope = settingsEnvelope(before.revision + 1, createdAt, at, spec);
   draft.putSettings(envelope);

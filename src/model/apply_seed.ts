@@ -11,7 +11,8 @@ import {
   SPEC_BYTES_MAX,
   type SpecOf,
 } from "./resources.ts";
-import { copyWithin, jsonBytes, type Result, TOO_LARGE } from "./result.ts";
+import { jsonBytes, type Result, TOO_LARGE } from "./result.ts";
+import { takeSettings, takeSpec } from "./take_spec.ts";
 
 type Seed = Extract<Change, { type: "seed" }>;
 
@@ -41,14 +42,15 @@ export function applySeed(draft: Draft, seed: Seed, at: string): Result {
     }
   }
   if (seed.first && !isSeeded(draft.state)) {
-    const settings = copyWithin(seed.settings, SPEC_BYTES_MAX);
-    if (settings === null) return TOO_LARGE;
-    draft.putSettings(settingsEnvelope(1, at, at, settings));
+    const settings = takeSettings(seed.settings);
+    if (settings.kind === "refused") return settings;
+    draft.putSettings(settingsEnvelope(1, at, at, settings.spec));
   }
 
   const lists = merge(draft, "lists", seed.lists, isConfigList, at);
   const rules = merge(draft, "rules", seed.rules, isConfigRule, at);
-  if (lists === null || rules === null) return TOO_LARGE;
+  if ("kind" in lists) return lists;
+  if ("kind" in rules) return rules;
   const groups = updateGroups(draft, seed, at);
   if (groups !== null) return groups;
   const counts = { lists, rules };
@@ -108,14 +110,14 @@ function isConfigRule({ spec }: Envelope<SpecOf<"rules">>): boolean {
   return spec.managed_by === MANAGED_BY_CONFIG;
 }
 
-/** Makes `items` what came from the file; `null` if one is too large. */
+/** Makes `items` what came from the file. */
 function merge<C extends "lists" | "rules">(
   draft: Draft,
   collection: C,
   items: readonly { readonly id: string; readonly spec: SpecOf<C> }[],
   isOurs: (envelope: Envelope<SpecOf<C>>) => boolean,
   at: string,
-): Counts | null {
+): Counts | Refused {
   const counts: Counts = { added: 0, replaced: 0, removed: 0 };
   const before: ReadonlyMap<string, Envelope<SpecOf<C>>> = draft.state.collections[collection];
   const named = new Set(items.map(({ id }) => id));
@@ -125,8 +127,9 @@ function merge<C extends "lists" | "rules">(
     counts.removed++;
   }
   for (const { id, spec: given } of items) {
-    const spec = copyWithin(given, SPEC_BYTES_MAX);
-    if (spec === null) return null;
+    const taken = takeSpec(collection, given);
+    if (taken.kind === "refused") return taken;
+    const { spec } = taken;
     const old = before.get(id);
     if (old === undefined) {
       draft.put(collection, { id, revision: 1, created_at: at, updated_at: at, spec });

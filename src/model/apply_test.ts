@@ -152,10 +152,32 @@ const REFUSED: readonly (readonly [string, Change, code: string, message: RegExp
       type: "create",
       collection: "rules",
       id: ids.rule(9),
-      spec: { ...ruleSpec("||a.example^"), comment: "x".repeat(25_000) },
+      spec: {
+        ...ruleSpec("||a.example^"),
+        comment: "\u0000".repeat(1_024),
+        rule: "\u0001".repeat(4_000),
+      },
     },
     "invalid",
     /^spec: is larger than 24576 bytes/,
+  ],
+  [
+    "a spec of another shape",
+    group({ ...groupSpec("g"), blocked_services: [{ service: "Not one" }] }),
+    "invalid",
+    /^blocked_services\[0\]\.service: /,
+  ],
+  [
+    "settings of another shape",
+    { type: "settings", spec: { ...DEFAULT_SETTINGS, block_ttl: -1 }, ifMatch: null },
+    "invalid",
+    /^block_ttl: /,
+  ],
+  [
+    "a user of another shape",
+    changeUser(2, { password_hash: 7 } as unknown as UserFields),
+    "invalid",
+    /^password_hash: /,
   ],
   [
     "a group whose list is missing",

@@ -1,9 +1,10 @@
 import type { Change, StoredUser } from "./command.ts";
 import type { Draft } from "./draft.ts";
-import type { LiveState } from "./live_state.ts";
+import type { LiveState, Refused } from "./live_state.ts";
 import { refuse } from "./references.ts";
 import { USER_ID_PREFIX } from "./resources.ts";
 import { copyWithin, type Result } from "./result.ts";
+import { StoredUserSchema } from "./stored_user.ts";
 
 /** Longest user name, in UTF-16 units. */
 export const USER_NAME_LENGTH_MAX = 128;
@@ -49,6 +50,14 @@ function findNameProblem(state: LiveState, id: string, name: string) {
   return null;
 }
 
+/** A copy of the user, once it has been seen that it could be read again. */
+function takeUser(made: StoredUser): StoredUser | Refused {
+  const user = StoredUserSchema.safeParse(made);
+  if (user.success) return copyWithin(user.data, USER_BYTES_MAX) ?? TOO_LARGE;
+  const { path, message } = user.error.issues[0];
+  return refuse("invalid", `${path.join(".") || "user"}: ${message}`);
+}
+
 function found(state: LiveState, id: string, ifMatch: number | null) {
   const user = state.users.get(id);
   if (user === undefined) return refuse("not_found", `${id}: there is no such user`);
@@ -73,8 +82,8 @@ export function createUser(
   const problem = findNameProblem(state, id, name);
   if (problem !== null) return problem;
   const made: StoredUser = { ...change.user, revision: 1, created_at: at, updated_at: at };
-  const user = copyWithin(made, USER_BYTES_MAX);
-  if (user === null) return TOO_LARGE;
+  const user = takeUser(made);
+  if ("kind" in user) return user;
   draft.putUser(user);
   const resource = { type: "user", id };
   return {
@@ -108,8 +117,8 @@ export function changeUser(
   if (!isEnabledAdmin(made) && isLastAdmin(state, before)) {
     return refuse("conflict", `${id}: is the last enabled admin`);
   }
-  const user = copyWithin(made, USER_BYTES_MAX);
-  if (user === null) return TOO_LARGE;
+  const user = takeUser(made);
+  if ("kind" in user) return user;
   draft.putUser(user);
   const resource = { type: "user", id };
   return {

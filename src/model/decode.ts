@@ -38,11 +38,19 @@ export function decodeSpec<C extends Collection>(
   collection: C,
   json: unknown,
 ): Decoded<SpecOf<C>> {
-  const decoded = decode<SpecOf<C>>(SCHEMAS[collection], json);
+  const decoded = decodeShape(collection, json);
   if (!decoded.ok) return decoded;
   const refine: Refine<SpecOf<C>> | undefined = REFINE[collection];
   const spec = refine === undefined ? decoded.spec : refine(decoded.spec);
   return isBad(spec) ? spec : withinLimit(spec);
+}
+
+/** Reads a spec by its shape alone: whatever has it can be stored and read again. */
+export function decodeShape<C extends Collection>(
+  collection: C,
+  json: unknown,
+): Decoded<SpecOf<C>> {
+  return decode<SpecOf<C>>(SCHEMAS[collection], json);
 }
 
 /** Reads settings as PUT sends them. */

@@ -21,6 +21,7 @@ import {
   SPECS,
 } from "./resources.ts";
 import type { Settings } from "./settings.ts";
+import { StoredUserSchema } from "./stored_user.ts";
 
 function envelope<S extends z.ZodType>(spec: S) {
   return z.strictObject({
@@ -35,25 +36,6 @@ function envelope<S extends z.ZodType>(spec: S) {
 function placed<V extends z.ZodType>(value: V) {
   return z.strictObject({ place: z.int().min(0).lt(PLACES_MAX), value });
 }
-
-const StoredUserSchema = z.strictObject({
-  id: z.string().min(1),
-  revision: z.int().min(1),
-  created_at: z.iso.datetime(),
-  updated_at: z.iso.datetime(),
-  name: z.string().min(1),
-  role: z.enum(["admin", "viewer"]),
-  disabled: z.boolean(),
-  password_hash: z.string(),
-  otp: z.strictObject({
-    secret: z.string(),
-    active: z.boolean(),
-    last_step: z.int(),
-    recovery: z.array(z.string()),
-  }).nullable(),
-  reset: z.strictObject({ token_sha256: z.string(), expires_at: z.string() }).nullable(),
-  session_epoch: z.int(),
-}) satisfies z.ZodType<StoredUser>;
 
 const RESOURCE_SCHEMA = {
   schedules: placed(envelope(SPECS.schedules)),
