@@ -2,21 +2,18 @@ import { createHash } from "node:crypto";
 import type { FilterConfig } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { type SourceStats, unsupportedCount } from "../filter/mod.ts";
-import { compileRules } from "../isolate/mod.ts";
-import { configListId, type ListKeeper, type ListSource } from "../lists/mod.ts";
+import { type CompiledRules, compileRules } from "../isolate/mod.ts";
+import type { ListKeeper, ListSource } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import type { Settings } from "../model/mod.ts";
-import type { SnapshotData } from "../snapshot/mod.ts";
+import type { Base } from "../snapshot/mod.ts";
 import { keepRules, readKeptRules } from "./kept_rules.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
-const RULES_FORMAT = 1;
+const RULES_FORMAT = 2;
 /** How soon after the start, and at most how long after one refresh, lists are looked at again. */
 const FIRST_REFRESH_MS = 1_000;
 const REFRESH_PAUSE_MIN_MS = 10_000;
 const REFRESH_PAUSE_MAX_MS = 3_600_000;
-/** The source of `[filter] rules`, beside the lists. */
-const CUSTOM_RULES = { id: "rules", name: "custom rules" } as const;
 
 /** A source of rules, and what its text is. */
 interface Digest {
@@ -31,21 +28,30 @@ interface Text extends Digest {
 }
 
 export interface FilteringOptions {
-  readonly config: FilterConfig;
-  readonly settings: Settings;
+  readonly onFailure: FilterConfig["onFailure"];
   readonly keeper: ListKeeper;
   /** Where compiled rules are kept. */
   readonly rulesFile: string;
-  /** Has a snapshot hold for the next query. */
-  readonly publish: (snapshot: SnapshotData) => Promise<void>;
+  readonly lists: Lists;
+  /** The settings' update interval at the moment, in seconds. */
+  readonly updateInterval: () => number;
+  /** Has other rules hold for the next query. */
+  readonly publish: (base: Base) => Promise<void>;
 }
 
-/** Keeps the rules in force in step with the lists: loads, compiles, publishes, refreshes. */
+/** The lists that there are. */
+export interface Lists {
+  /** Those that are on. */
+  readonly sources: readonly ListSource[];
+  /** IDs of those that are off: their texts stay. */
+  readonly off: readonly string[];
+}
+
+/** Keeps the lists' rules in step with the lists: loads, compiles, publishes, refreshes. */
 export class Filtering {
   readonly #options: FilteringOptions;
-  readonly #sources: readonly ListSource[];
+  #lists: Lists;
   readonly #stop = new AbortController();
-  #generation = 0;
   /** Of every hash of a name in this process. */
   seed: number = crypto.getRandomValues(new Int32Array(1))[0];
   /** One build at a time, in the order asked for. */
@@ -54,36 +60,33 @@ export class Filtering {
 
   constructor(options: FilteringOptions) {
     this.#options = options;
-    this.#sources = options.config.lists.map((list) => {
-      const common = { id: configListId(list.name), name: list.name };
-      return list.kind === "url" ? { ...common, url: list.url } : { ...common, path: list.path };
-    });
+    this.#lists = options.lists;
   }
 
   /**
-   * The first snapshot, from what is kept on disk; asks no server. Without a filter to be built it
-   * filters nothing, unless the configuration says to stay closed.
+   * The first rules, from what is kept on disk; asks no server. Where they can't be built there are
+   * none, unless the configuration says to stay closed.
    *
    * @throws {SvcError} `unavailable`, under `on_failure = "closed"`.
    */
-  async first(): Promise<SnapshotData> {
+  async first(): Promise<Base> {
     try {
       const digests = await this.#digests();
       const kept = await readKeptRules(this.#options.rulesFile, keyOf(digests));
       if (kept !== null) {
         this.seed = kept.seed;
         this.#note(digests, kept.stats, "filter loaded");
-        return this.#snapshot(kept.rules, digests);
+        return baseOf(kept, digests);
       }
       return await this.#compile();
     } catch (error) {
-      if (this.#options.config.onFailure === "closed") {
+      if (this.#options.onFailure === "closed") {
         throw new SvcError("unavailable", `filter: ${messageOf(error)}`, { cause: error });
       }
       log.error("the filter can't be built: names are answered unfiltered", {
         error: messageOf(error),
       });
-      return this.#snapshot(null, []);
+      return { rules: null, sources: [], badfilters: [] };
     }
   }
 
@@ -95,6 +98,14 @@ export class Filtering {
   stop(): void {
     this.#stop.abort();
     clearTimeout(this.#timer);
+  }
+
+  /** Takes other lists: what is new is fetched, and the rules are built again. Waits for nothing. */
+  setLists(lists: Lists): void {
+    const before = this.#lists;
+    this.#lists = lists;
+    if (placesOf(before.sources) === placesOf(lists.sources)) return;
+    void this.#inTurn(() => this.#refresh(false, true));
   }
 
   /** Reads local lists again, asks every server, and builds what changed. */
@@ -112,19 +123,19 @@ export class Filtering {
     if (this.#stop.signal.aborted) return;
     this.#timer = setTimeout(async () => {
       await this.#inTurn(() => this.#refresh(false));
-      const { keeper, settings } = this.#options;
-      const dueMs = keeper.nextDueAtMs(this.#sources, settings.list_update_interval * 1_000);
+      const { keeper, updateInterval } = this.#options;
+      const dueMs = keeper.nextDueAtMs(this.#lists.sources, updateInterval() * 1_000);
       const pauseMs = Math.max(dueMs - Date.now(), REFRESH_PAUSE_MIN_MS);
       this.#schedule(Math.min(pauseMs, REFRESH_PAUSE_MAX_MS));
     }, delayMs);
   }
 
-  async #refresh(force: boolean): Promise<void> {
-    const { keeper, settings } = this.#options;
+  async #refresh(force: boolean, isOther = false): Promise<void> {
+    const { keeper, updateInterval } = this.#options;
     try {
-      let updated = false;
-      const events = keeper.refresh(this.#sources, {
-        intervalMs: settings.list_update_interval * 1_000,
+      let updated = isOther;
+      const events = keeper.refresh(this.#lists.sources, {
+        intervalMs: updateInterval() * 1_000,
         force,
         signal: this.#stop.signal,
       });
@@ -151,46 +162,29 @@ export class Filtering {
 
   /** What the texts at hand are, without reading them into memory. */
   async #digests(): Promise<Digest[]> {
-    const digests = await this.#options.keeper.digests(this.#sources);
-    const lists = digests.map(({ source: { id, name }, sha256 }) => ({ id, name, sha256 }));
-    return [...lists, { ...CUSTOM_RULES, sha256: sha256Of(this.#customRules()) }];
-  }
-
-  #customRules(): Uint8Array<ArrayBuffer> {
-    return new TextEncoder().encode(this.#options.config.rules.join("\n"));
+    const digests = await this.#options.keeper.digests(this.#lists.sources);
+    return digests.map(({ source: { id, name }, sha256 }) => ({ id, name, sha256 }));
   }
 
   /** The texts at hand; each is read once and then the compiler's. */
   async #load(): Promise<Text[]> {
+    const { sources, off } = this.#lists;
     const texts: Text[] = [];
-    const add = (source: { id: string; name: string }, bytes: Uint8Array<ArrayBuffer>) => {
+    for await (const { source, bytes } of this.#options.keeper.load(sources, off)) {
       texts.push({ id: source.id, name: source.name, sha256: sha256Of(bytes), bytes });
-    };
-    for await (const { source, bytes } of this.#options.keeper.load(this.#sources)) {
-      add(source, bytes);
     }
-    add(CUSTOM_RULES, this.#customRules());
     return texts;
   }
 
-  async #compile(): Promise<SnapshotData> {
+  async #compile(): Promise<Base> {
     const texts = await this.#load();
     const key = keyOf(texts);
     const startedMs = performance.now();
     const sources = texts.map(({ bytes }) => bytes);
-    const { rules, stats } = await compileRules({ seed: this.seed, sources });
-    this.#note(texts, stats, "filter built", Math.round(performance.now() - startedMs));
-    await keepRules(this.#options.rulesFile, key, { seed: this.seed, rules, stats });
-    return this.#snapshot(rules, texts);
-  }
-
-  #snapshot(rules: SharedArrayBuffer | null, texts: readonly Digest[]): SnapshotData {
-    return {
-      generation: ++this.#generation,
-      rules,
-      sources: texts.map(({ id, name }) => ({ id, name })),
-      settings: this.#options.settings,
-    };
+    const compiled = await compileRules({ seed: this.seed, sources });
+    this.#note(texts, compiled.stats, "filter built", Math.round(performance.now() - startedMs));
+    await keepRules(this.#options.rulesFile, key, { seed: this.seed, ...compiled });
+    return baseOf(compiled, texts);
   }
 
   /** Tells the keeper and the log what came of the texts. */
@@ -204,15 +198,23 @@ export class Filtering {
     for (const [i, { id, name }] of texts.entries()) {
       const unsupported = unsupportedCount(stats[i].skipped);
       rules += stats[i].rules;
-      if (id !== CUSTOM_RULES.id) {
-        this.#options.keeper.setCounts(id, { rules: stats[i].rules, unsupported });
-        log.info("list in force", { list: name, rules: stats[i].rules, unsupported });
-      } else if (unsupported > 0) {
-        log.warn("filter.rules: some rules can't be read and are left out", { unsupported });
-      }
+      this.#options.keeper.setCounts(id, { rules: stats[i].rules, unsupported });
+      log.info("list in force", { list: name, rules: stats[i].rules, unsupported });
     }
     log.info(message, { rules, ...(tookMs !== undefined && { tookMs }) });
   }
+}
+
+function baseOf(
+  { rules, badfilters }: Pick<CompiledRules, "rules" | "badfilters">,
+  texts: readonly Digest[],
+): Base {
+  return { rules, sources: texts.map(({ id, name }) => ({ id, name })), badfilters };
+}
+
+/** Which lists there are and where from, whatever they are called. */
+function placesOf(sources: readonly ListSource[]): string {
+  return JSON.stringify(sources.map(({ id, url, path }) => [id, url ?? null, path ?? null]));
 }
 
 /** What compiled rules depend on: the texts and their order. */

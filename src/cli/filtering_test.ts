@@ -1,19 +1,24 @@
 import assert from "node:assert/strict";
-import { defaultConfig } from "../config/mod.ts";
 import { HashedName, parseName } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
 import { ListKeeper } from "../lists/mod.ts";
 import { FakeClock, FakeNetwork, MemoryDisk } from "../lists/fakes.ts";
-import { FRESH_NODE_SETTINGS } from "../model/mod.ts";
-import { Snapshot, type SnapshotData } from "../snapshot/mod.ts";
+import { Matcher, NO_RULE } from "../filter/mod.ts";
+import type { Base } from "../snapshot/mod.ts";
 import { Filtering } from "./filtering.ts";
+
+/** Longest wait for a build in the background. */
+const WAIT_MS_MAX = 20_000;
 
 // Compiled rules are kept in a folder of the test's own; the compiler is an isolate.
 const disk = { permissions: { read: true, write: true } } as const;
 
+const ADS = { id: "li_ads", name: "ads", url: "https://lists.example/ads.txt" };
+const MORE = { id: "li_more", name: "more", url: "https://lists.example/more.txt" };
+
 class Bench {
   readonly network = new FakeNetwork(() => ({ body: this.listText }));
-  readonly published: SnapshotData[] = [];
+  readonly published: Base[] = [];
   listText = "||ads.example^\n";
   readonly lines: string[] = [];
 
@@ -28,17 +33,13 @@ class Bench {
       localListsDirectory: "/local",
     });
     return new Filtering({
-      config: {
-        ...defaultConfig("/etc/svc").filter,
-        lists: [{ kind: "url", name: "ads", url: "https://lists.example/ads.txt" }],
-        rules: ["||custom.example^", "no rule at all$script"],
-        onFailure,
-      },
-      settings: FRESH_NODE_SETTINGS,
+      onFailure,
+      lists: { sources: [ADS], off: [] },
+      updateInterval: () => 86_400,
       keeper,
       rulesFile: `${this.dir}/rules.bin`,
-      publish: (snapshot) => {
-        this.published.push(snapshot);
+      publish: (base) => {
+        this.published.push(base);
         return Promise.resolve();
       },
     });
@@ -65,13 +66,22 @@ async function withBench(use: (bench: Bench) => Promise<void>): Promise<void> {
   }
 }
 
-/** The rule and list that block a name, or "". */
-function decided(data: SnapshotData, text: string, seed: number): string {
+async function until(condition: () => boolean): Promise<void> {
+  const endsAtMs = performance.now() + WAIT_MS_MAX;
+  while (!condition()) {
+    assert.ok(performance.now() < endsAtMs, `not within ${WAIT_MS_MAX} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** The rule and list that decide about a name, or "". */
+function decided({ rules, sources }: Base, text: string, seed: number): string {
+  if (rules === null) return "";
   const [name, wire] = [new HashedName(), parseName(text)!];
   name.read(wire, 0, wire.length, seed);
-  const snapshot = new Snapshot(data);
-  const rule = snapshot.match(wire, name);
-  return rule < 0 ? "" : new TextDecoder().decode(snapshot.blockedText(rule));
+  const matcher = new Matcher(rules);
+  const ref = matcher.match(wire, name, new Uint32Array(1).fill(0xffffffff));
+  return ref === NO_RULE ? "" : `${matcher.ruleText(ref)} (${sources[matcher.source(ref)].name})`;
 }
 
 Deno.test(
@@ -82,16 +92,10 @@ Deno.test(
       const filtering = await bench.open();
       const first = await filtering.first();
       assert.equal(bench.network.asked.length, 0, "a start asks no server");
-      assert.equal(
-        decided(first, "custom.example", filtering.seed),
-        "||custom.example^ (custom rules)",
-      );
       assert.equal(decided(first, "ads.example", filtering.seed), "");
-      assert.equal(bench.said("filter.rules: some rules can't be read and are left out"), 1);
       await filtering.reload();
       const [built] = bench.published;
-      assert.ok(built.generation > first.generation);
-      assert.deepEqual(built.sources.map(({ name }) => name), ["ads", "custom rules"]);
+      assert.deepEqual(built.sources, [{ id: "li_ads", name: "ads" }]);
       assert.equal(decided(built, "www.ads.example", filtering.seed), "||ads.example^ (ads)");
       await filtering.reload();
       assert.equal(bench.published.length, 1, "nothing new, nothing built");
@@ -127,6 +131,42 @@ Deno.test(
 );
 
 Deno.test(
+  "Filtering.setLists() fetches what is new and builds, and leaves a new name alone",
+  disk,
+  () =>
+    withBench(async (bench) => {
+      bench.listText = "||ads.example^\n||good.example^$badfilter\n";
+      const filtering = await bench.open();
+      await filtering.first();
+      await filtering.reload();
+      assert.deepEqual(bench.published[0].badfilters, ["||good.example^$badfilter"]);
+      bench.listText = "||more.example^\n";
+      filtering.setLists({ sources: [ADS, MORE], off: [] });
+      await until(() => bench.published.length === 2);
+      const [, both] = bench.published;
+      assert.equal(decided(both, "ads.example", filtering.seed), "||ads.example^ (ads)");
+      assert.equal(decided(both, "more.example", filtering.seed), "||more.example^ (more)");
+      filtering.setLists({ sources: [ADS], off: ["li_more"] });
+      await until(() => bench.published.length === 3);
+      assert.equal(decided(bench.published[2], "more.example", filtering.seed), "");
+      const asked = bench.network.asked.length;
+      // Its text was kept: it is on again without a server.
+      filtering.setLists({ sources: [ADS, MORE], off: [] });
+      await until(() => bench.published.length === 4);
+      assert.equal(
+        decided(bench.published[3], "more.example", filtering.seed),
+        "||more.example^ (more)",
+      );
+      assert.equal(bench.network.asked.length, asked);
+      filtering.setLists({ sources: [{ ...ADS, name: "other" }, MORE], off: [] });
+      filtering.setLists({ sources: [{ ...ADS, name: "other" }], off: ["li_more"] });
+      await until(() => bench.published.length === 5);
+      assert.equal(bench.said("filter built"), 1 + 5, "one for the start, and none for a name");
+      filtering.stop();
+    }),
+);
+
+Deno.test(
   "Filtering goes open or stays closed when the filter can't be built",
   disk,
   () =>
@@ -140,8 +180,7 @@ Deno.test(
       ListKeeper.prototype.load = broken;
       try {
         const snapshot = await open.first();
-        assert.equal(snapshot.rules, null);
-        assert.equal(decided(snapshot, "custom.example", open.seed), "");
+        assert.deepEqual(snapshot, { rules: null, sources: [], badfilters: [] });
         assert.equal(bench.said("the filter can't be built: names are answered unfiltered"), 1);
         await assert.rejects(
           closed.first(),

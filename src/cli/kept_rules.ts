@@ -19,6 +19,7 @@ export interface KeptRules {
   readonly seed: number;
   readonly rules: SharedArrayBuffer;
   readonly stats: SourceStats[];
+  readonly badfilters: string[];
 }
 
 /**
@@ -59,8 +60,9 @@ async function readFile(path: string, key: Uint8Array): Promise<KeptRules | null
         return null;
       }
     }
-    const stats = JSON.parse(new TextDecoder().decode(counts)) as SourceStats[];
-    return { seed: getU32(head, 4) | 0, rules, stats };
+    const text = new TextDecoder().decode(counts);
+    const { stats, badfilters } = JSON.parse(text) as Pick<KeptRules, "stats" | "badfilters">;
+    return { seed: getU32(head, 4) | 0, rules, stats, badfilters };
   } finally {
     file.close();
   }
@@ -70,7 +72,9 @@ async function readFile(path: string, key: Uint8Array): Promise<KeptRules | null
 export async function keepRules(path: string, key: Uint8Array, kept: KeptRules): Promise<void> {
   const temporary = `${path}.new`;
   try {
-    const counts = new TextEncoder().encode(JSON.stringify(kept.stats));
+    const counts = new TextEncoder().encode(
+      JSON.stringify({ stats: kept.stats, badfilters: kept.badfilters }),
+    );
     const rules = new Uint8Array(kept.rules);
     const head = new Uint8Array(HEAD_BYTES);
     setU32(head, 0, MAGIC);

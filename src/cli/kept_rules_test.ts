@@ -7,11 +7,11 @@ const disk = { permissions: { read: true, write: true } } as const;
 const KEY = new Uint8Array(32).fill(7);
 
 function rulesOf(text: string, seed: number): KeptRules {
-  const { snapshot, stats } = compile({
+  const { snapshot, stats, badfilters } = compile({
     seed,
     sources: [{ bytes: new TextEncoder().encode(text) }],
   });
-  return { seed, rules: snapshot, stats };
+  return { seed, rules: snapshot, stats, badfilters };
 }
 
 async function withFile(use: (path: string) => Promise<void>): Promise<void> {
@@ -42,12 +42,12 @@ async function loglessly(run: () => Promise<void>): Promise<number> {
 Deno.test("readKeptRules() reads what keepRules() wrote", disk, () =>
   withFile(async (path) => {
     for (const seed of [-5, 0, 0x7fffffff]) {
-      const kept = rulesOf("||ads.example^\n".repeat(3), seed);
+      const kept = rulesOf("||ads.example^\n".repeat(3) + "||x.example^$badfilter\n", seed);
       await keepRules(path, KEY, kept); // Also over the one before.
       const read = await readKeptRules(path, KEY);
       assert.ok(read !== null);
       assert.equal(read.seed, seed);
-      assert.deepEqual(read.stats, kept.stats);
+      assert.deepEqual([read.stats, read.badfilters], [kept.stats, ["||x.example^$badfilter"]]);
       assert.deepEqual(new Uint8Array(read.rules), new Uint8Array(kept.rules));
     }
     const files = Array.from(Deno.readDirSync(path.replace("/rules.bin", "")), ({ name }) => name);
@@ -61,7 +61,7 @@ Deno.test("readKeptRules() reads rules larger than a piece", disk, () =>
     crypto.getRandomValues(new Uint8Array(65_536)).forEach((b, i) =>
       new Uint8Array(rules)[i * 40] = b
     );
-    await keepRules(path, KEY, { seed: 1, rules, stats: [] });
+    await keepRules(path, KEY, { seed: 1, rules, stats: [], badfilters: [] });
     const read = await readKeptRules(path, KEY);
     assert.deepEqual(new Uint8Array(read!.rules), new Uint8Array(rules));
   }));

@@ -7,12 +7,13 @@ import { type DnsOptions, DnsSupervisor, type DnsUpstream } from "../isolate/mod
 import { denoDisk, ListKeeper, nodeHttpGet } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { openNative, returnLargeAllocations } from "../native/mod.ts";
-import { FRESH_NODE_SETTINGS } from "../model/mod.ts";
 import { loadConfig } from "./check_config.ts";
+import { configState, listsOf } from "./config_state.ts";
 import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
 import { readOptions } from "./options.ts";
 import { ownLookup } from "./own_lookup.ts";
+import { Policy } from "./policy.ts";
 import { VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
@@ -56,17 +57,27 @@ export async function run(args: string[]): Promise<number> {
 async function serve(config: Config): Promise<number> {
   let supervisor: DnsSupervisor | null = null;
   const keeper = await openKeeper(config, () => supervisor?.listening ?? config.server.listen);
+  let policy: Policy | null = null;
+  const state = configState(config.filter);
   const filtering = new Filtering({
-    config: config.filter,
-    settings: FRESH_NODE_SETTINGS,
+    onFailure: config.filter.onFailure,
     keeper,
     rulesFile: join(config.store.dir, "rules.bin"),
-    publish: (snapshot) => supervisor?.publish(snapshot) ?? Promise.resolve(),
+    lists: listsOf(state),
+    updateInterval: () => state.settings.spec.list_update_interval,
+    publish: (base) => policy?.rebase(base) ?? Promise.resolve(),
   });
-  const snapshot = await filtering.first();
+  const base = await filtering.first();
+  const { seed } = filtering; // Kept rules bring their own.
+  policy = new Policy({
+    seed,
+    state,
+    base,
+    publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
+  });
   const workers = config.server.workers === 0 ? automaticWorkers() : config.server.workers;
   const stop = stopSignal();
-  supervisor = new DnsSupervisor(dnsOptions(config, filtering.seed, workers), workers, snapshot);
+  supervisor = new DnsSupervisor(dnsOptions(config, seed, workers), workers, policy.data);
   await supervisor.start();
   log.info("answering", {
     listen: supervisor.listening.map(formatHostPort),

@@ -61,7 +61,7 @@ export {
   SvcParam,
   SvcParamView,
 } from "./svcb.ts";
-export { checkRdata } from "./rdata.ts";
+export { checkRdata, copyRdata } from "./rdata.ts";
 export { formatRdata } from "./presentation.ts";
 export {
   type DecodedOpt,

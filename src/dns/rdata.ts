@@ -179,3 +179,47 @@ export function checkRdata(
   }
   return at === end;
 }
+
+/**
+ * Copies RDATA that `checkRdata` takes for well formed, its names uncompressed. Returns the offset
+ * behind it in `target`, or -1 when that is too short.
+ */
+export function copyRdata(
+  packet: Uint8Array,
+  type: number,
+  rdataOffset: number,
+  rdataLength: number,
+  target: Uint8Array,
+  targetOffset: number,
+): number {
+  const end = rdataOffset + rdataLength;
+  const layout = LAYOUTS.get(type);
+  let from = rdataOffset;
+  let to = targetOffset;
+  for (let i = 0; layout !== undefined && i < layout.length; i++) {
+    const next = skipField(packet, layout[i], from, end);
+    if (next < 0) return -1;
+    if (layout[i] === Field.Name) {
+      const length = expandName(packet, from, target, to, end);
+      if (length < 0) return -1;
+      to += length;
+    } else {
+      to = copyBytes(packet, from, next, target, to);
+      if (to < 0) return -1;
+    }
+    from = next;
+  }
+  return copyBytes(packet, from, end, target, to);
+}
+
+function copyBytes(
+  packet: Uint8Array,
+  from: number,
+  end: number,
+  target: Uint8Array,
+  to: number,
+): number {
+  if (to + end - from > target.length) return -1;
+  for (let i = from; i < end; i++) target[to + i - from] = packet[i];
+  return to + end - from;
+}

@@ -1,22 +1,22 @@
 import { SvcError } from "../errors.ts";
-import type { SourceStats } from "../filter/mod.ts";
 import type { CompileRequest, CompileResponse } from "./messages.ts";
 import { startIsolate } from "./scopes.ts";
 
 /** Longest that a compile may take; five million rules need a few seconds on a small board. */
 const COMPILE_MS_MAX = 120_000;
 
+/** What became of the texts. */
+export type CompiledRules = Omit<Extract<CompileResponse, { type: "compiled" }>, "type">;
+
 /**
  * Compiles the texts of lists in an isolate of its own. The texts are moved, not copied.
  *
  * @throws {SvcError} `unavailable`, when it fails or takes too long.
  */
-export function compileRules(
-  request: CompileRequest,
-): Promise<{ rules: SharedArrayBuffer; stats: SourceStats[] }> {
+export function compileRules(request: CompileRequest): Promise<CompiledRules> {
   const worker = startIsolate("compile");
   let timer: ReturnType<typeof setTimeout> | undefined;
-  return new Promise<{ rules: SharedArrayBuffer; stats: SourceStats[] }>((resolve, reject) => {
+  return new Promise<CompiledRules>((resolve, reject) => {
     const fail = (error: string) => reject(new SvcError("unavailable", `filter: ${error}`));
     timer = setTimeout(() => fail(`no result after ${COMPILE_MS_MAX} ms`), COMPILE_MS_MAX);
     worker.onmessage = ({ data }: MessageEvent<CompileResponse>) => {

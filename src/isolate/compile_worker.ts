@@ -12,11 +12,11 @@ function respond(response: CompileResponse): void {
 
 self.onmessage = ({ data }: MessageEvent<CompileRequest>) => {
   try {
-    const { snapshot, stats } = compile({
+    const { snapshot, stats, badfilters } = compile({
       seed: data.seed,
       sources: data.sources.map((bytes) => ({ bytes })),
     });
-    respond({ type: "compiled", rules: snapshot, stats });
+    respond({ type: "compiled", rules: snapshot, stats, badfilters });
   } catch (error) {
     respond({ type: "failed", error: messageOf(error) });
   }

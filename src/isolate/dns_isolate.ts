@@ -3,7 +3,7 @@ import { SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { dupSocket, EventQueue, type Native, openNative, UdpBatch } from "../native/mod.ts";
 import { type Exchange, Forwarder, Pipeline, Resolver, TICK_MS } from "../resolver/mod.ts";
-import { Snapshot, type SnapshotData } from "../snapshot/mod.ts";
+import { REEVALUATE_MS, Snapshot, type SnapshotData } from "../snapshot/mod.ts";
 import { Counter, CounterBlock } from "../telemetry/mod.ts";
 import {
   type ExchangeEvents,
@@ -23,6 +23,9 @@ const WAKE_TOKEN = UPSTREAM_TOKEN - 1;
 /** How often a draining isolate looks whether the last query is answered. */
 const DRAIN_POLL_MS = 10;
 
+/** Schedules are looked at no more often than this. */
+const EVALUATE_MS_MIN = 1;
+
 /** All of a dns isolate: its sockets, its cache, its queries in flight. */
 export class DnsIsolate {
   readonly #start: DnsStart;
@@ -37,6 +40,7 @@ export class DnsIsolate {
   readonly #tcp: TcpListener[] = [];
   readonly #tcpExchange: TcpExchange;
   #ticker: ReturnType<typeof setTimeout> | undefined;
+  #evaluator: ReturnType<typeof setTimeout> | undefined;
   #draining = false;
 
   constructor(start: DnsStart) {
@@ -50,7 +54,7 @@ export class DnsIsolate {
     this.#pipeline = new Pipeline({
       seed: start.seed,
       cache,
-      snapshot: new Snapshot(start.snapshot),
+      snapshot: new Snapshot(start.snapshot, Date.now()),
       counters,
       prefetch: start.prefetch,
       refresh: (query, hash) => this.#forwarder.refresh(query, hash),
@@ -105,6 +109,7 @@ export class DnsIsolate {
       random: (target) => void crypto.getRandomValues(target),
     });
     this.#resolver = new Resolver(this.#pipeline, this.#forwarder, start.seed);
+    this.#evaluate();
   }
 
   /** Opens the listeners; returns their ports, in the order of `listen`. */
@@ -116,10 +121,10 @@ export class DnsIsolate {
     }
     const ports: number[] = [];
     for (const address of listen) {
-      const udp = new PortableUdpListener(address, (packet, reply) => {
+      const udp = new PortableUdpListener(address, (packet, client, reply) => {
         this.#setTime();
         this.#counts[Counter.QueriesUdp]++;
-        new DatagramFront(this.#resolver, reply).onPacket(packet);
+        new DatagramFront(this.#resolver, client, reply).onPacket(packet);
       });
       this.#portable.push(udp);
       await this.#newTcp().listenAt({ ip: address.ip, port: udp.port });
@@ -139,7 +144,19 @@ export class DnsIsolate {
   }
 
   swap(data: SnapshotData): void {
-    this.#pipeline.snapshot = new Snapshot(data);
+    this.#pipeline.snapshot = new Snapshot(data, Date.now());
+    this.#evaluate();
+  }
+
+  /** Switches what schedules and a pause switch, and is back when they do so again. */
+  #evaluate(): void {
+    clearTimeout(this.#evaluator);
+    const nowMs = Date.now();
+    const delayMs = this.#pipeline.snapshot.evaluate(nowMs) - nowMs;
+    if (delayMs === Infinity || this.#draining) return;
+    // A timer may be early by a little: then the same instant is due once more.
+    const waitMs = Math.max(EVALUATE_MS_MIN, Math.min(delayMs, REEVALUATE_MS));
+    this.#evaluator = setTimeout(() => this.#evaluate(), waitMs);
   }
 
   /** Forgets every cached answer. */
@@ -163,6 +180,7 @@ export class DnsIsolate {
   async drain(graceMs: number): Promise<void> {
     const endsAtMs = performance.now() + graceMs;
     this.#draining = true;
+    clearTimeout(this.#evaluator);
     this.#setTime();
     // What the kernel has queued by now was asked before the end.
     for (const listener of this.#udp) listener.receive();

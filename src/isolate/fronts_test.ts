@@ -76,7 +76,7 @@ Deno.test("DatagramFront answers each datagram where it came from", none, () => 
   const replies: string[] = [];
   const ask = (packet: Uint8Array, who: string) => {
     const reply = (response: Uint8Array) => void replies.push(`${who}: ${describe(response)}`);
-    new DatagramFront(bench.resolver, reply).onPacket(packet);
+    new DatagramFront(bench.resolver, "192.0.2.1", reply).onPacket(packet);
   };
   ask(HEALTH, "a");
   ask(QUERY, "b");

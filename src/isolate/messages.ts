@@ -83,5 +83,11 @@ export interface CompileRequest {
 }
 
 export type CompileResponse =
-  | { readonly type: "compiled"; readonly rules: SharedArrayBuffer; readonly stats: SourceStats[] }
+  | {
+    readonly type: "compiled";
+    readonly rules: SharedArrayBuffer;
+    readonly stats: SourceStats[];
+    /** See `CompileResult.badfilters`. */
+    readonly badfilters: string[];
+  }
   | { readonly type: "failed"; readonly error: string };

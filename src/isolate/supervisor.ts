@@ -13,7 +13,7 @@ import {
   portOf,
   wake,
 } from "../native/mod.ts";
-import type { SnapshotData } from "../snapshot/mod.ts";
+import { memoryOf, type SnapshotData } from "../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
 import { NativeUdpExchange } from "../transport/mod.ts";
 import type { DnsReport, DnsSockets, DnsStart, FromDns, ToDns } from "./messages.ts";
@@ -132,15 +132,15 @@ export class DnsSupervisor {
 
   /** Has every isolate answer by `snapshot`; resolves when the last one does. */
   async publish(snapshot: SnapshotData): Promise<void> {
-    const former = this.#snapshot.rules;
+    const kept = memoryOf(snapshot);
+    const former = memoryOf(this.#snapshot).filter((memory) => !kept.includes(memory));
     this.#snapshot = snapshot;
     for (const member of this.#members) member.tell({ type: "snapshot", snapshot });
     const swapped = Promise.withResolvers<void>();
     const check = () => {
       if (!this.#members.every((m) => m.generation >= snapshot.generation)) return;
-      // Nobody reads the former rules any more; as garbage they could lie about for minutes.
-      const free = former !== null && former !== snapshot.rules && this.#native !== null;
-      if (free) dropPages(this.#native, former);
+      // Nobody reads the former one any more; as garbage it could lie about for minutes.
+      if (this.#native !== null) { for (const memory of former) dropPages(this.#native, memory); }
       swapped.resolve();
     };
     this.#swapWaiters.push(check);

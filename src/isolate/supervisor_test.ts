@@ -6,8 +6,7 @@ import { createSocket } from "node:dgram";
 import { formatIp, type HostPort, parseIp } from "../addr/mod.ts";
 import { decodeMessage, encodeQuery, type Message, Qtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
-import { FRESH_NODE_SETTINGS } from "../model/mod.ts";
-import type { SnapshotData } from "../snapshot/mod.ts";
+import { policyData } from "../snapshot/fakes.ts";
 import { Counter } from "../telemetry/mod.ts";
 import type { Failure } from "../../tests/e2e/failing_dns_worker.ts";
 import type { DnsUpstream } from "./messages.ts";
@@ -20,16 +19,12 @@ const POLL_MS = 20;
 const OWN_NAME = "health.svc.test";
 const HAS_NATIVE = Deno.build.os === "linux";
 
-const SNAPSHOT: SnapshotData = {
-  generation: 1,
-  rules: null,
-  sources: [],
-  settings: FRESH_NODE_SETTINGS,
-};
+const SEED = 1;
+const SNAPSHOT = policyData({}, SEED);
 
 function options(listen: readonly HostPort[], upstreams: DnsUpstream[] = []): DnsOptions {
   return {
-    seed: 1,
+    seed: SEED,
     listen,
     upstreams,
     cacheBytes: 1024 * 1024,

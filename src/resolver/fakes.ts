@@ -16,9 +16,9 @@ import {
   RD_BIT,
   type Section,
 } from "../dns/mod.ts";
-import { compile } from "../filter/mod.ts";
-import { DEFAULT_SETTINGS, type Settings } from "../model/mod.ts";
+import type { Settings } from "../model/mod.ts";
 import { Snapshot } from "../snapshot/mod.ts";
+import { type FakePolicy, policyData } from "../snapshot/fakes.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
 import { Pipeline, Verdict } from "./pipeline.ts";
 import { Query, Read, readQuery, Transport } from "./query.ts";
@@ -31,6 +31,8 @@ const MIB = 1024 * 1024;
 /** Behind a response: where copying may write, and a test sees whether more was written. */
 const MARGIN_BYTES = 64;
 const REPLY_OFFSET = 128;
+/** A client of whom nobody knows where it is. */
+const NO_ADDRESS = new Uint8Array(0);
 
 export function wire(name: string): Uint8Array<ArrayBuffer> {
   const bytes = parseName(name);
@@ -38,19 +40,14 @@ export function wire(name: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** A snapshot of two lists, `ads` and `custom`, as text. */
+/** A snapshot of lists by name, as text, that the default group has, and of more. */
 export function snapshotOf(
   lists: Readonly<Record<string, string>>,
   settings: Partial<Settings> = {},
+  more: FakePolicy = {},
 ): Snapshot {
-  const names = Object.keys(lists);
-  const sources = names.map((name) => ({ bytes: new TextEncoder().encode(lists[name]) }));
-  return new Snapshot({
-    generation: 1,
-    rules: compile({ seed: SEED, sources }).snapshot,
-    sources: names.map((name) => ({ id: `li_${name}`, name })),
-    settings: { ...DEFAULT_SETTINGS, ...settings },
-  });
+  const data = policyData({ ...more, lists, settings: { ...more.settings, ...settings } }, SEED);
+  return new Snapshot(data, START_SECONDS * 1_000);
 }
 
 export interface FakeRecord {
@@ -178,9 +175,14 @@ export class PipelineBench {
   }
 
   /** What the pipeline makes of a packet; nothing is looked at afterwards. */
-  decide(packet: Uint8Array, transport: Transport = Transport.Udp): Verdict {
+  decide(
+    packet: Uint8Array,
+    transport: Transport = Transport.Udp,
+    client: Uint8Array = NO_ADDRESS,
+  ): Verdict {
     const { query, pipeline, reply } = this;
     query.transport = transport;
+    query.address.aim(client, 0, client.length);
     const read = readQuery(packet, 0, packet.length, SEED, query, pipeline.name);
     return read === Read.Ok
       ? pipeline.answerNow(query, reply)
@@ -188,9 +190,13 @@ export class PipelineBench {
   }
 
   /** The response to a packet, which must come at once. */
-  ask(packet: Uint8Array, transport: Transport = Transport.Udp): Uint8Array {
+  ask(
+    packet: Uint8Array,
+    transport: Transport = Transport.Udp,
+    client: Uint8Array = NO_ADDRESS,
+  ): Uint8Array {
     this.reply.bytes.fill(0xee);
-    assert.equal(this.decide(packet, transport), Verdict.Send);
+    assert.equal(this.decide(packet, transport, client), Verdict.Send);
     return this.taken();
   }
 

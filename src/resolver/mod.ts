@@ -4,7 +4,7 @@
  * Scope: none. RFC 1035, 2308, 5452, 6891, 8482, 8767, 8914, 9520, 9619. @module
  */
 export { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
-export { Query, Read, readQuery, Transport } from "./query.ts";
+export { ClientAddress, Query, Read, readQuery, Transport } from "./query.ts";
 export { Reply, streamReply } from "./reply.ts";
 export { Resolver } from "./resolver.ts";
 export {

@@ -1,11 +1,14 @@
-import { setU16, setU32 } from "../bytes/mod.ts";
-import { parseName, Qtype, Rcode } from "../dns/mod.ts";
+import { getU16, setU16, setU32 } from "../bytes/mod.ts";
+import { HEADER_BYTES, OPT_BYTES, parseName, Qtype, Rcode } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
+import type { LocalRecords } from "../snapshot/mod.ts";
 import type { Query } from "./query.ts";
-import { finish, type Reply, writeHead } from "./reply.ts";
+import { finish, type Reply, writeAnswerHead, writeTruncated } from "./reply.ts";
 
-/** A compression pointer to QNAME, which stands behind the header of every response. */
-const QNAME_POINTER = 0xc00c;
+/** The bits that make an offset a compression pointer. */
+const POINTER_BITS = 0xc000;
+/** Bytes of a record but for its RDATA, its owner a pointer. */
+const RECORD_HEAD_BYTES = 12;
 const CLASS_IN = 1;
 
 function wireName(text: string): Uint8Array {
@@ -31,21 +34,33 @@ const HINFO_RDATA = Uint8Array.of(7, 0x52, 0x46, 0x43, 0x38, 0x34, 0x38, 0x32, 0
 /** Seconds that such an answer may be kept. */
 const HINFO_TTL = 3_600;
 
-/** Writes a record owned by QNAME; returns where the next goes. */
-function writeRecord(
+/**
+ * Writes a record owned by the name whose offset from the start of the message is `owner`; returns
+ * where the next goes.
+ */
+export function writeRecord(
   bytes: Uint8Array,
   at: number,
+  owner: number,
   type: number,
   ttl: number,
   rdata: Uint8Array,
+  rdataOffset = 0,
+  rdataLength: number = rdata.length,
 ): number {
-  setU16(bytes, at, QNAME_POINTER);
+  setU16(bytes, at, POINTER_BITS | owner);
   setU16(bytes, at + 2, type);
   setU16(bytes, at + 4, CLASS_IN);
   setU32(bytes, at + 6, ttl);
-  setU16(bytes, at + 10, rdata.length);
-  for (let i = 0; i < rdata.length; i++) bytes[at + 12 + i] = rdata[i];
-  return at + 12 + rdata.length;
+  setU16(bytes, at + 10, rdataLength);
+  const to = at + RECORD_HEAD_BYTES;
+  for (let i = 0; i < rdataLength; i++) bytes[to + i] = rdata[rdataOffset + i];
+  return to + rdataLength;
+}
+
+/** Where the name that is answered for stands in a response: the question's, or a CNAME's target. */
+function ownerOffset({ chain }: Query): number {
+  return chain === null ? HEADER_BYTES : chain.targetOffset;
 }
 
 /**
@@ -60,8 +75,8 @@ export function writeNegative(
   ede = -1,
   text?: Uint8Array,
 ): void {
-  let at = writeHead(query, reply, rcode);
-  at = writeRecord(reply.bytes, at, Qtype.SOA, ttl, SOA_RDATA);
+  let at = writeAnswerHead(query, reply, rcode);
+  at = writeRecord(reply.bytes, at, ownerOffset(query), Qtype.SOA, ttl, SOA_RDATA);
   setU32(reply.bytes, at - 4, ttl);
   setU16(reply.bytes, reply.offset + 8, 1);
   finish(query, reply, at, rcode, ede, text);
@@ -77,10 +92,55 @@ export function writeAnswer(
   ede = -1,
   text?: Uint8Array,
 ): void {
-  let at = writeHead(query, reply, Rcode.NoError);
-  at = writeRecord(reply.bytes, at, type, ttl, rdata);
-  setU16(reply.bytes, reply.offset + 6, 1);
+  let at = writeAnswerHead(query, reply, Rcode.NoError);
+  at = writeRecord(reply.bytes, at, ownerOffset(query), type, ttl, rdata);
+  countAnswers(reply, 1);
   finish(query, reply, at, Rcode.NoError, ede, text);
+}
+
+function countAnswers({ bytes, offset }: Reply, more: number): void {
+  setU16(bytes, offset + 6, getU16(bytes, offset + 6) + more);
+}
+
+/**
+ * Answers with the records of ours that are of QTYPE, all of them; without one that is NODATA, kept
+ * for `negativeTtl` seconds. Cut when it does not fit the client.
+ */
+export function writeLocal(
+  query: Query,
+  reply: Reply,
+  records: LocalRecords,
+  set: number,
+  negativeTtl: number,
+): void {
+  const first = records.first(set);
+  const end = first + records.count(set);
+  let lengthBytes = 0;
+  for (let record = first; record < end; record++) {
+    if (records.type(record) !== query.qtype) continue;
+    lengthBytes += RECORD_HEAD_BYTES + records.rdataLength(record);
+  }
+  if (lengthBytes === 0) {
+    writeNegative(query, reply, Rcode.NoError, negativeTtl);
+    return;
+  }
+  let at = writeAnswerHead(query, reply, Rcode.NoError);
+  const optBytes = query.edns ? OPT_BYTES : 0;
+  if (at - reply.offset + lengthBytes + optBytes > query.limitBytes) {
+    writeTruncated(query, reply, Rcode.NoError, -1);
+    return;
+  }
+  const owner = ownerOffset(query);
+  for (let record = first; record < end; record++) {
+    const type = records.type(record);
+    if (type !== query.qtype) continue;
+    const ttl = records.ttl(record);
+    const offset = records.rdataOffset(record);
+    const length = records.rdataLength(record);
+    at = writeRecord(reply.bytes, at, owner, type, ttl, records.bytes, offset, length);
+    countAnswers(reply, 1);
+  }
+  finish(query, reply, at, Rcode.NoError, -1);
 }
 
 /** Answers QTYPE ANY with as little as there can be (RFC 8482 §4.2). */

@@ -18,11 +18,13 @@ import {
 } from "../dns/mod.ts";
 import { invariant, messageOf } from "../errors.ts";
 import { log } from "../log.ts";
-import { BlockForm, type Snapshot } from "../snapshot/mod.ts";
+import { BlockForm, NO_CLIENT, NO_RECORDS, type Snapshot } from "../snapshot/mod.ts";
 import { Counter, type CounterBlock } from "../telemetry/mod.ts";
-import { writeAnswer, writeAnyAnswer, writeNegative } from "./own_answers.ts";
-import { type Query, Read } from "./query.ts";
+import { writeAnswer, writeAnyAnswer, writeLocal, writeNegative } from "./own_answers.ts";
+import { CHAIN_MAX, OwnChain } from "./own_chain.ts";
+import { type Query, QUESTION_BYTES_MAX, Read } from "./query.ts";
 import { finish, type Reply, writeEmpty, writeTruncated } from "./reply.ts";
+import { Splicer } from "./splice.ts";
 
 /** What a stage made of a query. */
 export const Verdict = {
@@ -47,6 +49,11 @@ const PREFETCH_PART = 0.1;
 const PREFETCH_TTL_MIN = 10;
 /** TKEY, the first of the types that mean a transaction and no data (RFC 6895 §3.1). */
 const META_TYPES_MIN = 249;
+
+/** Room for an answer of ours behind a chain: an SOA, an address, or an extended error. */
+const OWN_ANSWER_BYTES_MAX = 128;
+/** Text of the extended error of a CNAME that leads from record to record of ours. */
+const CHAIN_TEXT = new TextEncoder().encode("local CNAME records lead in a circle, or too far");
 
 const LOOPBACK_V4 = Uint8Array.of(127, 0, 0, 1);
 const LOOPBACK_V6 = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
@@ -79,6 +86,11 @@ export class Pipeline {
   readonly #ownZone: Uint8Array;
   readonly #ownZoneHash: number;
   readonly #health: Uint8Array;
+  readonly #seed: number;
+  readonly #chain = new OwnChain();
+  /** A question of our own, about the target of a CNAME record of ours. */
+  readonly #targetPacket = new Uint8Array(QUESTION_BYTES_MAX);
+  #splicer: Splicer | null = null;
   #filterFailureLogged = false;
 
   constructor(options: PipelineOptions) {
@@ -87,6 +99,7 @@ export class Pipeline {
     this.#counts = options.counters.values;
     this.#prefetch = options.prefetch;
     this.#refresh = options.refresh;
+    this.#seed = options.seed;
     this.#ownZone = wire("svc.test");
     this.#health = wire("health.svc.test");
     const hashed = new HashedName();
@@ -118,17 +131,29 @@ export class Pipeline {
 
   /** The stages in order, and why each stands there. `this.name` holds the hashes of QNAME. */
   answerNow(query: Query, reply: Reply): Verdict {
+    // Groups and the log ask who the client is.
+    this.#identify(query);
     // What no resolver forwards, before anything looks at the name.
     let verdict = this.#refuse(query, reply);
     if (verdict !== Verdict.Next) return verdict;
     // The failover component asks for these, whatever filter and upstreams do.
     verdict = this.#ownNames(query, reply);
     if (verdict !== Verdict.Next) return verdict;
+    // The operator's own records hold even for a blocked name.
+    verdict = this.#local(query, reply);
+    if (verdict !== Verdict.Next) return verdict;
     // Before the cache: a new rule holds at once, without a flush.
     verdict = this.#filter(query, reply);
     if (verdict !== Verdict.Next) return verdict;
     // Last: a miss leaves the synchronous way.
     return this.#fromCache(query, reply);
+  }
+
+  #identify(query: Query): void {
+    const { snapshot } = this;
+    const { bytes, offset, lengthBytes } = query.address;
+    query.client = lengthBytes === 0 ? NO_CLIENT : snapshot.clientAt(bytes, offset, lengthBytes);
+    query.group = snapshot.groupOf(query.client);
   }
 
   #refuse(query: Query, reply: Reply): Verdict {
@@ -161,10 +186,59 @@ export class Pipeline {
     return Verdict.Send;
   }
 
+  /** Answers by records of ours, or has a CNAME's target answered in the name's place. */
+  #local(query: Query, reply: Reply): Verdict {
+    const { records, blockTtl } = this.snapshot;
+    let set = records.find(query.packet, this.name);
+    if (set === NO_RECORDS) return Verdict.Next;
+    if (query.qtype === Qtype.ANY) {
+      this.#counts[Counter.Local]++;
+      writeAnyAnswer(query, reply);
+      return Verdict.Send;
+    }
+    for (let followed = 0; set !== NO_RECORDS; followed++) {
+      const cname = query.qtype === Qtype.CNAME ? -1 : records.firstOfType(set, Qtype.CNAME);
+      if (cname < 0) {
+        this.#counts[Counter.Local]++;
+        writeLocal(query, reply, records, set, blockTtl);
+        return Verdict.Send;
+      }
+      if (followed === CHAIN_MAX) {
+        this.#counts[Counter.Failed]++;
+        writeEmpty(query, reply, Rcode.ServFail, Ede.Other, CHAIN_TEXT);
+        return Verdict.Send;
+      }
+      this.#follow(query, cname);
+      set = records.find(query.packet, this.name);
+    }
+    const lengthBytes = HEADER_BYTES + this.#chain.lengthBytes + OWN_ANSWER_BYTES_MAX;
+    if (lengthBytes > query.limitBytes) {
+      this.#counts[Counter.Truncated]++;
+      writeTruncated(query, reply, Rcode.NoError, -1);
+      return Verdict.Send;
+    }
+    // The target is a name like any other from here on.
+    return this.#ownNames(query, reply);
+  }
+
+  /** Makes the query one about the target of a CNAME record of ours. */
+  #follow(query: Query, cname: number): void {
+    const { records } = this.snapshot;
+    const chain = this.#chain;
+    const packet = this.#targetPacket;
+    if (query.chain === null) chain.start(query);
+    chain.add(records, cname, packet);
+    query.chain = chain;
+    query.packet = packet;
+    query.start = 0;
+    const end = this.name.read(packet, HEADER_BYTES, packet.length, this.#seed);
+    query.qnameLength = end - HEADER_BYTES;
+  }
+
   #filter(query: Query, reply: Reply): Verdict {
     const { snapshot } = this;
     try {
-      query.rule = snapshot.match(query.packet, this.name);
+      query.rule = snapshot.match(query.packet, this.name, query.group);
     } catch (error) {
       // A household without the Internet is worse than one without a filter.
       this.#counts[Counter.FilterFailures]++;
@@ -239,6 +313,15 @@ export class Pipeline {
     const cache = this.#cache;
     const length = cache.messageLength(entry);
     const stored = cache.flags(entry);
+    const { chain } = query;
+    if (chain !== null) {
+      this.#splicer ??= new Splicer();
+      const { kept } = this.#splicer;
+      cache.copyTo(entry, kept.bytes, kept.words, 0, this.nowSeconds, STALE_TTL);
+      kept.length = length;
+      this.#splicer.write(query, chain, reply, stored & RCODE_MASK, ede);
+      return;
+    }
     // An extended error goes before any record does (RFC 8914 §3): see `finish`.
     const more = query.edns ? OPT_BYTES : 0;
     if (length + more > query.limitBytes) {

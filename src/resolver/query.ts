@@ -1,3 +1,4 @@
+import { isMappedAt } from "../addr/mod.ts";
 import { getU16 } from "../bytes/mod.ts";
 import {
   CD_BIT,
@@ -13,6 +14,8 @@ import {
   UDP_PAYLOAD_CLASSIC,
   UDP_PAYLOAD_MAX,
 } from "../dns/mod.ts";
+import { DEFAULT_GROUP, NO_CLIENT } from "../snapshot/mod.ts";
+import type { OwnChain } from "./own_chain.ts";
 
 /** Bits of the cache key beside name and type. */
 export const KEY_DO = 1;
@@ -30,6 +33,35 @@ export type Transport = typeof Transport[keyof typeof Transport];
 /** What reading a query came to; each but `Ok` names the treatment it gets. */
 export const Read = { Ok: 0, Drop: 1, FormErr: 2, NotImp: 3, BadVers: 4 } as const;
 export type Read = typeof Read[keyof typeof Read];
+
+const IPV4_BYTES = 4;
+const IPV6_BYTES = 16;
+
+/** Where a client's address stands. Reused for one packet after the other. */
+export class ClientAddress {
+  bytes: Uint8Array = new Uint8Array(0);
+  offset = 0;
+  /** 4 or 16; 0 where nobody said. */
+  lengthBytes = 0;
+  #own: Uint8Array | null = null;
+
+  /** Aims at an address of 4 or 16 bytes; an IPv4-mapped one is the IPv4 address it stands for. */
+  aim(bytes: Uint8Array, offset: number, lengthBytes: number): void {
+    const isMapped = lengthBytes === IPV6_BYTES && isMappedAt(bytes, offset);
+    this.bytes = bytes;
+    this.offset = isMapped ? offset + IPV6_BYTES - IPV4_BYTES : offset;
+    this.lengthBytes = isMapped ? IPV4_BYTES : lengthBytes;
+  }
+
+  /** Takes a copy: the buffer of the other one has the next packet in it soon. */
+  keep({ bytes, offset, lengthBytes }: ClientAddress): void {
+    this.#own ??= new Uint8Array(IPV6_BYTES);
+    for (let i = 0; i < lengthBytes; i++) this.#own[i] = bytes[offset + i];
+    this.bytes = this.#own;
+    this.offset = 0;
+    this.lengthBytes = lengthBytes;
+  }
+}
 
 /** A query: numbers, and where its question stands. Reused for one packet after the other. */
 export class Query {
@@ -54,6 +86,12 @@ export class Query {
   keyBits = 0;
   /** The rule that decided, as the filter refers to it; -1 for none. */
   rule = -1;
+  readonly address: ClientAddress = new ClientAddress();
+  /** Numbers of the snapshot that was in force when the query came in. */
+  client: number = NO_CLIENT;
+  group: number = DEFAULT_GROUP;
+  /** Records of ours led from the client's question to this one; they go before its answer. */
+  chain: OwnChain | null = null;
 
   /** Where QNAME starts in `packet`. */
   get qname(): number {
@@ -76,6 +114,10 @@ export class Query {
     this.dnssecOk = other.dnssecOk;
     this.keyBits = other.keyBits;
     this.rule = other.rule;
+    this.address.keep(other.address);
+    this.client = other.client;
+    this.group = other.group;
+    this.chain = other.chain === null ? null : other.chain.copy();
   }
 }
 
@@ -92,6 +134,7 @@ export function readQuery(
   name: HashedName,
 ): Read {
   query.qnameLength = 0;
+  query.chain = null;
   if (end - start < HEADER_BYTES) return Read.Drop;
   const flags = getU16(packet, start + 2);
   if ((flags & QR_BIT) !== 0) return Read.Drop; // Answering a response loops.

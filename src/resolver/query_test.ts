@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readJsonVector } from "../../tests/fuzz/dns_seeds.ts";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
+import { formatIp, parseIp } from "../addr/mod.ts";
 import { decodeHex, setU16 } from "../bytes/mod.ts";
 import { type EdnsOptionData, encodeQuery, HashedName, Qtype } from "../dns/mod.ts";
 import { KEY_CD, KEY_DO, Query, QUESTION_BYTES_MAX, Read, readQuery, Transport } from "./query.ts";
@@ -189,11 +190,18 @@ Deno.test("Query.keep() copies what a waiting query needs", none, () => {
   const within = new Uint8Array(66_000 + packet.length);
   within.set(packet, 66_000);
   const [query, kept] = [new Query(), new Query()];
+  const address = parseIp("::ffff:192.0.2.7")!;
+  query.address.aim(address, 0, 16);
+  [query.client, query.group] = [5, 3];
   assert.equal(readQuery(within, 66_000, within.length, SEED, query, new HashedName()), Read.Ok);
   kept.packet = new Uint8Array(QUESTION_BYTES_MAX);
   kept.keep(query);
   within.fill(0);
-  assert.deepEqual({ ...kept, packet: null, start: 66_000 }, { ...query, packet: null });
+  address.fill(0);
+  const { bytes, offset, lengthBytes } = kept.address;
+  assert.equal(formatIp(bytes, offset, lengthBytes), "192.0.2.7");
+  const without = { packet: null, address: null, start: 66_000 };
+  assert.deepEqual({ ...kept, ...without }, { ...query, ...without });
   assert.deepEqual(kept.packet, packet.slice(0, QUESTION_BYTES_MAX));
 });
 

@@ -46,10 +46,14 @@ export function streamReply(): Reply {
  */
 export function writeHead(query: Query, reply: Reply, rcode: number, extra = 0): number {
   const { bytes, offset } = reply;
-  const length = query.qnameLength === 0 ? 0 : query.qnameLength + 4;
-  const from = query.start + HEADER_BYTES;
+  const { chain } = query;
+  const source = chain === null ? query.packet : chain.bytes;
+  const from = chain === null ? query.start + HEADER_BYTES : 0;
+  const length = chain === null
+    ? (query.qnameLength === 0 ? 0 : query.qnameLength + 4)
+    : chain.questionBytes;
   const to = offset + HEADER_BYTES;
-  for (let i = 0; i < length; i++) bytes[to + i] = query.packet[from + i];
+  for (let i = 0; i < length; i++) bytes[to + i] = source[from + i];
   setU16(bytes, offset, query.id);
   const flags = QR_BIT | RA_BIT | (query.flags & (OPCODE_MASK | RD_BIT | CD_BIT)) | extra;
   setU16(bytes, offset + 2, flags | (rcode & 15));
@@ -57,6 +61,18 @@ export function writeHead(query: Query, reply: Reply, rcode: number, extra = 0):
   for (let i = 6; i < HEADER_BYTES; i++) bytes[offset + i] = 0;
   reply.truncated = false;
   return to + length;
+}
+
+/** As `writeHead`, and behind it the records of ours that led to the question that is answered. */
+export function writeAnswerHead(query: Query, reply: Reply, rcode: number): number {
+  const at = writeHead(query, reply, rcode);
+  const { chain } = query;
+  if (chain === null) return at;
+  const { bytes, offset } = reply;
+  const length = chain.lengthBytes - chain.questionBytes;
+  for (let i = 0; i < length; i++) bytes[at + i] = chain.bytes[chain.questionBytes + i];
+  setU16(bytes, offset + 6, chain.count);
+  return at + length;
 }
 
 /**

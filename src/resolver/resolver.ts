@@ -1,7 +1,7 @@
 import { Ede, Rcode } from "../dns/mod.ts";
 import type { Forwarder, Responder, Waiter } from "./forward/mod.ts";
 import { type Pipeline, Verdict } from "./pipeline.ts";
-import { Query, Read, readQuery, type Transport } from "./query.ts";
+import { type ClientAddress, Query, Read, readQuery, type Transport } from "./query.ts";
 import { type Reply, writeEmpty } from "./reply.ts";
 
 /** Text of the extended error of a query that found no room to wait. */
@@ -22,11 +22,13 @@ export class Resolver {
   }
 
   /**
-   * Reads the packet at `start` to `end` and answers it into `reply`, unless the verdict is
-   * `Resolve`: then `wait` and `resolve` are to follow at once, and `reply` is still free.
+   * Reads the packet at `start` to `end`, which came from `from`, and answers it into `reply`, unless
+   * the verdict is `Resolve`: then `wait` and `resolve` are to follow at once, and `reply` is still
+   * free.
    */
   decide(
     transport: Transport,
+    from: ClientAddress,
     packet: Uint8Array,
     start: number,
     end: number,
@@ -35,6 +37,7 @@ export class Resolver {
     const query = this.#query;
     const pipeline = this.#pipeline;
     query.transport = transport;
+    query.address.aim(from.bytes, from.offset, from.lengthBytes);
     const read = readQuery(packet, start, end, this.#seed, query, pipeline.name);
     return read === Read.Ok
       ? pipeline.answerNow(query, reply)

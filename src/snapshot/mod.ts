@@ -1,5 +1,22 @@
 /**
- * The compiled state that queries are decided by: rules, the groups' sources, settings. Immutable;
- * a dns isolate swaps the whole of it between two queries. Scope: none. @module
+ * The compiled state that queries are decided by: the base (rules of lists and services, large) and
+ * the overlay (custom rules, records, clients, groups, settings, small), both immutable and shared.
+ * A dns isolate swaps the whole of it between two queries; schedules and a pause then only switch
+ * bits. Scope: none. @module
  */
-export { BlockForm, Snapshot, type SnapshotData } from "./snapshot.ts";
+export { BlockForm, CUSTOM_LIST, DEFAULT_GROUP, memoryOf, REEVALUATE_MS } from "./snapshot.ts";
+export { Snapshot, type SnapshotData } from "./snapshot.ts";
+export { NO_CLIENT } from "./client_ids.ts";
+export { explain, type Explanation } from "./explain.ts";
+export {
+  type Base,
+  compileCustomRules,
+  compileOverlay,
+  type CustomRules,
+  customRuleTexts,
+  type OverlayData,
+  type PolicyState,
+  SERVICE_PREFIX,
+} from "./overlay.ts";
+export { LocalRecords, NO_RECORDS } from "./records.ts";
+export { Schedule } from "./schedule.ts";

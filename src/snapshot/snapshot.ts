@@ -1,26 +1,66 @@
-import { parseIp } from "../addr/mod.ts";
+import { NO_VALUE, parseIp, PrefixTable } from "../addr/mod.ts";
 import { Matcher, NO_RULE } from "../filter/mod.ts";
 import type { HashedName } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
 import type { Settings } from "../model/mod.ts";
+import { ClientIds, NO_CLIENT } from "./client_ids.ts";
+import {
+  ENTRY_WORDS,
+  GroupFlag,
+  type OverlayData,
+  type OverlayParts,
+  SERVICE_PREFIX,
+  TEXTS_EACH,
+} from "./overlay.ts";
+import { LocalRecords } from "./records.ts";
+import { Schedule } from "./schedule.ts";
+import { unpackText } from "./shared.ts";
 
-/** What travels to a dns isolate; the rules are shared memory and not copied. */
+/** What travels to a dns isolate; rules and tables are shared memory and not copied. */
 export interface SnapshotData {
   /** Grows with each snapshot. */
   readonly generation: number;
-  /** The filter's compiled rules; `null` filters nothing. */
+  /** The base: compiled rules of lists and services; `null` where there are none. */
   readonly rules: SharedArrayBuffer | null;
-  /** Where rules come from, by the number the compiled rules name. */
-  readonly sources: readonly { readonly id: string; readonly name: string }[];
-  readonly settings: Settings;
+  readonly overlay: OverlayData;
+  /** Until when nothing is filtered, in milliseconds since 1970; 0 where filtering is not paused. */
+  readonly pausedUntilMs: number;
+}
+
+/** The memory of a snapshot that can be given back after it. */
+export function memoryOf({ rules, overlay }: SnapshotData): SharedArrayBuffer[] {
+  return [rules, overlay.customRules, overlay.memory].filter((memory) => memory !== null);
 }
 
 /** What a blocked name is answered with. */
 export const BlockForm = { Address: 0, NxDomain: 1, Refused: 2 } as const;
 export type BlockForm = typeof BlockForm[keyof typeof BlockForm];
 
+/** The longest that nobody looks whether schedules and clock still agree: clocks are set, too. */
+export const REEVALUATE_MS = 30_000;
+/** The number of the default group. */
+export const DEFAULT_GROUP = 0;
+/** The bit that tells a custom rule's reference from one of the base. */
+const CUSTOM = 1 << 30;
+/** The custom rules are one source, the first. */
+const CUSTOM_SOURCES = Uint32Array.of(1);
+export const CUSTOM_LIST: { readonly id: string; readonly name: string } = {
+  id: "rules",
+  name: "custom rules",
+};
+
 /** Texts of deciding rules that are kept ready for extended errors. */
 const TEXTS_MAX = 4_096;
+
+/** A group as a query meets it. */
+interface Group {
+  readonly filtering: boolean;
+  readonly safeSearch: boolean;
+  /** Bits of the base sources that apply now. */
+  readonly lists: Uint32Array;
+  readonly services: Uint32Array;
+  hasServices: boolean;
+}
 
 export class Snapshot {
   readonly generation: number;
@@ -30,43 +70,154 @@ export class Snapshot {
   /** RDATA of a blocked A and AAAA answer. */
   readonly blockIpv4: Uint8Array;
   readonly blockIpv6: Uint8Array;
+  readonly records: LocalRecords;
+  readonly data: SnapshotData;
 
-  readonly #matcher: Matcher | null;
-  readonly #sources: SnapshotData["sources"];
-  /** Sources of the default group: every one. */
-  readonly #defaultGroup: Uint32Array;
+  readonly #base: Matcher | null;
+  readonly #custom: Matcher | null;
+  readonly #parts: OverlayParts;
+  readonly #sources: OverlayData["sources"];
+  readonly #prefixes: PrefixTable;
+  readonly #ids: ClientIds;
+  readonly #groups: readonly Group[];
+  readonly #schedules: readonly Schedule[];
+  /** Whether each schedule was active when it was last looked at. */
+  readonly #active: boolean[];
+  /** Queries are filtered: protection is on, and not paused. */
+  #filtering = false;
   readonly #texts = new Map<number, Uint8Array>();
 
-  constructor({ generation, rules, sources, settings }: SnapshotData) {
+  constructor(data: SnapshotData, nowMs: number) {
+    const { generation, rules, overlay } = data;
+    const { parts, settings } = overlay;
+    this.data = data;
     this.generation = generation;
-    const filtering = rules !== null && settings.protection;
-    this.#matcher = filtering ? new Matcher(rules) : null;
-    this.#sources = sources;
-    this.#defaultGroup = new Uint32Array((sources.length + 31) >> 5).fill(0xffffffff);
-    const custom = settings.block_response === "custom_ip";
-    this.blockForm = settings.block_response === "nxdomain"
-      ? BlockForm.NxDomain
-      : settings.block_response === "refused"
-      ? BlockForm.Refused
-      : BlockForm.Address;
+    this.#base = rules === null ? null : new Matcher(rules);
+    this.#custom = overlay.customRules === null ? null : new Matcher(overlay.customRules);
+    this.#parts = parts;
+    this.#sources = overlay.sources;
+    this.#prefixes = new PrefixTable(parts);
+    this.#ids = new ClientIds(parts);
+    this.records = new LocalRecords(parts);
+    this.#schedules = overlay.schedules.map((spec) => new Schedule(spec));
+    this.#active = this.#schedules.map(() => false);
+    const words = Math.max(1, (overlay.sources.length + 31) >> 5);
+    this.#groups = Array.from(parts.groupFlags, (flags) => ({
+      filtering: (flags & GroupFlag.Filtering) !== 0,
+      safeSearch: (flags & GroupFlag.SafeSearch) !== 0,
+      lists: new Uint32Array(words),
+      services: new Uint32Array(words),
+      hasServices: false,
+    }));
+    this.blockForm = blockForm(settings);
     this.blockTtl = settings.block_ttl;
-    this.blockIpv4 = address(custom ? settings.blocking_ipv4 : undefined, "0.0.0.0");
-    this.blockIpv6 = address(custom ? settings.blocking_ipv6 : undefined, "::");
+    const custom = settings.block_response === "custom_ip";
+    this.blockIpv4 = address(custom ? settings.blocking_ipv4 : null, "0.0.0.0");
+    this.blockIpv6 = address(custom ? settings.blocking_ipv6 : null, "::");
+    this.evaluate(nowMs);
+    this.#setSources();
   }
 
-  /** The rule that blocks the name for the default group's clients, or `NO_RULE`. */
-  match(packet: Uint8Array, name: HashedName): number {
-    const matcher = this.#matcher;
-    if (matcher === null) return NO_RULE;
-    const rule = matcher.match(packet, name, this.#defaultGroup);
-    return rule !== NO_RULE && matcher.isBlock(rule) ? rule : NO_RULE;
+  /**
+   * Brings schedules and pause in step with the clock. Returns when that is due again, in the same
+   * milliseconds, or `Infinity` where nothing depends on the time.
+   */
+  evaluate(nowMs: number): number {
+    const { pausedUntilMs, overlay: { settings } } = this.data;
+    const isPaused = nowMs < pausedUntilMs;
+    this.#filtering = settings.protection && !isPaused;
+    const lookAgainMs = nowMs + REEVALUATE_MS;
+    let nextMs = isPaused ? Math.min(pausedUntilMs, lookAgainMs) : Infinity;
+    let changed = false;
+    for (const [i, schedule] of this.#schedules.entries()) {
+      const active = schedule.activeAt(nowMs);
+      changed ||= active !== this.#active[i];
+      this.#active[i] = active;
+      nextMs = Math.min(nextMs, schedule.nextChangeMs(nowMs, lookAgainMs));
+    }
+    if (changed) this.#setSources();
+    return nextMs;
   }
 
-  /** The rule as its list has it, and the list's name. */
-  decidedBy(rule: number): { rule: string; list: string } {
-    invariant(this.#matcher !== null, "a rule comes from a matcher");
-    const source = this.#sources[this.#matcher.source(rule)];
-    return { rule: this.#matcher.ruleText(rule), list: source.name };
+  /** Sets the bits of the sources that apply now. */
+  #setSources(): void {
+    const { groupEntries, entries } = this.#parts;
+    for (const [number, group] of this.#groups.entries()) {
+      group.lists.fill(0);
+      group.services.fill(0);
+      group.hasServices = false;
+      for (let i = groupEntries[number]; i < groupEntries[number + 1]; i++) {
+        const source = entries[i * ENTRY_WORDS];
+        const schedule = entries[i * ENTRY_WORDS + 1];
+        if (schedule !== 0 && !this.#active[schedule - 1]) continue;
+        const isService = this.#sources[source].id.startsWith(SERVICE_PREFIX);
+        const bits = isService ? group.services : group.lists;
+        bits[source >> 5] |= 1 << (source & 31);
+        group.hasServices ||= isService;
+      }
+    }
+  }
+
+  /** The client that an address of 4 or 16 bytes is of, or `NO_CLIENT`. */
+  clientAt(bytes: Uint8Array, offset: number, lengthBytes: number): number {
+    return this.#prefixes.find(bytes, offset, lengthBytes);
+  }
+
+  /** The client with this ID, or `NO_CLIENT`. */
+  clientWithId(bytes: Uint8Array, offset: number, lengthBytes: number): number {
+    return this.#ids.find(bytes, offset, lengthBytes);
+  }
+
+  /** The group of a client, or of clients not known. */
+  groupOf(client: number): number {
+    return client === NO_CLIENT ? DEFAULT_GROUP : this.#parts.clientGroups[client];
+  }
+
+  /** Says whether queries of a group are filtered now. */
+  filters(group: number): boolean {
+    return this.#filtering && this.#groups[group].filtering;
+  }
+
+  /** Says whether queries of a group are sent to the safe hosts of search engines now. */
+  safeSearch(group: number): boolean {
+    return this.filters(group) && this.#groups[group].safeSearch;
+  }
+
+  /** The rule that blocks the name for clients of the group, or `NO_RULE`. */
+  match(packet: Uint8Array, name: HashedName, group: number): number {
+    if (!this.filters(group)) return NO_RULE;
+    const base = this.#base;
+    const { lists, services, hasServices } = this.#groups[group];
+    if (base !== null && hasServices) {
+      // Neither a list nor a custom rule lifts a blocked service.
+      const rule = base.match(packet, name, services);
+      if (rule !== NO_RULE && base.isBlock(rule)) return rule;
+    }
+    const listed = base === null ? NO_RULE : base.match(packet, name, lists, this.#parts.turnedOff);
+    const custom = this.#custom;
+    const own = custom === null ? NO_RULE : custom.match(packet, name, CUSTOM_SOURCES);
+    if (own !== NO_RULE && (listed === NO_RULE || this.#outranks(own, listed))) {
+      return custom!.isBlock(own) ? own | CUSTOM : NO_RULE;
+    }
+    return listed !== NO_RULE && base!.isBlock(listed) ? listed : NO_RULE;
+  }
+
+  /** Says whether a custom rule decides before one of the base: of equal ones the longer name. */
+  #outranks(own: number, listed: number): boolean {
+    const [custom, base] = [this.#custom!, this.#base!];
+    const [ownRank, listedRank] = [custom.rank(own), base.rank(listed)];
+    if (ownRank !== listedRank) return ownRank > listedRank;
+    return custom.nameLengthBytes(own) >= base.nameLengthBytes(listed);
+  }
+
+  /** The rule as its list has it, and the list. */
+  decidedBy(rule: number): { rule: string; list: { id: string; name: string } } {
+    const isCustom = (rule & CUSTOM) !== 0;
+    const matcher = isCustom ? this.#custom : this.#base;
+    invariant(matcher !== null, "a rule comes from a matcher");
+    const ref = rule & ~CUSTOM;
+    const list = isCustom ? CUSTOM_LIST : this.#sources[matcher.source(ref)];
+    return { rule: matcher.ruleText(ref), list };
   }
 
   /** What an extended error says of a blocked name: the rule and the list it stands in. */
@@ -74,15 +225,98 @@ export class Snapshot {
     const known = this.#texts.get(rule);
     if (known !== undefined) return known;
     const decided = this.decidedBy(rule);
-    const text = new TextEncoder().encode(`${decided.rule} (${decided.list})`);
+    const text = new TextEncoder().encode(`${decided.rule} (${decided.list.name})`);
     if (this.#texts.size >= TEXTS_MAX) this.#texts.clear();
     this.#texts.set(rule, text);
     return text;
   }
+
+  /** Every rule about the name, in whatever list, the deciding ones first; for explanations. */
+  matchAll(packet: Uint8Array, name: HashedName, group: number): AnyMatch[] {
+    const { lists, services } = this.#groups[group];
+    const everything = new Uint32Array(lists.length).fill(0xffffffff);
+    const base = this.#base?.matchAll(packet, name, everything) ?? [];
+    const custom = this.#custom?.matchAll(packet, name, CUSTOM_SOURCES) ?? [];
+    const matches = [
+      ...custom.map(({ ref, rank }) => ({
+        ...this.decidedBy(ref | CUSTOM),
+        ref: ref | CUSTOM,
+        rank,
+        nameLengthBytes: this.#custom!.nameLengthBytes(ref),
+        applies: true,
+        turnedOff: false,
+        isService: false,
+      })),
+      ...base.map(({ ref, rank }) => {
+        const source = this.#base!.source(ref);
+        const isService = this.#sources[source].id.startsWith(SERVICE_PREFIX);
+        const bits = isService ? services : lists;
+        return {
+          ...this.decidedBy(ref),
+          ref: ref,
+          rank,
+          nameLengthBytes: this.#base!.nameLengthBytes(ref),
+          applies: ((bits[source >> 5] >>> (source & 31)) & 1) === 1,
+          turnedOff: !isService && this.#parts.turnedOff.includes(ref),
+          isService,
+        };
+      }),
+    ];
+    return matches.sort((a, b) =>
+      Number(b.isService) - Number(a.isService) || b.rank - a.rank ||
+      b.nameLengthBytes - a.nameLengthBytes
+    );
+  }
+
+  /** ID and name of a group. */
+  group(number: number): { id: string; name: string } {
+    return this.#named(number);
+  }
+
+  /** ID and name of a client. */
+  client(number: number): { id: string; name: string } {
+    return this.#named(this.#groups.length + number);
+  }
+
+  #named(number: number): { id: string; name: string } {
+    const { textOffsets: offsets, textBytes: bytes } = this.#parts;
+    const text = (i: number) => unpackText({ offsets, bytes }, number * TEXTS_EACH + i);
+    return { id: text(0), name: text(1) };
+  }
 }
 
-function address(text: string | null | undefined, otherwise: string): Uint8Array {
+/** A rule about a name, whether it applies or not. */
+export interface AnyMatch {
+  readonly ref: number;
+  readonly rule: string;
+  readonly list: { readonly id: string; readonly name: string };
+  /** Important exception 3, important block 2, exception 1, block 0. */
+  readonly rank: number;
+  readonly nameLengthBytes: number;
+  /** The group has its list, and now. */
+  readonly applies: boolean;
+  /** A custom `$badfilter` turns it off. */
+  readonly turnedOff: boolean;
+  readonly isService: boolean;
+}
+
+function blockForm({ block_response }: Settings): BlockForm {
+  switch (block_response) {
+    case "nxdomain":
+      return BlockForm.NxDomain;
+    case "refused":
+      return BlockForm.Refused;
+    case "null_ip":
+    case "custom_ip":
+      return BlockForm.Address;
+  }
+}
+
+function address(text: string | null, otherwise: string): Uint8Array {
   const ip = parseIp(text ?? otherwise);
   invariant(ip !== null, "settings hold addresses");
   return ip;
 }
+
+// One number says so for both: a network's clients and nobody's.
+invariant(NO_VALUE === NO_CLIENT, "no network holds the address of an unknown client");

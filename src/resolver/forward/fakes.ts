@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { Prng } from "../../../tests/prng.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import { decodeMessage, encodeQuery, type Message } from "../../dns/mod.ts";
+import type { Snapshot } from "../../snapshot/mod.ts";
 import { Counter } from "../../telemetry/mod.ts";
 import {
   describe,
@@ -15,7 +16,7 @@ import {
   wire,
 } from "../fakes.ts";
 import { Verdict } from "../pipeline.ts";
-import { Transport } from "../query.ts";
+import { ClientAddress, Transport } from "../query.ts";
 import { Resolver } from "../resolver.ts";
 import type { Responder, Waiter } from "./flight.ts";
 import { Forwarder, TICK_MS } from "./forwarder.ts";
@@ -65,6 +66,7 @@ export interface BenchOptions {
   readonly timeoutMs?: number;
   readonly serveStale?: number;
   readonly seed?: number;
+  readonly snapshot?: Snapshot;
 }
 
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
@@ -84,7 +86,7 @@ export class ForwarderBench implements Exchange {
 
   constructor(options: BenchOptions = {}) {
     const { upstreams = { a: [], b: [], c: [] }, timeoutMs = 2_000, serveStale = 0 } = options;
-    this.front = new PipelineBench(snapshotOf({}), serveStale);
+    this.front = new PipelineBench(options.snapshot ?? snapshotOf({}), serveStale);
     const prng = new Prng(options.seed ?? 1);
     this.forwarder = new Forwarder({
       upstreams: Object.entries(upstreams).map(([address, domains]) => ({
@@ -149,7 +151,14 @@ export class ForwarderBench implements Exchange {
     const { type = 1, ...rest } = options;
     const packet = encodeQuery(name, type, { id: 0xbeef, ...rest });
     const { reply } = this.front;
-    const verdict = this.resolver.decide(Transport.Udp, packet, 0, packet.length, reply);
+    const verdict = this.resolver.decide(
+      Transport.Udp,
+      new ClientAddress(),
+      packet,
+      0,
+      packet.length,
+      reply,
+    );
     const waiter = verdict === Verdict.Resolve ? this.resolver.wait(client, reply) : null;
     if (waiter === null) {
       client.answers.push(describe(reply.bytes.slice(reply.offset, reply.offset + reply.length)));

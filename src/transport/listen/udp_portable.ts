@@ -1,7 +1,11 @@
 import { formatIp, type HostPort } from "../../addr/mod.ts";
 
-/** Handles a datagram; `reply` sends one back to where it came from. */
-export type DatagramHandler = (packet: Uint8Array, reply: (response: Uint8Array) => void) => void;
+/** Handles a datagram from `client`, an address as text; `reply` sends one back to it. */
+export type DatagramHandler = (
+  packet: Uint8Array,
+  client: string,
+  reply: (response: Uint8Array) => void,
+) => void;
 
 /**
  * A UDP socket by Deno's own calls, where the C library can't be had. Several isolates do not share
@@ -27,7 +31,7 @@ export class PortableUdpListener {
   /** Receives until `close`. */
   async run(): Promise<void> {
     for await (const [packet, from] of this.#socket) {
-      this.#handler(packet, (response) => {
+      this.#handler(packet, (from as Deno.NetAddr).hostname, (response) => {
         // A client that is gone is no error of ours; UDP promises nothing.
         this.#socket.send(response, from).catch(() => {});
       });

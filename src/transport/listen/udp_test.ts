@@ -73,7 +73,8 @@ Deno.test({
 });
 
 Deno.test("PortableUdpListener answers datagrams", { permissions: { net: true } }, async () => {
-  const listener = new PortableUdpListener({ ip: LOOPBACK, port: 0 }, (packet, reply) => {
+  const listener = new PortableUdpListener({ ip: LOOPBACK, port: 0 }, (packet, client, reply) => {
+    assert.equal(client, "127.0.0.1");
     if (packet[0] === 0) return;
     reply(Uint8Array.from(packet, (byte) => byte + 1));
   });

@@ -1,0 +1,158 @@
+/** Policies for tests, in as few words as they need: who asks, by which lists, on whose schedule. */
+import { compile } from "../filter/mod.ts";
+import {
+  type ClientSpec,
+  DEFAULT_GROUP_ID,
+  DEFAULT_SETTINGS,
+  type Envelope,
+  type GroupSpec,
+  type ListSpec,
+  type RecordSpec,
+  type RuleSpec,
+  type ScheduleSpec,
+  type Settings,
+} from "../model/mod.ts";
+import {
+  type Base,
+  compileCustomRules,
+  compileOverlay,
+  customRuleTexts,
+  type PolicyState,
+} from "./overlay.ts";
+import type { SnapshotData } from "./snapshot.ts";
+
+/** A policy; lists, groups, clients and schedules go by their names. */
+export interface FakePolicy {
+  /** Texts of lists; a name that begins with `service:` is a blocked service. */
+  readonly lists?: Readonly<Record<string, string>>;
+  readonly disabledLists?: readonly string[];
+  readonly rules?: readonly string[];
+  /** `name type value`, and a TTL where it is not 300. */
+  readonly records?: readonly string[];
+  /** Left out: the default group with every list. Lists as `name` or `name@schedule`. */
+  readonly groups?: Readonly<Record<string, FakeGroup>>;
+  readonly clients?: Readonly<Record<string, FakeClient>>;
+  readonly schedules?: Readonly<Record<string, Omit<ScheduleSpec, "name">>>;
+  readonly settings?: Partial<Settings>;
+  readonly pausedUntilMs?: number;
+}
+
+export interface FakeGroup {
+  readonly filtering?: boolean;
+  readonly safeSearch?: boolean;
+  readonly lists?: readonly string[];
+  readonly services?: readonly string[];
+}
+
+export interface FakeClient {
+  readonly addresses?: readonly string[];
+  readonly ids?: readonly string[];
+  readonly group?: string;
+}
+
+const DEFAULT_GROUP = "default";
+
+function idOf(prefix: string, name: string): string {
+  const isDefault = prefix === "gr_" && name === DEFAULT_GROUP;
+  return isDefault ? DEFAULT_GROUP_ID : prefix + name;
+}
+
+function envelopes<T, S>(
+  prefix: string,
+  named: Readonly<Record<string, T>>,
+  specOf: (value: T, name: string) => S,
+): Map<string, Envelope<S>> {
+  const time = "2026-01-01T00:00:00.000Z";
+  return new Map(
+    Object.entries(named).map(([name, value]) => {
+      const id = idOf(prefix, name);
+      const spec = specOf(value, name);
+      return [id, { id, revision: 1, created_at: time, updated_at: time, spec }];
+    }),
+  );
+}
+
+const COMMON = { enabled: true, comment: "", managed_by: "api" } as const;
+
+export function policyState(fake: FakePolicy): PolicyState {
+  const { lists = {}, disabledLists = [], rules = [], records = [] } = fake;
+  const listNames = Object.keys(lists).filter((name) => !name.startsWith("service:"));
+  const groups = { [DEFAULT_GROUP]: { lists: listNames }, ...fake.groups };
+  const when = (text: string) => text.includes("@") ? { schedule: `sc_${text.split("@")[1]}` } : {};
+  return {
+    collections: {
+      lists: envelopes("li_", lists, (_, name): ListSpec => ({
+        ...COMMON,
+        name,
+        path: name,
+        enabled: !disabledLists.includes(name),
+      })),
+      rules: envelopes(
+        "ru_",
+        Object.fromEntries(rules.entries()),
+        (rule): RuleSpec => ({ ...COMMON, rule }),
+      ),
+      records: envelopes("re_", Object.fromEntries(records.entries()), (text): RecordSpec => {
+        const [name, type, value, ttl = "300"] = text.split(" ");
+        return { ...COMMON, name, type: type as RecordSpec["type"], value, ttl: Number(ttl) };
+      }),
+      groups: envelopes("gr_", groups, (group: FakeGroup, name): GroupSpec => ({
+        name,
+        filtering: group.filtering ?? true,
+        safe_search: group.safeSearch ?? false,
+        lists: (group.lists ?? []).map((text) => ({
+          list: `li_${text.split("@")[0]}`,
+          ...when(text),
+        })),
+        blocked_services: (group.services ?? []).map((text) => ({
+          service: text.split("@")[0],
+          ...when(text),
+        })),
+      })),
+      clients: envelopes("cl_", fake.clients ?? {}, (client, name): ClientSpec => ({
+        name,
+        addresses: [...client.addresses ?? []],
+        ids: [...client.ids ?? []],
+        group: idOf("gr_", client.group ?? DEFAULT_GROUP),
+      })),
+      schedules: envelopes("sc_", fake.schedules ?? {}, (schedule, name): ScheduleSpec => ({
+        name,
+        ...schedule,
+      })),
+    },
+    settings: {
+      id: "settings",
+      revision: 1,
+      created_at: "2026-01-01T00:00:00.000Z",
+      updated_at: "2026-01-01T00:00:00.000Z",
+      spec: { ...DEFAULT_SETTINGS, ...fake.settings },
+    },
+  };
+}
+
+/** The compiled lists and services of a policy. */
+export function baseOf({ lists = {} }: FakePolicy, seed: number): Base {
+  const names = Object.keys(lists);
+  const { snapshot, badfilters } = compile({
+    seed,
+    sources: names.map((name) => ({ bytes: new TextEncoder().encode(lists[name]) })),
+  });
+  const sources = names.map((name) => ({
+    id: name.startsWith("service:") ? name : `li_${name}`,
+    name,
+  }));
+  return { rules: names.length === 0 ? null : snapshot, sources, badfilters };
+}
+
+/** A policy as it travels to a dns isolate. */
+export function policyData(fake: FakePolicy, seed: number, generation = 1): SnapshotData {
+  const state = policyState(fake);
+  const base = baseOf(fake, seed);
+  const custom = compileCustomRules(customRuleTexts(state), base, seed);
+  return {
+    generation,
+    rules: base.rules,
+    overlay: compileOverlay(state, base, custom, seed),
+    pausedUntilMs: fake.pausedUntilMs ?? 0,
+  };
+}

@@ -1,0 +1,206 @@
+import { formatIp, parseIp } from "../addr/mod.ts";
+import { equalNames, FOLD, formatRdata, HashedName, parseName, Qtype } from "../dns/mod.ts";
+import type { RecordSpec } from "../model/mod.ts";
+
+/**
+ * The operator's own records. A slot is about one name, found by its hash; the records of the name
+ * itself stand one behind the other, and so do those of every name below it.
+ */
+export interface RecordsData {
+  /** Open addressing, a power of two of slots; see `Slot`. */
+  readonly recordSlots: Int32Array;
+  /** Four words each: type, TTL, where RDATA stands and its bytes. */
+  readonly records: Int32Array;
+  /** Names and RDATA in wire format. */
+  readonly recordBytes: Uint8Array;
+}
+
+/** Words of a slot. A free one has no records at all. */
+const Slot = { Hash: 0, Name: 1, Exact: 2, Below: 4 } as const;
+const SLOT_WORDS = 6;
+/** Behind the number of the first record of a set: how many there are. */
+const COUNT = 1;
+const RECORD_WORDS = 4;
+/** Slots to a name at least, so that searches are short. */
+const SLOTS_PER_NAME = 2;
+const SLOTS_MIN = 4;
+
+const WILDCARD = "*.";
+
+/** No record of ours is about the name. */
+export const NO_RECORDS = -1;
+
+interface Compiled {
+  readonly type: number;
+  readonly ttl: number;
+  readonly rdata: Uint8Array;
+}
+
+interface Owner {
+  readonly name: Uint8Array;
+  readonly hash: number;
+  readonly exact: Compiled[];
+  readonly below: Compiled[];
+}
+
+/** Compiles the records that are enabled; one that is malformed is left out. */
+export function compileRecords(specs: Iterable<RecordSpec>, seed: number): RecordsData {
+  const owners = new Map<string, Owner>();
+  const hashed = new HashedName();
+  for (const spec of specs) {
+    if (!spec.enabled) continue;
+    const isWildcard = spec.name.startsWith(WILDCARD);
+    const wire = parseName(isWildcard ? spec.name.slice(WILDCARD.length) : spec.name);
+    const record = compileRecord(spec);
+    if (wire === null || record === null) continue;
+    const name = wire.map((byte) => FOLD[byte]);
+    const key = String.fromCharCode(...name);
+    let owner = owners.get(key);
+    if (owner === undefined) {
+      hashed.read(name, 0, name.length, seed);
+      owner = { name, hash: hashed.hashes[0], exact: [], below: [] };
+      owners.set(key, owner);
+    }
+    (isWildcard ? owner.below : owner.exact).push(record);
+  }
+  return layOut([...owners.values()]);
+}
+
+function compileRecord({ type, value, ttl }: RecordSpec): Compiled | null {
+  if (type === "CNAME") {
+    const rdata = parseName(value);
+    return rdata === null ? null : { type: Qtype.CNAME, ttl, rdata };
+  }
+  const rdata = parseIp(value);
+  if (rdata?.length !== (type === "A" ? 4 : 16)) return null;
+  return { type: Qtype[type], ttl, rdata };
+}
+
+function layOut(owners: readonly Owner[]): RecordsData {
+  const slots = 2 ** Math.ceil(Math.log2(Math.max(SLOTS_MIN, SLOTS_PER_NAME * owners.length)));
+  const recordSlots = new Int32Array(slots * SLOT_WORDS);
+  const words: number[] = [];
+  const pieces: Uint8Array[] = [];
+  let lengthBytes = 0;
+  const put = (bytes: Uint8Array) => {
+    pieces.push(bytes);
+    lengthBytes += bytes.length;
+    return lengthBytes - bytes.length;
+  };
+  for (const { name, hash, exact, below } of owners) {
+    let slot = (hash & (slots - 1)) * SLOT_WORDS;
+    while (!isFree(recordSlots, slot)) slot = (slot + SLOT_WORDS) % recordSlots.length;
+    recordSlots[slot + Slot.Hash] = hash;
+    recordSlots[slot + Slot.Name] = put(name);
+    for (
+      const [set, records] of [[slot + Slot.Exact, exact], [slot + Slot.Below, below]] as const
+    ) {
+      recordSlots[set] = words.length / RECORD_WORDS;
+      recordSlots[set + COUNT] = records.length;
+      for (const { type, ttl, rdata } of records) words.push(type, ttl, put(rdata), rdata.length);
+    }
+  }
+  const recordBytes = new Uint8Array(lengthBytes);
+  let at = 0;
+  for (const piece of pieces) {
+    recordBytes.set(piece, at);
+    at += piece.length;
+  }
+  return { recordSlots, records: Int32Array.from(words), recordBytes };
+}
+
+function isFree(slots: Int32Array, slot: number): boolean {
+  return slots[slot + Slot.Exact + COUNT] === 0 && slots[slot + Slot.Below + COUNT] === 0;
+}
+
+/** Reads compiled records. A set is all records of one owner; it leaves no garbage. */
+export class LocalRecords {
+  /** Names and RDATA; never written to. */
+  readonly bytes: Uint8Array;
+  /** There is no record at all. */
+  readonly isEmpty: boolean;
+  readonly #slots: Int32Array;
+  readonly #records: Int32Array;
+  readonly #mask: number;
+
+  constructor({ recordSlots, records, recordBytes }: RecordsData) {
+    this.bytes = recordBytes;
+    this.isEmpty = records.length === 0;
+    this.#slots = recordSlots;
+    this.#records = records;
+    this.#mask = recordSlots.length / SLOT_WORDS - 1;
+  }
+
+  /**
+   * The set about a name that was read from `packet`: that of the name itself, or else that of the
+   * closest wildcard above it; `NO_RECORDS` where there is neither.
+   */
+  find(packet: Uint8Array, { count, hashes, offsets }: HashedName): number {
+    if (this.isEmpty) return NO_RECORDS;
+    const slots = this.#slots;
+    for (let k = 0; k < count; k++) {
+      const slot = this.#slotOf(hashes[k], packet, offsets[k]);
+      if (slot < 0) continue;
+      const set = slot + (k === 0 ? Slot.Exact : Slot.Below);
+      if (slots[set + COUNT] > 0) return set;
+    }
+    return NO_RECORDS;
+  }
+
+  #slotOf(hash: number, packet: Uint8Array, offset: number): number {
+    const slots = this.#slots;
+    let slot = (hash & this.#mask) * SLOT_WORDS;
+    while (!isFree(slots, slot)) {
+      const isIt = slots[slot + Slot.Hash] === hash &&
+        equalNames(this.bytes, slots[slot + Slot.Name], packet, offset);
+      if (isIt) return slot;
+      slot += SLOT_WORDS;
+      if (slot === slots.length) slot = 0;
+    }
+    return -1;
+  }
+
+  /** The number of the first record of a set; the others follow. */
+  first(set: number): number {
+    return this.#slots[set];
+  }
+
+  /** Records of a set, one at least. */
+  count(set: number): number {
+    return this.#slots[set + COUNT];
+  }
+
+  type(record: number): number {
+    return this.#records[record * RECORD_WORDS];
+  }
+
+  /** Seconds. */
+  ttl(record: number): number {
+    return this.#records[record * RECORD_WORDS + 1];
+  }
+
+  /** Where RDATA starts in `bytes`. */
+  rdataOffset(record: number): number {
+    return this.#records[record * RECORD_WORDS + 2];
+  }
+
+  rdataLength(record: number): number {
+    return this.#records[record * RECORD_WORDS + 3];
+  }
+
+  /** The first record of a type in a set, or -1. */
+  firstOfType(set: number, type: number): number {
+    const first = this.first(set);
+    const end = first + this.count(set);
+    for (let record = first; record < end; record++) if (this.type(record) === type) return record;
+    return -1;
+  }
+
+  /** RDATA in presentation form; allocates. */
+  text(record: number): string {
+    const offset = this.rdataOffset(record);
+    const rdata = this.bytes.slice(offset, offset + this.rdataLength(record));
+    const type = this.type(record);
+    return type === Qtype.CNAME ? formatRdata(rdata, type, 0, rdata.length) : formatIp(rdata);
+  }
+}

@@ -1,0 +1,55 @@
+/** Arrays as they travel between isolates: views of one shared memory. */
+
+type Parts<T> = { readonly [K in keyof T]: Int32Array | Uint8Array };
+
+const WORD_BYTES = 4;
+
+/** Copies arrays into one shared memory, which can be handed over and given back as a whole. */
+export function share<T extends Parts<T>>(arrays: T): { memory: SharedArrayBuffer; parts: T } {
+  const all = Object.entries(arrays) as [string, Int32Array | Uint8Array][];
+  let lengthBytes = 0;
+  for (const [, { byteLength }] of all) lengthBytes += aligned(byteLength);
+  const memory = new SharedArrayBuffer(lengthBytes);
+  const parts: Record<string, Int32Array | Uint8Array> = {};
+  let at = 0;
+  for (const [name, array] of all) {
+    const view = array instanceof Int32Array
+      ? new Int32Array(memory, at, array.length)
+      : new Uint8Array(memory, at, array.length);
+    view.set(array);
+    parts[name] = view;
+    at += aligned(array.byteLength);
+  }
+  return { memory, parts: parts as T };
+}
+
+function aligned(lengthBytes: number): number {
+  return Math.ceil(lengthBytes / WORD_BYTES) * WORD_BYTES;
+}
+
+/** Texts one behind the other: `[i]` is the bytes from `offsets[i]` to `offsets[i + 1]`. */
+export interface Texts {
+  readonly offsets: Int32Array;
+  readonly bytes: Uint8Array;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export function packTexts(texts: readonly string[]): Texts {
+  const offsets = new Int32Array(texts.length + 1);
+  // UTF-8 needs three bytes at most for a unit of UTF-16.
+  let unitsTotal = 0;
+  for (const { length } of texts) unitsTotal += length;
+  const bytes = new Uint8Array(3 * unitsTotal);
+  for (const [i, text] of texts.entries()) {
+    const { written } = encoder.encodeInto(text, bytes.subarray(offsets[i]));
+    offsets[i + 1] = offsets[i] + written;
+  }
+  return { offsets, bytes: bytes.subarray(0, offsets[texts.length]) };
+}
+
+/** A copy of text `i`: text in shared memory can't be decoded where it stands. */
+export function unpackText({ offsets, bytes }: Texts, i: number): string {
+  return decoder.decode(bytes.slice(offsets[i], offsets[i + 1]));
+}
