@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { tokenSha256 } from "../auth/mod.ts";
 import { SvcError } from "../errors.ts";
 import { createApi } from "./app.ts";
-import { fakeDeps, type Fakes, NODE, RETRY_SECONDS } from "./fakes.ts";
+import { fakeDeps, type Fakes, LOOPBACK, NODE, RETRY_SECONDS } from "./fakes.ts";
 import type { ApiDeps } from "./ports.ts";
 
 const none = { permissions: "none" } as const;
 const TOKEN = `svc_${"ab".repeat(32)}`;
-const LOOPBACK = "127.0.0.1";
 const GROUP = "/api/v1/groups/gr_0000000000000000";
 
 interface Sent {

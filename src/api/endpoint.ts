@@ -2,13 +2,9 @@ import type { z } from "zod";
 import type { Identity, Need } from "../auth/mod.ts";
 import type { ErrorCode } from "../errors.ts";
 import type { ApiDeps } from "./ports.ts";
+import type { Shown } from "./schemas/common.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
-
-/** Read-only all the way down: answers are often the store's own objects. */
-export type Shown<T> = T extends readonly (infer U)[] ? readonly Shown<U>[]
-  : T extends object ? { readonly [K in keyof T]: Shown<T[K]> }
-  : T;
 
 /** A request that may be carried out: checked, decoded, and from somebody. */
 export interface Call<B = unknown, Q = unknown> {

@@ -18,6 +18,7 @@ import type { Accounts, ApiDeps, ClusterPort, ListsPort, LogsPort, NodePort } fr
 import { OUTCOMES } from "./schemas/logs.ts";
 
 export const NODE = "node-1";
+export const LOOPBACK = "127.0.0.1";
 export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 /** What a user named `locked` is told to wait. */
 export const RETRY_SECONDS = 300;
@@ -224,13 +225,19 @@ class FakeNode implements NodePort {
     return Promise.resolve({
       name,
       type,
-      client: { id: null, name: null, address: client },
+      client: client === LOOPBACK ? null : { id: "cl_1", name: client },
       group: { id: "gr_0000000000000000", name: "Default" },
       outcome: "blocked",
       rule: `||${name}^`,
       list: "rules",
-      answers: ["0.0.0.0"],
-      matches: [{ rule: `||${name}^`, list: "rules", decided: true, reason: null }],
+      records: [],
+      matches: [{
+        rule: `||${name}^`,
+        list: "rules",
+        list_name: "rules",
+        effect: "block",
+        lost: null,
+      }],
     });
   }
   checkUpdate() {

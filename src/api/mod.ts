@@ -25,6 +25,8 @@ export {
   type TlsPem,
 } from "./server.ts";
 export { aloneReport } from "./alone.ts";
+export { emptyLogs } from "./empty_logs.ts";
+export { LeakTests } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export {
   type LeakTest,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { answer, count, request, timestamp } from "./common.ts";
+import { answer, count, request, type Shown, timestamp } from "./common.ts";
 
 const MemberState = z.enum([
   "leader",
@@ -43,7 +43,7 @@ export const ClusterReport = answer(
     problems: z.array(z.string()),
   }),
 );
-export type ClusterReport = z.infer<typeof ClusterReport>;
+export type ClusterReport = Shown<z.infer<typeof ClusterReport>>;
 
 export const Takeover = request(
   "Takeover",

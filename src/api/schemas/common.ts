@@ -1,5 +1,10 @@
 import { z } from "zod";
 
+/** Read-only all the way down: answers are often the store's own objects. */
+export type Shown<T> = T extends readonly (infer U)[] ? readonly Shown<U>[]
+  : T extends object ? { readonly [K in keyof T]: Shown<T[K]> }
+  : T;
+
 /** What requests and answers are called in the OpenAPI document; each is named where it is made. */
 export const requestSchemas = z.registry<{ id: string }>();
 export const answerSchemas = z.registry<{ id: string }>();

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { answer, count, limit, queryInteger, timestamp } from "./common.ts";
+import { answer, count, limit, queryInteger, type Shown, timestamp } from "./common.ts";
 
 const HOURS_MAX = 720;
 const HOURS_DEFAULT = 24;
@@ -58,7 +58,7 @@ export const QuerylogPage = answer(
     next: z.string().nullable(),
   }),
 );
-export type QuerylogPage = z.infer<typeof QuerylogPage>;
+export type QuerylogPage = Shown<z.infer<typeof QuerylogPage>>;
 
 export const StatisticsQuery = z.strictObject({
   hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT),
@@ -85,7 +85,7 @@ export const Statistics = answer(
     unreachable: z.array(z.string()),
   }),
 );
-export type Statistics = z.infer<typeof Statistics>;
+export type Statistics = Shown<z.infer<typeof Statistics>>;
 
 export const AuditQuery = z.strictObject({ limit });
 export const AuditLog = answer(
@@ -120,5 +120,5 @@ export const LeakTest = answer(
     ),
   }),
 );
-export type LeakTest = z.infer<typeof LeakTest>;
+export type LeakTest = Shown<z.infer<typeof LeakTest>>;
 export const LeakTests = answer("LeakTests", z.object({ items: z.array(LeakTest) }));

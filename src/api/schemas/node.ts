@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { answer, count, request, timestamp } from "./common.ts";
+import { answer, count, request, type Shown, timestamp } from "./common.ts";
 import { ClusterReport } from "./cluster.ts";
 import { ListEnvelope } from "./resources.ts";
 
@@ -8,7 +8,7 @@ const PAUSE_SECONDS_MAX = 604_800;
 const NAME_LENGTH_MAX = 255;
 
 export const Health = answer("Health", z.object({ status: z.enum(["ok", "degraded"]) }));
-export type Health = z.infer<typeof Health>;
+export type Health = Shown<z.infer<typeof Health>>;
 
 export const Status = answer(
   "Status",
@@ -39,7 +39,7 @@ export const Status = answer(
     querylog: z.object({ entries: count, dropped: count }),
   }),
 );
-export type Status = z.infer<typeof Status>;
+export type Status = Shown<z.infer<typeof Status>>;
 
 export const PauseRequest = request(
   "PauseRequest",
@@ -64,25 +64,22 @@ export const Explanation = answer(
   z.object({
     name: z.string(),
     type: z.string(),
-    client: z.object({
-      id: z.string().nullable(),
-      name: z.string().nullable(),
-      address: z.string().nullable(),
-    }),
+    client: Reference.nullable().describe("null: a client not known"),
     group: Reference,
     outcome: z.string().describe("as in the query log"),
-    rule: z.string().nullable(),
-    list: z.string().nullable().describe("a list's ID, rules, or service:<id>"),
-    answers: z.array(z.string()).describe("what would be answered without asking anybody"),
+    rule: z.string().nullable().describe("the rule that decides"),
+    list: z.string().nullable().describe("its list's ID, rules, or service:<id>"),
+    records: z.array(z.string()).describe("local records that answer"),
     matches: z.array(z.object({
       rule: z.string(),
       list: z.string(),
-      decided: z.boolean(),
-      reason: z.string().nullable().describe("why it lost"),
-    })),
+      list_name: z.string(),
+      effect: z.string().describe("block or allow; new values may appear"),
+      lost: z.string().nullable().describe("why it does not decide; null for the one that does"),
+    })).describe("every rule about the name, the deciding one first"),
   }),
 );
-export type Explanation = z.infer<typeof Explanation>;
+export type Explanation = Shown<z.infer<typeof Explanation>>;
 
 export const UpdateCheck = answer(
   "UpdateCheck",
@@ -93,7 +90,7 @@ export const UpdateCheck = answer(
     url: z.string().nullable(),
   }),
 );
-export type UpdateCheck = z.infer<typeof UpdateCheck>;
+export type UpdateCheck = Shown<z.infer<typeof UpdateCheck>>;
 
 export const Refresh = answer(
   "Refresh",
@@ -118,13 +115,13 @@ export const RecommendedCatalog = answer(
     presets: z.array(z.object({ id: z.string(), name: z.string(), description: z.string() })),
   }),
 );
-export type RecommendedCatalog = z.infer<typeof RecommendedCatalog>;
+export type RecommendedCatalog = Shown<z.infer<typeof RecommendedCatalog>>;
 
 export const RecommendedSizes = answer(
   "RecommendedSizes",
   z.object({ items: z.array(z.object({ id: z.string(), rules: count, bytes: count })) }),
 );
-export type RecommendedSizes = z.infer<typeof RecommendedSizes>;
+export type RecommendedSizes = Shown<z.infer<typeof RecommendedSizes>>;
 
 export const Directory = answer(
   "Directory",
@@ -140,7 +137,7 @@ export const Directory = answer(
     })),
   }),
 );
-export type Directory = z.infer<typeof Directory>;
+export type Directory = Shown<z.infer<typeof Directory>>;
 
 export const Services = answer(
   "Services",
@@ -153,4 +150,4 @@ export const Services = answer(
     })),
   }),
 );
-export type Services = z.infer<typeof Services>;
+export type Services = Shown<z.infer<typeof Services>>;

@@ -1,0 +1,114 @@
+import { parseArgs } from "node:util";
+import type { Explanation } from "../api/mod.ts";
+import { messageOf, SvcError } from "../errors.ts";
+import { readSecretFile } from "./secret_file.ts";
+
+const DEFAULT_API = "http://127.0.0.1:8053";
+/** The exit code of wrong usage. */
+const EXIT_USAGE = 2;
+/** Longest wait for the answer of the running service. */
+const ANSWER_MS = 10_000;
+
+const HELP = `svc explain NAME [--type A] [--client ADDR] [--api URL]
+
+Asks the running service what a query would come to: which group it is in, which rule of which list
+decides, and why the others do not.
+
+  --type TYPE        the type of the query (default A)
+  --client ADDR      the address or client ID that asks (default: this machine)
+  --api URL          the service's API (default ${DEFAULT_API})
+  --token-file FILE  its first line is the API's token
+  --help             this text`;
+
+const OPTIONS = {
+  type: { type: "string" },
+  client: { type: "string" },
+  api: { type: "string" },
+  "token-file": { type: "string" },
+  help: { type: "boolean" },
+} as const;
+
+/** `svc explain NAME`; returns the exit code. */
+export async function explain(args: string[]): Promise<number> {
+  let parsed;
+  try {
+    parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    return usage(messageOf(error).split("\n", 1)[0]);
+  }
+  const { values, positionals } = parsed;
+  if (values.help) {
+    console.log(HELP);
+    return 0;
+  }
+  if (positionals.length !== 1) return usage("it takes one NAME");
+  const base = URL.parse(values.api ?? DEFAULT_API);
+  if (base === null || !/^https?:$/.test(base.protocol)) {
+    return usage(`--api: ${values.api} is no http or https URL`);
+  }
+  const url = new URL("/api/v1/explain", base);
+  url.searchParams.set("name", positionals[0]);
+  if (values.type !== undefined) url.searchParams.set("type", values.type);
+  if (values.client !== undefined) url.searchParams.set("client", values.client);
+  const tokenFile = values["token-file"];
+  const token = tokenFile === undefined ? null : await readSecretFile(tokenFile);
+  console.log(formatExplanation(await ask(url, token)));
+  return 0;
+}
+
+function usage(reason: string): number {
+  console.error(`svc explain: ${reason} (svc explain --help tells more)`);
+  return EXIT_USAGE;
+}
+
+/** @throws {SvcError} With what the API says, or `unavailable`. */
+async function ask(url: URL, token: string | null): Promise<Explanation> {
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(url, {
+      headers: token === null ? {} : { authorization: `Bearer ${token}` },
+      redirect: "error", // The token is for this address alone.
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    text = await response.text();
+  } catch (error) {
+    throw new SvcError(
+      "unavailable",
+      `${url.origin}: no answer: is svc running, and is this its api.listen? (${messageOf(error)})`,
+    );
+  }
+  const json = parseJson(text);
+  if (response.ok && json !== null) return json as Explanation;
+  const { error } = (json ?? {}) as { error?: { message?: string } };
+  const hint = response.status === 401 ? " (--token-file FILE gives the token)" : "";
+  const reason = error?.message ?? `it answers ${response.status}, and is no svc`;
+  throw new SvcError("bad_request", `${url.origin}: ${reason}${hint}`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** An explanation as lines of text, without anything a terminal would act on. */
+export function formatExplanation(explanation: Explanation): string {
+  const { name, type, client, group, outcome, rule, list, records, matches } = explanation;
+  const deciding = matches.find(({ lost }) => lost === null);
+  const lines = [
+    `${name} ${type}: ${outcome}`,
+    `client: ${client === null ? "not known" : `${client.name} (${client.id})`}`,
+    `group: ${group.name} (${group.id})`,
+    rule === null
+      ? "rule: none decides"
+      : `rule: ${rule} of ${deciding?.list_name ?? list} (${list})`,
+    ...records.map((record) => `record: ${record}`),
+    ...matches.filter(({ lost }) => lost !== null).map(({ rule, list_name, lost }) =>
+      `not: ${rule} of ${list_name}: ${lost}`
+    ),
+  ];
+  return lines.map((line) => line.replace(/\p{Cc}/gu, "�")).join("\n");
+}

@@ -1,0 +1,226 @@
+import type { HostPort } from "../addr/mod.ts";
+import { formatHostPort } from "../addr/mod.ts";
+import {
+  aloneReport,
+  type ApiDeps,
+  ApiServer,
+  type ClusterPort,
+  createApi,
+  emptyLogs,
+  LeakTests,
+  type ListsPort,
+  type NodePort,
+  type TlsPem,
+} from "../api/mod.ts";
+import { type Auth, Lockout, UserAccounts } from "../auth/mod.ts";
+import { encodeHex } from "../bytes/mod.ts";
+import type { Config } from "../config/mod.ts";
+import { parseQtype } from "../dns/mod.ts";
+import { messageOf, SvcError } from "../errors.ts";
+import type { DnsSupervisor } from "../isolate/mod.ts";
+import { log } from "../log.ts";
+import { memoryOf } from "../snapshot/mod.ts";
+import type { NodeStore } from "../store/mod.ts";
+import { Counter, sumCounters } from "../telemetry/mod.ts";
+import { metricsText } from "./metrics_text.ts";
+import type { Policy } from "./policy.ts";
+import { VERSION } from "./version.ts";
+
+const ID_BYTES = 8;
+
+export interface ServeApiOptions {
+  readonly config: Config;
+  /** This node's name in the audit log and in reports. */
+  readonly node: string;
+  readonly startedAtMs: number;
+  readonly store: Pick<NodeStore, "replicator" | "store">;
+  /** What the status warns of at the moment. */
+  readonly problems: () => readonly string[];
+  readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
+  readonly dns: Pick<
+    DnsSupervisor,
+    "counters" | "crashes" | "flushCaches" | "listening" | "reports"
+  >;
+  /** As the dns isolates have them, by the names they are configured with. */
+  readonly upstreams: readonly string[];
+  readonly lists: ListsPort;
+  /** When the lists' rules in force were built. */
+  readonly builtAtMs: () => number | null;
+  /** Resolves once every change applied so far holds for the next query. */
+  readonly inForce: () => Promise<void>;
+}
+
+export interface RunningApi {
+  /** With the ports that the system gave for 0. */
+  readonly listening: readonly HostPort[];
+  /** Reads the certificate again, which may have been renewed; a bad one is logged and left. */
+  renewTls(): Promise<void>;
+  stop(graceMs: number): Promise<void>;
+}
+
+/**
+ * Serves the API of a running node.
+ *
+ * @throws {SvcError} `invalid`, for an address beyond loopback without a token or a certificate that
+ * can't be used; `unavailable`.
+ */
+export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
+  const { api } = options.config;
+  const server = new ApiServer({
+    listen: api.listen,
+    tls: await readTls(options.config),
+    hasToken: api.tokenSha256 !== null,
+    handler: createApi(apiDeps(options)),
+  });
+  const listening = await server.start();
+  log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
+  return {
+    listening,
+    async renewTls() {
+      try {
+        const tls = await readTls(options.config);
+        if (tls !== null) server.renewTls(tls);
+      } catch (error) {
+        log.error("the API's certificate is not renewed: the former one stays", { error });
+      }
+    },
+    stop: (graceMs) => server.stop(graceMs),
+  };
+}
+
+async function readTls({ api: { tls } }: Config): Promise<TlsPem | null> {
+  if (tls === null) return null;
+  const read = async (key: string, path: string) => {
+    try {
+      return await Deno.readTextFile(path);
+    } catch (error) {
+      throw new SvcError("unavailable", `api.${key}: ${path}: ${messageOf(error)}`);
+    }
+  };
+  return { cert: await read("tls_cert", tls.certFile), key: await read("tls_key", tls.keyFile) };
+}
+
+function randomHex(lengthBytes: number): string {
+  return encodeHex(crypto.getRandomValues(new Uint8Array(lengthBytes)));
+}
+
+/** What the API works on, over the parts of a running node. */
+function apiDeps(options: ServeApiOptions): ApiDeps {
+  const { config: { api }, node, store: { replicator, store } } = options;
+  const clock = { nowMs: () => Date.now() };
+  const auth: Auth = { users: replicator, sessions: store, lockout: new Lockout(clock), clock };
+  return {
+    replicator,
+    local: store,
+    auth,
+    access: { tokenSha256: api.tokenSha256, isSecure: api.tls !== null },
+    accounts: new UserAccounts(auth),
+    node: nodePort(options),
+    lists: options.lists,
+    logs: emptyLogs(node, clock, new LeakTests({ clock, randomHex })),
+    cluster: clusterPort(options),
+    inForce: options.inForce,
+    clock,
+    newId: (prefix) => prefix + randomHex(ID_BYTES),
+    docs: api.docs,
+  };
+}
+
+function nodePort(options: ServeApiOptions): NodePort {
+  const { config, node, startedAtMs, policy, dns } = options;
+  return {
+    name: node,
+    version: VERSION,
+    startedAtMs,
+    health: () => options.problems().length === 0 ? "ok" : "degraded",
+    status: () => statusOf(options),
+    pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
+    pause: (untilMs) => policy.pause(untilMs ?? 0),
+    flushCache: () => dns.flushCaches(),
+    explain: async ({ name, type, client }) => {
+      await options.inForce();
+      const qtype = parseQtype(type.toUpperCase());
+      if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
+      const explanation = policy.explain(name, qtype, client);
+      if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
+      return { name, type: type.toUpperCase(), ...explanation };
+    },
+    checkUpdate: async () => {
+      await undefined;
+      if (config.update.url === null) {
+        return { current: VERSION, latest: null, newer: false, url: null };
+      }
+      throw new SvcError("unavailable", "update.url: this release does not ask it yet");
+    },
+    metrics: () => {
+      const { problems, filter: { rules }, upstreams } = statusOf(options);
+      const { counters, crashes } = dns;
+      return metricsText({ counters, crashes, isDegraded: problems.length > 0, rules, upstreams });
+    },
+  };
+}
+
+function statusOf(options: ServeApiOptions): ReturnType<NodePort["status"]> {
+  const { config, store: { replicator }, policy, dns, upstreams, lists } = options;
+  const { collections } = replicator.state;
+  const isOn = ({ spec }: { spec: { enabled: boolean } }) => spec.enabled;
+  const listRules = [...collections.lists.values()].filter(isOn)
+    .reduce((sum, { id }) => sum + lists.status(id).rules, 0);
+  const { reports, counters, listening } = dns;
+  const count = (counter: Counter) => sumCounters(counters, counter);
+  const builtAtMs = options.builtAtMs();
+  return {
+    problems: [...options.problems()],
+    listeners: listening.flatMap((address) =>
+      ["udp", "tcp"].map((protocol) => ({ protocol, address: formatHostPort(address) }))
+    ),
+    recursion: { enabled: config.recursion.enabled, dnssec: config.recursion.dnssec },
+    filter: {
+      rules: listRules + [...collections.rules.values()].filter(isOn).length,
+      generation: policy.data.generation,
+      built_at: builtAtMs === null ? null : new Date(builtAtMs).toISOString(),
+      memory_bytes: memoryOf(policy.data).reduce((sum, { byteLength }) => sum + byteLength, 0),
+    },
+    cache: {
+      entries: reports.reduce((sum, { cacheEntries }) => sum + cacheEntries, 0),
+      bytes: reports.reduce((sum, { cacheBytes }) => sum + cacheBytes, 0),
+      hits: count(Counter.Cached),
+      misses: count(Counter.Forwarded) + count(Counter.Failed),
+    },
+    upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
+    querylog: { entries: 0, dropped: 0 },
+  };
+}
+
+type Reports = ServeApiOptions["dns"]["reports"];
+
+/** An upstream as the isolates know it together: well for one is well; the quickest counts. */
+function upstreamStatus(address: string, reports: Reports, index: number) {
+  const seen = reports.map(({ upstreams }) => upstreams[index]).filter((one) => one !== undefined);
+  const latencies = seen.map(({ latencyMs }) => latencyMs).filter((ms) => ms >= 0);
+  return {
+    address,
+    healthy: seen.length === 0 || seen.some(({ healthy }) => healthy),
+    latency_ms: latencies.length === 0 ? null : Math.min(...latencies),
+    failures: seen.reduce((sum, { failures }) => sum + failures, 0),
+  };
+}
+
+function clusterPort({ node, store: { replicator } }: ServeApiOptions): ClusterPort {
+  const refuse = async () => {
+    await undefined;
+    throw new SvcError("conflict", "cluster: this node is in none");
+  };
+  return {
+    report: () => {
+      const { appliedIndex } = replicator.state;
+      return aloneReport({ node, version: VERSION, appliedIndex });
+    },
+    promote: refuse,
+    demote: refuse,
+    removeMember: async (name) => {
+      await undefined;
+      throw new SvcError("not_found", `${name}: this node is in no cluster`);
+    },
+  };
+}
