@@ -157,9 +157,11 @@ export function testConfig(config: ConfigText = {}): ConfigText {
 /** The command line that runs `svc` with these arguments, without a terminal and without prompts. */
 export function svcCommand(args: readonly string[], without: readonly string[] = []): string[] {
   if (PROGRAM !== undefined) return [PROGRAM, ...args];
-  const script = Deno.readTextFileSync(`${ROOT}scripts/permissions.sh`);
-  const flags = new RegExp(`^ *${args[0]}\\) permissions='([^']*)'`, "m").exec(script)?.[1] ?? "";
-  const kept = flags.split(" ").filter((flag) => flag !== "" && !without.includes(flag));
+  const script = `. ${ROOT}scripts/permissions.sh; permissions_of ${args[0]}; echo $permissions`;
+  const { stdout } = new Deno.Command("sh", { args: ["-c", script] }).outputSync();
+  const kept = new TextDecoder().decode(stdout).trim().split(" ").filter((flag) =>
+    flag !== "" && !without.includes(flag)
+  );
   const deno = ["run", "--no-prompt", "--frozen", "--config", `${ROOT}deno.json`];
   return [Deno.execPath(), ...deno, ...kept, `${ROOT}main.ts`, ...args];
 }
