@@ -52,6 +52,10 @@ export class Filtering {
   readonly #options: FilteringOptions;
   #lists: Lists;
   readonly #stop = new AbortController();
+  /** When the rules in force were built; `null` before the first. */
+  builtAtMs: number | null = null;
+  /** Why there are no rules, or older ones than there should be. */
+  problem: string | null = null;
   /** Of every hash of a name in this process. */
   seed: number = crypto.getRandomValues(new Int32Array(1))[0];
   /** One build at a time, in the order asked for. */
@@ -83,6 +87,7 @@ export class Filtering {
       if (this.#options.onFailure === "closed") {
         throw new SvcError("unavailable", `filter: ${messageOf(error)}`, { cause: error });
       }
+      this.problem = messageOf(error);
       log.error("the filter can't be built: names are answered unfiltered", {
         error: messageOf(error),
       });
@@ -150,6 +155,7 @@ export class Filtering {
       }
       if (updated && !this.#stop.signal.aborted) await this.#rebuild();
     } catch (error) {
+      this.problem = messageOf(error);
       log.error("the filter can't be renewed: the rules in force stay", {
         error: messageOf(error),
       });
@@ -201,6 +207,8 @@ export class Filtering {
       this.#options.keeper.setCounts(id, { rules: stats[i].rules, unsupported });
       log.info("list in force", { list: name, rules: stats[i].rules, unsupported });
     }
+    this.builtAtMs = Date.now();
+    this.problem = null;
     log.info(message, { rules, ...(tookMs !== undefined && { tookMs }) });
   }
 }

@@ -7,13 +7,18 @@ import { type DnsOptions, DnsSupervisor, type DnsUpstream } from "../isolate/mod
 import { denoDisk, ListKeeper, nodeHttpGet } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { openNative, returnLargeAllocations } from "../native/mod.ts";
+import { type LocalReplicator, openNodeStore } from "../store/mod.ts";
 import { loadConfig } from "./check_config.ts";
-import { configState, listsOf } from "./config_state.ts";
+import { listsOf, seedSource } from "./lists_of.ts";
+import { NodeLists, readServices } from "./lists_port.ts";
 import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
 import { readOptions } from "./options.ts";
+import { LONE_NODE } from "./open_users.ts";
 import { ownLookup } from "./own_lookup.ts";
 import { Policy } from "./policy.ts";
+import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
+import { holdStore, type StoreHold } from "./store_lock.ts";
 import { VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
@@ -25,6 +30,8 @@ Answers DNS queries until it gets SIGTERM or SIGINT; SIGHUP reloads the lists.
 
 /** Longest wait for queries in flight at the end; the process is gone within two seconds. */
 const STOP_GRACE_MS = 1_500;
+/** The same for requests; a change that was taken is durable before it is answered. */
+const API_STOP_GRACE_MS = 1_000;
 /** More isolates than this win nothing: the system's part of a query is the larger one. */
 const WORKERS_AUTO_MAX = 4;
 const TCP_LIMITS = {
@@ -54,48 +61,165 @@ export async function run(args: string[]): Promise<number> {
   return await serve(config);
 }
 
+/** Runs the node: store, lists, policy, DNS, API; returns the exit code once it has stopped. */
 async function serve(config: Config): Promise<number> {
+  const startedAtMs = Date.now();
+  const stop = stopSignal();
+  const problems = new Problems();
+  const { replicator, store, close } = await openStoreOf(config, problems);
   let supervisor: DnsSupervisor | null = null;
-  const keeper = await openKeeper(config, () => supervisor?.listening ?? config.server.listen);
   let policy: Policy | null = null;
-  const state = configState(config.filter);
+  const keeper = await openKeeper(
+    config,
+    problems,
+    () => supervisor?.listening ?? config.server.listen,
+  );
   const filtering = new Filtering({
     onFailure: config.filter.onFailure,
     keeper,
     rulesFile: join(config.store.dir, "rules.bin"),
-    lists: listsOf(state),
-    updateInterval: () => state.settings.spec.list_update_interval,
+    lists: listsOf(replicator.state),
+    updateInterval: () => replicator.state.settings.spec.list_update_interval,
     publish: (base) => policy?.rebase(base) ?? Promise.resolve(),
   });
   const base = await filtering.first();
   const { seed } = filtering; // Kept rules bring their own.
   policy = new Policy({
     seed,
-    state,
+    state: replicator.state,
     base,
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
   });
   const workers = config.server.workers === 0 ? automaticWorkers() : config.server.workers;
-  const stop = stopSignal();
-  supervisor = new DnsSupervisor(dnsOptions(config, seed, workers), workers, policy.data);
+  const options = dnsOptions(config, seed, workers);
+  supervisor = new DnsSupervisor(options, workers, policy.data);
   await supervisor.start();
   log.info("answering", {
     listen: supervisor.listening.map(formatHostPort),
     isolates: workers,
   });
+  const inForce = follow(replicator, policy, filtering, problems);
   filtering.start();
+  const api = await startApi(problems, {
+    config,
+    node: LONE_NODE,
+    startedAtMs,
+    store: { replicator, store },
+    problems: () => problems.now(filtering.problem, supervisor),
+    policy,
+    dns: supervisor,
+    upstreams: options.upstreams.map(({ address }) => address),
+    lists: new NodeLists(keeper, filtering, await readServices(config.filter)),
+    builtAtMs: () => filtering.builtAtMs,
+    inForce,
+  });
   const onHangup = () => {
-    log.info("reloading the lists");
+    log.info("reloading the lists and certificates");
     void filtering.reload();
+    void api?.renewTls();
   };
   Deno.addSignalListener("SIGHUP", onHangup);
   const signal = await stop;
   log.info("stopping", { signal });
   Deno.removeSignalListener("SIGHUP", onHangup);
   filtering.stop();
-  await supervisor.stop(STOP_GRACE_MS);
+  await Promise.all([supervisor.stop(STOP_GRACE_MS), api?.stop(API_STOP_GRACE_MS)]);
+  await close();
   log.info("stopped");
   return 0;
+}
+
+/** What is wrong with the node, for its status. */
+class Problems {
+  readonly #lasting: string[] = [];
+  /** The last change could not be put into force. */
+  policy: string | null = null;
+
+  /** Notes something that stays wrong until the next start. */
+  add(problem: string): void {
+    this.#lasting.push(problem);
+  }
+
+  now(filtering: string | null, dns: DnsSupervisor | null): string[] {
+    const found = [...this.#lasting];
+    if (filtering !== null) found.push(`filter: ${filtering}`);
+    if (this.policy !== null) found.push(`a change is not in force: ${this.policy}`);
+    const reports = dns?.reports ?? [];
+    const upstreams = reports.flatMap((report) => report.upstreams);
+    if (upstreams.length > 0 && upstreams.every(({ healthy }) => !healthy)) {
+      found.push("no upstream answers");
+    }
+    return found;
+  }
+}
+
+/** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
+async function openStoreOf(config: Config, problems: Problems) {
+  const { filter, store: { dir } } = config;
+  let hold: StoreHold | null = null;
+  try {
+    hold = await holdStore(dir);
+  } catch (error) {
+    // Another process that uses the store is no failure of it: two must not write.
+    const isInUse = error instanceof SvcError && error.code === "conflict";
+    if (isInUse || filter.onFailure === "closed") throw error;
+  }
+  const opened = await openNodeStore(seedSource(filter), {
+    directory: dir,
+    node: LONE_NODE,
+    onFailure: filter.onFailure,
+    clock: { nowMs: () => Date.now() },
+    program: VERSION,
+  });
+  for (const problem of opened.problems) problems.add(problem);
+  const close = async () => {
+    await opened.replicator.close();
+    opened.store.close();
+    hold?.release();
+  };
+  return { ...opened, close };
+}
+
+/**
+ * Puts each change into force. Returns what resolves once every change applied so far holds for the
+ * next query.
+ */
+function follow(
+  replicator: LocalReplicator,
+  policy: Policy,
+  filtering: Filtering,
+  problems: Problems,
+): () => Promise<void> {
+  let inForce = Promise.resolve();
+  replicator.subscribe((change, state) => {
+    // Users and notes decide about no query.
+    if (change.type === "note" || change.type.startsWith("user_")) return;
+    filtering.setLists(listsOf(state));
+    inForce = policy.update(state).then(
+      () => {
+        problems.policy = null;
+      },
+      (error) => {
+        problems.policy = messageOf(error);
+        log.error("a change can't be put into force", { error });
+      },
+    );
+  });
+  return () => inForce;
+}
+
+/** Serves the API; without it DNS goes on, and the log and the status say so. */
+async function startApi(
+  problems: Problems,
+  options: ServeApiOptions,
+): Promise<RunningApi | null> {
+  try {
+    return await serveApi(options);
+  } catch (error) {
+    problems.add(messageOf(error));
+    log.error("the API can't be served; DNS goes on without it", { error });
+    return null;
+  }
 }
 
 /** Resolves with the signal that asks for the end. A second one ends at once. */
@@ -117,18 +241,28 @@ function automaticWorkers(): number {
   return Math.max(1, Math.min(WORKERS_AUTO_MAX, Math.floor(navigator.hardwareConcurrency / 2)));
 }
 
-function openKeeper(config: Config, listening: () => readonly HostPort[]): Promise<ListKeeper> {
+/** Opens the folder of kept lists; where that can't be, one for this run alone. */
+async function openKeeper(
+  config: Config,
+  problems: Problems,
+  listening: () => readonly HostPort[],
+): Promise<ListKeeper> {
+  const options = {
+    get: nodeHttpGet({ lookup: ownLookup(listening) }),
+    clock: { nowMs: () => Date.now() },
+    chance: Math.random,
+    disk: denoDisk,
+    localListsDirectory: config.filter.localListsDir,
+  };
   const directory = join(config.store.dir, "lists");
   try {
-    return ListKeeper.open(directory, {
-      get: nodeHttpGet({ lookup: ownLookup(listening) }),
-      clock: { nowMs: () => Date.now() },
-      chance: Math.random,
-      disk: denoDisk,
-      localListsDirectory: config.filter.localListsDir,
-    });
+    return await ListKeeper.open(directory, options);
   } catch (error) {
-    throw new SvcError("unavailable", `store.path: ${directory}: ${messageOf(error)}`);
+    const problem = `store.path: ${directory}: ${messageOf(error)}`;
+    if (config.filter.onFailure === "closed") throw new SvcError("unavailable", problem);
+    problems.add(`${problem}; downloaded lists are gone with this process`);
+    log.error("lists can't be kept", { directory, error });
+    return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
   }
 }
 

@@ -12,7 +12,7 @@ export interface StoreHold {
 /**
  * Holds the store's directory for this process, which makes it if it is not there.
  *
- * @throws {SvcError} `unavailable`, when another process holds it or it can't be used.
+ * @throws {SvcError} `conflict`, when another process holds it; `unavailable`, when it can't be used.
  */
 export async function holdStore(directory: string): Promise<StoreHold> {
   const file = await openLock(directory);
@@ -24,7 +24,7 @@ export async function holdStore(directory: string): Promise<StoreHold> {
   }
   if (isHeld) return { release: () => file.close() };
   throw new SvcError(
-    "unavailable",
+    "conflict",
     `store.path: ${directory} is in use: stop svc, or change it through the API`,
   );
 }
