@@ -35,12 +35,15 @@ const TABLE: Readonly<Record<string, Row>> = {
   config: { imports: ["model", "addr"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"] },
   transport: { imports: ["bytes", "addr", "dns", "native"], scope: ["net", "ffi"] },
-  auth: { imports: ["model"], scope: ["ffi"] },
+  auth: { imports: ["bytes", "addr", "model"], scope: ["ffi"] },
   store: { imports: ["model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["model", "filter", "addr"], scope: ["net", "read", "write"] },
   querylog: { imports: ["model"], scope: ["read", "write"] },
   cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
-  api: { imports: ["model", "store", "auth", "lists", "querylog", "cluster"], scope: ["net"] },
+  api: {
+    imports: ["addr", "model", "store", "auth", "lists", "querylog", "cluster"],
+    scope: ["net"],
+  },
   isolate: {
     imports: [
       ...["addr", "filter", "model", "snapshot", "cache", "telemetry", "resolver", "native"],

@@ -10,7 +10,7 @@ export function notBuilt(config: Config): string[] {
     ["server.user", server.user !== null],
     ["server.tls", server.tls.dot.length + server.tls.doh.length + server.tls.doq.length > 0],
     ["recursion", recursion.enabled],
-    ["filter.services_file (blocking)", filter.servicesFile !== null],
+    ["filter.services_file", filter.servicesFile !== null],
     ["telemetry.endpoint", telemetry.endpoint !== null],
     ["cluster", cluster !== null],
     ["vrrp", vrrp !== null],

@@ -254,14 +254,6 @@ const REFUSED: readonly (readonly [string, Change, code: string, message: RegExp
     /^user: is larger/,
   ],
   [
-    "the last admin, deleted",
-    { type: "user_delete", id: ids.user(1), ifMatch: null },
-    "conflict",
-    /last enabled admin/,
-  ],
-  ["the last admin, demoted", changeUser(1, { role: "viewer" }), "conflict", /last enabled admin/],
-  ["the last admin, disabled", changeUser(1, { disabled: true }), "conflict", /last enabled admin/],
-  [
     "a note that is too large",
     {
       type: "note",

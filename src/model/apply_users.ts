@@ -25,19 +25,6 @@ function shown({ name, role, disabled }: StoredUser) {
   return { name, role, disabled };
 }
 
-function isEnabledAdmin({ role, disabled }: StoredUser): boolean {
-  return role === "admin" && !disabled;
-}
-
-/** Says whether without this user nobody is left to manage the service. */
-function isLastAdmin(state: LiveState, user: StoredUser): boolean {
-  if (!isEnabledAdmin(user)) return false;
-  for (const other of state.users.values()) {
-    if (other.id !== user.id && isEnabledAdmin(other)) return false;
-  }
-  return true;
-}
-
 function findNameProblem(state: LiveState, id: string, name: string) {
   if (name.length === 0 || name.length > USER_NAME_LENGTH_MAX) {
     return refuse("invalid", `name: has 1 to ${USER_NAME_LENGTH_MAX} characters`);
@@ -114,9 +101,6 @@ export function changeUser(
   };
   const problem = findNameProblem(state, id, made.name);
   if (problem !== null) return problem;
-  if (!isEnabledAdmin(made) && isLastAdmin(state, before)) {
-    return refuse("conflict", `${id}: is the last enabled admin`);
-  }
   const user = takeUser(made);
   if ("kind" in user) return user;
   draft.putUser(user);
@@ -137,9 +121,6 @@ export function deleteUser(
 ): Result {
   const before = found(draft.state, id, ifMatch);
   if ("kind" in before) return before;
-  if (isLastAdmin(draft.state, before)) {
-    return refuse("conflict", `${id}: is the last enabled admin`);
-  }
   draft.removeUser(id);
   const resource = { type: "user", id };
   return {

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { Qtype } from "../dns/mod.ts";
+import type { SnapshotData } from "../snapshot/mod.ts";
+import { baseOf, type FakePolicy, policyState } from "../snapshot/fakes.ts";
+import { Policy } from "./policy.ts";
+
+const none = { permissions: "none" } as const;
+const SEED = 21;
+
+/** A policy whose snapshots are published when the test says so. */
+class Bench {
+  readonly published: SnapshotData[] = [];
+  /** Ends each publication, in order; `null` ends them at once. */
+  waiting: (() => void)[] | null = null;
+  failure: Error | null = null;
+  readonly policy: Policy;
+
+  constructor(fake: FakePolicy) {
+    this.policy = new Policy({
+      seed: SEED,
+      state: policyState(fake),
+      base: baseOf(fake, SEED),
+      publish: (data) => {
+        this.published.push(data);
+        if (this.failure !== null) return Promise.reject(this.failure);
+        return this.waiting === null
+          ? Promise.resolve()
+          : new Promise((resolve) => this.waiting?.push(resolve));
+      },
+    });
+  }
+
+  decides(name: string, client: string | null = null): string {
+    const told = this.policy.explain(name, Qtype.A, client);
+    return `${told?.outcome} by ${told?.rule} in ${told?.group.name}`;
+  }
+}
+
+const FAKE: FakePolicy = {
+  lists: { ads: "||ads.example^\n||both.example^\n" },
+  rules: ["||custom.example^"],
+};
+
+Deno.test("Policy.update() has a change hold, and compiles no rule for others", none, async () => {
+  const bench = new Bench(FAKE);
+  const { rules, overlay } = bench.policy.data;
+  await bench.policy.update(policyState({
+    ...FAKE,
+    groups: { free: { filtering: false } },
+    clients: { server: { addresses: ["192.0.2.1"], group: "free" } },
+  }));
+  const [first] = bench.published;
+  assert.equal(first, bench.policy.data);
+  assert.deepEqual([first.generation, first.rules], [2, rules]);
+  assert.equal(first.overlay.customRules, overlay.customRules, "the same memory");
+  assert.notEqual(first.overlay.memory, overlay.memory);
+  assert.equal(bench.decides("ads.example"), "blocked by ||ads.example^ in default");
+  assert.equal(bench.decides("ads.example", "192.0.2.1"), "forwarded by null in free");
+  const rule = "@@||ads.example^";
+  await bench.policy.update(policyState({ ...FAKE, rules: [rule] }));
+  assert.notEqual(bench.policy.data.overlay.customRules, overlay.customRules);
+  assert.equal(bench.policy.data.rules, rules, "the lists' rules stay");
+  assert.equal(bench.decides("ads.example"), `forwarded by ${rule} in default`);
+});
+
+Deno.test(
+  "Policy.rebase() takes other lists, whose badfilters concern custom rules",
+  none,
+  async () => {
+    const bench = new Bench(FAKE);
+    assert.equal(bench.decides("custom.example"), "blocked by ||custom.example^ in default");
+    const other = { lists: { ads: "||other.example^\n||custom.example^$badfilter\n" } };
+    await bench.policy.rebase(baseOf(other, SEED));
+    assert.equal(bench.decides("custom.example"), "forwarded by null in default");
+    assert.equal(bench.decides("other.example"), "blocked by ||other.example^ in default");
+    assert.equal(bench.decides("ads.example"), "forwarded by null in default");
+  },
+);
+
+Deno.test("Policy.pause() filters nothing until it ends", none, async () => {
+  const bench = new Bench(FAKE);
+  await bench.policy.pause(Date.now() + 60_000);
+  assert.equal(bench.decides("ads.example"), "forwarded by null in default");
+  assert.equal(bench.policy.data.pausedUntilMs, bench.policy.pausedUntilMs);
+  await bench.policy.pause(0);
+  assert.equal(bench.decides("ads.example"), "blocked by ||ads.example^ in default");
+});
+
+Deno.test(
+  "Policy sends changes that come together in one snapshot, behind the one on its way",
+  none,
+  async () => {
+    const bench = new Bench({});
+    bench.waiting = [];
+    const held: string[] = [];
+    const change = (name: string, fake: FakePolicy) =>
+      bench.policy.update(policyState(fake)).then(() => void held.push(name));
+    const first = change("first", { rules: ["||a.example^"] });
+    const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
+    await settled();
+    const others = [
+      change("second", { rules: ["||b.example^"] }),
+      change("third", { rules: ["||c.example^"] }),
+    ];
+    await settled();
+    assert.equal(bench.published.length, 1, "one at a time");
+    assert.deepEqual(held, []);
+    bench.waiting.shift()?.();
+    await first;
+    await settled();
+    assert.equal(bench.published.length, 2, "both in one");
+    assert.deepEqual(held, ["first"], "not before every isolate has it");
+    assert.equal(bench.decides("c.example"), "blocked by ||c.example^ in default");
+    bench.waiting.shift()?.();
+    await Promise.all(others);
+    assert.deepEqual(bench.published.map(({ generation }) => generation), [2, 3]);
+  },
+);
+
+Deno.test("Policy goes on after a publication that failed", none, async () => {
+  const bench = new Bench({});
+  bench.failure = new Error("refused on purpose");
+  await assert.rejects(bench.policy.update(policyState({ rules: ["||a.example^"] })), /on purpose/);
+  bench.failure = null;
+  await bench.policy.update(policyState({ rules: ["||b.example^"] }));
+  assert.equal(bench.decides("b.example"), "blocked by ||b.example^ in default");
+  assert.equal(bench.decides("a.example"), "forwarded by null in default");
+});
