@@ -12,6 +12,9 @@ permissions_of() {
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write $argon2_env" ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
+    import) permissions='--allow-read --allow-write' ;;
+    # The API of a node, wherever it is, and the token's file.
+    explain) permissions='--allow-net --allow-read' ;;
     check-config) permissions='--allow-read' ;;
     *) permissions='' ;;
   esac

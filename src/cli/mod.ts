@@ -23,6 +23,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "checks a configuration file without starting",
     run: async (args) => await (await import("./check_config.ts")).checkConfig(args),
   },
+  "import": {
+    summary: "takes lists and rules of the configuration into the store",
+    run: async (args) => await (await import("./import.ts")).importConfig(args),
+  },
   "token": {
     summary: "prints a token for the API",
     run: async (args) => await (await import("./token.ts")).token(args),
@@ -30,6 +34,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   "user": {
     summary: "manages the users of a stopped node",
     run: async (args) => await (await import("./user.ts")).user(args),
+  },
+  "explain": {
+    summary: "tells what a query would be answered, and why",
+    run: async (args) => await (await import("./explain.ts")).explain(args),
+  },
+  "openapi": {
+    summary: "prints the API's OpenAPI document",
+    run: async (args) => await (await import("./openapi.ts")).openapi(args),
   },
   "version": {
     summary: "prints version, Deno and V8 versions, and target",
