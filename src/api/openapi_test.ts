@@ -63,4 +63,6 @@ Deno.test("documentOf() writes a spec as it is sent and as it is answered", none
   const { addresses } = schemas.ClientSpec.properties as Record<string, Json>;
   assert.deepEqual(addresses.default, []);
   assert.deepEqual(addresses.items, { type: "string", maxLength: 64 });
+  const { password } = schemas.UserCreate.properties as Record<string, Json>;
+  assert.deepEqual(password, { type: "string", minLength: 8, maxLength: 256 });
 });

@@ -1,23 +1,21 @@
 import { z } from "zod";
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, USER_NAME_LENGTH_MAX } from "../../auth/mod.ts";
 import { answer, request, timestamp } from "./common.ts";
 import { envelope } from "./resources.ts";
 
+/** Longest name that is looked for: whatever it is, the answer is whether it is right. */
 const NAME_LENGTH_MAX = 128;
-/** Passwords of 8 to 256 characters are taken; what is longer is not even hashed. */
-const PASSWORD_LENGTH_MIN = 8;
-const PASSWORD_LENGTH_MAX = 256;
 const CODE_LENGTH_MAX = 64;
 const TOKEN_LENGTH_MAX = 256;
 
 const Role = z.enum(["admin", "viewer"]);
-const userName = z.string().min(1).max(NAME_LENGTH_MAX)
-  .regex(/^[^\p{Cc}]*$/u, "holds a control character").refine(
-    (name) => name.trim() === name,
-    "begins or ends with a space",
-  );
-const newPassword = z.string().min(PASSWORD_LENGTH_MIN).max(PASSWORD_LENGTH_MAX);
-/** A password to check against: whatever it is, the answer is whether it is right. */
-const anyPassword = z.string().max(PASSWORD_LENGTH_MAX);
+const userName = z.string().min(1).max(USER_NAME_LENGTH_MAX);
+/** A password to check against. A character has two UTF-16 units at most; auth counts them. */
+const anyPassword = z.string().max(2 * PASSWORD_LENGTH_MAX);
+const newPassword = anyPassword.meta({
+  minLength: PASSWORD_LENGTH_MIN,
+  maxLength: PASSWORD_LENGTH_MAX,
+});
 const code = z.string().max(CODE_LENGTH_MAX);
 const otp = z.boolean().optional().describe(
   "read-only: taken so that what was read may be sent back, and refused where it differs",
