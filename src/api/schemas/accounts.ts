@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, USER_NAME_LENGTH_MAX } from "../../auth/mod.ts";
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../auth/mod.ts";
+import { USER_NAME_LENGTH_MAX } from "../../model/mod.ts";
 import { answer, request, timestamp } from "./common.ts";
 import { envelope } from "./resources.ts";
 
