@@ -137,7 +137,8 @@ export class Store implements LocalStore {
 
   #nextRange(added: number): AuditRange {
     const { first, next } = this.#audit;
-    const wanted = Math.max(first, next + added - this.#auditEntriesMax);
+    // What is added now stays, however much it is.
+    const wanted = Math.min(Math.max(first, next + added - this.#auditEntriesMax), next);
     return { first: Math.min(wanted, first + added + AUDIT_PRUNE_MAX), next: next + added };
   }
 

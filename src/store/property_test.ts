@@ -1,0 +1,295 @@
+// Goal: the store is what an obvious model says it is. Method: random commands, many of them refused,
+// go to both; state, outcome and audit log are compared at each step, the store is opened again now
+// and then, and the log of commands is replayed in the end.
+import assert from "node:assert/strict";
+import { Prng, seedFromEnv } from "../../tests/prng.ts";
+import {
+  ACTOR,
+  clientSpec,
+  FIRST_SEED,
+  groupSpec,
+  ids,
+  listSpec,
+  newUser,
+  recordSpec,
+  scheduleSpec,
+} from "../model/fakes.ts";
+import {
+  apply,
+  type Change,
+  COLLECTIONS,
+  type Command,
+  DEFAULT_GROUP_ID,
+  emptyState,
+  FRESH_NODE_SETTINGS,
+  type LiveState,
+  type Outcome,
+} from "../model/mod.ts";
+import { FakeClock, FaultyKv } from "./fakes.ts";
+import { LocalReplicator } from "./local_replicator.ts";
+
+const STEPS = 4_000;
+const REOPEN_EVERY = 500;
+const N = 5;
+
+interface Row {
+  id: string;
+  revision: number;
+  // deno-lint-ignore no-explicit-any -- The model is loose so that it stays obvious.
+  spec: any;
+}
+
+/** Everything by hand: arrays, and a look at all of them for each question. */
+class Model {
+  rows: Record<string, Row[]> = {
+    schedules: [],
+    lists: [],
+    rules: [],
+    records: [],
+    groups: [{ id: DEFAULT_GROUP_ID, revision: 1, spec: groupSpec("Default") }],
+    clients: [],
+    users: [],
+  };
+  settings = 1;
+  applied = 1;
+
+  #row(collection: string, id: string): Row | undefined {
+    return this.rows[collection].find((row) => row.id === id);
+  }
+
+  #isBad(collection: string, id: string, spec: Row["spec"]): boolean {
+    const others = this.rows[collection]?.filter((row) => row.id !== id) ?? [];
+    if (collection === "groups") {
+      const uses = [...spec.lists, ...spec.blocked_services];
+      return uses.some((use) =>
+        (use.list !== undefined && !this.#row("lists", use.list)) ||
+        (use.schedule !== undefined && !this.#row("schedules", use.schedule))
+      );
+    }
+    if (collection === "clients") {
+      const keys = [...spec.addresses, ...spec.ids];
+      return !this.#row("groups", spec.group) ||
+        others.some(({ spec }) => [...spec.addresses, ...spec.ids].some((k) => keys.includes(k)));
+    }
+    if (collection !== "records" || !spec.enabled) return false;
+    return others.some((other) =>
+      other.spec.enabled && other.spec.name === spec.name &&
+      (other.spec.type === "CNAME" || spec.type === "CNAME")
+    );
+  }
+
+  #isUsed(id: string): boolean {
+    return JSON.stringify(
+      [this.rows.groups, this.rows.clients].map((rows) => rows.map(({ spec }) => spec)),
+    ).includes(id);
+  }
+
+  /** Returns the code of the refusal, or `null`. */
+  make(change: Change): string | null {
+    const refusal = this.#make(change);
+    if (refusal === null) this.applied++;
+    return refusal;
+  }
+
+  #make(change: Change): string | null {
+    switch (change.type) {
+      case "create": {
+        const { collection, id, spec } = change;
+        if (this.#row(collection, id) || this.#isBad(collection, id, spec)) return "conflict";
+        this.rows[collection].push({ id, revision: 1, spec });
+        return null;
+      }
+      case "replace": {
+        const row = this.#row(change.collection, change.id);
+        if (!row) return "not_found";
+        if (change.ifMatch !== null && change.ifMatch !== row.revision) return "revision_mismatch";
+        if (this.#isBad(change.collection, change.id, change.spec)) return "conflict";
+        row.revision++;
+        row.spec = change.spec;
+        return null;
+      }
+      case "delete": {
+        const row = this.#row(change.collection, change.id);
+        if (!row) return "not_found";
+        if (change.ifMatch !== null && change.ifMatch !== row.revision) return "revision_mismatch";
+        if (change.id === DEFAULT_GROUP_ID || this.#isUsed(change.id)) return "conflict";
+        this.rows[change.collection] = this.rows[change.collection].filter((r) => r !== row);
+        return null;
+      }
+      case "settings":
+        if (change.ifMatch !== null && change.ifMatch !== this.settings) return "revision_mismatch";
+        this.settings++;
+        return null;
+      case "user_create": {
+        const taken = this.rows.users.some(({ id, spec }) =>
+          id === change.user.id || spec.name.toLowerCase() === change.user.name.toLowerCase()
+        );
+        if (taken) return "conflict";
+        this.rows.users.push({ id: change.user.id, revision: 1, spec: change.user });
+        return null;
+      }
+      case "user_change": {
+        const row = this.#row("users", change.id);
+        if (!row) return "not_found";
+        const spec = { ...row.spec, ...change.fields };
+        if (this.rows.users.some((o) => o !== row && o.spec.name === spec.name)) return "conflict";
+        row.revision++;
+        row.spec = spec;
+        return null;
+      }
+      case "user_delete": {
+        const row = this.#row("users", change.id);
+        if (!row) return "not_found";
+        this.rows.users = this.rows.users.filter((other) => other !== row);
+        return null;
+      }
+      default:
+        return null;
+    }
+  }
+}
+
+const maybe = <T>(prng: Prng, value: T): T | null => prng.chance(0.3) ? value : null;
+
+function randomSpec(prng: Prng, collection: typeof COLLECTIONS[number]): Row["spec"] {
+  const name = `n${prng.int(1_000)}`;
+  const when = prng.chance(0.5) ? { schedule: ids.schedule(prng.int(N)) } : {};
+  switch (collection) {
+    case "schedules":
+      return scheduleSpec(name);
+    case "lists":
+      return listSpec(name);
+    case "rules":
+      return { rule: `||${name}.example^`, enabled: true, comment: "", managed_by: "api" };
+    case "records": {
+      const type = prng.chance(0.4) ? "CNAME" : "A";
+      const value = type === "A" ? "192.0.2.1" : "other.example";
+      return recordSpec(`r${prng.int(3)}.example`, type, value, prng.chance(0.8));
+    }
+    case "groups":
+      return groupSpec(name, prng.chance(0.7) ? [{ list: ids.list(prng.int(N)), ...when }] : [], [
+        { service: "tube", ...when },
+      ]);
+    case "clients": {
+      const addresses = [`192.0.2.${prng.int(8)}`];
+      const group = prng.chance(0.5) ? DEFAULT_GROUP_ID : ids.group(prng.int(N));
+      return clientSpec(name, addresses, [`id-${prng.int(8)}`], group);
+    }
+  }
+}
+
+function randomChange(prng: Prng): Change {
+  if (prng.chance(0.2)) {
+    const n = prng.int(N);
+    const role = prng.chance(0.5) ? "admin" : "viewer";
+    const name = `u${prng.int(N)}`;
+    const fields = { name, role, disabled: prng.chance(0.3) } as const;
+    return prng.pick<Change>([
+      { type: "user_create", user: newUser(n, name, { role }) },
+      {
+        type: "user_change",
+        id: ids.user(n),
+        ifMatch: null,
+        fields,
+        endSessions: true,
+        action: "x",
+      },
+      { type: "user_delete", id: ids.user(n), ifMatch: null },
+      { type: "settings", spec: FRESH_NODE_SETTINGS, ifMatch: maybe(prng, prng.int(9)) },
+      { type: "note", action: "pause", resource: { type: "pause", id: null }, after: { n } },
+    ]);
+  }
+  const collection = prng.pick(COLLECTIONS);
+  const one = collection.slice(0, -1) as Exclude<keyof typeof ids, "user">;
+  const isDefault = collection === "groups" && prng.chance(0.1);
+  const id = isDefault ? DEFAULT_GROUP_ID : ids[one](prng.int(N));
+  const spec = randomSpec(prng, collection);
+  return prng.pick([
+    { type: "create", collection, id, spec },
+    { type: "replace", collection, id, spec, ifMatch: maybe(prng, 1 + prng.int(3)) },
+    { type: "delete", collection, id, ifMatch: maybe(prng, 1 + prng.int(3)) },
+  ]) as Change;
+}
+
+/** What the model knows of a state. */
+function shown(state: LiveState) {
+  const rows: Record<string, Row[]> = {};
+  for (const collection of COLLECTIONS) {
+    const map: ReadonlyMap<string, Row> = state.collections[collection];
+    rows[collection] = Array.from(
+      map.values(),
+      ({ id, revision, spec }) => ({ id, revision, spec }),
+    );
+  }
+  rows.users = Array.from(state.users.values(), ({ id, revision, ...user }) => {
+    const { created_at: _, updated_at: __, session_epoch: ___, ...spec } = user;
+    return { id, revision, spec };
+  });
+  return { rows, settings: state.settings.revision, applied: state.appliedIndex };
+}
+
+function expected({ rows, settings, applied }: Model) {
+  const users = rows.users.map(({ id, revision, spec: { id: _, session_epoch: __, ...spec } }) => {
+    return { id, revision, spec };
+  });
+  return { rows: { ...rows, users }, settings, applied };
+}
+
+Deno.test(
+  "the store is what an obvious model says",
+  { permissions: { env: ["SVC_SEED"] } },
+  async () => {
+    const prng = new Prng(seedFromEnv());
+    using kv = await FaultyKv.open();
+    const clock = new FakeClock();
+    const open = async () =>
+      new LocalReplicator(await kv.store({ clock }), { clock, node: "node-1" });
+    let replicator = await open();
+    const model = new Model();
+    const commands: Command[] = [];
+    const outcomes: Outcome[] = [];
+    const propose = async (change: Change) => {
+      clock.timeMs += 1 + prng.int(1_000);
+      const at = new Date(clock.timeMs).toISOString();
+      commands.push({ change, actor: ACTOR, at, node: "node-1" });
+      const outcome = await replicator.propose(change, ACTOR);
+      outcomes.push(outcome);
+      return outcome;
+    };
+    await propose(FIRST_SEED);
+    const counts: Record<string, number> = {};
+    for (let step = 0; step < STEPS; step++) {
+      const change = randomChange(prng);
+      const outcome = await propose(change);
+      const code = outcome.kind === "refused" ? outcome.code : null;
+      const place = `step ${step}, seed ${prng.seed}: ${JSON.stringify(change)}`;
+      assert.equal(code, model.make(change), place);
+      counts[code ?? "done"] = (counts[code ?? "done"] ?? 0) + 1;
+      if (step % 10 === 0) assert.deepEqual(shown(replicator.state), expected(model), place);
+      if (step % REOPEN_EVERY === 0) replicator = await open();
+    }
+    assert.deepEqual(shown(replicator.state), expected(model));
+    for (const code of ["done", "conflict", "not_found", "revision_mismatch"]) {
+      assert.ok(counts[code] > STEPS / 100, `${code}: ${counts[code]}`);
+    }
+
+    // The same commands make the same state and outcomes, and what was stored is that state.
+    let state = emptyState();
+    for (const [i, command] of commands.entries()) {
+      const applied = apply(state, command);
+      assert.deepEqual(applied.outcome, outcomes[i]);
+      if (applied.kind === "made") state = applied.state;
+    }
+    const stored = (await kv.store({ clock })).state;
+    for (const other of [state, stored]) {
+      assert.deepEqual(shown(other), expected(model));
+      for (const collection of COLLECTIONS) {
+        const map = replicator.state.collections[collection];
+        assert.deepEqual([...other.collections[collection]], [...map]);
+      }
+      assert.deepEqual([...other.users], [...replicator.state.users]);
+      assert.deepEqual(other.settings, replicator.state.settings);
+      assert.deepEqual([...other.clientKeys].sort(), [...replicator.state.clientKeys].sort());
+    }
+  },
+);

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { SvcError } from "../errors.ts";
+import { ACTOR, ids, listSpec } from "../model/fakes.ts";
+import { type Change, DEFAULT_GROUP_ID, FRESH_NODE_SETTINGS } from "../model/mod.ts";
+import { FakeClock, FaultyKv } from "./fakes.ts";
+import { LocalReplicator } from "./local_replicator.ts";
+import { openNodeStore } from "./open_node_store.ts";
+import { importSeed, seedChange, type SeedSource, seedStore } from "./seed.ts";
+
+const none = { permissions: "none" } as const;
+const clock = new FakeClock();
+const ADS = "li_cfg_00000000000000aa";
+const BAD = "li_cfg_00000000000000bb";
+
+const SOURCE: SeedSource = {
+  lists: [
+    { id: ADS, kind: "url", name: "Ads", url: "https://lists.example/ads" },
+    { id: BAD, kind: "path", name: "Bad", path: "bad.txt" },
+  ],
+  rules: ["||one.example^", "@@||two.example^"],
+};
+
+async function start(kv: FaultyKv) {
+  const store = await kv.store();
+  return { store, replicator: new LocalReplicator(store, { clock, node: "node-1" }) };
+}
+
+Deno.test("seedChange() takes each once and says what can't be read", none, () => {
+  const twice = SOURCE.lists.concat(SOURCE.lists);
+  const rules = ["||one.example^", " ||one.example^ ", "! comment", "||x.example^$script"];
+  const lists = [...twice, {
+    id: "li_cfg_00000000000000cc",
+    kind: "url" as const,
+    name: "No",
+    url: "ftp://a/",
+  }];
+  const { change, problems } = seedChange({ lists, rules }, true);
+  assert.deepEqual(change.lists.map(({ id }) => id), [ADS, BAD]);
+  assert.deepEqual(change.rules.map(({ spec }) => spec.rule), ["||one.example^"]);
+  assert.match(change.rules[0].id, /^ru_[0-9a-f]{16}$/);
+  assert.deepEqual(problems, [
+    "filter.lists[4].url: is no https URL (http is for loopback only)",
+    "filter.rules[2]: is no rule that is read: comment at 0",
+    "filter.rules[3]: is no rule that is read: unknown_modifier at 12",
+  ]);
+  const again = seedChange({ lists, rules }, true);
+  assert.deepEqual(again, { change, problems }, "the same file makes the same change");
+});
+
+Deno.test("seedStore() seeds once, and later edits are ignored until an import", none, async () => {
+  using kv = await FaultyKv.open();
+  const { store, replicator } = await start(kv);
+  assert.equal(await seedStore(store, replicator, SOURCE), "seeded");
+  const { collections, settings } = replicator.state;
+  assert.deepEqual([...collections.lists.keys()], [ADS, BAD]);
+  assert.deepEqual(settings.spec, FRESH_NODE_SETTINGS);
+  assert.deepEqual(
+    collections.groups.get(DEFAULT_GROUP_ID)?.spec.lists,
+    [{ list: ADS }, { list: BAD }],
+  );
+  assert.equal(await seedStore(store, replicator, SOURCE), "unchanged");
+
+  const mine: Change = {
+    type: "create",
+    collection: "lists",
+    id: ids.list(1),
+    spec: listSpec("x"),
+  };
+  await replicator.propose(mine, ACTOR);
+  const edited: SeedSource = { lists: [SOURCE.lists[1]], rules: ["||three.example^"] };
+  const index = replicator.state.appliedIndex;
+  assert.equal(await seedStore(store, replicator, edited), "ignored");
+  assert.equal(await seedStore(store, replicator, edited), "ignored", "it says so at each start");
+  assert.equal(replicator.state.appliedIndex, index);
+
+  assert.deepEqual(await importSeed(store, replicator, edited, ACTOR), {
+    lists: { added: 0, replaced: 0, removed: 1 },
+    rules: { added: 1, replaced: 0, removed: 2 },
+  });
+  assert.deepEqual([...replicator.state.collections.lists.keys()], [BAD, ids.list(1)]);
+  assert.equal(await seedStore(store, replicator, edited), "unchanged");
+  const [entry] = await store.audit(1);
+  assert.deepEqual([entry.action, entry.resource.type, entry.actor], ["import", "config", ACTOR]);
+});
+
+Deno.test("seedStore() seeds at the next start when the first one failed", none, async () => {
+  using kv = await FaultyKv.open();
+  const { store, replicator } = await start(kv);
+  kv.faultOf = () => "before";
+  await assert.rejects(seedStore(store, replicator, SOURCE), SvcError);
+  kv.faultOf = () => null;
+  const again = await start(kv);
+  assert.equal(await seedStore(again.store, again.replicator, SOURCE), "seeded");
+});
+
+Deno.test("importSeed() seeds a store that never was", none, async () => {
+  using kv = await FaultyKv.open();
+  const { store, replicator } = await start(kv);
+  await importSeed(store, replicator, SOURCE, ACTOR);
+  assert.ok(replicator.state.collections.groups.has(DEFAULT_GROUP_ID));
+  assert.deepEqual(replicator.state.settings.spec, FRESH_NODE_SETTINGS);
+});
+
+Deno.test("openNodeStore() fails open, or not, as it is told", {
+  permissions: { read: true, write: true },
+}, async () => {
+  const directory = await Deno.makeTempDir();
+  const options = { directory, clock, program: "0.7.0", node: "node-1" };
+  try {
+    const good = await openNodeStore(SOURCE, { ...options, onFailure: "open" });
+    assert.deepEqual(good.problems, []);
+    good.store.close();
+    await Deno.writeTextFile(`${directory}/store.kv`, "no database ".repeat(1_000));
+    await assert.rejects(openNodeStore(SOURCE, { ...options, onFailure: "closed" }), SvcError);
+    const { store, replicator, problems } = await openNodeStore(SOURCE, {
+      ...options,
+      onFailure: "open",
+    });
+    assert.equal(problems.length, 1);
+    assert.match(problems[0], /^store: .*not a database.*changes are kept in memory only$/);
+    assert.deepEqual([...replicator.state.collections.lists.keys()], [ADS, BAD]);
+    const change: Change = {
+      type: "create",
+      collection: "lists",
+      id: ids.list(1),
+      spec: listSpec("x"),
+    };
+    assert.equal((await replicator.propose(change, ACTOR)).kind, "done");
+    store.close();
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+});
