@@ -25,6 +25,7 @@ export const NO_VALUE = -1;
 
 /** Turns unsigned order into signed order. */
 const SIGN = 0x80000000 | 0;
+const WORDS4 = 1;
 const WORDS6 = 4;
 /** Bits before the IPv4 address in an IPv4-mapped IPv6 one (RFC 4291 §2.5.5.2). */
 const MAPPED_BITS = 96;
@@ -34,74 +35,100 @@ const MAPPED_BITS = 96;
  * first counts. A network of IPv4-mapped addresses is the IPv4 network it stands for.
  */
 export function compilePrefixes(entries: readonly PrefixEntry[]): PrefixTableData {
-  const four: Range[] = [];
-  const six: Range[] = [];
+  const [four, six] = [new RangeCutter(WORDS4), new RangeCutter(WORDS6)];
   for (const { prefix: { ip, lengthBits }, value } of entries) {
     const isMapped = lengthBits >= MAPPED_BITS && ip.length === 16 && isMappedAt(ip, 0);
-    if (isMapped) four.push(rangeOf(ip.subarray(12), lengthBits - MAPPED_BITS, value));
-    else (ip.length === 4 ? four : six).push(rangeOf(ip, lengthBits, value));
+    if (isMapped) four.add(ip, 12, lengthBits - MAPPED_BITS, value);
+    else (ip.length === 4 ? four : six).add(ip, 0, lengthBits, value);
   }
-  const [cut4, cut6] = [cut(four), cut(six)];
+  const [cut4, cut6] = [four.cut(), six.cut()];
   return {
-    starts4: Int32Array.from(cut4, ({ start }) => Number(start) ^ SIGN),
-    values4: Int32Array.from(cut4, ({ value }) => value),
-    starts6: Int32Array.from(
-      cut6.flatMap(({ start }) =>
-        [96n, 64n, 32n, 0n].map((shift) => Number((start >> shift) & 0xffffffffn) ^ SIGN)
-      ),
-    ),
-    values6: Int32Array.from(cut6, ({ value }) => value),
+    starts4: cut4.starts,
+    values4: cut4.values,
+    starts6: cut6.starts,
+    values6: cut6.values,
   };
-}
-
-/** Numbers up to 128 bits: this is compiled once and read often. */
-interface Range {
-  readonly start: bigint;
-  /** Behind the last address. */
-  readonly end: bigint;
-  readonly value: number;
-}
-
-function rangeOf(ip: Uint8Array, lengthBits: number, value: number): Range {
-  let start = 0n;
-  for (let i = 0; i < ip.length; i += 4) {
-    const word = ((ip[i] << 24) | (ip[i + 1] << 16) | (ip[i + 2] << 8) | ip[i + 3]) >>> 0;
-    start = (start << 32n) | BigInt(word);
-  }
-  return { start, end: start + (1n << BigInt(8 * ip.length - lengthBits)), value };
 }
 
 /** Networks lie inside each other or apart: what is open at a place is a stack. */
-function cut(ranges: readonly Range[]): { start: bigint; value: number }[] {
-  const sorted = ranges.toSorted((a, b) =>
-    a.start !== b.start ? (a.start < b.start ? -1 : 1) : a.end > b.end ? -1 : a.end < b.end ? 1 : 0
-  );
-  const pieces: { start: bigint; value: number }[] = [];
-  const open: Range[] = [];
-  const begin = (start: bigint, value: number) => {
-    if (pieces.at(-1)?.start === start) pieces.pop();
-    if ((pieces.at(-1)?.value ?? NO_VALUE) !== value) pieces.push({ start, value });
-  };
-  const closeBefore = (start: bigint | null) => {
-    for (;;) {
-      const top = open.at(-1);
-      if (top === undefined || (start !== null && top.end > start)) return;
-      open.pop();
-      begin(top.end, open.at(-1)?.value ?? NO_VALUE);
-    }
-  };
-  for (const range of sorted) {
-    closeBefore(range.start);
-    const top = open.at(-1);
-    if (top?.start === range.start && top.end === range.end) continue; // The first one counts.
-    open.push(range);
-    begin(range.start, range.value);
+class RangeCutter {
+  readonly #words: number;
+  /** First and last address of each network. */
+  readonly #firsts: number[] = [];
+  readonly #lasts: number[] = [];
+  readonly #values: number[] = [];
+  readonly #starts: number[] = [];
+  readonly #pieces: number[] = [];
+
+  constructor(words: number) {
+    this.#words = words;
   }
-  closeBefore(null);
-  // No address stands behind the last one.
-  const last = pieces.at(-1)?.start;
-  if (last === 1n << 32n || last === 1n << 128n) pieces.pop();
-  return pieces;
+
+  add(ip: Uint8Array, offset: number, lengthBits: number, value: number): void {
+    for (let i = 0; i < this.#words; i++) {
+      const bits = Math.max(0, Math.min(32, lengthBits - 32 * i));
+      const hostMask = bits === 32 ? 0 : 0xffffffff >>> bits;
+      const word = wordAt(ip, offset + 4 * i);
+      this.#firsts.push(word);
+      this.#lasts.push(((word ^ SIGN) | hostMask) ^ SIGN);
+    }
+    this.#values.push(value);
+  }
+
+  cut(): { starts: Int32Array; values: Int32Array } {
+    const [words, firsts, lasts] = [this.#words, this.#firsts, this.#lasts];
+    const compare = (a: readonly number[], i: number, b: readonly number[], k: number): number => {
+      for (let w = 0; w < words; w++) {
+        const difference = a[i * words + w] - b[k * words + w];
+        if (difference !== 0) return difference;
+      }
+      return 0;
+    };
+    // The larger of two that start together goes first; the sort leaves equal ones in order.
+    const sorted = Array.from(this.#values, (_, i) => i).sort((i, k) =>
+      compare(firsts, i, firsts, k) || compare(lasts, k, lasts, i)
+    );
+    const open: number[] = [];
+    const valueOfTop = () => open.length === 0 ? NO_VALUE : this.#values[open[open.length - 1]];
+    for (const range of sorted) {
+      while (open.length > 0 && compare(lasts, open[open.length - 1], firsts, range) < 0) {
+        this.#beginAfter(open.pop()!, valueOfTop);
+      }
+      const top = open.length === 0 ? -1 : open[open.length - 1];
+      const isKnown = top >= 0 && compare(firsts, top, firsts, range) === 0 &&
+        compare(lasts, top, lasts, range) === 0;
+      if (isKnown) continue; // The first one counts.
+      open.push(range);
+      this.#begin(firsts.slice(range * words, (range + 1) * words), this.#values[range]);
+    }
+    while (open.length > 0) this.#beginAfter(open.pop()!, valueOfTop);
+    return { starts: Int32Array.from(this.#starts), values: Int32Array.from(this.#pieces) };
+  }
+
+  /** Begins a piece behind a network; behind the last address of all there is none. */
+  #beginAfter(range: number, value: () => number): void {
+    const words = this.#words;
+    const start = this.#lasts.slice(range * words, (range + 1) * words);
+    for (let w = words - 1; w >= 0; w--) {
+      const next = ((start[w] ^ SIGN) + 1) | 0;
+      start[w] = next ^ SIGN;
+      if (next === 0) continue; // Carried into the next word.
+      this.#begin(start, value());
+      return;
+    }
+  }
+
+  #begin(start: readonly number[], value: number): void {
+    const [starts, pieces] = [this.#starts, this.#pieces];
+    const at = starts.length - this.#words;
+    if (pieces.length > 0 && start.every((word, w) => starts[at + w] === word)) {
+      starts.length = at;
+      pieces.pop();
+    }
+    if ((pieces.at(-1) ?? NO_VALUE) === value) return;
+    for (const word of start) starts.push(word);
+    pieces.push(value);
+  }
 }
 
 /** Says which network an address is in, the one of the longest prefix. */
@@ -130,17 +157,23 @@ export class PrefixTable {
 
   #find6(bytes: Uint8Array, offset: number): number {
     const { starts6: starts, values6 } = this.data;
-    const word = wordAt(bytes, offset);
+    const first = wordAt(bytes, offset);
+    const second = wordAt(bytes, offset + 4);
+    const third = wordAt(bytes, offset + 8);
+    const fourth = wordAt(bytes, offset + 12);
     let low = 0;
     let high = values6.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
       const at = middle * WORDS6;
-      let isAfter = word - starts[at];
-      for (let i = 1; isAfter === 0 && i < WORDS6; i++) {
-        isAfter = wordAt(bytes, offset + 4 * i) - starts[at + i];
-      }
-      if (isAfter >= 0) low = middle + 1;
+      const isAfter = starts[at] !== first
+        ? starts[at] < first
+        : starts[at + 1] !== second
+        ? starts[at + 1] < second
+        : starts[at + 2] !== third
+        ? starts[at + 2] < third
+        : starts[at + 3] <= fourth;
+      if (isAfter) low = middle + 1;
       else high = middle;
     }
     return low === 0 ? NO_VALUE : values6[low - 1];

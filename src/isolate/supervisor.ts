@@ -53,6 +53,8 @@ class Member {
   readonly counters = new SharedArrayBuffer(COUNTERS_BYTES);
   /** The snapshot it answers by. */
   generation = -1;
+  /** The one it was started with. */
+  firstGeneration = -1;
   /** What it last said of itself. */
   report: DnsReport | null = null;
   flushed: ReturnType<typeof Promise.withResolvers<void>> | null = null;
@@ -192,6 +194,7 @@ export class DnsSupervisor {
       event.preventDefault();
       this.#crashed(member, worker, event.message);
     };
+    member.firstGeneration = this.#snapshot.generation;
     const start: DnsStart = {
       ...this.#options,
       index: member.index,
@@ -223,7 +226,7 @@ export class DnsSupervisor {
     member.heardAtMs = performance.now();
     switch (message.type) {
       case "ready":
-        member.generation = this.#snapshot.generation;
+        member.generation = Math.max(member.generation, member.firstGeneration);
         // A snapshot that was published while it started: it is told again.
         member.tell({ type: "snapshot", snapshot: this.#snapshot });
         member.ready.resolve(message.ports);

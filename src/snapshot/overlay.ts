@@ -1,5 +1,6 @@
 import {
   compilePrefixes,
+  type IpPrefix,
   parsePrefix,
   type PrefixEntry,
   type PrefixTableData,
@@ -160,11 +161,16 @@ export function compileOverlay(
   };
 }
 
+/** Addresses of the clients compiled before: few clients change at once. */
+const parsed = new WeakMap<ClientSpec, readonly IpPrefix[]>();
+
 function prefixesOf({ spec }: Envelope<ClientSpec>, value: number): PrefixEntry[] {
-  return spec.addresses.flatMap((text) => {
-    const prefix = parsePrefix(text);
-    return prefix === null ? [] : [{ prefix, value }];
-  });
+  let prefixes = parsed.get(spec);
+  if (prefixes === undefined) {
+    prefixes = spec.addresses.map(parsePrefix).filter((prefix) => prefix !== null);
+    parsed.set(spec, prefixes);
+  }
+  return prefixes.map((prefix) => ({ prefix, value }));
 }
 
 function flagsOf({ filtering, safe_search }: GroupSpec): number {

@@ -36,17 +36,18 @@ export interface Texts {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-export function packTexts(texts: readonly string[]): Texts {
+export function packTexts(given: readonly string[]): Texts {
+  // Halves of a character at an end and a start would make one of two texts.
+  const texts = given.map((text) => text.toWellFormed());
+  const joined = texts.join("");
+  const bytes = encoder.encode(joined);
   const offsets = new Int32Array(texts.length + 1);
-  // UTF-8 needs three bytes at most for a unit of UTF-16.
-  let unitsTotal = 0;
-  for (const { length } of texts) unitsTotal += length;
-  const bytes = new Uint8Array(3 * unitsTotal);
+  // Most are ASCII, whose bytes need no counting.
+  const isAscii = bytes.length === joined.length;
   for (const [i, text] of texts.entries()) {
-    const { written } = encoder.encodeInto(text, bytes.subarray(offsets[i]));
-    offsets[i + 1] = offsets[i] + written;
+    offsets[i + 1] = offsets[i] + (isAscii ? text.length : encoder.encode(text).length);
   }
-  return { offsets, bytes: bytes.subarray(0, offsets[texts.length]) };
+  return { offsets, bytes };
 }
 
 /** A copy of text `i`: text in shared memory can't be decoded where it stands. */
