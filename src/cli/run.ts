@@ -114,7 +114,7 @@ async function serve(config: Config): Promise<number> {
     inForce,
   });
   const onHangup = () => {
-    log.info("reloading the lists and certificates");
+    log.info("reloading the lists");
     void filtering.reload();
     void api?.renewTls();
   };

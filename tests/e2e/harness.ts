@@ -151,6 +151,7 @@ export function testConfig(config: ConfigText = {}): ConfigText {
     }),
     ...table("filter", { default_lists: false, services: false, directory: false }),
     ...table("store", { path: "store" }),
+    ...table("api", { listen: ["127.0.0.1:0"] }),
   };
 }
 
