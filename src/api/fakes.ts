@@ -266,6 +266,7 @@ function fakeLists(): ListsPort {
         category: "ads",
         url: "https://lists.example/a.txt",
         homepage: null,
+        licence: "not stated",
         presets: ["balanced"],
       }],
       presets: [{ id: "balanced", name: "Balanced", description: "" }],

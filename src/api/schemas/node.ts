@@ -110,6 +110,7 @@ export const RecommendedCatalog = answer(
       category: z.string(),
       url: z.string(),
       homepage: z.string().nullable(),
+      licence: z.string().describe("as its source states it"),
       presets: z.array(z.string()),
     })),
     presets: z.array(z.object({ id: z.string(), name: z.string(), description: z.string() })),
