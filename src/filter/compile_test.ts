@@ -283,3 +283,19 @@ Deno.test("compile() takes any bytes", { permissions: "none" }, async (t) => {
     }
   });
 });
+
+Deno.test(
+  "compile() hands the badfilters of every source on, as written",
+  { permissions: "none" },
+  () => {
+    const texts = [
+      "||a.example^$badfilter\n||b.example^\n",
+      "  @@||c.example^$important,badfilter # why\n",
+    ];
+    const sources = texts.map((text) => ({ bytes: new TextEncoder().encode(text) }));
+    assert.deepEqual(compile({ seed: 1, sources }).badfilters, [
+      "||a.example^$badfilter",
+      "@@||c.example^$important,badfilter",
+    ]);
+  },
+);

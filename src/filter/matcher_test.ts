@@ -12,6 +12,7 @@ import { compile } from "./compile.ts";
 import { InvariantError } from "../errors.ts";
 import { Flag, Header, HEADER_WORDS } from "./layout.ts";
 import { Matcher, NO_RULE, ruleText } from "./matcher.ts";
+import { parseRule } from "./parse_rule.ts";
 
 const SEED = 0xfeed_5eed;
 
@@ -196,4 +197,52 @@ Deno.test("Matcher.match() leaves no garbage", { permissions: "none" }, () => {
     grownBytes = Math.max(grownBytes, Deno.memoryUsage().heapUsed - beforeBytes);
   }
   assert(grownBytes < GARBAGE_BYTES_MAX, `${grownBytes} bytes`);
+});
+
+Deno.test("Matcher.match() leaves out rules that are turned off", { permissions: "none" }, () => {
+  const lines = [
+    "||ads.example^",
+    "|ads.example^",
+    "@@||x.ads.example^",
+    "||y.ads.example^$important",
+  ];
+  const matcher = matcherOf([lines.join("\n"), "||ads.example^\n0.0.0.0 y.ads.example"]);
+  const rows = [
+    ["||ads.example^", 2],
+    ["|ads.example^", 1],
+    ["ads.example", 0],
+    ["@@||ads.example^", 0],
+    ["@@||x.ads.example^", 1],
+    ["||y.ads.example^", 0],
+    ["||y.ads.example^$important", 1],
+    ["0.0.0.0 y.ads.example", 1],
+    ["127.0.0.1 y.ads.example", 0],
+    ["||other.example^", 0],
+  ] as const;
+  for (const [text, count] of rows) {
+    const parsed = parseRule(text);
+    assert.ok(parsed.kind === "rules");
+    const refs = parsed.rules.flatMap((rule) => matcher.turnedOffBy(rule));
+    assert.equal(refs.length, count, text);
+    for (const ref of refs) assert.equal(matcher.ruleText(ref), text);
+  }
+  const all = (...texts: string[]) =>
+    Int32Array.from(texts.flatMap((text) => {
+      const parsed = parseRule(text);
+      return parsed.kind === "rules"
+        ? parsed.rules.flatMap((rule) => matcher.turnedOffBy(rule))
+        : [];
+    })).sort();
+  const decideWithout = (name: string, turnedOff: Int32Array) => {
+    const { packet, hashed } = question(name, matcher.seed);
+    const ref = matcher.match(packet, hashed, sourceBits([0, 1], 2), turnedOff);
+    return ref === NO_RULE ? null : `${matcher.ruleText(ref)} of ${matcher.nameLengthBytes(ref)}`;
+  };
+  const [domain, exact] = ["||ads.example^", "|ads.example^"];
+  assert.equal(decideWithout("ads.example", all(domain)), `${exact} of 13`);
+  assert.equal(decideWithout("ads.example", all(exact)), `${domain} of 13`);
+  assert.equal(decideWithout("ads.example", all(domain, exact)), null);
+  assert.equal(decideWithout("x.ads.example", all("@@||x.ads.example^")), `${domain} of 13`);
+  const without = all("||y.ads.example^$important");
+  assert.equal(decideWithout("y.ads.example", without), "0.0.0.0 y.ads.example of 15");
 });

@@ -1,11 +1,22 @@
 import assert from "node:assert/strict";
+import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { parseIp } from "../addr/mod.ts";
-import { AD_BIT, encodeQuery, QR_BIT, Qtype, RA_BIT } from "../dns/mod.ts";
+import {
+  AD_BIT,
+  type DecodedRecord,
+  decodeMessage,
+  encodeQuery,
+  QR_BIT,
+  Qtype,
+  RA_BIT,
+  type Section,
+} from "../dns/mod.ts";
 import { Counter } from "../telemetry/mod.ts";
 import type { FakePolicy } from "../snapshot/fakes.ts";
 import {
   a,
   describe,
+  type FakeRecord,
   PipelineBench,
   response,
   snapshotOf,
@@ -186,6 +197,43 @@ Deno.test("Pipeline puts a cached answer behind the CNAME that led to it", none,
   assert.match(describe(bench.ask(q("www.example", 1, { cd: true }))), /^NOERROR tc rd ra cd$/);
   const whole = describe(bench.ask(q("www.example", 1, { cd: true }), Transport.Tcp));
   assert.equal(whole.match(/ A 192/g)?.length, 60);
+});
+
+Deno.test("Pipeline puts any answer behind a CNAME without changing a record of it", none, () => {
+  const prng = new Prng(seedFromEnv());
+  const name = () => {
+    const parts = ["a", "b", "cdn", "x".repeat(40)];
+    const labels = Array.from({ length: prng.int(4) }, () => prng.pick(parts));
+    return [...labels, prng.pick(["target.test", "test", "example"])].join(".");
+  };
+  const records = ["www.example CNAME target.test 30", "far.away.example CNAME www.example"];
+  for (let round = 0; round < 300; round++) {
+    const bench = benchOf({ records });
+    const kept = Array.from({ length: 1 + prng.int(30) }, (_, i): FakeRecord => {
+      const [type, rdata] = prng.pick<readonly [number, ArrayLike<number>]>([
+        [Qtype.A, prng.bytes(4)],
+        [Qtype.CNAME, wire(name())],
+        [Qtype.MX, [0, 10, ...wire(name())]],
+        [Qtype.SOA, soaRdata(60)],
+        [Qtype.TXT, [3, ...prng.bytes(3)]],
+        [65_280, prng.bytes(9)],
+      ]);
+      const section = (i < 20 ? 0 : 1) as Section;
+      return { section, name: name(), ttl: prng.int(1_000), type, rdata };
+    });
+    const message = response({ name: "target.test", type: 1, records: kept });
+    bench.keep(q("target.test", 1), message, { ttl: 60 });
+    const before = decodeMessage(message)!;
+    const after = decodeMessage(bench.ask(q("far.away.example", 1), Transport.Tcp))!;
+    // RDATA as it stands differs where a name of it was compressed.
+    const shown = (all: readonly DecodedRecord[]) =>
+      all.map((record) => ({ ...record, rdata: null }));
+    assert.deepEqual(shown(after.answers.slice(2)), shown(before.answers), `round ${round}`);
+    assert.deepEqual(shown(after.authorities), shown(before.authorities), `round ${round}`);
+    const chain = after.answers.slice(0, 2).map(({ data }) => data);
+    assert.deepEqual(chain, ["www.example", "target.test"]);
+    assert.equal(after.trailingBytes, 0);
+  }
 });
 
 Deno.test(

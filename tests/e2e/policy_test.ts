@@ -3,13 +3,14 @@
 // loopback; the state is changed as the store would.
 
 import assert from "node:assert/strict";
+import { parseIp } from "../../src/addr/mod.ts";
 import { Policy } from "../../src/cli/policy.ts";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
 import { DnsSupervisor } from "../../src/isolate/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../../src/snapshot/fakes.ts";
 import { decode, exchangeUdp, lookUp, nextId } from "./clients.ts";
 import { address, FakeUpstream, type Seen } from "./fake_upstream.ts";
-import { hasProgram, until } from "./harness.ts";
+import { HAS_IPV6, hasProgram, until } from "./harness.ts";
 
 const PERMISSIONS = { net: true, ffi: true, read: true, run: true, env: true } as const;
 const IGNORE = Deno.build.os !== "linux" || !hasProgram("dig");
@@ -21,6 +22,8 @@ const ROUNDS = 24;
 const EDIT_MS_MAX = 100;
 /** Isolates close their last sockets a while after their end. */
 const CLOSING_MS = 1_200;
+
+const [ONE, TWO, ONE6] = ["127.0.0.1", "127.0.0.2", "::1"];
 
 /** Isolates, their policy, and an upstream that answers every name. */
 class Running {
@@ -42,7 +45,7 @@ class Running {
     const { address: endpoint, text } = upstream;
     const options = {
       seed: SEED,
-      listen: [{ ip: Uint8Array.of(127, 0, 0, 1), port: 0 }],
+      listen: [parseIp(ONE)!, ...HAS_IPV6 ? [parseIp(ONE6)!] : []].map((ip) => ({ ip, port: 0 })),
       upstreams: [{ address: text, endpoint, timeoutMs: 2_000, domains: [] }],
       cacheBytes: 1024 * 1024,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
@@ -63,7 +66,7 @@ class Running {
 
   /** What dig from an address is told, in short: the data of each record. */
   async dig(from: string, question: string): Promise<string> {
-    const [server] = this.supervisor.listening;
+    const server = this.supervisor.listening[from === ONE6 ? 1 : 0];
     const told = await lookUp("dig", server, `-b ${from} +short ${question}`);
     return told.trim().split("\n").join(" ");
   }
@@ -85,7 +88,6 @@ class Running {
   }
 }
 
-const [ONE, TWO] = ["127.0.0.1", "127.0.0.2"];
 const UPSTREAM = "198.51.100.1";
 const FAKE: FakePolicy = {
   lists: { ads: "||ads.example^\n", adult: "||adult.example^\n" },
@@ -94,7 +96,7 @@ const FAKE: FakePolicy = {
     kids: { lists: ["ads", "adult"] },
     free: { filtering: false },
   },
-  clients: { tablet: { addresses: [TWO], group: "kids" } },
+  clients: { tablet: { addresses: [TWO, ONE6], group: "kids" } },
   records: [
     "nas.example A 192.0.2.1",
     "*.wild.example A 192.0.2.2",
@@ -123,6 +125,9 @@ Deno.test({
       [ONE, "alias.example", "nas.example. 192.0.2.1"],
       [ONE, "www.example", `cdn.test. ${UPSTREAM}`],
       [TWO, "www.example", `cdn.test. ${UPSTREAM}`],
+      ...HAS_IPV6
+        ? [[ONE6, "adult.example", "0.0.0.0"], [ONE6, "+tcp adult.example", "0.0.0.0"]]
+        : [],
     ] as const;
     for (const [from, question, want] of rows) {
       await t.step(`${question} from ${from}`, async () => {
