@@ -1,0 +1,191 @@
+// Goal: a tool that knows the OpenAPI document and nothing else can do everything. Method: a client is
+// generated from the document that the running service serves; it calls every operation, and every
+// answer is held against the document's schema.
+
+import assert from "node:assert/strict";
+import Ajv2020 from "ajv/dist/2020.js";
+import { Service } from "./harness.ts";
+
+type Json = Record<string, unknown>;
+
+interface Operation {
+  readonly operationId: string;
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+  readonly requestBody?: Json;
+  readonly responses: Readonly<
+    Record<string, { readonly content?: Readonly<Record<string, Json>> }>
+  >;
+}
+
+interface Called {
+  readonly status: number;
+  // deno-lint-ignore no-explicit-any -- answers of every shape
+  readonly body: any;
+  readonly etag: string | null;
+}
+
+type Call = (parameters?: Readonly<Record<string, string>>, body?: unknown) => Promise<Called>;
+
+/** A client with a function for each operation of an OpenAPI document. */
+class GeneratedClient {
+  readonly operations: Readonly<Record<string, Call>>;
+  /** Operations that were called. */
+  readonly called = new Set<string>();
+  cookie: string | null = null;
+  readonly #base: string;
+  readonly #ajv = new Ajv2020.default({ strict: false, validateFormats: false });
+
+  constructor(base: string, document: Json) {
+    this.#base = base;
+    this.#ajv.addSchema(document, "document");
+    const calls: Record<string, Call> = {};
+    const paths = document.paths as Record<string, Record<string, Operation>>;
+    for (const [path, methods] of Object.entries(paths)) {
+      for (const [method, operation] of Object.entries(methods)) {
+        const pointer = [path, method].map((part) => part.replaceAll("/", "~1")).join("/");
+        calls[operation.operationId] = (parameters, body) =>
+          this.#call(method, path, `document#/paths/${pointer}`, operation, parameters ?? {}, body);
+      }
+    }
+    this.operations = calls;
+  }
+
+  async #call(
+    method: string,
+    path: string,
+    pointer: string,
+    operation: Operation,
+    parameters: Readonly<Record<string, string>>,
+    body: unknown,
+  ): Promise<Called> {
+    this.called.add(operation.operationId);
+    const url = new URL(this.#base + path);
+    const headers = new Headers();
+    for (const { name, in: place } of operation.parameters ?? []) {
+      const value = parameters[name];
+      if (value === undefined) continue;
+      if (place === "path") url.pathname = url.pathname.replace(`%7B${name}%7D`, value);
+      else if (place === "query") url.searchParams.set(name, value);
+      else headers.set(name, value);
+    }
+    if (this.cookie !== null) headers.set("cookie", this.cookie);
+    if (body !== undefined) headers.set("content-type", "application/json");
+    const response = await fetch(url, {
+      method: method.toUpperCase(),
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const cookie = response.headers.get("set-cookie");
+    if (cookie !== null) this.cookie = cookie.split(";", 1)[0];
+    const text = await response.text();
+    const known = operation.responses[response.status];
+    assert.ok(known !== undefined, `${operation.operationId}: ${response.status} ${text}`);
+    const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false;
+    const answer = isJson ? JSON.parse(text) : text;
+    if (isJson && known.content !== undefined) {
+      const place = `${pointer}/responses/${response.status}/content/application~1json/schema`;
+      const isValid = this.#ajv.validate({
+        $ref: place.replaceAll("{", "%7B").replaceAll("}", "%7D"),
+      }, answer);
+      assert.ok(isValid, `${operation.operationId}: ${this.#ajv.errorsText()}: ${text}`);
+    }
+    return { status: response.status, body: answer, etag: response.headers.get("etag") };
+  }
+}
+
+const SPECS: readonly [collection: string, spec: Json, changed: Json][] = [
+  ["Schedules", {
+    name: "nights",
+    time_zone: "Europe/Berlin",
+    windows: [{ days: ["mon", "sun"], start: "22:00", end: "06:00" }],
+  }, { name: "evenings" }],
+  ["Lists", { name: "local", path: "none.txt" }, { comment: "not there yet" }],
+  ["Rules", { rule: "||client.example^" }, { enabled: false }],
+  ["Records", { name: "nas.home.arpa", type: "A", value: "192.168.1.5" }, { ttl: 60 }],
+  ["Groups", { name: "guests" }, { filtering: false }],
+  ["Clients", { name: "phone", addresses: ["192.0.2.7"] }, { ids: ["phone"] }],
+];
+
+Deno.test("a client generated from the document drives every endpoint", async () => {
+  await using service = await Service.start({});
+  const { listen } = await service.logged("serving the API");
+  const [address] = listen as string[];
+  const base = `http://${address}`;
+  const document = await (await fetch(`${base}/api/v1/openapi.json`)).json();
+  const client = new GeneratedClient(base, document);
+  const { operations: api } = client;
+  const ok = async (name: string, ...call: Parameters<Call>): Promise<Called> => {
+    const answer = await api[name](...call);
+    assert.ok(answer.status < 300, `${name}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer;
+  };
+
+  for (const [collection, spec, changed] of SPECS) {
+    const { body: made, etag } = await ok(`post${collection}`, {}, spec);
+    const id = made.id as string;
+    assert.equal(etag, (await ok(`get${collection}Id`, { id })).etag);
+    assert.ok((await ok(`get${collection}`)).body.items.some((item: Json) => item.id === id));
+    const whole = { ...made.spec, ...changed };
+    const put = await ok(`put${collection}Id`, { id, "If-Match": etag! }, whole);
+    assert.equal(put.body.revision, made.revision + 1);
+    assert.equal((await api[`put${collection}Id`]({ id, "If-Match": etag! }, whole)).status, 412);
+    await ok(`delete${collection}Id`, { id, "If-Match": put.etag! });
+    assert.equal((await api[`get${collection}Id`]({ id })).status, 404);
+  }
+  const settings = await ok("getSettings");
+  await ok("putSettings", { "If-Match": settings.etag! }, { ...settings.body, block_ttl: 30 });
+  for (
+    const name of [
+      "getHealth",
+      "getStatus",
+      "getMetrics",
+      "getListsRecommended",
+      "getListsRecommendedSizes",
+      "getListsDirectory",
+      "getServices",
+      "getQuerylog",
+      "getStats",
+      "getAudit",
+      "getLeakTests",
+      "getCluster",
+      "getOpenapiJson",
+      "postListsRefresh",
+      "postCacheFlush",
+      "postUpdateCheck",
+      "deletePause",
+    ]
+  ) await ok(name);
+  await ok("putPause", {}, { seconds: 1 });
+  await ok("getExplain", { name: "www.example", type: "AAAA", client: "192.0.2.7" });
+  const { body: test } = await ok("postLeakTests");
+  await ok("getLeakTestsId", { id: test.id });
+  assert.equal((await api.postClusterPromote({}, {})).status, 409);
+  assert.equal((await api.postClusterDemote({}, { force: false })).status, 409);
+  assert.equal((await api.deleteClusterMembersNode({ node: "other" })).status, 404);
+
+  const password = "correct horse battery";
+  const { body: ann } = await ok("postUsers", {}, { name: "ann", role: "admin", password });
+  assert.equal((await api.getStatus()).status, 401, "a user exists: everybody signs in");
+  await ok("postAuthLogin", {}, { name: "ann", password });
+  await ok("getAuthMe");
+  await ok("getUsers");
+  const known = await ok("getUsersId", { id: ann.id });
+  await ok("putUsersId", { id: ann.id, "If-Match": known.etag! }, { name: "ann", role: "admin" });
+  const { body: bob } = await ok("postUsers", {}, { name: "bob", role: "viewer", password });
+  const { body: link } = await ok("postUsersIdReset", { id: bob.id });
+  await ok("postAuthReset", {}, { token: link.token, password: `${password}!` });
+  await ok("postUsersIdOtpDisable", { id: bob.id });
+  await ok("deleteUsersId", { id: bob.id });
+  await ok("postAuthOtp", {}, { password });
+  assert.equal((await api.postAuthOtpConfirm({}, { code: "000000" })).status, 401);
+  await ok("postAuthOtpRemove", {}, { password, code: "000000" }); // It was never confirmed.
+  await ok("postAuthLogin", {}, { name: "ann", password }); // A changed factor ends sessions.
+  const recovery = { name: "ann", password, recovery_code: "aaaaa-aaaaa-aaaaa" };
+  assert.equal((await api.postAuthRecovery({}, recovery)).status, 401);
+  await ok("putAuthPassword", {}, { current: password, password: `${password}?` });
+  await ok("postAuthLogin", {}, { name: "ann", password: `${password}?` });
+  await ok("postAuthLogout");
+
+  const missing = Object.keys(api).filter((name) => !client.called.has(name));
+  assert.deepEqual(missing, []);
+});
