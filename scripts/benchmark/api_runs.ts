@@ -11,10 +11,10 @@ import { median, medianRatio, percentile } from "./stats.ts";
 /** Clients and groups of a large office; the default group is beside them. */
 const CLIENTS = 10_000;
 const GROUPS = 1_000;
-/** Requests of which the latency is taken, each kind in each round. */
-const TIMED_REQUESTS = 200;
-/** Pause between two of them: people and tools, not a load test. */
-const PAUSE_MS = 10;
+/** Rounds of a write, two reads and a write, in each round of the bench. */
+const TIMED_REQUESTS = 40;
+/** Pause between them: some 30 requests a second, as of several people and tools at once. */
+const PAUSE_MS = 40;
 /** Requests on their way at a time while thousands are sent. */
 const SIDE_BY_SIDE = 16;
 /** Requests over which memory has to stay flat, and those before it, for the heap to settle. */
