@@ -119,7 +119,7 @@ function summary({ server, upstreams, recursion, filter }: Config): string {
     ? "recursion"
     : upstreams.length > 0
     ? counted(upstreams.length, "upstream")
-    : "no upstream and no recursion (only local names are answered)";
+    : "no upstream of its own (Quad9 is asked)";
   return [
     counted(listeners, "listener"),
     resolving,
