@@ -188,16 +188,6 @@ export class Cache {
     return (this.#bytes[at + 2] << 8) | this.#bytes[at + 3];
   }
 
-  /** Where the message of an entry starts in `bytes`. */
-  messageOffset(entry: number): number {
-    return this.#messageAt(entry);
-  }
-
-  /** The memory that `messageOffset` counts in; never written to. */
-  get bytes(): Uint8Array {
-    return this.#bytes;
-  }
-
   /**
    * Copies the message to the word-aligned `offset` of a buffer and ages its TTLs: each is what is
    * left of it, or `staleTtl` once the entry has expired (RFC 8767 §5). The caller has checked that
