@@ -5,6 +5,7 @@
  * several rounds, so that what else the machine does meets all of them alike. CPU time is what the
  * system accounts to each process; ratios are taken within a round. A second part follows one svc
  * with a million rules through its first start, starts from kept lists, and recompilations.
+ * A third holds TCP and the encrypted transports against unbound's.
  *
  * @module
  */
@@ -14,15 +15,20 @@ import { messageOf } from "../src/errors.ts";
 import { type ApiResults, measureApi } from "./benchmark/api_runs.ts";
 import { BenchError } from "./benchmark/bench_error.ts";
 import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
+import { type FilterResults, measureFilter } from "./benchmark/filter_runs.ts";
+import { type LogResults, measureLog } from "./benchmark/log_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
 import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
 import { allowedCpus } from "./benchmark/processes.ts";
 import {
   formatApi,
   formatDns,
+  formatFilter,
+  formatLog,
   formatMemory,
   formatSetups,
   formatTargets,
+  formatTransports,
 } from "./benchmark/report.ts";
 import {
   canRun,
@@ -31,18 +37,31 @@ import {
   type Setup,
   startUpstream,
 } from "./benchmark/servers.ts";
-import { apiTargets, dnsTargets, isMet, memoryTargets, type Target } from "./benchmark/targets.ts";
+import {
+  apiTargets,
+  dnsTargets,
+  filterTargets,
+  isMet,
+  logTargets,
+  memoryTargets,
+  type Target,
+  transportTargets,
+} from "./benchmark/targets.ts";
+import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
-const PARTS = ["dns", "cold", "memory", "api", "all"] as const;
+const PARTS = ["dns", "cold", "transports", "filter", "memory", "api", "log", "all"] as const;
 type Part = typeof PARTS[number];
 
 const WARM_RUNS = ["mix", "cached", "blocked"] as const;
 const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   dns: WARM_RUNS,
   cold: ["cold"],
+  transports: [],
+  filter: [],
   memory: [],
   api: [],
+  log: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -62,8 +81,11 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
 
   dns          cached and blocked names: rate, CPU time, latency, memory
   cold         names asked once, forwarded to a local server
+  transports   TCP, DoT, DoH and DoQ beside unbound: rate, CPU time, handshakes, memory
+  filter       decisions of the filter alone: time, memory; how soon a rule holds
   memory       a million rules: memory, compiling, starting
   api          the API: latency, memory, what it takes from queries; thousands of clients
+  log          the query log: what it takes from queries, search, statistics, size
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -137,8 +159,10 @@ function progress(text: string): void {
 async function bench(options: Options, workspace: Workspace): Promise<void> {
   const { part, seconds, rounds } = options;
   const runs = RUNS_OF[part];
-  if (part !== "memory" && missingPrograms(["dnsperf"]).length > 0) {
-    throw new BenchError("dnsperf is not installed: install it, or run scripts/bench memory");
+  if (part !== "memory" && part !== "filter" && missingPrograms(["dnsperf"]).length > 0) {
+    throw new BenchError(
+      "dnsperf is not installed: install it, or run scripts/bench memory or filter",
+    );
   }
   const servers = SERVERS.filter(canRun);
   for (const name of SERVERS) {
@@ -167,21 +191,37 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     `${rounds} rounds of ${seconds} s; ${names.passed.length} names that pass, ` +
     `${names.blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`,
     `upstream: ${upstream.setup}; svc's query log is ${options.queryLog ? "on" : "off"}`,
-    ...(runs.length > 0 ? [placement(cpus), formatSetups(servers)] : []),
+    ...(runs.length > 0 || part === "transports" ? [placement(cpus)] : []),
+    ...(runs.length > 0 ? [formatSetups(servers)] : []),
   ].join("\n");
 
   let dns: DnsResults | null = null;
   let memory: MemoryResults | null = null;
   let api: ApiResults | null = null;
+  let log: LogResults | null = null;
+  let filter: FilterResults | null = null;
+  let transports: TransportResults | null = null;
   const targets: Target[] = [];
+  if (part === "filter" || part === "all") {
+    filter = await measureFilter(setup, { names, rounds, progress });
+    targets.push(...filterTargets(filter));
+  }
   if (part === "memory" || part === "all") {
     // First, while no other server is there.
-    memory = await measureMemory(setup, { names, rounds, seconds, progress });
+    memory = await measureMemory(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...memoryTargets(memory));
   }
   if (part === "api" || part === "all") {
-    api = await measureApi(setup, { names, rounds, seconds, progress });
+    api = await measureApi(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...apiTargets(api));
+  }
+  if (part === "log" || part === "all") {
+    log = await measureLog(setup, { names, rounds, seconds, cpus, progress });
+    targets.push(...logTargets(log));
+  }
+  if (part === "transports" || part === "all") {
+    transports = await measureTransports(setup, { names, rounds, seconds, cpus, progress });
+    targets.push(...transportTargets(transports));
   }
   if (runs.length > 0) {
     dns = await measureDns(setup, { runs, servers, names, rounds, seconds, cpus, progress });
@@ -189,13 +229,16 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   }
   const blocks = [head];
   if (dns !== null) blocks.push(formatDns(dns));
+  if (transports !== null) blocks.push(formatTransports(transports));
+  if (filter !== null) blocks.push(formatFilter(filter));
   if (memory !== null) blocks.push(formatMemory(memory));
   if (api !== null) blocks.push(formatApi(api));
+  if (log !== null) blocks.push(formatLog(log));
   blocks.push(formatTargets(targets));
   console.log(`\n${blocks.join("\n\n")}`);
   if (options.json !== null) {
     const judged = targets.map((target) => ({ ...target, met: isMet(target) }));
-    const results = { head, options, dns, memory, api, targets: judged };
+    const results = { head, options, dns, transports, filter, memory, api, log, targets: judged };
     await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
   }
 }

@@ -12,6 +12,7 @@ package_of() {
   case "$1" in
     dnsmasq) echo dnsmasq-base ;;
     kdig) echo knot-dnsutils ;;
+    h2load) echo nghttp2-client ;;
     dig) echo bind9-dnsutils ;;
     *) echo "$1" ;;
   esac

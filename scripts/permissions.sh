@@ -6,13 +6,16 @@
 argon2_env=--ignore-env=NAPI_RS_NATIVE_LIBRARY_PATH,NAPI_RS_FORCE_WASI,NAPI_RS_WASI_FLAVOR
 argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
 
-# Each isolate's space for young objects would grow to tens of MiB: more than its work ever needs.
-small_heap=--v8-flags=--max-semi-space-size=1
+# Each isolate's space for young objects would grow to tens of MiB, and its garbage to more than what
+# it holds: more than its work ever needs.
+small_heap=--v8-flags=--max-semi-space-size=1,--heap-growing-percent=20
 
 permissions_of() {
   case "${1-}" in
     # Any name server and any listener; paths stand in the configuration file, which is read later.
-    run) permissions="--allow-ffi --allow-net --allow-read --allow-write $argon2_env $small_heap" ;;
+    # The query log steps back behind those who answer.
+    run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority"
+      permissions="$permissions $argon2_env $small_heap" ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import) permissions='--allow-read --allow-write' ;;

@@ -4,7 +4,7 @@
  * lines whole. @module
  */
 
-export type LogLevel = "debug" | "info" | "warn" | "error";
+export type LogLevel = "info" | "warn" | "error";
 /** What a line says beside its text; the names of its own parts are taken. */
 export type LogFields = Readonly<Record<string, unknown>> & {
   readonly time?: never;
@@ -12,8 +12,16 @@ export type LogFields = Readonly<Record<string, unknown>> & {
   readonly message?: never;
 };
 
+/** A line as it is handed on: its fields are plain values, those with parts as JSON. */
+export interface LogLine {
+  /** Milliseconds since 1970. */
+  readonly timeMs: number;
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, string | number | boolean>>;
+}
+
 const COLOUR: Record<LogLevel, string> = {
-  debug: "\x1b[2m",
   info: "\x1b[32m",
   warn: "\x1b[33m",
   error: "\x1b[31m",
@@ -24,6 +32,7 @@ const FIELD_LENGTH_MAX = 2_000;
 
 const encoder = new TextEncoder();
 let terminal: boolean | undefined;
+let listener: ((line: LogLine) => void) | null = null;
 
 /** What a field looks like in either form: an error is its message and, if unexpected, its stack. */
 function plain(value: unknown): unknown {
@@ -46,7 +55,7 @@ function bigintText(_: string, value: unknown): unknown {
 /** As JSON, whatever it is: a log line must never be what fails. */
 function toJson(value: unknown): string {
   try {
-    return JSON.stringify(value, bigintText) ?? String(value);
+    return JSON.stringify(value, bigintText) ?? JSON.stringify(String(value));
   } catch {
     return JSON.stringify(String(value)); // It refers to itself.
   }
@@ -72,12 +81,25 @@ function readable(level: LogLevel, message: string, fields: LogFields): string {
 
 function oneLine(level: LogLevel, message: string, fields: LogFields): string {
   const entry: Record<string, unknown> = { time: new Date().toISOString(), level, message };
-  for (const [key, value] of Object.entries(fields)) entry[key] = plain(value);
+  for (const [key, value] of Object.entries(fields)) {
+    if (value !== undefined) entry[key] = plain(value);
+  }
   // Field by field: one that can't be shown takes no other with it.
   const parts = Object.entries(entry).map(([key, value]) =>
     `${JSON.stringify(key)}:${toJson(value)}`
   );
   return `{${parts.join(",")}}\n`;
+}
+
+function handOn(level: LogLevel, message: string, fields: LogFields): void {
+  const plainFields: Record<string, string | number | boolean> = {};
+  for (const [key, raw] of Object.entries(fields)) {
+    const value = plain(raw);
+    if (value === undefined) continue;
+    const isPlain = ["string", "number", "boolean"].includes(typeof value);
+    plainFields[key] = isPlain ? value as string | number | boolean : toJson(value);
+  }
+  listener?.({ timeMs: Date.now(), level, message, fields: plainFields });
 }
 
 function write(level: LogLevel, message: string, fields: LogFields = {}): void {
@@ -88,6 +110,12 @@ function write(level: LogLevel, message: string, fields: LogFields = {}): void {
   } catch {
     // Standard error is closed or full: there is no other place to say so, and DNS must go on.
   }
+  if (listener !== null) handOn(level, message, fields);
+}
+
+/** Has this isolate's lines handed to `to` as well, which must not throw; `null` ends that. */
+export function handLogLines(to: ((line: LogLine) => void) | null): void {
+  listener = to;
 }
 
 /** Writes a log line; `fields` values are strings, numbers, plain data or errors. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { SvcError } from "./errors.ts";
-import { log as jsonLog } from "./log.ts";
+import { handLogLines, log as jsonLog, type LogLine } from "./log.ts";
 
 const none = { permissions: "none" } as const;
 type Log = typeof jsonLog;
@@ -123,3 +123,39 @@ Deno.test("log goes on when standard error is closed", none, () => {
     Object.assign(stderr, { writeSync, isTerminal });
   }
 });
+
+Deno.test(
+  "handLogLines() hands each line on as plain values, until it is told to end",
+  none,
+  () => {
+    const told: LogLine[] = [];
+    handLogLines((line) => told.push(line));
+    try {
+      const circle: Record<string, unknown> = {};
+      circle.self = circle;
+      lines((log) => {
+        log.info("first", { n: 3, up: true, who: "ns1", ids: [1, 2], gone: undefined, circle });
+        log.error("second", {
+          error: new SvcError("invalid", "bad key"),
+          big: 12345678901234567890n,
+        });
+      });
+    } finally {
+      handLogLines(null);
+    }
+    lines((log) => log.info("third"));
+    assert.deepEqual(told.map(({ level, message }) => [level, message]), [
+      ["info", "first"],
+      ["error", "second"],
+    ]);
+    assert.deepEqual(told[0].fields, {
+      n: 3,
+      up: true,
+      who: "ns1",
+      ids: "[1,2]",
+      circle: '"[object Object]"',
+    });
+    assert.deepEqual(told[1].fields, { error: "bad key", big: "12345678901234567890" });
+    assert.ok(Math.abs(told[0].timeMs - Date.now()) < 60_000);
+  },
+);

@@ -3,28 +3,41 @@
  * tried on every name. The compiled filter has to agree with it. Beside it the packets and sets of
  * sources that filter tests ask with. @module
  */
+import { formatIp, parseIp, unmapIpv4 } from "../src/addr/mod.ts";
 import { HashedName } from "../src/dns/mod.ts";
 
 export interface ReferenceRule {
   readonly source: number;
-  readonly form: "plain" | "domain" | "exact" | "below" | "hosts";
+  /** `address` is a rule about addresses in responses. */
+  readonly form: "plain" | "domain" | "exact" | "below" | "hosts" | "address";
+  /** Or, where the form is `address`, the address or `10.*`. */
   readonly name: string;
   readonly exception: boolean;
   readonly important: boolean;
   readonly badfilter: boolean;
+  /** A rewrite's address or response code; empty for an exception to all rewrites. */
+  readonly rewrite?: string;
+  /** What a hosts line answers with, where it does not block. */
+  readonly address?: string;
 }
 
 /** The rule as a list has it. */
 export function ruleLine(rule: ReferenceRule): string {
-  if (rule.form === "hosts") return `0.0.0.0 ${rule.name}`;
+  const { name, rewrite } = rule;
+  if (rule.form === "hosts") return `${rule.address ?? "0.0.0.0"} ${name}`;
   const pattern = {
-    plain: rule.name,
-    domain: `||${rule.name}^`,
-    exact: `|${rule.name}^`,
-    below: `*.${rule.name}`,
+    plain: name,
+    domain: `||${name}^`,
+    exact: `|${name}^`,
+    below: `*.${name}`,
+    address: `|${name}`,
   }[rule.form];
-  const modifiers = [rule.important ? "important" : "", rule.badfilter ? "badfilter" : ""];
-  const behind = modifiers.filter((modifier) => modifier !== "").join(",");
+  const modifiers = [
+    ...rule.important ? ["important"] : [],
+    ...rewrite === undefined ? [] : [rewrite === "" ? "dnsrewrite" : `dnsrewrite=${rewrite}`],
+    ...rule.badfilter ? ["badfilter"] : [],
+  ];
+  const behind = modifiers.join(",");
   return (rule.exception ? "@@" : "") + pattern + (behind === "" ? "" : `$${behind}`);
 }
 
@@ -40,19 +53,114 @@ function rank(rule: ReferenceRule): number {
   return (rule.important ? 2 : 0) + (rule.exception ? 1 : 0);
 }
 
-/** The rules that cover the name in a group of sources, none of them turned off. */
+/** The rules that no `$badfilter` turns off; services stand alone. */
+export function rulesInForce(
+  rules: readonly ReferenceRule[],
+  services: ReadonlySet<number> = new Set(),
+): ReferenceRule[] {
+  const scope = ({ source }: ReferenceRule) => services.has(source) ? source : "lists";
+  const turnedOff = new Set(
+    rules.filter((rule) => rule.badfilter)
+      .map((rule) => `${scope(rule)}: ${ruleLine({ ...rule, badfilter: false })}`),
+  );
+  return rules.filter((rule) =>
+    !rule.badfilter && !turnedOff.has(`${scope(rule)}: ${ruleLine(rule)}`)
+  );
+}
+
+/** The blocks and exceptions that cover the name in a group of sources, none of them turned off. */
 export function referenceHits(
   rules: readonly ReferenceRule[],
   sources: ReadonlySet<number>,
   name: string,
 ): ReferenceRule[] {
-  const turnedOff = new Set(
-    rules.filter((rule) => rule.badfilter).map((rule) => ruleLine({ ...rule, badfilter: false })),
+  return hits(rulesInForce(rules), sources, name);
+}
+
+function hits(
+  inForce: readonly ReferenceRule[],
+  sources: ReadonlySet<number>,
+  name: string,
+): ReferenceRule[] {
+  return inForce.filter((rule) =>
+    sources.has(rule.source) && rule.form !== "address" && rule.rewrite === undefined &&
+    rule.address === undefined && covers(rule, name)
   );
-  return rules.filter((rule) =>
-    !rule.badfilter && !turnedOff.has(ruleLine(rule)) && sources.has(rule.source) &&
-    covers(rule, name)
+}
+
+/** What comes of a name: who may have decided, and of answers what they say. */
+export interface ReferenceDecision {
+  readonly ruling: "none" | "block" | "allow" | "answer";
+  /** The lines that may be named as the deciding rule. */
+  readonly deciding: readonly string[];
+  /** Response codes, any of which may answer; else addresses, which all answer. */
+  readonly codes: readonly string[];
+  readonly addresses: readonly string[];
+}
+
+/** Decides about a name by rules in force: `sources` are lists, `services` those of the group. */
+export function referenceDecision(
+  inForce: readonly ReferenceRule[],
+  sources: ReadonlySet<number>,
+  services: ReadonlySet<number>,
+  name: string,
+): ReferenceDecision {
+  const listed = inForce.filter((rule) => sources.has(rule.source));
+  const about = listed.filter((rule) => rule.rewrite !== undefined && covers(rule, name));
+  const exceptions = about.filter((rule) => rule.exception);
+  const rewrites = about.filter((rule) =>
+    !rule.exception && !exceptions.some((exception) =>
+      (exception.important || !rule.important) &&
+      (exception.rewrite === "" || exception.rewrite === rule.rewrite)
+    )
   );
+  if (rewrites.length > 0) {
+    const coded = rewrites.filter(({ rewrite }) => parseIp(rewrite!) === null);
+    const answering = coded.length > 0 ? coded : rewrites;
+    const said = [...new Set(answering.map(({ rewrite }) => rewrite!))];
+    return {
+      ruling: "answer",
+      deciding: answering.map(ruleLine),
+      codes: coded.length > 0 ? said : [],
+      addresses: coded.length > 0 ? [] : said,
+    };
+  }
+  const none = { codes: [], addresses: [] };
+  const blocked = [...services].flatMap((service) => {
+    const own = hits(inForce, new Set([service]), name);
+    return decidingOf(own).filter((rule) => !rule.exception);
+  });
+  if (blocked.length > 0) return { ruling: "block", deciding: blocked.map(ruleLine), ...none };
+  const winners = decidingOf(hits(listed, sources, name));
+  if (winners.length > 0) {
+    const ruling = winners[0].exception ? "allow" : "block";
+    return { ruling, deciding: winners.map(ruleLine), ...none };
+  }
+  const hosts = listed.filter((rule) => rule.address !== undefined && rule.name === name);
+  return {
+    ruling: hosts.length > 0 ? "answer" : "none",
+    deciding: hosts.map(ruleLine),
+    codes: [],
+    addresses: [...new Set(hosts.map(({ address }) => address!))],
+  };
+}
+
+/** The rules of the highest rank. */
+function decidingOf(hits: readonly ReferenceRule[]): ReferenceRule[] {
+  return hits.filter((rule) => rank(rule) === referenceRank(hits));
+}
+
+/** The rules that decide about a response with an address; of one rank. */
+export function referenceAddress(
+  inForce: readonly ReferenceRule[],
+  sources: ReadonlySet<number>,
+  address: Uint8Array,
+): ReferenceRule[] {
+  const text = formatIp(unmapIpv4(address));
+  return decidingOf(inForce.filter(({ form, source, name }) => {
+    if (form !== "address" || !sources.has(source)) return false;
+    return name.endsWith(".*") ? text.startsWith(name.slice(0, -1)) : text === name;
+  }));
 }
 
 /** The verdict: the highest rank among the rules that cover the name, -1 where none does. */

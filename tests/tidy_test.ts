@@ -10,7 +10,7 @@ const reading: Pick<Deno.TestDefinition, "permissions"> = { permissions: { read:
 interface Row {
   readonly imports: readonly string[];
   /** What a module may touch; nothing: it is handed its I/O as ports. */
-  readonly scope: readonly ("net" | "ffi" | "read" | "write")[];
+  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "sys")[];
 }
 
 const none: Row["scope"] = [];
@@ -26,8 +26,10 @@ const TABLE: Readonly<Record<string, Row>> = {
   snapshot: { imports: ["model", "filter", "addr", "dns"], scope: none },
   cache: { imports: ["bytes", "dns"], scope: none },
   telemetry: { imports: [], scope: none },
+  otlp: { imports: ["telemetry"], scope: none },
+  logqueue: { imports: [], scope: none },
   resolver: {
-    imports: ["bytes", "addr", "dns", "dnssec", "snapshot", "cache", "telemetry"],
+    imports: ["bytes", "addr", "dns", "dnssec", "snapshot", "cache", "telemetry", "logqueue"],
     scope: none,
   },
   raft: { imports: [], scope: none },
@@ -38,7 +40,8 @@ const TABLE: Readonly<Record<string, Row>> = {
   auth: { imports: ["bytes", "addr", "model"], scope: ["ffi"] },
   store: { imports: ["model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["model", "filter", "addr"], scope: ["net", "read", "write"] },
-  querylog: { imports: ["model"], scope: ["read", "write"] },
+  thread: { imports: [], scope: ["sys"] },
+  querylog: { imports: ["addr", "dns", "model", "logqueue"], scope: ["read", "write"] },
   cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
   api: {
     imports: ["addr", "model", "store", "auth", "lists", "querylog", "cluster"],
@@ -47,7 +50,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   isolate: {
     imports: [
       ...["addr", "filter", "model", "snapshot", "cache", "telemetry", "resolver", "native"],
-      "transport",
+      ...["transport", "logqueue", "querylog", "thread"],
     ],
     scope: ["net", "ffi"],
   },
@@ -250,8 +253,8 @@ Deno.test("SCOPES give each isolate what its modules need, and no more", reading
       }
     };
     visit(`src/isolate/${isolate}_worker.ts`);
-    const permissions = scope();
-    const given = permissions === "none" ? [] : Object.keys(permissions);
+    const permissions = scope("/var/lib/svc/querylog");
+    const given = Object.keys(permissions);
     assert.deepEqual(given.sort(), [...needed].sort(), isolate);
   }
 });

@@ -1,10 +1,10 @@
 /** What the API costs: its own latency, and what it takes from the queries beside it. */
-import { Agent, request } from "node:http";
+import { Api, SIDE_BY_SIDE } from "./api_client.ts";
 import { address, askUntil, freePort } from "./ask.ts";
-import { BenchError } from "./bench_error.ts";
 import { runLoad } from "./dnsperf.ts";
 import { mix, type QueryNames, writeQueries } from "./names.ts";
-import { type Child, readMemory } from "./processes.ts";
+import type { Cpus } from "./dns_runs.ts";
+import { allowedCpus, type Child, pin, readMemory } from "./processes.ts";
 import { BLOCKED, type Setup, START_MS_MAX, svcCommand, writeSvcConfig } from "./servers.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 
@@ -15,8 +15,6 @@ const GROUPS = 1_000;
 const TIMED_REQUESTS = 40;
 /** Pause between them: some 30 requests a second, as of several people and tools at once. */
 const PAUSE_MS = 40;
-/** Requests on their way at a time while thousands are sent. */
-const SIDE_BY_SIDE = 16;
 /** Requests over which memory has to stay flat, and those before it, for the heap to settle. */
 const MEMORY_REQUESTS = 100_000;
 const WARM_REQUESTS = 10_000;
@@ -43,58 +41,9 @@ export interface ApiPlan {
   readonly names: QueryNames;
   readonly rounds: number;
   readonly seconds: number;
+  /** The server on one; queries and requests come from the other. */
+  readonly cpus: Cpus | null;
   readonly progress: (text: string) => void;
-}
-
-/** Speaks to one svc over kept connections. */
-class Api {
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: SIDE_BY_SIDE });
-  constructor(readonly port: number) {}
-
-  /** Sends a request; returns its status, body and time. */
-  call(
-    method: string,
-    path: string,
-    body?: unknown,
-  ): Promise<{ status: number; json: unknown; tookMs: number }> {
-    const text = body === undefined ? undefined : JSON.stringify(body);
-    const startedMs = performance.now();
-    return new Promise((resolve, reject) => {
-      const sent = request({
-        agent: this.#agent,
-        host: "127.0.0.1",
-        port: this.port,
-        method,
-        path: `/api/v1${path}`,
-        ...(text !== undefined && {
-          headers: { "content-type": "application/json", "content-length": `${text.length}` },
-        }),
-      }, (response) => {
-        const pieces: Uint8Array[] = [];
-        response.on("data", (piece: Uint8Array) => pieces.push(piece));
-        response.on("end", async () => {
-          const tookMs = performance.now() - startedMs;
-          const whole = await new Blob(pieces as BlobPart[]).text();
-          const json: unknown = whole === "" ? null : JSON.parse(whole);
-          resolve({ status: response.statusCode ?? 0, json, tookMs });
-        });
-        response.on("error", reject);
-      });
-      sent.on("error", reject);
-      sent.end(text);
-    });
-  }
-
-  /** Sends a request that has to succeed; returns its answer. */
-  async must(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
-    const { status, json } = await this.call(method, path, body);
-    if (status >= 300) throw new BenchError(`${method} ${path}: ${status} ${JSON.stringify(json)}`);
-    return json as Record<string, unknown>;
-  }
-
-  close(): void {
-    this.#agent.destroy();
-  }
 }
 
 /** Measures a svc of its own with its API. */
@@ -106,11 +55,16 @@ export async function measureApi(setup: Setup, plan: ApiPlan): Promise<ApiResult
   const [program, ...args] = await svcCommand(setup.program, config);
   const child = workspace.start(folder, program, args);
   await askUntil(port, plan.names.blocked[0], BLOCKED, START_MS_MAX);
+  const { cpus } = plan;
+  const allowed = allowedCpus();
+  // On two cores whatever runs beside moves a server about, which costs it more than that takes.
+  if (cpus !== null) await Promise.all([pin(child.pid, [cpus.server]), pin(Deno.pid, [cpus.load])]);
   const api = new Api(apiPort);
   try {
     return await measure(api, child, port, setup, plan);
   } finally {
     api.close();
+    if (cpus !== null) await pin(Deno.pid, allowed);
     await workspace.stop(child);
   }
 }
@@ -122,11 +76,12 @@ async function measure(
   setup: Setup,
   plan: ApiPlan,
 ): Promise<ApiResults> {
-  const { progress, rounds, seconds } = plan;
+  const { progress, rounds, seconds, cpus } = plan;
+  const cpu = cpus === null ? null : cpus.load;
   const queries = setup.workspace.path("api.names");
   await writeQueries(queries, mix(plan.names));
   const rate = async () =>
-    (await runLoad({ port, queries, once: false, seconds, cpu: null })).queriesPerSecond;
+    (await runLoad({ port, queries, once: false, seconds, cpu })).queriesPerSecond;
   await rate(); // Fills the cache.
 
   const [readMs, writeMs]: number[][] = [[], []];

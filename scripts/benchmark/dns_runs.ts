@@ -113,7 +113,7 @@ export async function measureDns(setup: Setup, plan: DnsPlan): Promise<DnsResult
 }
 
 /** Every server is first, second, and so on, equally often. */
-function rotated<T>(values: readonly T[], by: number): T[] {
+export function rotated<T>(values: readonly T[], by: number): T[] {
   const at = values.length === 0 ? 0 : by % values.length;
   return [...values.slice(at), ...values.slice(0, at)];
 }
@@ -159,7 +159,7 @@ async function start(
 ): Promise<Server> {
   const server = await startServer(name, folder, setup);
   // Not from the start: Deno sizes its thread pools by the CPUs it finds then.
-  if (cpus !== null) await pin(server.child.pid, cpus.server);
+  if (cpus !== null) await pin(server.child.pid, [cpus.server]);
   return server;
 }
 

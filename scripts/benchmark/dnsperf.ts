@@ -1,19 +1,20 @@
 /** Runs dnsperf: as the load, and beside it as a probe that times every answer. */
 import { BenchError } from "./bench_error.ts";
-import { readCpuTime } from "./processes.ts";
+import { type LoadOutput, runLoadProgram } from "./load_program.ts";
 
 /** Sockets the load is sent from, as that many clients would. */
 const CLIENTS = 10;
 /** Queries on their way at a time: enough that the server never waits for dnsperf. */
 const OUTSTANDING = 100;
+/** Connections, and queries on their way on all of them: as forwarders and busy clients keep them. */
+const CONNECTIONS = 20;
+const OUTSTANDING_ON_CONNECTIONS = 200;
 /** Queries a second of the probe: too few to count, enough for a 99th percentile in seconds. */
 const PROBE_RATE = 500;
 /** Seconds after which a query counts as lost; dnsperf waits that long at the end of a run. */
 const LOST_S = 2;
 /** How much longer than its load dnsperf may run before it is ended. */
 const SLACK_MS = 10_000;
-/** How often dnsperf's own use of the CPU is looked at; it is gone when it has ended. */
-const LOOK_MS = 100;
 
 export interface Load {
   readonly port: number;
@@ -24,6 +25,10 @@ export interface Load {
   readonly seconds: number;
   /** The CPU to run on; `null` lets the system choose. */
   readonly cpu: number | null;
+  /** Queries a second; left out: as many as the server takes. */
+  readonly rate?: number;
+  /** Left out: UDP. */
+  readonly mode?: "udp" | "tcp" | "dot";
 }
 
 export interface LoadResult {
@@ -36,14 +41,15 @@ export interface LoadResult {
   readonly busyShare: number;
 }
 
-/** Sends as much as the server takes. */
+/** Sends as much as the server takes, unless the load says how much. */
 export async function runLoad(load: Load): Promise<LoadResult> {
-  const { text, busyShare } = await dnsperf(load, [
-    "-c",
-    `${CLIENTS}`,
-    "-q",
-    `${OUTSTANDING}`,
-  ]);
+  const isUdp = (load.mode ?? "udp") === "udp";
+  const [clients, outstanding] = isUdp
+    ? [CLIENTS, OUTSTANDING]
+    : [CONNECTIONS, OUTSTANDING_ON_CONNECTIONS];
+  const more = ["-c", `${clients}`, "-q", `${outstanding}`];
+  if (load.rate !== undefined) more.push("-Q", `${load.rate}`);
+  const { text, busyShare } = await dnsperf(load, more);
   const figures = parseStatistics(text);
   if (figures === null) throw new BenchError(`dnsperf: its output can't be read:\n${text}`);
   return { ...figures, busyShare };
@@ -55,39 +61,14 @@ export async function runProbe(load: Load): Promise<number[]> {
   return parseLatencies(text);
 }
 
-async function dnsperf(
-  { port, queries, once, seconds, cpu }: Load,
+function dnsperf(
+  { port, queries, once, seconds, cpu, mode = "udp" }: Load,
   more: readonly string[],
-): Promise<{ text: string; busyShare: number }> {
-  const args = ["-s", "127.0.0.1", "-p", `${port}`, "-d", queries, "-T", "1", "-t", `${LOST_S}`];
-  args.push("-l", `${seconds}`, ...(once ? ["-n", "1"] : []), ...more);
-  const [program, ...rest] = cpu === null
-    ? ["dnsperf", ...args]
-    : ["taskset", "--cpu-list", `${cpu}`, "dnsperf", ...args];
-  const startedMs = performance.now();
-  const child = new Deno.Command(program, {
-    args: rest,
-    stdin: "null",
-    stdout: "piped",
-    stderr: "piped",
-    signal: AbortSignal.timeout(1_000 * (seconds + LOST_S) + SLACK_MS),
-  }).spawn();
-  let busyShare = NaN;
-  const look = setInterval(() => {
-    const time = readCpuTime(child.pid);
-    const elapsedUs = 1_000 * (performance.now() - startedMs);
-    // The wait for lost queries at the end is none of its work.
-    if (time === null || elapsedUs > 1_000_000 * seconds) return;
-    busyShare = (time.userUs + time.systemUs) / elapsedUs;
-  }, LOOK_MS);
-  try {
-    const { code, stdout, stderr } = await child.output();
-    const decoder = new TextDecoder();
-    if (code !== 0) throw new BenchError(`dnsperf: ended with ${code}: ${decoder.decode(stderr)}`);
-    return { text: decoder.decode(stdout), busyShare };
-  } finally {
-    clearInterval(look);
-  }
+): Promise<LoadOutput> {
+  const args = ["-m", mode, "-s", "127.0.0.1", "-p", `${port}`, "-d", queries, "-T", "1"];
+  args.push("-t", `${LOST_S}`, "-l", `${seconds}`, ...(once ? ["-n", "1"] : []), ...more);
+  const slackMs = 1_000 * LOST_S + SLACK_MS;
+  return runLoadProgram({ program: "dnsperf", args, cpu, seconds, slackMs });
 }
 
 /** Reads the figures at the end of dnsperf's output; `null` when they are not all there. */

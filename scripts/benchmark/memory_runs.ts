@@ -1,8 +1,9 @@
 /** What a million rules cost svc: memory, compiling, starting. */
 import { askUntil, freePort } from "./ask.ts";
-import { runLoad } from "./dnsperf.ts";
+import type { Cpus } from "./dns_runs.ts";
+import { runLoad, runProbe } from "./dnsperf.ts";
 import { mix, type QueryNames, writeQueries } from "./names.ts";
-import { type Child, isInstalled, type Memory, readMemory, resetPeak } from "./processes.ts";
+import { type Child, isInstalled, type Memory, pin, readMemory, resetPeak } from "./processes.ts";
 import {
   BLOCKED,
   LIST_PATH,
@@ -46,12 +47,17 @@ export interface MemoryResults {
   readonly recompiles: readonly Recompile[];
   /** Half a minute after the last of them. */
   readonly recompiled: Memory;
+  /** Latency of a few queries a second, alone and while rules are compiled, in microseconds. */
+  readonly quietUs: readonly number[];
+  readonly compilingUs: readonly number[];
 }
 
 export interface MemoryPlan {
   readonly names: QueryNames;
   readonly rounds: number;
   readonly seconds: number;
+  /** Where server and load are while latency is measured. */
+  readonly cpus: Cpus | null;
   readonly progress: (text: string) => void;
 }
 
@@ -108,7 +114,29 @@ export async function measureMemory(setup: Setup, plan: MemoryPlan): Promise<Mem
   for (let i = 0; i < count; i++) {
     progress(`recompilation ${i + 1} of ${count}`);
     const list = workspace.path(`${folder}/${LIST_PATH}`);
-    recompiles.push(await recompile(child, list, `changed-${i}.net`, port));
+    recompiles.push(await recompile(child, list, `changed-${i}.net`, port, SETTLE_MS));
+  }
+  const [quietUs, compilingUs]: number[][] = [[], []];
+  if (isInstalled("dnsperf")) {
+    const queries = workspace.path("memory.names");
+    const list = workspace.path(`${folder}/${LIST_PATH}`);
+    const { cpus } = plan;
+    const cpu = cpus === null ? null : cpus.load;
+    // Whoever asks is no part of what it asks about.
+    if (cpus !== null) await pin(child.pid, [cpus.server]);
+    for (let round = 0; round < plan.rounds; round++) {
+      progress(
+        `round ${round + 1} of ${plan.rounds}: queries alone, then while rules are compiled`,
+      );
+      const probe = () => runProbe({ port, queries, once: false, seconds: plan.seconds, cpu });
+      quietUs.push(...await probe());
+      let isDone = false;
+      const probing = probe().finally(() => isDone = true);
+      for (let i = 0; !isDone; i++) {
+        await recompile(child, list, `probed-${round}-${i}.net`, port, 0);
+      }
+      compilingUs.push(...await probing);
+    }
   }
   progress("memory after recompilations");
   await sleep(RECOMPILED_SETTLE_MS);
@@ -125,6 +153,8 @@ export async function measureMemory(setup: Setup, plan: MemoryPlan): Promise<Mem
     loaded,
     recompiles,
     recompiled,
+    quietUs,
+    compilingUs,
   };
 }
 
@@ -134,6 +164,7 @@ async function recompile(
   list: string,
   name: string,
   port: number,
+  settleMs: number,
 ): Promise<Recompile> {
   const beforeBytes = memoryOf(child).residentBytes;
   const from = child.lines.length;
@@ -147,7 +178,7 @@ async function recompile(
     child.signal("SIGHUP");
     const { tookMs } = await builtLine(child, from);
     await askUntil(port, name, BLOCKED, START_MS_MAX);
-    await sleep(SETTLE_MS); // The old rules go, the new ones are written to disk.
+    await sleep(settleMs); // The old rules go, the new ones are written to disk.
     const after = memoryOf(child);
     if (peakIsExact) peakBytes = Math.max(peakBytes, after.peakBytes);
     return { tookMs, beforeBytes, peakBytes, afterBytes: after.residentBytes };

@@ -83,9 +83,9 @@ export function allowedCpus(): number[] {
   });
 }
 
-/** Puts every thread of a running process on one CPU. Its thread pools keep the size they have. */
-export async function pin(pid: number, cpu: number): Promise<void> {
-  await runTool("taskset", ["--all-tasks", "--cpu-list", "--pid", `${cpu}`, `${pid}`]);
+/** Keeps every thread of a running process on some CPUs. Its thread pools keep the size they have. */
+export async function pin(pid: number, cpus: readonly number[]): Promise<void> {
+  await runTool("taskset", ["--all-tasks", "--cpu-list", "--pid", cpus.join(), `${pid}`]);
 }
 
 /** Runs a program to its end; returns what it wrote to standard output. */

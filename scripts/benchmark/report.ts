@@ -1,10 +1,17 @@
 /** Results as text. */
 import type { ApiResults } from "./api_runs.ts";
-import { median, percentile } from "./stats.ts";
+import { median, medianRatio, percentile } from "./stats.ts";
 import type { DnsResults, Sample } from "./dns_runs.ts";
+import type { FilterResults } from "./filter_runs.ts";
+import type { LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import { SERVERS, SETUPS } from "./servers.ts";
-import { cpuUs, isMet, MIB_BYTES, type Target } from "./targets.ts";
+import { cpuUs, isMet, KIB_BYTES, MIB_BYTES, type Target } from "./targets.ts";
+import {
+  TRANSPORT_SERVERS,
+  type TransportResults,
+  type TransportSample,
+} from "./transport_runs.ts";
 
 /** Above this share of its CPU, dnsperf rather than an idler server set the pace. */
 const LOAD_BUSY_SHARE = 0.95;
@@ -94,6 +101,73 @@ export function formatDns({ runs, quiet }: DnsResults): string {
   return blocks.join("\n\n");
 }
 
+/** A row a transport and server, with the medians of the rounds. */
+export function formatTransports({ runs, idleBytes }: TransportResults): string {
+  const rows: Row[] = [["", "a second", "µs each", "user", "system", "busy", "clients"]];
+  const remarks: string[] = [];
+  for (const [run, samples] of Object.entries(runs)) {
+    for (const name of TRANSPORT_SERVERS) {
+      const rounds = samples[name];
+      if (rounds === undefined) continue;
+      const of = (take: (sample: TransportSample) => number) => median(rounds.map(take));
+      const busy = of((s) => s.busyShare);
+      rows.push([
+        `${run}, ${name}`,
+        figure(of((s) => s.perSecond)),
+        figure(of(cpuUs), 2),
+        figure(of((s) => s.userUs), 2),
+        figure(of((s) => s.systemUs), 2),
+        percent(busy),
+        percent(of((s) => s.loadBusyShare)),
+      ]);
+      if (of((s) => s.loadBusyShare) > LOAD_BUSY_SHARE && busy < SERVER_IDLE_SHARE) {
+        remarks.push(`  ${run}, ${name}: the clients set the pace; the server could answer more`);
+      }
+    }
+    const { svc, unbound } = samples;
+    if (svc !== undefined && unbound !== undefined) {
+      const value = medianRatio(svc.map(cpuUs), unbound.map(cpuUs));
+      remarks.push(`  ${run}: CPU time, svc / unbound: ${figure(value, 2)}`);
+    }
+  }
+  const [doq, udp] = [runs.doq?.svc, runs.udp?.svc];
+  if (doq !== undefined && udp !== undefined) {
+    const value = medianRatio(doq.map((s) => s.perSecond), udp.map((s) => s.perSecond));
+    remarks.push(`  svc: queries a second, DoQ / UDP: ${figure(value, 3)}`);
+  }
+  for (const name of TRANSPORT_SERVERS) {
+    const bytes = idleBytes[name];
+    if (bytes === undefined) continue;
+    remarks.push(`  ${name}: an idle TLS connection holds ${figure(bytes / KIB_BYTES, 1)} KiB`);
+  }
+  return [formatTable(rows), ...remarks].join("\n");
+}
+
+/** The filter by itself, the medians of the rounds. */
+export function formatFilter(filter: FilterResults): string {
+  const rows: Row[] = [["ns, from the bytes of the name on", "hit", "miss"]];
+  const ns = (name: string, hit: readonly number[], miss: readonly number[]) =>
+    rows.push([name, figure(median(hit)), figure(median(miss))]);
+  ns("lists alone", filter.hitNs, filter.missNs);
+  ns("rules of every form, a service", filter.everyFormHitNs, filter.everyFormMissNs);
+  ns("hashing alone", filter.hashNs, []);
+  const { large, customRuleMs } = filter;
+  return [
+    `${filter.rules} rules in 16 lists, 50 groups: ${figure(filter.bytesPerRule, 1)} bytes each, ` +
+    `compiled in ${figure(median(filter.compileMs))} ms; ` +
+    `${figure(filter.bytesPerDecision, 3)} bytes left by a decision`,
+    `custom rules and overlay compiled in ${
+      figure(median(filter.overlayMs), 1)
+    } ms; a rule holds ` +
+    `after ${figure(median(customRuleMs))} ms (most ${figure(percentile(customRuleMs, 1))})`,
+    `${filter.largeRules} names: ${mib(large.residentBytes)} MiB resident (${
+      mib(large.peakBytes)
+    } at most)`,
+    "",
+    formatTable(rows),
+  ].join("\n");
+}
+
 export function formatMemory(memory: MemoryResults): string {
   const { idle, loaded, recompiles, recompiled } = memory;
   const rows: Row[] = [["svc, resident MiB", "all", "anonymous", "files", "shared"]];
@@ -123,7 +197,21 @@ export function formatMemory(memory: MemoryResults): string {
     formatTable(rows),
     "",
     formatTable(recompileRows),
+    ...(memory.quietUs.length === 0 ? [] : ["", formatCompiling(memory)]),
   ].join("\n");
+}
+
+function formatCompiling({ quietUs, compilingUs }: MemoryResults): string {
+  const row = (name: string, us: readonly number[]): Row => [
+    name,
+    figure(percentile(us, 0.5)),
+    figure(percentile(us, 0.99)),
+  ];
+  return formatTable([
+    ["a query", "p50 µs", "p99 µs"],
+    row("alone", quietUs),
+    row("while rules are compiled", compilingUs),
+  ]);
 }
 
 export function formatTargets(targets: readonly Target[]): string {
@@ -139,6 +227,27 @@ export function formatTargets(targets: readonly Target[]): string {
 /** How each server of the runs is configured. */
 export function formatSetups(servers: readonly (typeof SERVERS[number])[]): string {
   return servers.map((name) => `  ${name.padEnd(8)} ${SETUPS[name]}`).join("\n");
+}
+
+export function formatLog(log: LogResults): string {
+  const { steady } = log;
+  const latency = (values: readonly number[]) =>
+    [0.5, 1].map((part) => percentile(values, part).toFixed(1));
+  return [
+    formatTable([
+      ["query log", "p50 ms", "most"],
+      ...Object.entries(log.searchMs).map(([search, times]): Row => [
+        search === "" ? "the newest 100" : search,
+        ...latency(times),
+      ]),
+      ["statistics of a day", ...latency(log.statisticsMs)],
+    ]),
+    `queries a second: ${median(log.withoutRates).toFixed(0)} without a log, ` +
+    `${median(log.withRates).toFixed(0)} with one`,
+    `${steady.queriesPerSecond.toFixed(0)} queries a second for ${steady.seconds} s: ` +
+    `${steady.asked} asked, ${steady.counted} counted, ${steady.dropped} of them without an entry`,
+    `${log.entries} entries in ${mib(log.fileBytes)} MiB`,
+  ].join("\n");
 }
 
 export function formatApi(api: ApiResults): string {

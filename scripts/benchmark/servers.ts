@@ -19,6 +19,8 @@ export const DNSMASQ_ENTRIES = 10_000;
 export const DNSMASQ_COLD_ENTRIES = 1_000;
 /** Queries that unbound may have waiting; its default is fewer where it finds few descriptors. */
 const UNBOUND_WAITING = 2_048;
+/** Connections that unbound takes; its default is ten. */
+const UNBOUND_CONNECTIONS = 1_024;
 /** Names of `[filter] lists`, and where the list lies below the folder of the configuration. */
 const LIST_NAME = "million";
 export const LIST_PATH = `lists/${LIST_NAME}.txt`;
@@ -36,10 +38,25 @@ export const SETUPS: Readonly<Record<ServerName, string>> = {
     `as address=/name/${BLOCKED_ADDRESS}`,
 };
 
+/** Where a server takes encrypted queries; what it does not serve is 0. */
+export interface TlsPorts {
+  readonly dot: number;
+  readonly doh: number;
+  readonly doq: number;
+}
+
 export interface Server {
   readonly name: ServerName;
   readonly child: Child;
   readonly port: number;
+  readonly tls: TlsPorts | null;
+}
+
+/** The certificate that servers show, and the name in it. */
+export interface Certificate {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly name: string;
 }
 
 export interface Setup {
@@ -53,6 +70,8 @@ export interface Setup {
   readonly program: string | null;
   /** Says whether svc keeps its query log, which the peers have none of. */
   readonly queryLog: boolean;
+  /** Has svc and unbound serve encrypted DNS as well. */
+  readonly certificate?: Certificate;
 }
 
 /** An answer to a name that no rule covers. */
@@ -72,29 +91,45 @@ export async function startServer(
   setup: Setup,
 ): Promise<Server> {
   const port = freePort();
-  const { workspace } = setup;
+  const { workspace, certificate } = setup;
+  const tls = certificate === undefined
+    ? null
+    : { dot: freePort(), doh: freePort(), doq: name === "svc" ? freePort() : 0 };
   await workspace.makeFolder(folder);
-  const child = await START[name](folder, port, setup);
+  const child = await START[name](folder, port, setup, tls);
   await askUntil(port, "ready.net", name === "echo" ? () => true : PASSED, START_MS_MAX);
   child.checkRuns();
-  return { name, child, port };
+  return { name, child, port, tls };
 }
 
 const START: Readonly<
-  Record<ServerName, (folder: string, port: number, setup: Setup) => Promise<Child>>
+  Record<
+    ServerName,
+    (folder: string, port: number, setup: Setup, tls: TlsPorts | null) => Promise<Child>
+  >
 > = {
   echo: (folder, port, { workspace }) => {
     const args = ["run", "--no-prompt", "--frozen", "--config", `${ROOT}/deno.json`, "--allow-ffi"];
     args.push(`${ROOT}/scripts/benchmark/echo.ts`, `${port}`);
     return Promise.resolve(workspace.start(folder, Deno.execPath(), args));
   },
-  svc: async (folder, port, setup) => {
+  svc: async (folder, port, setup, tls) => {
     const { workspace } = setup;
-    const config = await writeSvcConfig(folder, port, setup);
+    const config = await writeSvcConfig(folder, port, setup, freePort(), tls);
     const [program, ...args] = await svcCommand(setup.program, config);
     return workspace.start(folder, program, args);
   },
-  unbound: async (folder, port, { workspace, upstreamPort, blocked }) => {
+  unbound: async (folder, port, { workspace, upstreamPort, blocked, certificate }, tls) => {
+    const encrypted = tls === null || certificate === undefined
+      ? ""
+      : `  interface: 127.0.0.1@${tls.dot}
+  interface: 127.0.0.1@${tls.doh}
+  tls-port: ${tls.dot}
+  https-port: ${tls.doh}
+  tls-service-pem: "${certificate.certFile}"
+  tls-service-key: "${certificate.keyFile}"
+  incoming-num-tcp: ${UNBOUND_CONNECTIONS}
+`;
     const config = await workspace.write(
       `${folder}/unbound.conf`,
       `server:
@@ -113,7 +148,7 @@ const START: Readonly<
   outgoing-range: ${2 * UNBOUND_WAITING}
   num-queries-per-thread: ${UNBOUND_WAITING}
   so-rcvbuf: 4m
-${blocked.map((name) => `  local-zone: "${name}." always_null\n`).join("")}
+${encrypted}${blocked.map((name) => `  local-zone: "${name}." always_null\n`).join("")}
 forward-zone:
   name: "."
   forward-addr: 127.0.0.1@${upstreamPort}
@@ -146,9 +181,18 @@ ${blocked.map((name) => `address=/${name}/${BLOCKED_ADDRESS}\n`).join("")}`,
 export async function writeSvcConfig(
   folder: string,
   port: number,
-  { workspace, upstreamPort, queryLog }: Setup,
+  { workspace, upstreamPort, queryLog, certificate }: Setup,
   apiPort = freePort(),
+  tls: TlsPorts | null = null,
 ): Promise<string> {
+  const encrypted = tls === null || certificate === undefined ? "" : `[server.tls]
+cert = "${certificate.certFile}"
+key = "${certificate.keyFile}"
+server_name = "${certificate.name}"
+dot = ["127.0.0.1:${tls.dot}"]
+doh = ["127.0.0.1:${tls.doh}"]
+doq = ["127.0.0.1:${tls.doq}"]
+`;
   await workspace.makeFolder(`${folder}/lists`);
   // The list is changed in one measurement, and there may be several svc.
   await Deno.copyFile(workspace.path("million.txt"), workspace.path(`${folder}/${LIST_PATH}`));
@@ -157,7 +201,7 @@ export async function writeSvcConfig(
     `[server]
 listen = ["127.0.0.1:${port}"]
 workers = 1
-[[upstream]]
+${encrypted}[[upstream]]
 address = "127.0.0.1:${upstreamPort}"
 [filter]
 lists = [{ name = "${LIST_NAME}", path = "${LIST_PATH}" }]

@@ -1,11 +1,16 @@
 /** What the figures are held against. */
 import { type ApiResults, identificationUs, keptShare, p99 } from "./api_runs.ts";
+import type { FilterResults } from "./filter_runs.ts";
 import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
+import { loggedShare, type LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import type { ServerName } from "./servers.ts";
-import { median, medianRatio } from "./stats.ts";
+import { median, medianRatio, percentile } from "./stats.ts";
+import type { TransportRun } from "./transport_loads.ts";
+import type { TransportResults, TransportSample } from "./transport_runs.ts";
 
 export const MIB_BYTES = 1_048_576;
+export const KIB_BYTES = 1_024;
 
 const CPU_RATIO_MAX = 1.15;
 const RATE_RATIO_MIN = 1;
@@ -17,6 +22,22 @@ const RESIDENT_MIB_MAX = 160;
 const RECOMPILE_RATIO_MAX = 2;
 const KEPT_START_MS_MAX = 1_000;
 
+const HIT_NS_MAX = 500;
+const MISS_NS_MAX = 700;
+/** Whatever a decision made would be ten bytes at least. */
+const DECISION_BYTES_MAX = 1;
+const RULE_MS_MAX = 200;
+const LARGE_MIB_MAX = 400;
+
+const LOGGED_SHARE_MIN = 0.95;
+const SEARCH_MS_MAX = 100;
+const STATISTICS_MS_MAX = 20;
+const LOG_MIB_MAX = 250;
+const LOG_ENTRIES = 1_000_000;
+/** What the log may hold of memory beyond what it held before, under any load. */
+const LOG_GROWTH_MIB_MAX = 16;
+
+const COMPILING_P99_RATIO_MAX = 1.5;
 const API_READ_MS_MAX = 5;
 const API_WRITE_MS_MAX = 25;
 const API_KEPT_SHARE_MIN = 0.95;
@@ -24,6 +45,15 @@ const IDENTIFY_US_MAX = 0.2;
 const EDIT_MS_MAX = 100;
 /** Flat, but for what a heap moves by itself. */
 const API_GROWTH_MAX = 1.05;
+
+/** Of unbound's rate. What is held against nobody is in the table alone. */
+const TRANSPORT_RATIO_MIN: Readonly<Partial<Record<TransportRun, number>>> = {
+  tcp: 1.5,
+  dot: 1.5,
+  doh: 0.7,
+  handshakes: 0.5,
+};
+const IDLE_KIB_MAX = 60;
 
 /** One figure and its limit. */
 export interface Target {
@@ -67,6 +97,31 @@ export function dnsTargets({ runs }: DnsResults): Target[] {
   return targets;
 }
 
+export function transportTargets({ runs, idleBytes }: TransportResults): Target[] {
+  const targets: Target[] = [];
+  for (const [run, limit] of Object.entries(TRANSPORT_RATIO_MIN) as [TransportRun, number][]) {
+    const { svc, unbound } = runs[run] ?? {};
+    if (svc === undefined || unbound === undefined) continue;
+    const value = medianRatio(
+      svc.map(({ perSecond }) => perSecond),
+      unbound.map((s) => s.perSecond),
+    );
+    const what = run === "handshakes" ? "full TLS handshakes" : `${run}: queries`;
+    targets.push({
+      name: `${what} a second, svc / unbound`,
+      value,
+      limit,
+      kind: "least",
+      unit: "",
+    });
+  }
+  if (idleBytes.svc !== undefined) {
+    const value = idleBytes.svc / KIB_BYTES;
+    targets.push(most("memory of an idle TLS connection", value, IDLE_KIB_MAX, "KiB"));
+  }
+  return targets;
+}
+
 export function apiTargets(api: ApiResults): Target[] {
   const growth = api.memoryAfter / api.memoryBefore;
   return [
@@ -82,6 +137,52 @@ export function apiTargets(api: ApiResults): Target[] {
     most("10,000 clients: time added to a query", identificationUs(api), IDENTIFY_US_MAX, "µs"),
     most("10,000 clients: an edit until it holds", Math.max(...api.editMs), EDIT_MS_MAX, "ms"),
     most("API: memory after 100,000 requests / before", growth, API_GROWTH_MAX),
+  ];
+}
+
+export function filterTargets(filter: FilterResults): Target[] {
+  const { hitNs, missNs, everyFormHitNs, everyFormMissNs } = filter;
+  return [
+    most("filter: compiled rules, per rule", filter.bytesPerRule, BYTES_PER_RULE_MAX, "bytes"),
+    most("filter: compiling", median(filter.compileMs), COMPILE_MS_MAX, "ms"),
+    most("filter: a random hit", median(hitNs), HIT_NS_MAX, "ns"),
+    most("filter: a miss of five labels", median(missNs), MISS_NS_MAX, "ns"),
+    most("filter: a random hit, every form", median(everyFormHitNs), HIT_NS_MAX, "ns"),
+    most("filter: a miss of five labels, every form", median(everyFormMissNs), MISS_NS_MAX, "ns"),
+    most("filter: bytes left by a decision", filter.bytesPerDecision, DECISION_BYTES_MAX, "bytes"),
+    most("filter: a custom rule until it holds", median(filter.customRuleMs), RULE_MS_MAX, "ms"),
+    most(
+      "filter: resident with five million names",
+      filter.large.residentBytes / MIB_BYTES,
+      LARGE_MIB_MAX,
+      "MiB",
+    ),
+  ];
+}
+
+/** The size is that of a million entries, whatever number of them there came to be. */
+export function logTargets(log: LogResults): Target[] {
+  const { asked, counted, residentMost, residentBefore } = log.steady;
+  const slowest = Math.max(...Object.values(log.searchMs).map((times) => percentile(times, 0.5)));
+  const fileMib = log.fileBytes / MIB_BYTES * (LOG_ENTRIES / log.entries);
+  return [
+    {
+      name: "query log: rate of queries that stays with it",
+      value: loggedShare(log),
+      limit: LOGGED_SHARE_MIN,
+      kind: "least",
+      unit: "",
+    },
+    most("query log: queries neither in it nor counted", Math.abs(asked - counted), 0),
+    most(
+      "query log: memory it takes under load",
+      (residentMost - residentBefore) / MIB_BYTES,
+      LOG_GROWTH_MIB_MAX,
+      "MiB",
+    ),
+    most("query log: the slowest search, the median", slowest, SEARCH_MS_MAX, "ms"),
+    most("query log: statistics, the median", median(log.statisticsMs), STATISTICS_MS_MAX, "ms"),
+    most("query log: a million entries on disk", fileMib, LOG_MIB_MAX, "MiB"),
   ];
 }
 
@@ -106,6 +207,11 @@ export function memoryTargets(memory: MemoryResults): Target[] {
       peakBytes / residentBytes,
       RECOMPILE_RATIO_MAX,
     ),
+    ...(memory.quietUs.length === 0 ? [] : [most(
+      "99th percentile of a query while compiling / alone",
+      p99(memory.compilingUs) / p99(memory.quietUs),
+      COMPILING_P99_RATIO_MAX,
+    )]),
     most(
       "start from kept lists to the first blocked answer, the median",
       median(memory.keptStartsMs),
@@ -115,7 +221,7 @@ export function memoryTargets(memory: MemoryResults): Target[] {
   ];
 }
 
-export function cpuUs({ userUs, systemUs }: Sample): number {
+export function cpuUs({ userUs, systemUs }: Sample | TransportSample): number {
   return userUs + systemUs;
 }
 

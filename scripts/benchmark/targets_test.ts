@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import type { DnsResults, Sample } from "./dns_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import { readBuilt } from "./memory_runs.ts";
-import { dnsTargets, isMet, memoryTargets, MIB_BYTES } from "./targets.ts";
+import type { LogResults } from "./log_runs.ts";
+import { dnsTargets, isMet, logTargets, memoryTargets, MIB_BYTES } from "./targets.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -60,14 +61,41 @@ Deno.test(
       idle: { ...memory, residentBytes: 120 * MIB_BYTES },
       loaded: { ...memory, residentBytes: 161 * MIB_BYTES },
       recompiled: { ...memory, residentBytes: 160 * MIB_BYTES },
+      quietUs: [100, 200],
+      compilingUs: [100, 250],
       recompiles: [
         { tookMs: 1_600, beforeBytes: 161 * MIB_BYTES, peakBytes: 250 * MIB_BYTES, afterBytes: 0 },
         { tookMs: 2_500, beforeBytes: 250 * MIB_BYTES, peakBytes: 323 * MIB_BYTES, afterBytes: 0 },
       ],
     };
-    assert.deepEqual(memoryTargets(results).map(isMet), [true, true, false, true, false, true]);
+    assert.deepEqual(
+      memoryTargets(results).map(isMet),
+      [true, true, false, true, false, true, true],
+    );
   },
 );
+
+Deno.test("logTargets() holds every query and the size of a million entries", none, () => {
+  const results: LogResults = {
+    withoutRates: [100, 200, 300],
+    withRates: [96, 190, 294],
+    steady: {
+      seconds: 60,
+      queriesPerSecond: 99_000,
+      asked: 6_000_000,
+      counted: 5_999_999,
+      dropped: 1_000,
+      residentBefore: 100 * MIB_BYTES,
+      residentMost: 110 * MIB_BYTES,
+    },
+    entries: 500_000,
+    fileBytes: 126 * MIB_BYTES,
+    searchMs: { "": [1, 2, 3], "name=com": [1, 101, 102] },
+    statisticsMs: [19, 20, 40],
+  };
+  assert.deepEqual(logTargets(results).map(({ value }) => value), [0.96, 1, 10, 101, 20, 252]);
+  assert.deepEqual(logTargets(results).map(isMet), [true, false, true, false, true, false]);
+});
 
 Deno.test("isMet() holds no target that could not be measured for met", none, () => {
   assert.equal(isMet({ name: "", value: NaN, limit: 1, kind: "most", unit: "" }), false);

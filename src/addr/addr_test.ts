@@ -4,6 +4,7 @@ import {
   formatIp,
   formatPrefix,
   isLoopback,
+  isPrivateAt,
   parseHostPort,
   parseIp,
   parsePrefix,
@@ -105,5 +106,35 @@ Deno.test("unmapIpv4() and isLoopback() see through mapped addresses", none, () 
   }
   for (const ip of ["128.0.0.1", "::2", "::", "::ffff:10.0.0.1"]) {
     assert.ok(!isLoopback(parseIp(ip)!), ip);
+  }
+});
+
+Deno.test("isPrivateAt() tells the network at hand from the Internet", none, async (t) => {
+  const rows: readonly (readonly [string, boolean])[] = [
+    ["0.0.0.0 0.1.2.3 0.255.255.255", true],
+    ["1.0.0.0 9.255.255.255 11.0.0.0", false],
+    ["10.0.0.0 10.255.255.255 127.0.0.1 127.255.255.255", true],
+    ["100.63.255.255 100.128.0.0 101.64.0.0 126.255.255.255 128.0.0.1", false],
+    ["100.64.0.0 100.127.255.255 169.254.0.0 169.254.255.255", true],
+    ["169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0", false],
+    ["172.16.0.0 172.31.255.255 192.168.0.0 192.168.255.255", true],
+    ["192.167.255.255 192.169.0.0 192.0.2.1 198.51.100.1 203.0.113.1 8.8.8.8", false],
+    [":: ::1 fc00:: fdff:ffff::1 fe80::1 febf::1", true],
+    ["fbff::1 fe00::1 fec0::1 fe7f::1 2001:db8::1 2600::1 ::2:0:0 0:1::", false],
+    ["::ffff:10.0.0.1 ::ffff:127.0.0.1 ::ffff:0.0.0.0 ::10.0.0.1 ::192.168.0.1", true],
+    ["::ffff:8.8.8.8 ::8.8.8.8 ::1:ffff:10.0.0.1 ::fffe:10.0.0.1", false],
+    ["64:ff9b::10.0.0.1 64:ff9b::192.168.1.1 64:ff9b::127.0.0.1", true],
+    ["64:ff9b::8.8.8.8 64:ff9b::100.63.0.1 64:ff9b:0:1::10.0.0.1 64:ff9b:2::1 65:ff9b:1::1", false],
+    ["64:ff9b:1:: 64:ff9b:1:ffff::8.8.8.8", true],
+  ];
+  for (const [addresses, want] of rows) {
+    await t.step(addresses, () => {
+      for (const text of addresses.split(" ")) {
+        const ip = parseIp(text);
+        assert.ok(ip !== null, text);
+        const inside = new Uint8Array([0xfd, ...ip, 10]);
+        assert.equal(isPrivateAt(inside, 1, ip.length), want, text);
+      }
+    });
   }
 });

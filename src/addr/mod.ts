@@ -11,4 +11,5 @@ export {
   PrefixTable,
   type PrefixTableData,
 } from "./prefix_table.ts";
+export { isPrivateAt } from "./private.ts";
 export { formatPrefix, type IpPrefix, parsePrefix, prefixHolds } from "./prefix.ts";

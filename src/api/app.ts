@@ -2,7 +2,7 @@ import { type Context, Hono } from "hono";
 import type { ContentfulStatusCode, StatusCode } from "hono/utils/http-status";
 import { isLoopback, parseIp } from "../addr/mod.ts";
 import { type AccessRequest, authenticate } from "../auth/mod.ts";
-import { SvcError } from "../errors.ts";
+import { invariant, SvcError } from "../errors.ts";
 import { decodeWith } from "./decode.ts";
 import { DOCS_PAGE, DOCS_POLICY } from "./docs_page.ts";
 import type { Answer, Endpoint } from "./endpoint.ts";
@@ -171,7 +171,25 @@ function responseOf(endpoint: Endpoint, answer: Answer, c: ApiContext): Response
       });
     case "json":
       return c.json(answer.body ?? null, status as ContentfulStatusCode);
+    case "stream":
+      return streamOf(answer, c);
   }
+}
+
+/** A response whose body comes piece by piece: the server sends each as soon as it is there. */
+function streamOf({ stream }: Answer, c: ApiContext): Response {
+  invariant(stream !== undefined, "an endpoint that streams answers with a stream");
+  const { type, filename, body } = stream;
+  const headers = {
+    "Content-Type": type,
+    "Transfer-Encoding": "chunked",
+    ...(filename !== undefined && {
+      "Content-Disposition": `attachment; filename="${filename}"`,
+    }),
+  };
+  if (c.req.raw.method !== "HEAD") return c.body(body, 200, headers);
+  void body.cancel(); // Nobody will read it.
+  return c.body(null, 200, headers);
 }
 
 /** The page holds nothing of this node; what it shows it asks for as any client does. */

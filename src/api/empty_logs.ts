@@ -17,6 +17,10 @@ export function emptyLogs(
 ): LogsPort {
   return {
     search: () => Promise.resolve({ entries: [], next: null }),
+    watch: (_, watcher) => {
+      watcher.end();
+      return () => undefined;
+    },
     statistics: ({ hours, scope }) => {
       const thisHour = Math.floor(clock.nowMs() / HOUR_MS);
       const series = Array.from({ length: hours }, (_, i) => ({

@@ -31,12 +31,24 @@ export interface Answer<T = unknown> {
   readonly revision?: number;
   readonly location?: string;
   readonly cookie?: string;
+  /** In place of a body, where the endpoint streams. */
+  readonly stream?: Streamed;
+}
+
+/** A body that is sent piece by piece, as fast as the client takes it. */
+export interface Streamed {
+  readonly type: string;
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
+  /** What a browser saves it as; left out: it shows it. */
+  readonly filename?: string;
 }
 
 /** What stands in a response's body. */
 export type Content =
   | { readonly kind: "json"; readonly schema: z.ZodType }
   | { readonly kind: "text"; readonly type: string }
+  /** In one of these types. */
+  | { readonly kind: "stream"; readonly types: readonly string[] }
   | { readonly kind: "none" };
 
 /** A row of the table that routes, checks and documents the API. */
@@ -75,9 +87,11 @@ interface Definition<B extends z.ZodType, Q extends z.ZodType, A extends z.ZodTy
   readonly decode?: (json: unknown) => z.output<B>;
   readonly takesIfMatch?: boolean;
   readonly status?: 200 | 201;
-  /** Left out: the answer is 204, or `text`. */
+  /** Left out: the answer is 204, or `text`, or `streams`. */
   readonly answer?: A;
   readonly text?: string;
+  /** The types that it streams. */
+  readonly streams?: readonly string[];
   readonly hasEtag?: boolean;
   readonly hasCookie?: boolean;
   readonly errors?: readonly ErrorCode[];
@@ -93,11 +107,13 @@ export function endpoint<
   A extends z.ZodType = z.ZodType<never>,
 >(line: `${Method} /${string}`, definition: Definition<B, Q, A>): Endpoint {
   const [method, path] = line.split(" ", 2) as [Method, string];
-  const { answer, text, body } = definition;
+  const { answer, text, streams, body } = definition;
   const content: Content = answer !== undefined
     ? { kind: "json", schema: answer }
     : text !== undefined
     ? { kind: "text", type: text }
+    : streams !== undefined
+    ? { kind: "stream", types: streams }
     : { kind: "none" };
   return {
     method,

@@ -12,7 +12,7 @@ import { ApiServer } from "./server.ts";
 
 const local = { permissions: { net: ["127.0.0.1"] } };
 
-/** Every `METHOD /path` of the specification and the decisions beside it. */
+/** Every `METHOD /path` of the specification and the decisions beside it, `directory/{id}`, and the log's streams. */
 const SPECIFIED = `
 POST GET /api/v1/lists | GET PUT DELETE /api/v1/lists/{id}
 POST GET /api/v1/rules | GET PUT DELETE /api/v1/rules/{id}
@@ -24,10 +24,12 @@ POST GET /api/v1/users | GET PUT DELETE /api/v1/users/{id}
 GET /api/v1/health | GET /api/v1/status | GET /api/v1/openapi.json | POST /api/v1/auth/login
 POST /api/v1/users/{id}/reset | POST /api/v1/users/{id}/otp/disable
 POST /api/v1/lists/refresh | GET /api/v1/lists/recommended | GET /api/v1/lists/recommended/sizes
-GET /api/v1/lists/directory | GET /api/v1/services | GET PUT /api/v1/settings
+GET /api/v1/lists/directory | GET /api/v1/lists/directory/{id} | GET /api/v1/services
+GET PUT /api/v1/settings
 PUT DELETE /api/v1/pause | POST /api/v1/cache/flush | POST /api/v1/update/check
 POST GET /api/v1/leak-tests | GET /api/v1/leak-tests/{id}
-GET /api/v1/querylog | GET /api/v1/stats | GET /api/v1/audit | GET /api/v1/explain
+GET /api/v1/querylog | GET /api/v1/querylog/export | GET /api/v1/querylog/stream
+GET /api/v1/stats | GET /api/v1/audit | GET /api/v1/explain
 GET /api/v1/cluster | POST /api/v1/cluster/promote | POST /api/v1/cluster/demote
 DELETE /api/v1/cluster/members/{node} | GET /metrics
 POST /api/v1/auth/recovery | POST /api/v1/auth/logout | GET /api/v1/auth/me
@@ -84,6 +86,9 @@ function checkAnswer({ method, path, content, hasEtag }: Endpoint, answer: Answe
   assert.equal(answer.revision !== undefined, hasEtag, `${where}: ETag`);
   if (content.kind === "none") return assert.equal(answer.body, undefined, where);
   if (content.kind === "text") return assert.equal(typeof answer.body, "string", where);
+  if (content.kind === "stream") {
+    return assert.ok(content.types.includes(answer.stream?.type ?? ""), where);
+  }
   const sent = JSON.parse(JSON.stringify(answer.body));
   const parsed: unknown = (content.schema as z.ZodType).parse(sent);
   assert.deepEqual(JSON.parse(JSON.stringify(parsed)), sent, where);

@@ -15,7 +15,7 @@ import {
 } from "../model/mod.ts";
 import { aloneReport } from "./alone.ts";
 import type { Accounts, ApiDeps, ClusterPort, ListsPort, LogsPort, NodePort } from "./ports.ts";
-import { OUTCOMES } from "./schemas/logs.ts";
+import { OUTCOMES, type QuerylogEntry } from "./schemas/logs.ts";
 
 export const NODE = "node-1";
 export const LOOPBACK = "127.0.0.1";
@@ -244,7 +244,7 @@ class FakeNode implements NodePort {
     return Promise.resolve({ current: "0.7.0", latest: null, newer: false, url: null });
   }
   metrics() {
-    return "svc_degraded 0\n";
+    return Promise.resolve("svc_degraded 0\n");
   }
 }
 
@@ -267,12 +267,18 @@ function fakeLists(): ListsPort {
         url: "https://lists.example/a.txt",
         homepage: null,
         licence: "not stated",
+        non_commercial: false,
         presets: ["balanced"],
       }],
       presets: [{ id: "balanced", name: "Balanced", description: "" }],
     }),
     sizes: () => Promise.resolve({ items: [{ id: "balanced", rules: 1, bytes: 2 }] }),
     directory: () => Promise.resolve({ fetched_at: null, items: [] }),
+    directoryList: (id) => {
+      const url = "https://lists.example/d.txt";
+      const list = { id, name: "D", description: "", url, homepage: null, tags: [], urls: [url] };
+      return Promise.resolve(list);
+    },
     services: () => ({
       items: [{ id: "chat", name: "Chat", group: null, rules: ["||chat.example^"] }],
     }),
@@ -292,7 +298,17 @@ function fakeLogs(): LogsPort {
     lookups: [{ address: "192.0.2.7", protocol: "doh" as const, client: null }],
   };
   return {
-    search: () => Promise.resolve({ entries: [], next: null }),
+    search: ({ next }) =>
+      Promise.resolve(
+        next === undefined
+          ? { entries: [fakeEntry(2), fakeEntry(1)], next: "1" }
+          : { entries: [fakeEntry(0)], next: null },
+      ),
+    watch: (_, watcher) => {
+      watcher.tell([fakeEntry(0), fakeEntry(1)], 3);
+      watcher.end();
+      return () => undefined;
+    },
     statistics: ({ hours, scope }) =>
       Promise.resolve({
         hours,
@@ -307,6 +323,30 @@ function fakeLogs(): LogsPort {
     startLeakTest: () => test,
     leakTest: (id) => id === test.id ? test : null,
     leakTests: () => [test],
+  };
+}
+
+/** An entry of the query log; its name would be a formula in a spreadsheet. */
+export function fakeEntry(i: number): QuerylogEntry {
+  return {
+    time: new Date(NOW_MS + i).toISOString(),
+    client: "192.0.2.7",
+    client_name: 'a "large", old TV',
+    client_id: null,
+    group: "gr_0000000000000000",
+    protocol: "udp",
+    name: `=sum(${i}).example`,
+    type: "A",
+    outcome: "forwarded",
+    rcode: "NOERROR",
+    rule: null,
+    list: null,
+    answers: ["cdn.example", `192.0.2.${i}`],
+    upstream: "192.0.2.1:53",
+    cached: false,
+    dnssec: null,
+    duration_us: 1_234,
+    node: NODE,
   };
 }
 

@@ -13,6 +13,7 @@ export type {
   ClusterPort,
   ListsPort,
   LogsPort,
+  LogWatcher,
   NewUser,
   NodePort,
   SignIn,
@@ -31,6 +32,8 @@ export type { ClusterReport } from "./schemas/cluster.ts";
 export {
   type LeakTest,
   OUTCOMES,
+  type QuerylogEntry,
+  type QuerylogFilter,
   type QuerylogPage,
   type QuerylogQuery,
   type Statistics,
@@ -38,6 +41,7 @@ export {
 } from "./schemas/logs.ts";
 export type {
   Directory,
+  DirectoryDetails,
   Explanation,
   Health,
   RecommendedCatalog,

@@ -170,6 +170,9 @@ function responsesOf(endpoint: Endpoint): JsonObject {
       ...(Object.keys(headers).length > 0 && { headers }),
       ...(content.kind === "json" && { content: json(schemaOf(content.schema, "output")) }),
       ...(content.kind === "text" && { content: { [content.type]: text } }),
+      ...(content.kind === "stream" && {
+        content: Object.fromEntries(content.types.map((type) => [type, text])),
+      }),
     },
   };
   const refusals = new Map<number, string[]>();

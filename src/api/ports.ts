@@ -3,10 +3,18 @@ import type { ListStatus } from "../lists/mod.ts";
 import type { Actor, Role, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
-import type { LeakTest, QuerylogPage, QuerylogQuery } from "./schemas/logs.ts";
-import type { Statistics, StatisticsQuery } from "./schemas/logs.ts";
+import type {
+  LeakTest,
+  QuerylogEntry,
+  QuerylogFilter,
+  QuerylogPage,
+  QuerylogQuery,
+  Statistics,
+  StatisticsQuery,
+} from "./schemas/logs.ts";
 import type {
   Directory,
+  DirectoryDetails,
   Explanation,
   Health,
   RecommendedCatalog,
@@ -81,7 +89,7 @@ export interface NodePort {
   explain(question: { name: string; type: string; client: string }): Promise<Explanation>;
   checkUpdate(): Promise<UpdateCheck>;
   /** The text exposition for a scraper. */
-  metrics(): string;
+  metrics(): Promise<string>;
 }
 
 export interface ListsPort {
@@ -91,11 +99,27 @@ export interface ListsPort {
   recommended(): RecommendedCatalog;
   sizes(): Promise<RecommendedSizes>;
   directory(): Promise<Directory>;
+  /** A list of the directory with its addresses. */
+  directoryList(id: string): Promise<DirectoryDetails>;
   services(): Services;
+}
+
+/** Somebody who watches the query log. */
+export interface LogWatcher {
+  /** `skipped` further entries were too many to tell. */
+  tell(entries: readonly QuerylogEntry[], skipped: number): void;
+  /** Nothing more will come. */
+  end(): void;
 }
 
 export interface LogsPort {
   search(query: QuerylogQuery): Promise<QuerylogPage>;
+  /**
+   * Tells of entries that pass as they come. Returns what ends that.
+   *
+   * @throws {SvcError} `unavailable`, where too many watch already.
+   */
+  watch(filter: QuerylogFilter, watcher: LogWatcher): () => void;
   statistics(query: StatisticsQuery): Promise<Statistics>;
   startLeakTest(): LeakTest;
   leakTest(id: string): LeakTest | null;

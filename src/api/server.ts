@@ -195,6 +195,10 @@ export class ApiServer {
       const answer = request === null
         ? badRequest()
         : await this.#options.handler(request, remoteAddress);
+      if (answer.body !== null && answer.headers.get("transfer-encoding") === "chunked") {
+        await sendStream(answer, answer.body, response);
+        return;
+      }
       const body = new Uint8Array(await answer.arrayBuffer());
       const headers: Record<string, string> = Object.fromEntries(answer.headers);
       // What is left of a body would have to be read before the next request.
@@ -208,6 +212,48 @@ export class ApiServer {
       response.destroy();
     }
   }
+}
+
+/** Sends a body as it comes, no faster than the client takes it, until either of them ends it. */
+async function sendStream(
+  answer: Response,
+  body: ReadableStream<Uint8Array>,
+  response: http.ServerResponse,
+): Promise<void> {
+  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  response.flushHeaders();
+  const reader = body.getReader();
+  const onClose = () => void reader.cancel().catch(() => undefined);
+  response.once("close", onClose);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || response.destroyed) break;
+      if (!response.write(value)) await drained(response);
+    }
+    response.off("close", onClose);
+    response.end();
+  } catch (error) {
+    // A client can tell: the end of the body is missing.
+    response.off("close", onClose);
+    response.destroy();
+    throw error;
+  } finally {
+    await reader.cancel();
+  }
+}
+
+/** Resolves once there is room for more, or nobody left to send it to. */
+function drained(response: http.ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const settle = () => {
+    response.off("drain", settle);
+    response.off("close", settle);
+    resolve();
+  };
+  response.on("drain", settle);
+  response.on("close", settle);
+  return promise;
 }
 
 /**

@@ -25,9 +25,12 @@ export interface StoreOptions {
   /** Extended error to send with it, or -1. */
   readonly ede: number;
   readonly nowSeconds: number;
+  /** Bytes about the message that are kept with it and no client is sent: see `copyAside`. */
+  readonly aside?: Uint8Array;
 }
 
-// An entry is a run of 32-bit words: this head, TTL offsets (two a word), then the message.
+// An entry is a run of 32-bit words: this head, TTL offsets (two a word), then the message, and
+// where there is something aside, its bytes behind a word with their number.
 const E_HASH = 0;
 const E_WORDS = 1;
 const E_STORED = 2;
@@ -38,11 +41,17 @@ const E_KEY = 4;
 const E_LENGTHS = 5;
 /** QNAME length in the low half, extended error + 1 in the high half. */
 const E_QNAME = 6;
-const HEAD_WORDS = 7;
+/** Generation of the rules under which the message is clean; see `isClean`. */
+const E_CLEAN = 7;
+const HEAD_WORDS = 8;
 
 const VISITED_BIT = 1 << 28;
 const REFRESHING_BIT = 1 << 29;
+/** The message names nobody but whom it was asked about; see `hasNoAlias`. */
+const NO_ALIAS_BIT = 1 << 30;
 const KEY_MASK = VISITED_BIT - 1;
+
+const NOTHING: Uint8Array = new Uint8Array(0);
 
 /** Slots of one bucket: what a look-up reads at most, one line of the processor's cache. */
 const BUCKET_SLOTS = 8;
@@ -182,6 +191,39 @@ export class Cache {
     return (this.#words[entry + E_QNAME] >>> 16) - 1;
   }
 
+  /**
+   * Copies what is kept aside of the message to the start of a buffer that has room for it; returns
+   * its bytes, usually 0.
+   */
+  copyAside(entry: number, target: Uint8Array): number {
+    const at = this.#messageAt(entry) + 4 * ((this.messageLength(entry) + 3) >> 2);
+    const words = this.#words;
+    if (at >> 2 === entry + words[entry + E_WORDS]) return 0;
+    const length = words[at >> 2];
+    target.set(this.#bytes.subarray(at + 4, at + 4 + length));
+    return length;
+  }
+
+  /** Says whether `markClean` was called for the entry with this generation of the rules, not 0. */
+  isClean(entry: number, generation: number): boolean {
+    return this.#words[entry + E_CLEAN] === generation;
+  }
+
+  /** Notes that no rule of a generation is about what the message holds. */
+  markClean(entry: number, generation: number): void {
+    this.#words[entry + E_CLEAN] = generation;
+  }
+
+  /** Says whether `markNoAlias` was called for the entry. */
+  hasNoAlias(entry: number): boolean {
+    return (this.#words[entry + E_KEY] & NO_ALIAS_BIT) !== 0;
+  }
+
+  /** Notes that the message holds no CNAME, so that rules about names pass it, now and later. */
+  markNoAlias(entry: number): void {
+    this.#words[entry + E_KEY] |= NO_ALIAS_BIT;
+  }
+
   /** The two flag bytes of the stored message. */
   flags(entry: number): number {
     const at = this.#messageAt(entry);
@@ -244,7 +286,9 @@ export class Cache {
     if (ttlCount > TTLS_MAX || length > 0xffff) return -1;
     const ttlWords = (ttlCount + 1) >> 1;
     const messageWords = (length + 3) >> 2;
-    const size = HEAD_WORDS + ttlWords + messageWords;
+    const aside = options.aside ?? NOTHING;
+    const asideWords = aside.length === 0 ? 0 : 1 + ((aside.length + 3) >> 2);
+    const size = HEAD_WORDS + ttlWords + messageWords + asideWords;
     if (size > this.#segmentWords) return -1;
     const entry = this.#reserve(size);
     const words = this.#words;
@@ -254,6 +298,7 @@ export class Cache {
     words[entry + E_EXPIRES] = options.nowSeconds + options.ttl;
     words[entry + E_KEY] = options.qtype | (options.keyBits << 16);
     words[entry + E_LENGTHS] = length | (ttlCount << 16);
+    words[entry + E_CLEAN] = 0;
     words[entry + E_QNAME] = options.qnameLength | ((options.ede + 1) << 16);
     for (let i = 0; i < ttlWords; i++) {
       const second = 2 * i + 1 < ttlCount ? ttlOffsets[2 * i + 1] : 0;
@@ -261,6 +306,10 @@ export class Cache {
     }
     const at = (entry + HEAD_WORDS + ttlWords) << 2;
     for (let i = 0; i < length; i++) this.#bytes[at + i] = message[start + i];
+    if (asideWords > 0) {
+      words[(at >> 2) + messageWords] = aside.length;
+      this.#bytes.set(aside, at + 4 * messageWords + 4);
+    }
     this.#link(entry, options.nowSeconds);
     return entry;
   }

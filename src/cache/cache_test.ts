@@ -196,6 +196,33 @@ Deno.test(
   },
 );
 
+Deno.test("Cache.copyAside() gives back what stands beside a message", none, () => {
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
+  const target = new Uint8Array(100);
+  const kept = (aside: Uint8Array | undefined, padding: number) => {
+    const name = "www.example";
+    const { message, ttlAt } = response(name, 60, padding);
+    const options = {
+      ...{ hash: hashOf(name), qtype: 1, keyBits: 0, qnameLength: 13, ttl: 60, ede: -1 },
+      nowSeconds: NOW,
+      ...(aside !== undefined && { aside }),
+    };
+    const entry = cache.store(options, message, 0, message.length, Uint16Array.of(ttlAt), 1);
+    assert.deepEqual(read(cache, entry, NOW).bytes, message);
+    put(cache, "next.example", 60); // Nothing of it stands in the next one's place.
+    const length = cache.copyAside(entry, target);
+    return target.slice(0, length);
+  };
+  for (let padding = 0; padding < 4; padding++) {
+    assert.deepEqual(kept(undefined, padding), Uint8Array.of());
+    assert.deepEqual(kept(Uint8Array.of(), padding), Uint8Array.of());
+    for (let length = 1; length < 9; length++) {
+      const aside = Uint8Array.from({ length }, (_, i) => 200 + i);
+      assert.deepEqual(kept(aside, padding), aside);
+    }
+  }
+});
+
 Deno.test("Cache.flush() forgets everything, and claimRefresh() is granted once", none, () => {
   const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
   const entry = put(cache, "www.example", 300);

@@ -12,6 +12,7 @@ import {
   type Source,
 } from "../config/mod.ts";
 import { messageOf } from "../errors.ts";
+import { checkCatalogue } from "../lists/mod.ts";
 
 /** Read where no `--config` names another; it may be missing. */
 export const DEFAULT_CONFIG_FILE = "/etc/svc/svc.toml";
@@ -78,6 +79,7 @@ export const FILE_FACTS: FileFacts = {
   readText: (path) => Deno.readTextFile(path),
   stat: (path) => Deno.stat(path),
   realPath: (path) => Deno.realPath(path),
+  checkServices: checkCatalogue,
   nowMs: () => Date.now(),
 };
 
@@ -105,7 +107,8 @@ export async function checkConfig(args: string[]): Promise<number> {
   if (draft !== null) problems.push(...await checkFiles(draft, FILE_FACTS, source));
   problems.sort((a, b) => a.line - b.line);
   for (const problem of problems) console.error(formatProblem(problem));
-  if (config === null || problems.length > 0) return EXIT_INVALID;
+  const isInvalid = problems.some(({ severity }) => severity !== "note");
+  if (config === null || isInvalid) return EXIT_INVALID;
   const from = fromDefaults ? `${source.file} is missing, the built-in defaults` : source.file;
   console.log(`${from}: ok, ${summary(config)}`);
   return 0;

@@ -12,7 +12,8 @@ const ANSWER_MS = 10_000;
 const HELP = `svc explain NAME [--type A] [--client ADDR] [--api URL]
 
 Asks the running service what a query would come to: which group it is in, which rule of which list
-decides, and why the others do not.
+decides, and why the others do not. With an address in place of NAME: what a response with this
+address would come to.
 
   --type TYPE        the type of the query (default A)
   --client ADDR      the address or client ID that asks (default: this machine)
@@ -94,10 +95,13 @@ function parseJson(text: string): unknown {
   }
 }
 
+/** Outcomes of rules: what is answered is known, even where it is nothing. */
+const DECIDED = ["blocked", "rewritten", "safe_search"];
+
 /** An explanation as lines of text, without anything a terminal would act on. */
 export function formatExplanation(explanation: Explanation): string {
   const { name, type, client, group, outcome, rule, list, records, matches } = explanation;
-  const deciding = matches.find(({ lost }) => lost === null);
+  const [deciding, ...others] = matches.filter(({ lost }) => lost === null);
   const lines = [
     `${name} ${type}: ${outcome}`,
     `client: ${client === null ? "not known" : `${client.name} (${client.id})`}`,
@@ -105,7 +109,9 @@ export function formatExplanation(explanation: Explanation): string {
     rule === null
       ? "rule: none decides"
       : `rule: ${rule} of ${deciding?.list_name ?? list} (${list})`,
-    ...records.map((record) => `record: ${record}`),
+    ...(records.length === 0 && DECIDED.includes(outcome) ? ["answer: no record"] : []),
+    ...records.map((record) => `answer: ${record}`),
+    ...others.map(({ rule, list_name }) => `also: ${rule} of ${list_name}`),
     ...matches.filter(({ lost }) => lost !== null).map(({ rule, list_name, lost }) =>
       `not: ${rule} of ${list_name}: ${lost}`
     ),

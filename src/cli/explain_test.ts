@@ -37,6 +37,7 @@ Deno.test("formatExplanation() tells what decides, and what does not", none, () 
     "client: not known",
     "group: Default (gr_0000000000000000)",
     "rule: ||ads.example^ of Ads�[31m (li_00000000000000aa)",
+    "answer: no record",
     "not: ||example^ of rules: a rule of the same rank is about a longer name",
   ]);
   const local = {
@@ -53,7 +54,7 @@ Deno.test("formatExplanation() tells what decides, and what does not", none, () 
     "client: tv (cl_1)",
     "group: Default (gr_0000000000000000)",
     "rule: none decides",
-    "record: A 192.0.2.1",
+    "answer: A 192.0.2.1",
   ]);
 });
 

@@ -1,19 +1,26 @@
+import type { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { FilterConfig } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { type SourceStats, unsupportedCount } from "../filter/mod.ts";
 import { type CompiledRules, compileRules } from "../isolate/mod.ts";
-import type { ListKeeper, ListSource } from "../lists/mod.ts";
+import type { ListKeeper, ListSource, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import type { Base } from "../snapshot/mod.ts";
+import { type Base, SERVICE_PREFIX } from "../snapshot/mod.ts";
 import { keepRules, readKeptRules } from "./kept_rules.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
-const RULES_FORMAT = 2;
+const RULES_FORMAT = 4;
 /** How soon after the start, and at most how long after one refresh, lists are looked at again. */
 const FIRST_REFRESH_MS = 1_000;
 const REFRESH_PAUSE_MIN_MS = 10_000;
 const REFRESH_PAUSE_MAX_MS = 3_600_000;
+/** How long a changed list waits for others, so that they are built together. */
+const BUILD_DELAY_MS = 3_000;
+/** Most refreshes of new lists at a time. */
+const URGENT_MAX = 64;
+/** Most lists that the status names one by one as failing. */
+const LIST_PROBLEMS_MAX = 10;
 
 /** A source of rules, and what its text is. */
 interface Digest {
@@ -33,6 +40,7 @@ export interface FilteringOptions {
   /** Where compiled rules are kept. */
   readonly rulesFile: string;
   readonly lists: Lists;
+  readonly services: Pick<ServiceCatalogue, "load" | "problem" | "source">;
   /** The settings' update interval at the moment, in seconds. */
   readonly updateInterval: () => number;
   /** Has other rules hold for the next query. */
@@ -47,24 +55,50 @@ export interface Lists {
   readonly off: readonly string[];
 }
 
-/** Keeps the lists' rules in step with the lists: loads, compiles, publishes, refreshes. */
+/** Keeps the rules of lists and services in step with both: loads, compiles, publishes, refreshes. */
 export class Filtering {
   readonly #options: FilteringOptions;
   #lists: Lists;
   readonly #stop = new AbortController();
   /** When the rules in force were built; `null` before the first. */
   builtAtMs: number | null = null;
+  /** How long the last build took; `null` before the first of this process. */
+  buildMs: number | null = null;
   /** Why there are no rules, or older ones than there should be. */
-  problem: string | null = null;
+  #problem: string | null = null;
   /** Of every hash of a name in this process. */
   seed: number = crypto.getRandomValues(new Int32Array(1))[0];
-  /** One build at a time, in the order asked for. */
-  #turn: Promise<unknown> = Promise.resolve();
+  /** The texts that the rules in force were made of; empty before the first. */
+  #key = "";
+  /** A text has changed since the last build began. */
+  #isDirty = false;
+  /** The build and the reload under way, and the one that waits for it. */
+  readonly #builds = new Latest(() => this.#build());
+  readonly #reloads = new Latest(() => this.#refresh(this.#sources(), { force: true }));
+  #buildTimer: ReturnType<typeof setTimeout> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The refresh of what is due is under way. */
+  #isRefreshing = false;
+  /** Refreshes of new lists under way. */
+  #urgent = 0;
 
   constructor(options: FilteringOptions) {
     this.#options = options;
     this.#lists = options.lists;
+  }
+
+  /** What is wrong with lists, services and the rules made of them, for the status. */
+  get problems(): string[] {
+    const { keeper, services } = this.#options;
+    const found = keeper.problems(this.#sources());
+    const shown = found.slice(0, LIST_PROBLEMS_MAX).map((problem) => `lists: ${problem}`);
+    const rest = found.length - shown.length;
+    return [
+      ...(this.#problem === null ? [] : [`filter: ${this.#problem}`]),
+      ...(services.problem === null ? [] : [services.problem]),
+      ...shown,
+      ...(rest > 0 ? [`lists: ${rest} more fail as long`] : []),
+    ];
   }
 
   /**
@@ -76,10 +110,11 @@ export class Filtering {
   async first(): Promise<Base> {
     try {
       const digests = await this.#digests();
-      const kept = await readKeptRules(this.#options.rulesFile, keyOf(digests));
+      const key = keyOf(digests);
+      const kept = await readKeptRules(this.#options.rulesFile, key);
       if (kept !== null) {
         this.seed = kept.seed;
-        this.#note(digests, kept.stats, "filter loaded");
+        this.#note(digests, key, kept.stats, "filter loaded");
         return baseOf(kept, digests);
       }
       return await this.#compile();
@@ -87,7 +122,7 @@ export class Filtering {
       if (this.#options.onFailure === "closed") {
         throw new SvcError("unavailable", `filter: ${messageOf(error)}`, { cause: error });
       }
-      this.problem = messageOf(error);
+      this.#problem = messageOf(error);
       log.error("the filter can't be built: names are answered unfiltered", {
         error: messageOf(error),
       });
@@ -103,92 +138,160 @@ export class Filtering {
   stop(): void {
     this.#stop.abort();
     clearTimeout(this.#timer);
+    clearTimeout(this.#buildTimer);
   }
 
   /** Takes other lists: what is new is fetched, and the rules are built again. Waits for nothing. */
   setLists(lists: Lists): void {
-    const before = this.#lists;
+    const before = new Set(this.#lists.sources.map(placeOf));
+    const isSame = placesOf(this.#lists.sources) === placesOf(lists.sources);
     this.#lists = lists;
-    if (placesOf(before.sources) === placesOf(lists.sources)) return;
-    void this.#inTurn(() => this.#refresh(false, true));
+    if (isSame) return;
+    this.#isDirty = true; // One that is gone, or whose text is at hand, needs no server.
+    void this.#builds.run();
+    const others = lists.sources.filter((source) => !before.has(placeOf(source)));
+    if (others.length > 0) void this.#refreshNew(others);
   }
 
-  /** Reads local lists again, asks every server, and builds what changed. */
+  /** Reads local lists and services again, asks every server, and builds what changed. */
   reload(): Promise<void> {
-    return this.#inTurn(() => this.#refresh(true));
+    return this.#reloads.run();
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {}); // Its caller hears of it; the next one is not held up.
-    return result;
+  /** Lists, and the catalogue of services where it is downloaded: first, as the smallest by far. */
+  #sources(): readonly ListSource[] {
+    const { source } = this.#options.services;
+    return source === null ? this.#lists.sources : [source, ...this.#lists.sources];
+  }
+
+  /** Fetches lists that somebody has just made, beside whatever is being renewed. */
+  async #refreshNew(sources: readonly ListSource[]): Promise<void> {
+    // What is over the bound is fetched with the others, as due.
+    if (this.#urgent < URGENT_MAX) {
+      this.#urgent++;
+      await this.#refresh(sources, { urgent: true });
+      this.#urgent--;
+    }
+    this.#scheduleNext();
   }
 
   #schedule(delayMs: number): void {
+    clearTimeout(this.#timer);
     if (this.#stop.signal.aborted) return;
     this.#timer = setTimeout(async () => {
-      await this.#inTurn(() => this.#refresh(false));
-      const { keeper, updateInterval } = this.#options;
-      const dueMs = keeper.nextDueAtMs(this.#lists.sources, updateInterval() * 1_000);
-      const pauseMs = Math.max(dueMs - Date.now(), REFRESH_PAUSE_MIN_MS);
-      this.#schedule(Math.min(pauseMs, REFRESH_PAUSE_MAX_MS));
+      this.#isRefreshing = true;
+      await this.#refresh(this.#sources(), {});
+      this.#isRefreshing = false;
+      this.#scheduleNext();
     }, delayMs);
   }
 
-  async #refresh(force: boolean, isOther = false): Promise<void> {
+  #scheduleNext(): void {
+    if (this.#isRefreshing) return; // It does so at its end.
+    const { keeper, updateInterval } = this.#options;
+    const dueMs = keeper.nextDueAtMs(this.#sources(), updateInterval() * 1_000);
+    const pauseMs = Math.max(dueMs - Date.now(), REFRESH_PAUSE_MIN_MS);
+    this.#schedule(Math.min(pauseMs, REFRESH_PAUSE_MAX_MS));
+  }
+
+  async #refresh(
+    sources: readonly ListSource[],
+    how: { readonly force?: boolean; readonly urgent?: boolean },
+  ): Promise<void> {
     const { keeper, updateInterval } = this.#options;
     try {
-      let updated = isOther;
-      const events = keeper.refresh(this.#lists.sources, {
+      const events = keeper.refresh(sources, {
         intervalMs: updateInterval() * 1_000,
-        force,
         signal: this.#stop.signal,
+        ...how,
       });
       for await (const event of events) {
         if (event.kind !== "finished") continue;
-        updated ||= event.outcome === "updated";
-        log.info("list refreshed", {
-          list: event.source.name,
-          outcome: event.outcome,
-          ...(event.status.message !== null && { reason: event.status.message }),
-        });
+        const { outcome, source } = event;
+        // Of a failure the keeper tells what is new.
+        if (outcome === "updated" || outcome === "unchanged") {
+          log.info("list refreshed", { list: source.name, outcome });
+        }
+        if (outcome === "updated") this.#buildSoon();
       }
-      if (updated && !this.#stop.signal.aborted) await this.#rebuild();
     } catch (error) {
-      this.problem = messageOf(error);
-      log.error("the filter can't be renewed: the rules in force stay", {
-        error: messageOf(error),
-      });
+      this.#fail(error);
+    }
+    // The file of services has no server that would say whether it changed.
+    if (how.force) this.#isDirty = true;
+    if (this.#isDirty) await this.#builds.run();
+  }
+
+  /** Builds before the refresh ends, should the next lists take long. */
+  #buildSoon(): void {
+    this.#isDirty = true;
+    this.#buildTimer ??= setTimeout(() => void this.#builds.run(), BUILD_DELAY_MS);
+  }
+
+  /** Builds and publishes, unless the rules in force are of the very texts at hand. */
+  async #build(): Promise<void> {
+    clearTimeout(this.#buildTimer);
+    this.#buildTimer = undefined;
+    if (this.#stop.signal.aborted) return;
+    this.#isDirty = false;
+    try {
+      if (this.#key !== "" && keyOf(await this.#digests()).toString("hex") === this.#key) {
+        this.#problem = null;
+        return;
+      }
+      await this.#options.publish(await this.#compile());
+    } catch (error) {
+      this.#fail(error);
     }
   }
 
-  async #rebuild(): Promise<void> {
-    await this.#options.publish(await this.#compile());
+  #fail(error: unknown): void {
+    this.#problem = messageOf(error);
+    log.error("the filter can't be renewed: the rules in force stay", { error: messageOf(error) });
   }
 
-  /** What the texts at hand are, without reading them into memory. */
+  /** What the texts at hand are, without holding those of lists. */
   async #digests(): Promise<Digest[]> {
     const digests = await this.#options.keeper.digests(this.#lists.sources);
-    return digests.map(({ source: { id, name }, sha256 }) => ({ id, name, sha256 }));
+    const services = await this.#serviceTexts();
+    return [
+      ...digests.map(({ source: { id, name }, sha256 }) => ({ id, name, sha256 })),
+      ...services.map(({ id, name, sha256 }) => ({ id, name, sha256 })),
+    ];
   }
 
   /** The texts at hand; each is read once and then the compiler's. */
   async #load(): Promise<Text[]> {
-    const { sources, off } = this.#lists;
+    const { keeper } = this.#options;
+    const alsoKeep = () => [...this.#sources().map(({ id }) => id), ...this.#lists.off];
     const texts: Text[] = [];
-    for await (const { source, bytes } of this.#options.keeper.load(sources, off)) {
+    for await (const { source, bytes } of keeper.load(this.#lists.sources, alsoKeep)) {
       texts.push({ id: source.id, name: source.name, sha256: sha256Of(bytes), bytes });
     }
-    return texts;
+    return [...texts, ...await this.#serviceTexts()];
+  }
+
+  /** Every service is a source, blocked or not: what groups block changes without a build. */
+  async #serviceTexts(): Promise<Text[]> {
+    const services = await this.#options.services.load();
+    return services.map(({ id, name, rules }) => {
+      const bytes = new TextEncoder().encode(rules.join("\n"));
+      return { id: SERVICE_PREFIX + id, name, sha256: sha256Of(bytes), bytes };
+    });
   }
 
   async #compile(): Promise<Base> {
     const texts = await this.#load();
     const key = keyOf(texts);
     const startedMs = performance.now();
-    const sources = texts.map(({ bytes }) => bytes);
+    const sources = texts.map(({ id, bytes }) => ({
+      bytes,
+      isService: id.startsWith(SERVICE_PREFIX),
+    }));
     const compiled = await compileRules({ seed: this.seed, sources });
-    this.#note(texts, compiled.stats, "filter built", Math.round(performance.now() - startedMs));
+    const tookMs = Math.round(performance.now() - startedMs);
+    this.buildMs = tookMs;
+    this.#note(texts, key, compiled.stats, "filter built", tookMs);
     await keepRules(this.#options.rulesFile, key, { seed: this.seed, ...compiled });
     return baseOf(compiled, texts);
   }
@@ -196,20 +299,50 @@ export class Filtering {
   /** Tells the keeper and the log what came of the texts. */
   #note(
     texts: readonly Digest[],
+    key: Buffer,
     stats: readonly SourceStats[],
     message: string,
     tookMs?: number,
   ): void {
-    let rules = 0;
+    let [rules, services, serviceRules] = [0, 0, 0];
     for (const [i, { id, name }] of texts.entries()) {
+      if (id.startsWith(SERVICE_PREFIX)) {
+        services++;
+        serviceRules += stats[i].rules;
+        continue;
+      }
       const unsupported = unsupportedCount(stats[i].skipped);
       rules += stats[i].rules;
       this.#options.keeper.setCounts(id, { rules: stats[i].rules, unsupported });
       log.info("list in force", { list: name, rules: stats[i].rules, unsupported });
     }
+    if (services > 0) log.info("services can be blocked", { services, rules: serviceRules });
+    this.#key = key.toString("hex");
     this.builtAtMs = Date.now();
-    this.problem = null;
+    this.#problem = null;
     log.info(message, { rules, ...(tookMs !== undefined && { tookMs }) });
+  }
+}
+
+/** Does one work at a time; who asks while it runs shares the next run with all that ask then. */
+class Latest {
+  readonly #work: () => Promise<void>;
+  #running: Promise<void> = Promise.resolve();
+  #next: Promise<void> | null = null;
+
+  /** `work` never fails. */
+  constructor(work: () => Promise<void>) {
+    this.#work = work;
+  }
+
+  /** Resolves once a run that began after this call has ended. */
+  run(): Promise<void> {
+    this.#next ??= this.#running.then(() => {
+      this.#next = null;
+      this.#running = this.#work();
+      return this.#running;
+    });
+    return this.#next;
   }
 }
 
@@ -220,13 +353,17 @@ function baseOf(
   return { rules, sources: texts.map(({ id, name }) => ({ id, name })), badfilters };
 }
 
-/** Which lists there are and where from, whatever they are called. */
+/** A list and where it is from, whatever it is called. */
+function placeOf({ id, url, path }: ListSource): string {
+  return JSON.stringify([id, url ?? null, path ?? null]);
+}
+
 function placesOf(sources: readonly ListSource[]): string {
-  return JSON.stringify(sources.map(({ id, url, path }) => [id, url ?? null, path ?? null]));
+  return sources.map(placeOf).join("\n");
 }
 
 /** What compiled rules depend on: the texts and their order. */
-function keyOf(texts: readonly Digest[]): Uint8Array {
+function keyOf(texts: readonly Digest[]): Buffer {
   const hash = createHash("sha256").update(`rules ${RULES_FORMAT}`);
   for (const { id, sha256 } of texts) hash.update(`\n${id} ${sha256}`);
   return hash.digest();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { HashedName, parseName } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
-import { ListKeeper } from "../lists/mod.ts";
+import { ListKeeper, ServiceCatalogue, type ServicesPlace } from "../lists/mod.ts";
 import { FakeClock, FakeNetwork, MemoryDisk } from "../lists/fakes.ts";
 import { Matcher, NO_RULE } from "../filter/mod.ts";
 import type { Base } from "../snapshot/mod.ts";
@@ -19,6 +19,7 @@ const MORE = { id: "li_more", name: "more", url: "https://lists.example/more.txt
 class Bench {
   readonly network = new FakeNetwork(() => ({ body: this.listText }));
   readonly published: Base[] = [];
+  place: ServicesPlace = { kind: "off" };
   listText = "||ads.example^\n";
   readonly lines: string[] = [];
 
@@ -37,6 +38,7 @@ class Bench {
       lists: { sources: [ADS], off: [] },
       updateInterval: () => 86_400,
       keeper,
+      services: new ServiceCatalogue(this.place, keeper, this.disk),
       rulesFile: `${this.dir}/rules.bin`,
       publish: (base) => {
         this.published.push(base);
@@ -192,5 +194,70 @@ Deno.test(
       }
       assert.equal(bench.said("the filter can't be renewed: the rules in force stay"), 1);
       assert.equal(bench.published.length, 0);
+    }),
+);
+
+const catalogue = (services: Record<string, string>, icon = "") =>
+  JSON.stringify({
+    blocked_services: Object.entries(services).map(([id, rule]) => ({
+      id,
+      name: id.toUpperCase(),
+      icon_svg: icon,
+      rules: [rule],
+    })),
+  });
+
+Deno.test(
+  "Filtering compiles each service as a source and builds only for other rules",
+  disk,
+  () =>
+    withBench(async (bench) => {
+      const url = "https://lists.example/services.json";
+      bench.place = { kind: "url", url };
+      let services = catalogue({ chat: "||chat.example^", video: "||video.example^" });
+      bench.network.answer = ({ href }) => ({ body: href === url ? services : bench.listText });
+      const filtering = await bench.open();
+      await filtering.first();
+      await filtering.reload();
+      const [built] = bench.published;
+      const ids = ["li_ads", "service:chat", "service:video"];
+      assert.deepEqual(built.sources.map(({ id }) => id), ids);
+      assert.equal(decided(built, "www.video.example", filtering.seed), "||video.example^ (VIDEO)");
+
+      services = catalogue({ chat: "||chat.example^", video: "||video.example^" }, "<svg/>");
+      await filtering.reload();
+      assert.equal(bench.published.length, 1, "another icon is no other rule");
+      const restarted = await bench.open();
+      const loaded = await restarted.first();
+      assert.equal(bench.said("filter loaded"), 1);
+      assert.deepEqual(loaded.sources.map(({ id }) => id), ids);
+
+      services = catalogue({ chat: "||chat.example^", video: "||film.example^" });
+      await restarted.reload();
+      const [, changed] = bench.published;
+      assert.equal(decided(changed, "film.example", restarted.seed), "||film.example^ (VIDEO)");
+      bench.place = { kind: "off" };
+      const without = await (await bench.open()).first();
+      assert.deepEqual(without.sources.map(({ id }) => id), ["li_ads"]);
+      filtering.stop();
+      restarted.stop();
+    }),
+);
+
+Deno.test(
+  "Filtering tells what fails for long",
+  disk,
+  () =>
+    withBench(async (bench) => {
+      bench.place = { kind: "file", path: "/etc/services.json" };
+      bench.network.answer = () => ({ status: 404 });
+      const filtering = await bench.open();
+      await filtering.first();
+      assert.equal(filtering.problems.length, 1);
+      assert.match(filtering.problems[0], /^filter\.services_file: /);
+      for (let i = 0; i < 12; i++) await filtering.reload();
+      const [, list] = filtering.problems;
+      assert.match(list, /^lists: ads: fails since .*: lists\.example: the server answered 404$/);
+      filtering.stop();
     }),
 );

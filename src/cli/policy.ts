@@ -2,11 +2,11 @@ import { log } from "../log.ts";
 import {
   type Base,
   compileCustomRules,
-  compileOverlay,
   type CustomRules,
   customRuleTexts,
   explain,
   type Explanation,
+  OverlayCompiler,
   type PolicyState,
   Snapshot,
   type SnapshotData,
@@ -28,6 +28,7 @@ export interface PolicyOptions {
  */
 export class Policy {
   readonly #options: PolicyOptions;
+  readonly #overlays: OverlayCompiler;
   #state: PolicyState;
   #base: Base;
   #pausedUntilMs = 0;
@@ -41,6 +42,7 @@ export class Policy {
 
   constructor(options: PolicyOptions) {
     this.#options = options;
+    this.#overlays = new OverlayCompiler(options.seed);
     this.#state = options.state;
     this.#base = options.base;
     this.#data = this.#compile(1);
@@ -94,8 +96,7 @@ export class Policy {
   }
 
   #compile(generation: number): SnapshotData {
-    const { seed } = this.#options;
-    const overlay = compileOverlay(this.#state, this.#base, this.#customRules(), seed);
+    const overlay = this.#overlays.compile(this.#state, this.#base, this.#customRules());
     return { generation, rules: this.#base.rules, overlay, pausedUntilMs: this.#pausedUntilMs };
   }
 

@@ -1,37 +1,53 @@
 import { join } from "node:path/posix";
-import { formatHostPort, type HostPort, parseHostPort } from "../addr/mod.ts";
+import { formatHostPort } from "../addr/mod.ts";
 import { type Config, formatProblem } from "../config/mod.ts";
-import { parseName } from "../dns/mod.ts";
-import { invariant, messageOf, SvcError } from "../errors.ts";
-import { type DnsOptions, DnsSupervisor, type DnsUpstream } from "../isolate/mod.ts";
-import { denoDisk, ListKeeper, nodeHttpGet } from "../lists/mod.ts";
+import { messageOf, SvcError } from "../errors.ts";
+import {
+  type DnsOptions,
+  DnsSupervisor,
+  type DnsUpstream,
+  QuerylogSupervisor,
+} from "../isolate/mod.ts";
+import { denoDisk, type HttpGet, ListKeeper, nodeHttpGet, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import { openNative, returnLargeAllocations } from "../native/mod.ts";
+import { openNative, returnLargeAllocations, takeTurns, Turn } from "../native/mod.ts";
 import { type LocalReplicator, openNodeStore } from "../store/mod.ts";
+import { ServerCertificate } from "./certificate.ts";
+import { OdohKeys } from "./odoh_keys.ts";
 import { loadConfig } from "./check_config.ts";
+import { ClockWatch } from "./clock_watch.ts";
+import { dnsUpstreams, wireNames } from "./dns_upstreams.ts";
+import { hostLookup } from "./host_lookup.ts";
 import { listsOf, seedSource } from "./lists_of.ts";
-import { NodeLists, readServices } from "./lists_port.ts";
+import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
+import { familiesOf } from "./node_status.ts";
 import { readOptions } from "./options.ts";
 import { LONE_NODE } from "./open_users.ts";
-import { ownLookup } from "./own_lookup.ts";
 import { Policy } from "./policy.ts";
+import { dnsProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
+import { Telemetry, telemetryOptions } from "./telemetry.ts";
 import { VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
 
-Answers DNS queries until it gets SIGTERM or SIGINT; SIGHUP reloads the lists.
+Answers DNS queries until it gets SIGTERM or SIGINT; SIGHUP reloads lists and
+certificates.
 
   --config FILE  the configuration (default /etc/svc/svc.toml; built-in defaults if that is missing)
   --help         this text`;
 
 /** Longest wait for queries in flight at the end; the process is gone within two seconds. */
 const STOP_GRACE_MS = 1_500;
+/** The same for the query log's last entries. */
+const QUERYLOG_STOP_GRACE_MS = 1_000;
 /** The same for requests; a change that was taken is durable before it is answered. */
 const API_STOP_GRACE_MS = 1_000;
+/** The same for what a telemetry endpoint has not been sent. */
+const TELEMETRY_STOP_GRACE_MS = 1_000;
 /** More isolates than this win nothing: the system's part of a query is the larger one. */
 const WORKERS_AUTO_MAX = 4;
 const TCP_LIMITS = {
@@ -41,9 +57,34 @@ const TCP_LIMITS = {
   idleMs: 10_000,
   unreadBytesMax: 1024 * 1024,
 };
-/** Asked where no upstream is configured: Quad9 (RFC 8932 policy, no filtering of ours). */
-const DEFAULT_UPSTREAMS = ["9.9.9.9:53", "149.112.112.112:53"];
-const DEFAULT_TIMEOUT_MS = 2_000;
+/** Clients of encrypted transports keep their connections: phones ask all day. */
+const DOT_LIMITS = {
+  connectionsMax: 2_048,
+  connectionsPerClientMax: 128,
+  queriesMax: 128,
+  idleMs: 30_000,
+  unreadBytesMax: 1024 * 1024,
+  handshakeMs: 5_000,
+  handshakesMax: 256,
+};
+const DOQ_LIMITS = {
+  connectionsMax: 512,
+  connectionsPerClientMax: 32,
+  queriesMax: 64,
+  idleMs: 30_000,
+  handshakeMs: 5_000,
+  handshakesMax: 128,
+};
+const DOH_LIMITS = {
+  connectionsMax: 2_048,
+  connectionsPerClientMax: 128,
+  requestsMax: 128,
+  idleMs: 60_000,
+  requestMs: 10_000,
+  unreadBytesMax: 1024 * 1024,
+  handshakeMs: 5_000,
+  handshakesMax: 256,
+};
 
 /** `svc run`; returns the exit code once the service has stopped. */
 export async function run(args: string[]): Promise<number> {
@@ -53,7 +94,10 @@ export async function run(args: string[]): Promise<number> {
   for (const problem of problems) console.error(formatProblem(problem));
   if (config === null) return 2;
   const native = openNative();
-  if (native !== null) returnLargeAllocations(native); // Before anything large is allocated.
+  if (native !== null) {
+    returnLargeAllocations(native); // Before anything large is allocated.
+    takeTurns(native, Turn.Short); // Beside isolates that never rest it is answered soon.
+  }
   log.info("starting", { version: VERSION, deno: Deno.version.deno });
   if (fromDefaults) log.info("no configuration file: built-in defaults", { looked: source.file });
   const missing = notBuilt(config);
@@ -65,20 +109,27 @@ export async function run(args: string[]): Promise<number> {
 async function serve(config: Config): Promise<number> {
   const startedAtMs = Date.now();
   const stop = stopSignal();
+  const telemetry = new Telemetry(config.telemetry);
   const problems = new Problems();
+  const clock = watchClock(problems);
   const { replicator, store, close } = await openStoreOf(config, problems);
   let supervisor: DnsSupervisor | null = null;
   let policy: Policy | null = null;
-  const keeper = await openKeeper(
-    config,
-    problems,
-    () => supervisor?.listening ?? config.server.listen,
-  );
+  const get = nodeHttpGet({
+    lookup: async (hostname, signal) => {
+      // Nothing is downloaded before the first query is answered.
+      if (supervisor === null) throw new SvcError("unavailable", "the service is still starting");
+      return await hostLookup(supervisor)(hostname, signal);
+    },
+  });
+  const keeper = await openKeeper(config, problems, get);
+  const services = new ServiceCatalogue(servicesPlace(config.filter), keeper, denoDisk);
   const filtering = new Filtering({
     onFailure: config.filter.onFailure,
     keeper,
     rulesFile: join(config.store.dir, "rules.bin"),
     lists: listsOf(replicator.state),
+    services,
     updateInterval: () => replicator.state.settings.spec.list_update_interval,
     publish: (base) => policy?.rebase(base) ?? Promise.resolve(),
   });
@@ -91,66 +142,127 @@ async function serve(config: Config): Promise<number> {
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
   });
   const workers = config.server.workers === 0 ? automaticWorkers() : config.server.workers;
-  const options = dnsOptions(config, seed, workers);
-  supervisor = new DnsSupervisor(options, workers, policy.data);
+  const certificate = await openCertificate(config);
+  const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
+  const odoh = config.server.tls.odoh ? new OdohKeys() : null;
+  const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers);
+  const querylog = querylogOf(config, options, workers);
+  querylog?.start();
+  const logQueues = querylog?.queues ?? [];
+  supervisor = new DnsSupervisor({ ...options, logQueues }, workers, policy.data);
   await supervisor.start();
+  odoh?.rotateDaily((seeds) => supervisor?.renewOdoh(seeds));
   log.info("answering", {
     listen: supervisor.listening.map(formatHostPort),
+    ...encryptedAddresses(supervisor),
     isolates: workers,
   });
   const inForce = follow(replicator, policy, filtering, problems);
   filtering.start();
-  const api = await startApi(problems, {
+  const dns = supervisor;
+  problems.watch(() => filtering.problems);
+  problems.watch(() => certificate?.problems ?? []);
+  problems.watch(() => dnsProblems(dns, upstreams));
+  problems.watch(() => telemetry.problems);
+  problems.watch(() => querylog?.problems ?? []);
+  const node: ServeApiOptions = {
     config,
     node: LONE_NODE,
     startedAtMs,
     store: { replicator, store },
-    problems: () => problems.now(filtering.problem, supervisor),
+    problems: () => problems.now(),
     policy,
     dns: supervisor,
     upstreams: options.upstreams.map(({ address }) => address),
-    lists: new NodeLists(keeper, filtering, await readServices(config.filter)),
+    lists: new NodeLists({
+      config: config.filter,
+      keeper,
+      filtering,
+      services,
+      lists: () => listsOf(replicator.state),
+      get,
+      disk: denoDisk,
+    }),
+    get,
+    querylog,
     builtAtMs: () => filtering.builtAtMs,
+    buildMs: () => filtering.buildMs,
+    exportFailures: () => telemetry.failures,
     inForce,
+  };
+  const api = await startApi(problems, node);
+  await telemetry.start({
+    config,
+    node: node.node,
+    startedAtMs,
+    dns: supervisor,
+    lookup: hostLookup(supervisor),
+    upstreams: node.upstreams,
+    families: () => familiesOf(node),
   });
   const onHangup = () => {
     log.info("reloading the lists");
     void filtering.reload();
     void api?.renewTls();
+    void renewCertificate(certificate, supervisor);
   };
   Deno.addSignalListener("SIGHUP", onHangup);
   const signal = await stop;
   log.info("stopping", { signal });
   Deno.removeSignalListener("SIGHUP", onHangup);
   filtering.stop();
-  await Promise.all([supervisor.stop(STOP_GRACE_MS), api?.stop(API_STOP_GRACE_MS)]);
+  clock.stop();
+  querylog?.endWatchers();
+  await Promise.all([
+    supervisor.stop(STOP_GRACE_MS),
+    api?.stop(API_STOP_GRACE_MS),
+    telemetry.stop(TELEMETRY_STOP_GRACE_MS),
+  ]);
+  await querylog?.stop(QUERYLOG_STOP_GRACE_MS); // Last: it has what was answered until now.
   await close();
   log.info("stopped");
   return 0;
 }
 
-/** What is wrong with the node, for its status. */
-class Problems {
-  readonly #lasting: string[] = [];
-  /** The last change could not be put into force. */
-  policy: string | null = null;
+/** Tells when the machine's clock jumps. */
+function watchClock(problems: Problems): ClockWatch {
+  const watch = new ClockWatch({ wallMs: Date.now, monotonicMs: () => performance.now() });
+  watch.start((stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }));
+  problems.watch(() => watch.problems);
+  return watch;
+}
 
-  /** Notes something that stays wrong until the next start. */
-  add(problem: string): void {
-    this.#lasting.push(problem);
+/** Reads the certificate of the encrypted listeners; what is wrong with it is logged. */
+async function openCertificate(config: Config): Promise<ServerCertificate | null> {
+  const certificate = await ServerCertificate.open(config.server.tls, { nowMs: Date.now });
+  for (const problem of certificate?.problems ?? []) {
+    log.error("there is a problem with the certificate of the encrypted listeners", { problem });
   }
+  return certificate;
+}
 
-  now(filtering: string | null, dns: DnsSupervisor | null): string[] {
-    const found = [...this.#lasting];
-    if (filtering !== null) found.push(`filter: ${filtering}`);
-    if (this.policy !== null) found.push(`a change is not in force: ${this.policy}`);
-    const reports = dns?.reports ?? [];
-    const upstreams = reports.flatMap((report) => report.upstreams);
-    if (upstreams.length > 0 && upstreams.every(({ healthy }) => !healthy)) {
-      found.push("no upstream answers");
-    }
-    return found;
+/** Has the certificate read again, which may have been renewed; a bad one is logged and left. */
+async function renewCertificate(
+  certificate: ServerCertificate | null,
+  dns: DnsSupervisor | null,
+): Promise<void> {
+  if (certificate === null) return;
+  try {
+    dns?.renewCertificate(await certificate.renew());
+    log.info("the encrypted listeners show the certificate as it is now");
+  } catch (error) {
+    log.error("the certificate is not renewed: the former one stays", { error });
   }
+}
+
+/** Addresses of the encrypted listeners by protocol, for a log line. */
+function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string[]> {
+  const found: Record<string, string[]> = {};
+  for (const { protocol, address } of listeners) {
+    if (protocol === "udp" || protocol === "tcp") continue;
+    (found[protocol] ??= []).push(formatHostPort(address));
+  }
+  return found;
 }
 
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
@@ -191,16 +303,19 @@ function follow(
   problems: Problems,
 ): () => Promise<void> {
   let inForce = Promise.resolve();
+  /** Why the last change could not be put into force. */
+  let failure: string | null = null;
+  problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
   replicator.subscribe((change, state) => {
     // Users and notes decide about no query.
     if (change.type === "note" || change.type.startsWith("user_")) return;
     filtering.setLists(listsOf(state));
     inForce = policy.update(state).then(
       () => {
-        problems.policy = null;
+        failure = null;
       },
       (error) => {
-        problems.policy = messageOf(error);
+        failure = messageOf(error);
         log.error("a change can't be put into force", { error });
       },
     );
@@ -245,10 +360,10 @@ function automaticWorkers(): number {
 async function openKeeper(
   config: Config,
   problems: Problems,
-  listening: () => readonly HostPort[],
+  get: HttpGet,
 ): Promise<ListKeeper> {
   const options = {
-    get: nodeHttpGet({ lookup: ownLookup(listening) }),
+    get,
     clock: { nowMs: () => Date.now() },
     chance: Math.random,
     disk: denoDisk,
@@ -266,37 +381,56 @@ async function openKeeper(
   }
 }
 
-function dnsOptions(config: Config, seed: number, workers: number): DnsOptions {
-  const { cache } = config;
+/** What keeps the query log; `null` where there is to be none. */
+function querylogOf(
+  { querylog }: Config,
+  { upstreams }: DnsOptions,
+  workers: number,
+): QuerylogSupervisor | null {
+  if (!querylog.enabled) return null;
+  return new QuerylogSupervisor({
+    directory: querylog.dir,
+    maxEntries: querylog.maxEntries,
+    retentionMs: querylog.retentionMs,
+    anonymize: querylog.anonymize,
+    upstreams: upstreams.map(({ address }) => address),
+    writers: workers,
+  });
+}
+
+function dnsOptions(
+  config: Config,
+  upstreams: readonly DnsUpstream[],
+  certificate: ServerCertificate | null,
+  odoh: OdohKeys | null,
+  seed: number,
+  workers: number,
+): DnsOptions {
+  const { cache, security, server: { tls, rateLimit } } = config;
   return {
     seed,
     listen: config.server.listen,
-    upstreams: dnsUpstreams(config),
+    upstreams,
     cacheBytes: Math.floor(cache.sizeBytes / workers),
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),
     prefetch: cache.prefetch,
+    rebindingExempt: security.rebindingProtection ? wireNames(security.rebindingExempt) : null,
+    failClosed: config.filter.onFailure === "closed",
+    ...telemetryOptions(config.telemetry),
+    rateLimit: rateLimit.queriesPerSecond === 0 ? null : rateLimit,
+    requireClientId: tls.requireClientId,
     tcp: TCP_LIMITS,
+    tls: certificate === null ? null : {
+      identity: certificate.identity,
+      serverName: tls.serverName,
+      dot: tls.dot,
+      doh: tls.doh,
+      doq: tls.doq,
+      dotLimits: DOT_LIMITS,
+      doqLimits: DOQ_LIMITS,
+      dohLimits: DOH_LIMITS,
+      odohSeeds: odoh?.seeds ?? [],
+    },
   };
-}
-
-function dnsUpstreams({ upstreams }: Config): DnsUpstream[] {
-  if (upstreams.length === 0) {
-    log.info("no upstream is configured: asking Quad9", { upstreams: DEFAULT_UPSTREAMS });
-    return DEFAULT_UPSTREAMS.map((address) => {
-      const endpoint = parseHostPort(address);
-      invariant(endpoint !== null, `${address} is an address`);
-      return { address, endpoint, timeoutMs: DEFAULT_TIMEOUT_MS, domains: [] };
-    });
-  }
-  return upstreams.filter((upstream) => upstream.kind === "udp").map((upstream) => ({
-    address: upstream.address,
-    endpoint: upstream.endpoint,
-    timeoutMs: upstream.timeoutMs,
-    domains: upstream.domains.map((domain) => {
-      const name = parseName(domain);
-      invariant(name !== null, `${domain} was checked as a name`);
-      return name;
-    }),
-  }));
 }

@@ -17,35 +17,32 @@ import { encodeHex } from "../bytes/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import type { DnsSupervisor } from "../isolate/mod.ts";
+import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
+import type { HttpGet } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import { memoryOf } from "../snapshot/mod.ts";
 import type { NodeStore } from "../store/mod.ts";
-import { Counter, sumCounters } from "../telemetry/mod.ts";
 import { metricsText } from "./metrics_text.ts";
+import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
+import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
+import { checkUpdate } from "./update_check.ts";
 import { VERSION } from "./version.ts";
 
 const ID_BYTES = 8;
 
-export interface ServeApiOptions {
-  readonly config: Config;
+export interface ServeApiOptions extends NodeParts {
   /** This node's name in the audit log and in reports. */
   readonly node: string;
-  readonly startedAtMs: number;
   readonly store: Pick<NodeStore, "replicator" | "store">;
-  /** What the status warns of at the moment. */
-  readonly problems: () => readonly string[];
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
-  readonly dns: Pick<
-    DnsSupervisor,
-    "counters" | "crashes" | "flushCaches" | "listening" | "reports"
-  >;
-  /** As the dns isolates have them, by the names they are configured with. */
-  readonly upstreams: readonly string[];
+  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
-  /** When the lists' rules in force were built. */
-  readonly builtAtMs: () => number | null;
+  /** Fetches through this service's own upstreams. */
+  readonly get: HttpGet;
+  /** `null`: no query is logged. */
+  readonly querylog:
+    | Pick<QuerylogSupervisor, "figures" | "search" | "statistics" | "watch">
+    | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
 }
@@ -108,6 +105,8 @@ function randomHex(lengthBytes: number): string {
 function apiDeps(options: ServeApiOptions): ApiDeps {
   const { config: { api }, node, store: { replicator, store } } = options;
   const clock = { nowMs: () => Date.now() };
+  const leakTests = new LeakTests({ clock, randomHex });
+  options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
   const auth: Auth = { users: replicator, sessions: store, lockout: new Lockout(clock), clock };
   return {
     replicator,
@@ -117,7 +116,9 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     accounts: new UserAccounts(auth),
     node: nodePort(options),
     lists: options.lists,
-    logs: emptyLogs(node, clock, new LeakTests({ clock, randomHex })),
+    logs: options.querylog === null
+      ? emptyLogs(node, clock, leakTests)
+      : nodeLogs(node, options.querylog, leakTests),
     cluster: clusterPort(options),
     inForce: options.inForce,
     clock,
@@ -145,64 +146,8 @@ function nodePort(options: ServeApiOptions): NodePort {
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
       return { name, type: type.toUpperCase(), ...explanation };
     },
-    checkUpdate: async () => {
-      await undefined;
-      if (config.update.url === null) {
-        return { current: VERSION, latest: null, newer: false, url: null };
-      }
-      throw new SvcError("unavailable", "update.url: this release does not ask it yet");
-    },
-    metrics: () => {
-      const { problems, filter: { rules }, upstreams } = statusOf(options);
-      const { counters, crashes } = dns;
-      return metricsText({ counters, crashes, isDegraded: problems.length > 0, rules, upstreams });
-    },
-  };
-}
-
-function statusOf(options: ServeApiOptions): ReturnType<NodePort["status"]> {
-  const { config, store: { replicator }, policy, dns, upstreams, lists } = options;
-  const { collections } = replicator.state;
-  const isOn = ({ spec }: { spec: { enabled: boolean } }) => spec.enabled;
-  const listRules = [...collections.lists.values()].filter(isOn)
-    .reduce((sum, { id }) => sum + lists.status(id).rules, 0);
-  const { reports, counters, listening } = dns;
-  const count = (counter: Counter) => sumCounters(counters, counter);
-  const builtAtMs = options.builtAtMs();
-  return {
-    problems: [...options.problems()],
-    listeners: listening.flatMap((address) =>
-      ["udp", "tcp"].map((protocol) => ({ protocol, address: formatHostPort(address) }))
-    ),
-    recursion: { enabled: config.recursion.enabled, dnssec: config.recursion.dnssec },
-    filter: {
-      rules: listRules + [...collections.rules.values()].filter(isOn).length,
-      generation: policy.data.generation,
-      built_at: builtAtMs === null ? null : new Date(builtAtMs).toISOString(),
-      memory_bytes: memoryOf(policy.data).reduce((sum, { byteLength }) => sum + byteLength, 0),
-    },
-    cache: {
-      entries: reports.reduce((sum, { cacheEntries }) => sum + cacheEntries, 0),
-      bytes: reports.reduce((sum, { cacheBytes }) => sum + cacheBytes, 0),
-      hits: count(Counter.Cached),
-      misses: count(Counter.Forwarded) + count(Counter.Failed),
-    },
-    upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
-    querylog: { entries: 0, dropped: 0 },
-  };
-}
-
-type Reports = ServeApiOptions["dns"]["reports"];
-
-/** An upstream as the isolates know it together: well for one is well; the quickest counts. */
-function upstreamStatus(address: string, reports: Reports, index: number) {
-  const seen = reports.map(({ upstreams }) => upstreams[index]).filter((one) => one !== undefined);
-  const latencies = seen.map(({ latencyMs }) => latencyMs).filter((ms) => ms >= 0);
-  return {
-    address,
-    healthy: seen.length === 0 || seen.some(({ healthy }) => healthy),
-    latency_ms: latencies.length === 0 ? null : Math.min(...latencies),
-    failures: seen.reduce((sum, { failures }) => sum + failures, 0),
+    checkUpdate: () => checkUpdate(config.update.url, options.get),
+    metrics: () => metricsText(familiesOf(options)),
   };
 }
 

@@ -1,8 +1,10 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { messageOf } from "../errors.ts";
+import { coversClientIds, coversName, keyWeakness } from "./certificates.ts";
 import type { Config, TlsFiles } from "./config.ts";
 import type { Source } from "./parse.ts";
 import { isInside } from "./readers.ts";
+import { parseHeaders } from "./headers_file.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote, type Severity } from "./problem.ts";
 
 /** What a check may ask about the disk and the time. */
@@ -12,6 +14,8 @@ export interface FileFacts {
   stat(path: string): Promise<{ readonly isFile: boolean; readonly isDirectory: boolean }>;
   /** The path with every symbolic link followed. */
   realPath(path: string): Promise<string>;
+  /** Throws for a text that is no catalogue of services. */
+  checkServices(text: string): void;
   nowMs(): number;
 }
 
@@ -32,6 +36,7 @@ export async function checkFiles(
   const { server, filter, recursion, api, store, cluster, telemetry } = config;
   await checker.certificate(server.tls.files, ["server", "tls"], ["cert", "key"], {
     serverName: server.tls.serverName,
+    idsByName: server.tls.dot.length + server.tls.doq.length > 0,
   });
   // Drafts have holes, which Object.entries() leaves out.
   for (const [index, upstream] of Object.entries(config.upstreams)) {
@@ -44,7 +49,9 @@ export async function checkFiles(
     const key = ["filter", "lists", Number(index), "path"];
     await checker.localList(list.path, filter.localListsDir, key);
   }
-  await checker.services(filter.servicesFile, ["filter", "services_file"]);
+  if (filter.services) {
+    await checker.services(filter.servicesFile, ["filter", "services_file"]);
+  }
   await checker.records(recursion.rootHintsFile, ["recursion", "root_hints"], /\s(A|AAAA)\s/i);
   await checker.records(
     recursion.trustAnchorFile,
@@ -57,7 +64,7 @@ export async function checkFiles(
     const authority = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
     await checker.certificate(cluster, ["cluster"], ["cert", "key"], { authority });
   }
-  await checker.text(telemetry.headersFile, ["telemetry", "headers_file"]);
+  await checker.headers(telemetry.headersFile, ["telemetry", "headers_file"]);
   await checker.authorities(telemetry.caFile, ["telemetry", "ca_file"]);
   return checker.problems.sort((a, b) => a.line - b.line);
 }
@@ -98,6 +105,15 @@ class Checker {
     }
   }
 
+  /** A file of request headers. */
+  async headers(file: string | null, key: KeyPath): Promise<void> {
+    const text = await this.text(file, key);
+    if (file === null || text === null) return;
+    const parsed = parseHeaders(text);
+    if (parsed.kind === "headers") return;
+    this.#problem(key, `${quote(file)}: line ${parsed.line} ${parsed.message}`);
+  }
+
   /** A list in the folder of local lists, which no link may lead out of. */
   async localList(file: string, dir: string, key: KeyPath): Promise<void> {
     try {
@@ -134,9 +150,10 @@ class Checker {
     const text = await this.text(file, key, "check");
     if (text === null) return;
     try {
-      JSON.parse(text);
+      this.#facts.checkServices(text);
     } catch (error) {
-      this.#problem(key, `${quote(file ?? "")} is no JSON: ${oneLine(error)}`, "check");
+      const mend = "name one in the shape of HostlistsRegistry's services.json";
+      this.#problem(key, `${quote(file ?? "")}: ${oneLine(error)}: ${mend}`, "check");
     }
   }
 
@@ -164,7 +181,12 @@ class Checker {
     files: TlsFiles | null,
     table: KeyPath,
     [certKey, keyKey]: readonly [string, string],
-    expected: { serverName?: string | null; authority?: X509Certificate | null },
+    expected: {
+      serverName?: string | null;
+      /** Clients put their ID before the server name. */
+      idsByName?: boolean;
+      authority?: X509Certificate | null;
+    },
   ): Promise<void> {
     if (files === null) return;
     const { certFile, keyFile } = files;
@@ -184,14 +206,7 @@ class Checker {
     }
     this.#validity(certificate, certFile, at);
     const { serverName, authority } = expected;
-    if (serverName && !coversName(certificate.subjectAltName, serverName)) {
-      this.#problem(
-        at,
-        `${quote(certFile)} covers neither ${serverName} nor *.${serverName}: clients would ` +
-          "refuse it, get one for that name",
-        "check",
-      );
-    }
+    if (serverName) this.#names(certificate, certFile, at, serverName, expected.idsByName === true);
     if (authority && !isIssuedBy(certificate, authority)) {
       this.#problem(
         at,
@@ -233,10 +248,40 @@ class Checker {
       );
     }
     try {
-      return createPrivateKey(text);
+      const privateKey = createPrivateKey(text);
+      const weakness = keyWeakness(privateKey);
+      if (weakness !== null) {
+        this.#problem(key, `${quote(file)}: ${weakness}: make one of ECDSA P-256`);
+      }
+      return privateKey;
     } catch (error) {
       // The message names what was expected, never a byte of the key.
       return this.#problem(key, `${quote(file)} is no PEM private key: ${oneLine(error)}`);
+    }
+  }
+
+  #names(
+    certificate: X509Certificate,
+    file: string,
+    key: KeyPath,
+    name: string,
+    idsByName: boolean,
+  ): void {
+    const hasIds = coversClientIds(certificate, name);
+    if (!hasIds && !coversName(certificate, name)) {
+      this.#problem(
+        key,
+        `${quote(file)} covers neither ${name} nor *.${name}: clients would refuse it, get one ` +
+          "for that name",
+        "check",
+      );
+    } else if (!hasIds && idsByName) {
+      this.#problem(
+        key,
+        `${quote(file)} does not cover *.${name}: clients that tell their ID by that name would ` +
+          "refuse it; get one that does if there are any",
+        "note",
+      );
     }
   }
 
@@ -251,14 +296,6 @@ class Checker {
       this.#problem(key, `${quote(file)} expired at ${until}: renew it`, "check");
     }
   }
-}
-
-/** Says whether the names of a certificate hold `name` or every name right below it. */
-function coversName(subjectAltName: string | undefined, name: string): boolean {
-  const names = (subjectAltName ?? "").split(", ").filter((entry) => entry.startsWith("DNS:"));
-  const parent = name.slice(name.indexOf(".") + 1);
-  const covering = [name, `*.${name}`, ...(name.includes(".") ? [`*.${parent}`] : [])];
-  return names.some((entry) => covering.includes(entry.slice(4).toLowerCase()));
 }
 
 function isIssuedBy(certificate: X509Certificate, authority: X509Certificate): boolean {

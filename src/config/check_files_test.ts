@@ -36,6 +36,11 @@ MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgARbCQtEivkOYoCjP
 EY0nm1uhbT7VPVlq2DT9jg+k7yGhRANCAAT3owFT6r+z5w+h2NYy4WHZLjiqka3v
 hqV+cNejabvcsYQD3sebmgMpuERw+3Iu4oK5eSxAa6hzSZ388pIH7lEt
 -----END PRIVATE KEY-----`;
+const WEAK_KEY = `-----BEGIN PRIVATE KEY-----
+MIGEAgEAMBAGByqGSM49AgEGBSuBBAAKBG0wawIBAQQgTQLqgcrhAPEk69qGrREL
+meAUfdqGwLByLciFjGYgPTShRANCAASYeefVLvkBCxVazM4m4l1xJbMcjaFb4LW2
+6oEn6OMv37H+r4ddf/PzKWCT78/mgW43agNOAMdLDyMZ6UPKzSvM
+-----END PRIVATE KEY-----`;
 
 const DIRECTORY = "/etc/svc";
 const NOW_MS = Date.UTC(2030, 0, 1);
@@ -69,6 +74,9 @@ function disk(files: Record<string, string | null>, nowMs = NOW_MS): FileFacts {
       Promise.try(() =>
         path.endsWith("/lists") ? path : find(path).match(/^link (.*)/)?.[1] ?? path
       ),
+    checkServices: (text) => {
+      if (!text.startsWith("{}")) throw new Error("it is no catalogue");
+    },
     nowMs: () => nowMs,
   };
 }
@@ -77,7 +85,7 @@ async function problemsOf(text: string, facts: FileFacts): Promise<string[]> {
   const { draft, source } = parseConfig(text, { file: "svc.toml", directory: DIRECTORY });
   assert.ok(draft !== null);
   const problems = await checkFiles(draft, facts, source);
-  return problems.map((p) => formatProblem(p) + (p.severity === "check" ? " (check)" : ""));
+  return problems.map((p) => formatProblem(p) + (p.severity === "error" ? "" : ` (${p.severity})`));
 }
 
 const TLS = `[server.tls]\ncert = "a.crt"\nkey = "a.key"\nserver_name = "dns.example"\n`;
@@ -164,6 +172,32 @@ const CASES: readonly {
     want: [],
   },
   {
+    name: "a name that the wildcard covers, and clients that tell their ID by it",
+    text: `${TLS.replace("dns.example", "eu.dns.example")}dot = ["192.0.2.1"]\n`,
+    files: GOOD,
+    want: [
+      'svc.toml:2: server.tls.cert: "/etc/svc/a.crt" does not cover *.eu.dns.example: clients ' +
+      "that tell their ID by that name would refuse it; get one that does if there are any (note)",
+    ],
+  },
+  {
+    name: "a name and those of its clients",
+    text: `${TLS}dot = ["192.0.2.1"]\n`,
+    files: GOOD,
+    want: [],
+  },
+  {
+    name: "a key that is no longer for TLS",
+    text: TLS,
+    files: { ...GOOD, "a.key": WEAK_KEY },
+    want: [
+      'svc.toml:3: server.tls.key: "/etc/svc/a.key": keys of the curve secp256k1 are not for ' +
+      "TLS: make one of ECDSA P-256",
+      'svc.toml:3: server.tls.key: "/etc/svc/a.key" is not the key of "/etc/svc/a.crt": name the ' +
+      "files of one pair",
+    ],
+  },
+  {
     name: "too early",
     text: TLS,
     files: GOOD,
@@ -225,10 +259,25 @@ const CASES: readonly {
     ],
   },
   {
-    name: "a services catalog that is no JSON",
+    name: "a services catalog that is none",
     text: `[filter]\nservices_file = "services.json"\n`,
     files: { "services.json": "{" },
-    want: ['svc.toml:2: filter.services_file: "/etc/svc/services.json" is no JSON: … (check)'],
+    want: [
+      'svc.toml:2: filter.services_file: "/etc/svc/services.json": it is no catalogue: name one in ' +
+      "the shape of HostlistsRegistry's services.json (check)",
+    ],
+  },
+  {
+    name: "a services catalog",
+    text: `[filter]\nservices_file = "services.json"\n`,
+    files: { "services.json": "{}" },
+    want: [],
+  },
+  {
+    name: "a services catalog that nobody reads",
+    text: `[filter]\nservices = false\nservices_file = "services.json"\n`,
+    files: {},
+    want: [],
   },
   {
     name: "root hints and trust anchors",
@@ -248,6 +297,15 @@ const CASES: readonly {
       "name a file that does",
       'svc.toml:3: recursion.trust_anchor: "/etc/svc/root.ds" holds no DS or DNSKEY record: ' +
       "name a file that does",
+    ],
+  },
+  {
+    name: "a file of headers that holds something else",
+    text: `[telemetry]\nheaders_file = "h"\n`,
+    files: { "h": "# mine\nBearer s3cret\n" },
+    want: [
+      'svc.toml:2: telemetry.headers_file: "/etc/svc/h": line 2 is no header: write one such as ' +
+      '"Authorization: Bearer …"',
     ],
   },
   {

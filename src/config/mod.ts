@@ -27,6 +27,8 @@ export type {
   Upstream,
   VrrpConfig,
 } from "./config.ts";
+export { coversClientIds, coversName, keyWeakness } from "./certificates.ts";
+export { type ParsedHeaders, parseHeaders } from "./headers_file.ts";
 export { checkFiles, type FileFacts } from "./check_files.ts";
 export {
   defaultConfig,

@@ -36,7 +36,7 @@ import {
   url,
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
-import { readUpstream } from "./upstream.ts";
+import { checkNames, readUpstream } from "./upstream.ts";
 
 /** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
 export const TEXT_LENGTH_MAX = 4 * 2 ** 20;
@@ -136,7 +136,7 @@ export function parseConfig(text: string, options: ParseOptions): ParsedConfig {
   const value = role === "witness" ? forWitness(raw.value, root) : raw.value;
   const draft = readWhole(new Table(value, root), (t) => readConfig(t, directory, role));
   problems.sort((a, b) => a.line - b.line);
-  const isUsable = problems.every(({ severity }) => severity === "check");
+  const isUsable = problems.every(({ severity }) => severity !== "error");
   return { config: isUsable ? draft : null, draft, problems, source };
 }
 
@@ -190,6 +190,8 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const filter = t.table("filter", (f) => readFilter(f, directory));
   const recursion = t.table("recursion", (r) => readRecursion(r, directory));
   const security = t.table("security", readSecurity);
+  // Who resolves for itself asks no upstream.
+  if (!recursion.enabled) checkNames(upstreams, t.place.at("upstream"));
   const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
   const querylog = t.table("querylog", (q) => readQuerylog(q, store.dir));
   const api = t.table("api", (a) => readApi(a, directory, sockets));

@@ -1,8 +1,11 @@
 /** A step into the file: the key of a table or the index of an array. */
 export type KeyPath = readonly (string | number)[];
 
-/** An `error` stops the service; a `check` is left to `svc check-config`: the service can go on. */
-export type Severity = "error" | "check";
+/**
+ * An `error` stops the service; a `check` is left to `svc check-config`: the service can go on. A
+ * `note` is said and no more: it may well be meant.
+ */
+export type Severity = "error" | "check" | "note";
 
 /** One thing that is wrong with a configuration file, and how to mend it. */
 export interface Problem {

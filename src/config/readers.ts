@@ -5,11 +5,11 @@ import {
   formatPrefix,
   type HostPort,
   type IpPrefix,
-  isLoopback,
   parseHostPort,
   parseIp,
   parsePrefix,
 } from "../addr/mod.ts";
+import { isLoopbackHost } from "../model/mod.ts";
 import { quote } from "./problem.ts";
 import { kindOf, type Place, type Reader } from "./table.ts";
 import { formatDuration, formatSize, parseDuration, parseSize } from "./units.ts";
@@ -218,13 +218,6 @@ export function resolvePath(directory: string, value: string): string {
 /** Says whether a file lies below a folder; both are absolute and normal. */
 export function isInside(file: string, dir: string): boolean {
   return file.startsWith(dir.replace(/\/?$/, "/"));
-}
-
-/** Where a URL's host is this machine, `http` is as good as `https`. */
-function isLoopbackHost(host: string): boolean {
-  if (host === "localhost" || host.endsWith(".localhost")) return true;
-  const bytes = parseIp(host.replace(/^\[(.*)\]$/, "$1"));
-  return bytes !== null && isLoopback(bytes);
 }
 
 /** A URL; `http` is for this machine only unless `plainHttp` allows it for any. */

@@ -65,6 +65,44 @@ export function readUpstream(table: Table, directory: string): Upstream | null {
     : { kind: "https", ...encrypted, path: target.path };
 }
 
+/**
+ * Reports upstreams with a name that no other upstream can look up: the system's resolver is not
+ * asked, which may be this service. `upstreams` may have holes; `place` is that of the array.
+ */
+export function checkNames(upstreams: readonly Upstream[], place: Place): void {
+  for (const [index, upstream] of Object.entries(upstreams)) {
+    if (!isNamed(upstream)) continue;
+    const host = upstream.host.split(".");
+    // As queries are given to upstreams: those of the most specific domain, and no others.
+    let most = -1;
+    let asked: Upstream[] = [];
+    for (const other of Object.values(upstreams)) {
+      for (const labels of other.domains.length === 0 ? [[]] : other.domains.map(labelsOf)) {
+        const isBelow = labels.every((label, i) => host[host.length - labels.length + i] === label);
+        if (!isBelow || labels.length < most) continue;
+        if (labels.length > most) asked = [];
+        most = labels.length;
+        asked.push(other);
+      }
+    }
+    if (asked.some((other) => !isNamed(other))) continue;
+    place.at(Number(index)).at("address").problem(
+      `has the name ${upstream.host}, which no other upstream with an address can look up: write ` +
+        "its addresses in bootstrap",
+      "check",
+    );
+  }
+}
+
+/** Says whether an upstream's address has to be looked up. */
+function isNamed(upstream: Upstream): upstream is Exclude<Upstream, { kind: "udp" }> {
+  return upstream.kind !== "udp" && upstream.ips.length === 0;
+}
+
+function labelsOf(domain: string): string[] {
+  return domain === "." || domain === "" ? [] : domain.split(".");
+}
+
 function parseTarget(address: string, place: Place): Target | null {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1].toLowerCase();
   if (scheme === "tls") return parseTls(address, place);

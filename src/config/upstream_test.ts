@@ -46,10 +46,11 @@ const ROWS = [
 Deno.test("readUpstream() reads each form of address", none, async (t) => {
   for (const [address, want] of ROWS) {
     await t.step(address, () => {
-      const text = `[[upstream]]\naddress = "${address}"\n`;
+      // Another one looks up the names of the first.
+      const text = `[[upstream]]\naddress = "${address}"\n[[upstream]]\naddress = "9.9.9.9"\n`;
       const { config, problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
       assert.deepEqual(problems, []);
-      assert.equal(config?.upstreams.length, 1);
+      assert.equal(config?.upstreams.length, 2);
       assert.equal(show(config.upstreams[0]), want);
       assert.equal(config.upstreams[0].address, address);
     });
@@ -68,4 +69,40 @@ Deno.test("readUpstream() refuses what is no upstream", none, async (t) => {
       assert.deepEqual(problems.map(({ key, line }) => [key, line]), [["upstream[0].address", 2]]);
     });
   }
+});
+
+/** Upstreams by address, each with further keys; which of them nobody can look up. */
+const NAMED = [
+  [['"tls://dns.example"'], [0]],
+  [['"tls://dns.example"\nbootstrap = ["192.0.2.1"]'], []],
+  [['"tls://192.0.2.1#dns.example"'], []],
+  [['"tls://dns.example"', '"https://doh.example/dns-query"'], [0, 1]],
+  [['"tls://dns.example"', '"https://192.0.2.1/dns-query"'], []],
+  [['"tls://dns.example"', '"tls://dot.example"\nbootstrap = ["192.0.2.1"]'], []],
+  [['"tls://dns.example"', '"192.0.2.1"\ndomains = ["corp.test"]'], [0]],
+  [['"tls://dns.example"', '"192.0.2.1"\ndomains = ["example"]'], []],
+  // Names at or below example are asked of itself alone.
+  [['"tls://dns.example"\ndomains = ["example"]', '"192.0.2.1"'], [0]],
+  [['"tls://dns.example"\ndomains = ["corp.test"]', '"192.0.2.1"'], []],
+] as const;
+
+Deno.test("checkNames() reports names that no other upstream can look up", none, async (t) => {
+  for (const [upstreams, want] of NAMED) {
+    const text = upstreams.map((keys) => `[[upstream]]\naddress = ${keys}\n`).join("");
+    await t.step(text, () => {
+      const { config, problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+      assert.ok(config !== null, "the service starts all the same");
+      assert.deepEqual(
+        problems.map(({ key, severity }) => [key, severity]),
+        want.map((index) => [`upstream[${index}].address`, "check"]),
+      );
+      for (const { message } of problems) assert.match(message, /write its addresses in bootstrap/);
+    });
+  }
+});
+
+Deno.test("checkNames() leaves upstreams alone that recursion ignores", none, () => {
+  const text = '[recursion]\nenabled = true\n[[upstream]]\naddress = "tls://dns.example"\n';
+  const { problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+  assert.deepEqual(problems, []);
 });

@@ -1,6 +1,6 @@
 import { invariant } from "../errors.ts";
-import { canonicalText, Flag, Form, formFlags, formOf, SOURCES_MAX } from "./layout.ts";
-import { NameReader } from "./names.ts";
+import { canonicalText, Flag, flagsOf, Form, formFlags, hasTail, SOURCES_MAX } from "./layout.ts";
+import { NameReader, nameText } from "./names.ts";
 import {
   LINE_LENGTH_MAX,
   parseRule,
@@ -8,13 +8,20 @@ import {
   SKIP_REASONS,
   type SkipReason,
 } from "./parse_rule.ts";
-import { RuleTable } from "./rule_table.ts";
+import { Added, RuleTable, tailOf } from "./rule_table.ts";
 
 export interface CompileInput {
   /** 32 bits of chance that names are hashed with; the same that QNAMEs are. */
   readonly seed: number;
   /** A source's number is its index, `SOURCES_MAX` sources at most. */
-  readonly sources: readonly { readonly bytes: Uint8Array }[];
+  readonly sources: readonly CompileSource[];
+}
+
+/** A text to compile. */
+export interface CompileSource {
+  readonly bytes: Uint8Array;
+  /** It is a blocked service: no `$badfilter` of another source turns its rules off. */
+  readonly isService?: boolean;
 }
 
 /** What became of a source's lines. */
@@ -25,7 +32,7 @@ export interface SourceStats {
   duplicates: number;
   /** `$badfilter` rules, which are not among `rules`. */
   badfilters: number;
-  /** Rules that a `$badfilter` of any source turned off. */
+  /** Rules that a `$badfilter` of any source, but of none that is a service, turned off. */
   disabled: number;
   /** Lines by the reason they, or the first name left out of a hosts line, make no rule. */
   readonly skipped: Record<SkipReason, number>;
@@ -50,13 +57,15 @@ export function compile(input: CompileInput): CompileResult {
   const table = new RuleTable(lines);
   const stats: SourceStats[] = [];
   const badfilters: string[] = [];
+  const services = input.sources.map(({ isService = false }) => isService);
   for (let source = 0; source < input.sources.length; source++) {
     const scanner = new SourceScanner(input.sources[source].bytes, source, input.seed, table);
     scanner.scan();
     stats.push(scanner.stats);
+    if (services[source]) continue;
     for (const text of scanner.badfilters) badfilters.push(text);
   }
-  const { snapshot, disabled } = table.finish(input.seed, input.sources.length);
+  const { snapshot, disabled } = table.finish(input.seed, services);
   for (let source = 0; source < stats.length; source++) {
     stats[source].disabled = disabled[source];
     stats[source].rules -= disabled[source];
@@ -92,6 +101,8 @@ const LOCAL_PREFIX = new TextEncoder().encode("local");
 const ODD_LINE = -1;
 /** The rule's text is not there in one piece. */
 const UNKNOWN = -1;
+
+const NO_VALUE = new Uint8Array(0);
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -201,15 +212,16 @@ class SourceScanner {
     if (next < 0 || next - start > LINE_LENGTH_MAX) return ODD_LINE;
     const hash = this.#name.hash(this.#seed);
     const { wire, lengthBytes, folded } = this.#name;
-    let text: Uint8Array | undefined;
+    let tail: Uint8Array | undefined;
     if (folded) {
       if (ruleAt === UNKNOWN) return ODD_LINE;
       flags |= Flag.Odd;
-      text = bytes.subarray(ruleAt, at);
+      tail = tailOf(flags, NO_VALUE, bytes.subarray(ruleAt, at));
     }
-    if (this.#table.add(wire, lengthBytes, hash, this.#source, formFlags(form) | flags, text)) {
-      this.stats.rules++;
-    } else this.stats.duplicates++;
+    flags |= formFlags(form);
+    const added = this.#table.add(wire, lengthBytes, hash, this.#source, flags, tail);
+    if (added === Added.Yes) this.stats.rules++;
+    else this.stats.duplicates++;
     return next;
   }
 
@@ -247,24 +259,36 @@ class SourceScanner {
 
   #addRule(rule: Rule): void {
     const name = this.#name;
-    const ascii = encoder.encode(rule.name);
-    const end = name.read(ascii, 0, ascii.length);
-    invariant(end === ascii.length, "what parseRule takes for a name is one");
-    let flags = formFlags(formOf(rule.form, rule.address));
-    if (rule.exception) flags |= Flag.Exception;
-    if (rule.important) flags |= Flag.Important;
+    if (rule.kind === "address") name.readAddress(rule.value, 0, rule.value.length);
+    else {
+      const ascii = encoder.encode(rule.name);
+      const end = name.read(ascii, 0, ascii.length);
+      invariant(end === ascii.length, "what parseRule takes for a name is one");
+    }
+    let flags = flagsOf(rule);
     // The text of a $badfilter rule is never shown: what it names is gone.
-    const odd = !rule.badfilter && canonicalText(flags, rule.name) !== rule.text;
+    const odd = !rule.badfilter &&
+      canonicalText(flags, nameText(name.wire, 0), rule.value) !== rule.text;
     if (rule.badfilter) flags |= Flag.Badfilter;
     if (odd) flags |= Flag.Odd;
-    const text = odd ? encoder.encode(rule.text) : undefined;
+    const tail = hasTail(flags)
+      ? tailOf(flags, rule.value, odd ? encoder.encode(rule.text) : NO_VALUE)
+      : undefined;
     const hash = name.hash(this.#seed);
-    const added = this.#table.add(name.wire, name.lengthBytes, hash, this.#source, flags, text);
-    if (!added) this.stats.duplicates++;
-    else if (rule.badfilter) {
-      this.stats.badfilters++;
-      if (this.badfilters.length < BADFILTERS_MAX) this.badfilters.push(rule.text);
-    } else this.stats.rules++;
+    switch (this.#table.add(name.wire, name.lengthBytes, hash, this.#source, flags, tail)) {
+      case Added.Duplicate:
+        this.stats.duplicates++;
+        return;
+      case Added.TooMany:
+        this.stats.skipped.too_many++;
+        return;
+    }
+    if (!rule.badfilter) {
+      this.stats.rules++;
+      return;
+    }
+    this.stats.badfilters++;
+    if (this.badfilters.length < BADFILTERS_MAX) this.badfilters.push(rule.text);
   }
 }
 

@@ -3,6 +3,7 @@ import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { question, sourceBits } from "../../tests/filter_reference.ts";
 import { compile, type CompileResult, type SourceStats } from "./compile.ts";
 import { Matcher } from "./matcher.ts";
+import { VALUES_MAX } from "./rule_table.ts";
 import { LINE_LENGTH_MAX, parseRule, type Rule, SKIP_REASONS } from "./parse_rule.ts";
 
 const SEED = 0xfeed_5eed;
@@ -46,14 +47,22 @@ Deno.test("compile() counts what became of each line", { permissions: "none" }, 
     "||x*.example^",
     "||x.example^$third-party",
     "192.0.2.1 x.example",
+    "192.0.2.1 X.example",
+    "192.0.2.2 x.example",
+    "||x.example^$dnsrewrite=192.0.2.1",
+    "||x.example^$dnsrewrite=::1",
+    "||X.example^$dnsrewrite=::1",
+    "||x.example^$dnsrewrite=A;B",
+    "|10.*",
+    "|10.1*",
     "x.example##.banner",
     `x.example ${"#".repeat(LINE_LENGTH_MAX)}`,
     "no line end behind this one",
   ].join("\n");
   const { stats } = compileTexts(list, "");
   assert.deepEqual(counts(stats[0]), {
-    rules: 6,
-    duplicates: 2,
+    rules: 11,
+    duplicates: 4,
     badfilters: 1,
     disabled: 1,
     comment: 2,
@@ -61,7 +70,8 @@ Deno.test("compile() counts what became of each line", { permissions: "none" }, 
     local_name: 1,
     wildcard: 1,
     unknown_modifier: 1,
-    hosts_address: 1,
+    rewrite: 1,
+    address_rule: 1,
     cosmetic: 1,
     too_long: 1,
     bad_address: 1,
@@ -89,6 +99,26 @@ Deno.test("compile() keeps what each rule looks like", { permissions: "none" }, 
     ["127.0.1.1  a.example ADS.example", "ads.example", ["0: 127.0.1.1 ADS.example"]],
     ["||ads.example^$important", "ads.example", ["0: ||ads.example^$important"]],
     ["@@ads.example$important", "ads.example", ["0: @@ads.example$important"]],
+    ["192.0.2.1  ads.example # why", "ads.example", ["0: 192.0.2.1 ads.example"]],
+    ["2001:db8::1 ads.example", "ads.example", ["0: 2001:db8::1 ads.example"]],
+    ["2001:DB8::1 Ads.example", "ads.example", ["0: 2001:DB8::1 Ads.example"]],
+    ["*.ads.example$dnsrewrite=::1", "x.ads.example", ["0: *.ads.example$dnsrewrite=::1"]],
+    ...["=192.0.2.1", "=NXDOMAIN", "=NOERROR", "=REFUSED", "=2001:DB8::1"].map((value) =>
+      [`||ads.example^$dnsrewrite${value}`, "ads.example", [
+        `0: ||ads.example^$dnsrewrite${value}`,
+      ]] as const
+    ),
+    ["@@|ads.example^$important,dnsrewrite", "ads.example", [
+      "0: @@|ads.example^$important,dnsrewrite",
+    ]],
+    ["@@ads.example$dnsrewrite=,important", "ads.example", [
+      "0: @@ads.example$dnsrewrite=,important",
+    ]],
+    ["ads.example\n192.0.2.1 ads.example\n192.0.2.2 Ads.example\nAds.example", "ads.example", [
+      "0: ads.example",
+      "0: 192.0.2.1 ads.example",
+      "0: 192.0.2.2 Ads.example",
+    ]],
     ["||ads.example$important\n||Ads.example^\n@@|ads.example^", "ads.example", [
       "0: ||ads.example$important",
       "0: @@|ads.example^",
@@ -135,10 +165,27 @@ Deno.test("compile() stores the text of a name once", { permissions: "none" }, (
   const odd = names.map((name) => `||${name}`).join("\n");
   const bytes = (...texts: string[]) => compileTexts(...texts).snapshot.byteLength;
   const perEntryBytes = 8;
-  assert.equal(bytes(plain, plain) - bytes(plain), 2 * 1_000 * perEntryBytes);
+  const perRunBytes = 4;
+  assert.equal(
+    bytes(plain, plain) - bytes(plain),
+    1_000 * (perRunBytes + 2 * perEntryBytes),
+  );
   assert.equal(bytes(plain, plain, plain) - bytes(plain, plain), 1_000 * perEntryBytes);
   assert.equal(bytes(odd, odd, odd) - bytes(odd, odd), 1_000 * perEntryBytes);
   assert.equal(bytes(plain, plain + "\n" + plain), bytes(plain, plain));
+});
+
+Deno.test("compile() bounds the addresses of one name, and counts the others", {
+  permissions: "none",
+}, () => {
+  const [kept, more] = [VALUES_MAX, 500];
+  const lines = Array.from(
+    { length: kept + more },
+    (_, i) => `10.1.${i >> 8}.${i & 255} a.example`,
+  );
+  const { snapshot, stats } = compileTexts([...lines, "||a.example^", lines[0]].join("\n"));
+  assert.deepEqual(counts(stats[0]), { rules: kept + 1, duplicates: 1, too_many: more });
+  assert.equal(textsFor(snapshot, "a.example").length, kept + 1);
 });
 
 Deno.test("compile() grows where a line has many names", { permissions: "none" }, () => {
@@ -238,6 +285,7 @@ Deno.test("compile() and parseRule() read a line alike", { permissions: "none" }
     );
     for (const rule of parsed.rules) {
       if (rule.badfilter) continue;
+      if (rule.kind === "address") continue; // These have no name to ask for.
       const asked = rule.form === "below" ? `x.${rule.name}` : rule.name;
       // A name twice on a line is kept as it stands there first.
       const first: Rule = parsed.rules.find((other) => other.name === rule.name) ?? rule;

@@ -4,26 +4,36 @@
  *
  * ```
  * header    HEADER_WORDS words, see `Header`
- * presence  1 bit for each of PRESENCE_BITS parts of the range of hashes to a name: any name in it?
- * slots     3 words each: tag (the hash of a name) | source and flags | text offset
- * runs      2 words an entry: source and flags | text offset
- * text      each distinct name once: wire format, lower case; then what an odd rule looks like
+ * index     2 words a bucket: where it starts among the words of the next two sections | presence,
+ *           1 bit for each part of the bucket's range of hashes: any name in it?
+ * runs      2 words a rule: source and flags | its entry or, where it has a tail, the tail's offset
+ * buckets   see below
+ * sources   1 bit a source: has it rules about addresses?
+ * text      1 tail a rule that has one: its entry | its value | what it looks like, each of the
+ *           last two behind its length
  * ```
  *
- * Presence bits are few enough to stay near the processor, so a name that no rule is about costs no
- * walk to memory. A slot holds what a hit needs in one cache line. A tag's home slot grows with the
- * tag, and tags stand in ascending order from their home slot on: a search ends at the first larger
- * tag, and a free slot's is the largest of all.
+ * A bucket holds some four names: how many (2 bytes), a mark of each, a byte of its hash, and how
+ * many words it is from the bucket's start or the entry before to its entry; then the entries. An
+ * entry is the rule's source and flags, and the name in wire format and lower case. Before it stands
+ * a word where `hasExtra` says so.
  *
- * A rule reference is the number of the word, counted from the first slot's, that holds the rule's
- * source and flags; the text offset is the next word. A name with several rules has `Flag.Run` in
- * its slot, and there a reference to the first entry of a run instead; `Flag.Last` ends the run.
+ * The index is small enough to stay near the processor, so a name that no rule is about costs no
+ * walk to memory, and a hit costs one: all that a verdict needs is in a row, and marks keep most
+ * other names from being looked at. The bucket of a name grows with its tag (its hash).
+ *
+ * A rule reference is the number of the word, counted from the first run's, that holds the rule's
+ * source and flags. A name with several rules has `Flag.Run` in its entry, and in the word before it
+ * a reference to the first rule of a run; `Flag.Last` ends the run.
  */
 
-import type { RuleForm } from "./parse_rule.ts";
+import { formatIp } from "../addr/mod.ts";
+import { Rcode } from "../dns/mod.ts";
+import { addressOctets } from "./names.ts";
+import type { Rule, RuleKind } from "./parse_rule.ts";
 
 export const MAGIC = 0x53564346; // "SVCF"
-export const VERSION = 1;
+export const VERSION = 3;
 
 /** Words of the header; what it does not name yet is for sections to come. */
 export const HEADER_WORDS = 32;
@@ -35,40 +45,44 @@ export const Header = {
   Sources: 3,
   Names: 4,
   Rules: 5,
-  HomeSlots: 6,
-  PresenceOffset: 7,
-  PresenceWords: 8,
-  RulesOffset: 9,
-  /** Words of slots and runs together. */
-  RulesWords: 10,
-  TextOffset: 11,
-  TextBytes: 12,
+  Buckets: 6,
+  IndexOffset: 7,
+  RulesOffset: 8,
+  /** Words of runs and buckets together. */
+  RulesWords: 9,
+  /** Words of runs. */
+  BucketsStart: 10,
+  SourcesOffset: 11,
+  TextOffset: 12,
+  /** Bit `n`: there are rules about addresses that begin with `n` octets. */
+  AddressLengths: 13,
 } as const;
 
-/** Words of a slot. */
-export const SLOT_WORDS = 3;
-/** Words of a run entry. */
-export const ENTRY_WORDS = 2;
-
-/** Presence bits to a name: one name in nine that no rule is about gets past them. */
-export const PRESENCE_BITS = 8;
+/**
+ * Names to a bucket on average: their entries are about as long as two lines of a cache, and one
+ * name in nine that no rule is about gets past the presence bits.
+ */
+export const BUCKET_NAMES = 4;
+/** Words of a bucket in the index, and which presence bit a tag has. */
+export const INDEX_WORDS = 2;
+export const PRESENCE_MASK = 31;
+/** Where in an entry the name stands. */
+export const ENTRY_NAME_BYTES = 4;
+/** Bytes of a bucket before the marks. */
+export const COUNT_BYTES = 2;
+/** Which bits of the tag are the mark: the bucket goes by the highest, presence by the lowest. */
+export const MARK_SHIFT = 5;
+export const MARK_MASK = 0xff;
+/** Words of a rule in a run. */
+export const RUN_WORDS = 2;
+/** A tail begins with the number of its entry, in network order. */
+export const TAIL_HEAD_BYTES = 4;
 
 /** Most sources of one snapshot; a source number is 16 bits. */
 export const SOURCES_MAX = 65_536;
 
-/** Names to a slot at most: at 0.7 a search reads two slots on average. */
-export const LOAD_MAX = 0.7;
-
-/** The tag of a free slot. */
-export const EMPTY_TAG = 0x7fffffff;
-
 const TAGS = 2 ** 32;
 const TAG_MIN = -(2 ** 31);
-
-/** The tag of a hash: the hash itself, but never `EMPTY_TAG`. */
-export function tagOf(hash: number): number {
-  return hash === EMPTY_TAG ? EMPTY_TAG - 1 : hash;
-}
 
 /** What `partOf` takes for `parts`; exact, as TAGS is a power of two. */
 export function scaleFor(parts: number): number {
@@ -76,17 +90,16 @@ export function scaleFor(parts: number): number {
 }
 
 /**
- * In which of equal parts of the range of tags a tag is: its home slot among the slots, its bit
- * among the presence bits. Any number of parts will do, so no table is larger than it must be.
+ * In which of equal parts of the range of tags a tag is: its home slot, its bucket. Any number of
+ * parts will do, so no table is larger than it must be.
  */
 export function partOf(tag: number, scale: number): number {
   return ((tag - TAG_MIN) * scale) | 0;
 }
 
 /**
- * The low half of a rule's first word; the source is the high half. Bits 12 to 15 are free: a kind
- * of rule that `match` must not take for a block sets one of them and neither `Self` nor `Below`,
- * and keeps its payload behind the name, as an odd rule keeps its text.
+ * The low half of a rule's first word; the source is the high half. Bits 12 and 13 are the kind, and
+ * whatever is not of kind `Name` has neither `Self` nor `Below`: `match` never takes it for a block.
  */
 export const Flag = {
   /** Covers the name itself. */
@@ -133,47 +146,121 @@ const HOSTS_FORM: ReadonlyMap<string, Form> = new Map<string, Form>([
   ["::1", Form.HostsLoopback6],
 ]);
 
-/** Most that `identityOf` returns. */
-export const IDENTITY_MASK = (FORM_MASK << (FORM_SHIFT - RANK_SHIFT)) | RANK_MASK;
+/** What a rule does, in flag bits 12 and 13; see `RuleKind`. */
+export const Kind = { Name: 0, Rewrite: 1, HostsAddress: 2, Address: 3 } as const;
+export type Kind = typeof Kind[keyof typeof Kind];
 
-/** Form and rank: rules of one name that have the same are one rule to `$badfilter`. */
+const KIND_SHIFT = 12;
+/** None of these bits is set for a rule of kind `Name`. */
+export const KIND_FLAGS = 3 << KIND_SHIFT;
+
+const KINDS = {
+  name: Kind.Name,
+  rewrite: Kind.Rewrite,
+  hosts_address: Kind.HostsAddress,
+  address: Kind.Address,
+} as const satisfies Record<RuleKind, Kind>;
+
+export function kindOf(flags: number): Kind {
+  return ((flags & KIND_FLAGS) >>> KIND_SHIFT) as Kind;
+}
+
+/** Says whether a rule has a value that its name does not say. */
+export function hasValue(flags: number): boolean {
+  const kind = kindOf(flags);
+  return kind === Kind.Rewrite || kind === Kind.HostsAddress;
+}
+
+/** Says whether a rule has a tail: a value, or a look of its own. */
+export function hasTail(flags: number): boolean {
+  return (flags & Flag.Odd) !== 0 || hasValue(flags);
+}
+
+/** Says whether a word stands before an entry: where its run starts, or its rule's tail. */
+export function hasExtra(flags: number): boolean {
+  return (flags & Flag.Run) !== 0 || hasTail(flags);
+}
+
+/** Words of the entry of a name, without what may stand before it. */
+export function entryWords(nameBytes: number): number {
+  return (ENTRY_NAME_BYTES + nameBytes + 3) >>> 2;
+}
+
+/** Words of a bucket before its entries. */
+export function bucketHeadWords(names: number): number {
+  return (COUNT_BYTES + 2 * names + 3) >>> 2;
+}
+
+const IDENTITY_FLAGS = KIND_FLAGS | (FORM_MASK << FORM_SHIFT) | (RANK_MASK << RANK_SHIFT);
+
+/**
+ * Kind, form and rank: rules of one name that have the same, and the same value, are one rule to
+ * `$badfilter`.
+ */
 export function identityOf(flags: number): number {
-  return (flags >>> RANK_SHIFT) & IDENTITY_MASK;
+  return flags & IDENTITY_FLAGS;
 }
 
-/** The flags that say how a form is written and what it covers. */
+/** The flags that say how a form is written and what it covers, for a rule of kind `Name`. */
 export function formFlags(form: Form): number {
-  const covers = form === Form.Domain
-    ? Flag.Self | Flag.Below
-    : form === Form.Below
-    ? Flag.Below
-    : Flag.Self;
-  return covers | (form << FORM_SHIFT);
+  return coversOf(form) | (form << FORM_SHIFT);
 }
 
-/** The form of a rule; `address` is the first word of a hosts line. */
-export function formOf(form: RuleForm, address: string): Form {
-  switch (form) {
-    case "plain":
-      return Form.Plain;
-    case "domain":
-      return Form.Domain;
-    case "exact":
-      return Form.Exact;
-    case "below":
-      return Form.Below;
-    case "hosts":
-      return HOSTS_FORM.get(address) ?? Form.HostsOther;
-  }
+/** What rules of a form cover: bits `Flag.Self` and `Flag.Below`. */
+function coversOf(form: number): number {
+  if (form === Form.Domain) return Flag.Self | Flag.Below;
+  return form === Form.Below ? Flag.Below : Flag.Self;
 }
+
+/** `coversOf` for the form in a rule's flags: of whatever kind the rule is. */
+export function covers(flags: number): number {
+  return coversOf((flags >>> FORM_SHIFT) & FORM_MASK);
+}
+
+/** The flags of a rule but for `Odd` and `Badfilter`. */
+export function flagsOf({ kind, form, address, exception, important }: Rule): number {
+  const written = FORMS[form] ?? HOSTS_FORM.get(address) ?? Form.HostsOther;
+  const flags = kind === "name" ? formFlags(written) : written << FORM_SHIFT;
+  return flags | (KINDS[kind] << KIND_SHIFT) | (exception ? Flag.Exception : 0) |
+    (important ? Flag.Important : 0);
+}
+
+const FORMS = {
+  plain: Form.Plain,
+  domain: Form.Domain,
+  exact: Form.Exact,
+  below: Form.Below,
+  hosts: null,
+} as const satisfies Record<Rule["form"], Form | null>;
 
 const PREFIX = ["", "||", "|", "*.", "0.0.0.0 ", "127.0.0.1 ", ":: ", "::1 ", ""] as const;
 const SUFFIX = ["", "^", "^", "", "", "", "", "", ""] as const;
 
-/** What a rule without `Flag.Odd` looks like. */
-export function canonicalText(flags: number, name: string): string {
+/** What a rule without `Flag.Odd` looks like; `value` is that of the rule. */
+export function canonicalText(flags: number, name: string, value: Uint8Array): string {
   const form = (flags >>> FORM_SHIFT) & FORM_MASK;
-  const before = (flags & Flag.Exception) !== 0 ? "@@" : "";
-  const behind = (flags & Flag.Important) !== 0 ? "$important" : "";
-  return before + PREFIX[form] + name + SUFFIX[form] + behind;
+  const kind = kindOf(flags);
+  if (kind === Kind.HostsAddress) return `${formatIp(value)} ${name}`;
+  const before = ((flags & Flag.Exception) !== 0 ? "@@" : "") + PREFIX[form];
+  const modifiers = (flags & Flag.Important) !== 0 ? ["important"] : [];
+  if (kind === Kind.Rewrite) modifiers.push(`dnsrewrite${rewriteText(value)}`);
+  const behind = modifiers.length === 0 ? "" : `$${modifiers.join(",")}`;
+  if (kind !== Kind.Address) return before + name + SUFFIX[form] + behind;
+  const octets = addressOctets(name);
+  const isWhole = octets.length >= 4;
+  const address = isWhole ? formatIp(octets) : `${octets.join(".")}.*`;
+  return before + address + (form === Form.Domain ? SUFFIX[form] : "") + behind;
+}
+
+function rewriteText(value: Uint8Array): string {
+  if (value.length === 0) return "";
+  if (value.length > 1) return `=${formatIp(value)}`;
+  switch (value[0]) {
+    case Rcode.NXDomain:
+      return "=NXDOMAIN";
+    case Rcode.Refused:
+      return "=REFUSED";
+    default:
+      return "=NOERROR";
+  }
 }

@@ -3,20 +3,29 @@
  * blocked service, the custom rules) goes in as bytes and comes out as one immutable
  * `SharedArrayBuffer`; each DNS isolate puts a `Matcher` on it and asks with the hashes of QNAME.
  *
- * Forms read: hosts lines that block, plain names, `||name^`, `|name^`, `*.name`, `@@` before them,
- * `$important` and `$badfilter` behind them. What else a list holds is skipped and counted by
- * reason. Scope: none. RFC 1035, 4343, UTS 46. @module
+ * Forms read: hosts lines that block or answer, plain names, `||name^`, `|name^`, `*.name`,
+ * addresses (`|10.*`, `|192.0.2.1`, `|2001:db8::1`), `@@` before them, and behind them `$important`,
+ * `$badfilter` and `$dnsrewrite` with an address or a response code. What else a list holds is
+ * skipped and counted by reason. Scope: none. RFC 1035, 4343, UTS 46. @module
  */
-export { compile, type CompileInput, type CompileResult, type SourceStats } from "./compile.ts";
+export {
+  compile,
+  type CompileInput,
+  type CompileResult,
+  type CompileSource,
+  type SourceStats,
+} from "./compile.ts";
 export { type Hit, Matcher, NO_RULE, ruleText } from "./matcher.ts";
-export { Flag, SOURCES_MAX } from "./layout.ts";
+export { Flag, Kind, kindOf, SOURCES_MAX } from "./layout.ts";
 export {
   LINE_LENGTH_MAX,
   type ParsedRule,
   parseRule,
   type Rule,
   type RuleForm,
+  type RuleKind,
   SKIP_REASONS,
+  SKIP_TEXTS,
   type SkipReason,
   unsupportedCount,
 } from "./parse_rule.ts";

@@ -39,6 +39,15 @@ const CLASS = Uint8Array.from({ length: 256 }, (_, byte) => {
   return /[a-z0-9_-]/.test(c) ? LETTER : c === "." ? DOT : OTHER;
 });
 
+/** What the label of an address begins with: "|", which is in no name. */
+const ADDRESS_MARK = 0x7c;
+const HEX_DIGITS = new TextEncoder().encode("0123456789abcdef");
+
+/** The address, or the octets that it begins with, of a name made by `NameReader.readAddress`. */
+export function addressOctets(name: string): Uint8Array {
+  return Uint8Array.from(name.slice(1).match(/../g) ?? [], (hex) => parseInt(hex, 16));
+}
+
 /** Reads names out of text into wire format, lower case, and hashes them; one buffer for all. */
 export class NameReader {
   /** The name read last, in wire format. */
@@ -94,6 +103,26 @@ export class NameReader {
     this.folded = folded;
     this.lengthBytes = to + 1;
     return at;
+  }
+
+  /**
+   * Takes 1 to 16 bytes of an address for a name: one label that no rule about a name has, so that
+   * rules about addresses stand in the same table.
+   */
+  readAddress(bytes: Uint8Array, offset: number, lengthBytes: number): void {
+    const wire = this.wire;
+    let to = 1;
+    wire[to++] = ADDRESS_MARK;
+    for (let i = 0; i < lengthBytes; i++) {
+      wire[to++] = HEX_DIGITS[bytes[offset + i] >>> 4];
+      wire[to++] = HEX_DIGITS[bytes[offset + i] & 15];
+    }
+    wire[0] = to - 1;
+    wire[to] = 0;
+    this.#labels[0] = 0;
+    this.count = 1;
+    this.folded = false;
+    this.lengthBytes = to + 1;
   }
 
   /** Where the last label's length byte stands in `wire`. */

@@ -1,4 +1,5 @@
 import { isLoopback, parseIp, unmapIpv4 } from "../addr/mod.ts";
+import { Rcode } from "../dns/mod.ts";
 import { normaliseName } from "./names.ts";
 
 /** Longest line that is read, in UTF-16 units here and in bytes when a list is compiled. */
@@ -15,23 +16,56 @@ export const SKIP_REASONS = [
   "wildcard", // `||ads*.name^`
   "pattern", // `-banner-`, `|ads.`, `name^`: about a piece of a name.
   "unknown_modifier",
-  "rewrite", // `$dnsrewrite`
-  "address_rule", // `|10.*`
-  "hosts_address", // A hosts line with a real address.
+  "rewrite", // `$dnsrewrite` with another value than an address or one of three response codes.
+  "address_rule", // `|10.1*`, `|2001:db8:*`: about other addresses than those of whole octets.
+  "too_many", // One address more than are kept of a name.
   "bad_address", // Several words, the first of which is no address.
   "local_name", // localhost and its kind, in a hosts line.
   "bad_name",
 ] as const;
 export type SkipReason = typeof SKIP_REASONS[number];
 
+/** What each reason is, for whoever wrote the line: `the rule is left out: …`. */
+export const SKIP_TEXTS: Readonly<Record<SkipReason, string>> = {
+  blank: "it is blank",
+  comment: "it is a comment",
+  too_long: `it is longer than ${LINE_LENGTH_MAX} bytes`,
+  cosmetic: "it is about elements of a page, which no DNS answer holds",
+  regex: "regular expressions are not supported: name the domains, as ||name^",
+  url: "it is about a URL, and queries have names alone: write ||name^",
+  wildcard: "wildcards stand in front only, as *.name, or behind octets, as |10.*",
+  pattern: "it is about a piece of a name: write ||name^, |name^ or *.name",
+  unknown_modifier: "only the modifiers $important, $badfilter and $dnsrewrite are supported",
+  rewrite: "$dnsrewrite takes an IP address, NXDOMAIN, REFUSED or NOERROR",
+  address_rule: "addresses are whole ones or whole octets of IPv4, as |10.* or |2001:db8::1",
+  too_many: "the name has too many addresses",
+  bad_address: "it has several words, and the first is no IP address",
+  local_name: "localhost and its kind are left alone",
+  bad_name: "it holds no domain name",
+};
+
 /** The form a rule is written in: `name`, `||name^`, `|name^`, `*.name`, `ADDRESS name`. */
 export type RuleForm = "plain" | "domain" | "exact" | "below" | "hosts";
 
-/** One rule about one name. */
+/**
+ * What a rule does: `name` blocks or lets a name through, `rewrite` answers it or, an exception,
+ * keeps rewrites from it, `hosts_address` is a hosts line that answers, and `address` blocks or
+ * protects responses with an address.
+ */
+export type RuleKind = "name" | "rewrite" | "hosts_address" | "address";
+
+/** One rule about one name, or about addresses. */
 export interface Rule {
+  readonly kind: RuleKind;
   readonly form: RuleForm;
-  /** Lower case, A-labels, no dot at the end. */
+  /** Lower case, A-labels, no dot at the end; empty for rules about addresses. */
   readonly name: string;
+  /**
+   * Of a rewrite the address (4 or 16 bytes), the response code (1 byte) or nothing, which means
+   * every rewrite; of a hosts line the address that it answers with; of a rule about addresses
+   * their first octets (1 to 4) or the 16 of an IPv6 address. Empty for other rules.
+   */
+  readonly value: Uint8Array;
   /** The address of a hosts line as it stands there; empty in the other forms. */
   readonly address: string;
   readonly exception: boolean;
@@ -103,18 +137,22 @@ const LOCAL_NAMES: ReadonlySet<string> = new Set([
   "0.0.0.0", // StevenBlack's lists open with `0.0.0.0 0.0.0.0`.
 ]);
 
+const NOTHING: Uint8Array = new Uint8Array(0);
+
 function parseHosts(words: readonly string[], start: number): ParsedRule {
   const address = words[0];
   const ip = parseIp(address);
   if (ip === null) return skipped("bad_address", start);
-  if (!blocks(ip)) return skipped("hosts_address", start);
+  const common = blocks(ip)
+    ? { kind: "name", value: NOTHING } as const
+    : { kind: "hosts_address", value: unmapIpv4(ip) } as const;
   const rules: Rule[] = [];
   let leftOut: SkipReason | null = null;
   for (const word of words.slice(1)) {
     const name = normaliseName(word);
     if (LOCAL_NAMES.has(name ?? word)) leftOut ??= "local_name";
     else if (name === null) leftOut ??= "bad_name";
-    else rules.push({ ...HOSTS_RULE, name, address, text: `${address} ${word}` });
+    else rules.push({ ...HOSTS_RULE, ...common, name, address, text: `${address} ${word}` });
   }
   if (rules.length > 0) return { kind: "rules", rules, leftOut };
   return skipped(leftOut ?? "bad_name", start + address.length + 1);
@@ -140,21 +178,46 @@ function parsePattern(bare: string, start: number): ParsedRule {
   const [form, prefix] = formAt(pattern);
   const closed = pattern.endsWith("^");
   const written = pattern.slice(prefix.length, closed ? -1 : undefined);
-  const named = parseName(form, written, closed);
-  if (named.reason !== null) return skipped(named.reason, start + patternAt);
+  const target = parseTarget(form, written, closed);
+  if (target.reason !== null) return skipped(target.reason, start + patternAt);
 
   const modifiers = dollar < 0 ? [] : bare.slice(dollar + 1).split(",");
-  let [important, badfilter, rewrite] = [false, false, false];
+  let [important, badfilter] = [false, false];
+  let rewrite: string | null = null;
   for (const modifier of modifiers) {
     if (modifier === "important") important = true;
     else if (modifier === "badfilter") badfilter = true;
-    else if (/^dnsrewrite(?:=|$)/.test(modifier)) rewrite = true;
-    else return skipped("unknown_modifier", start + dollar);
+    else if (!REWRITE.test(modifier)) return skipped("unknown_modifier", start + dollar);
+    else if (rewrite !== null) return skipped("rewrite", start + dollar);
+    else rewrite = modifier.replace(REWRITE, "");
   }
-  if (rewrite) return skipped("rewrite", start + dollar);
-  const { name } = named;
-  const rule = { form, name, address: "", exception, important, badfilter, text: bare };
+  const { name, octets } = target;
+  const common = { form, name, address: "", exception, important, badfilter, text: bare };
+  let rule: Rule;
+  if (rewrite !== null) {
+    const value = parseRewrite(rewrite);
+    // Without a value it is about every rewrite, which only an exception can be.
+    const says = value !== null && (value.length > 0 || exception) && octets === null;
+    if (!says) return skipped("rewrite", start + dollar);
+    rule = { ...common, kind: "rewrite", value };
+  } else if (octets !== null) rule = { ...common, kind: "address", value: octets };
+  else rule = { ...common, kind: "name", value: NOTHING };
   return { kind: "rules", rules: [rule], leftOut: null };
+}
+
+const REWRITE = /^dnsrewrite(?:=|$)/;
+
+const REWRITE_CODES: ReadonlyMap<string, number> = new Map([
+  ["NOERROR", Rcode.NoError],
+  ["NXDOMAIN", Rcode.NXDomain],
+  ["REFUSED", Rcode.Refused],
+]);
+
+/** Reads what stands behind `dnsrewrite=`: see `Rule.value`. `null` for what is not supported. */
+function parseRewrite(text: string): Uint8Array | null {
+  if (text === "") return NOTHING;
+  const rcode = REWRITE_CODES.get(text);
+  return rcode === undefined ? parseIp(text) : Uint8Array.of(rcode);
 }
 
 function formAt(pattern: string): [RuleForm, prefix: string] {
@@ -164,18 +227,29 @@ function formAt(pattern: string): [RuleForm, prefix: string] {
   return ["plain", ""];
 }
 
-type Named =
-  | { readonly name: string; readonly reason: null }
+/** What a rule is about: a name, or addresses that begin with these octets. */
+type Target =
+  | { readonly name: string; readonly octets: Uint8Array | null; readonly reason: null }
   | { readonly reason: SkipReason };
 
 const ADDRESS_PREFIX = /^[0-9.]+\*?$/;
+const IPV6_WILDCARD = /^[0-9a-f:]*:[0-9a-f:]*\*$/i;
 /** A lone label that is no word, such as `-468x60-`: whoever wrote it meant a piece of a URL. */
 const LABEL_PIECE = /^(?:[-_][^.]*|[^.]*[-_]|[^.]*\.)$/;
 
-/** Reads the name between a form's marks; `closed` says whether a `^` stood behind it. */
-function parseName(form: RuleForm, written: string, closed: boolean): Named {
-  if (parseIp(written) !== null) return { reason: "address_rule" };
-  if (form === "exact" && ADDRESS_PREFIX.test(written)) return { reason: "address_rule" };
+/** Reads what stands between a form's marks; `closed` says whether a `^` stood behind it. */
+function parseTarget(form: RuleForm, written: string, closed: boolean): Target {
+  const ip = parseIp(written);
+  if (ip !== null) {
+    // `*.192.0.2.1` and `192.0.2.1^` are about a piece of an address, or of a name.
+    const isWhole = form === "domain" || form === "exact" || (form === "plain" && !closed);
+    if (!isWhole) return { reason: "address_rule" };
+    return { name: "", octets: unmapIpv4(ip), reason: null };
+  }
+  if (form === "exact" && (ADDRESS_PREFIX.test(written) || IPV6_WILDCARD.test(written))) {
+    const octets = closed ? null : parseOctets(written);
+    return octets === null ? { reason: "address_rule" } : { name: "", octets, reason: null };
+  }
   if (written.includes("*")) return { reason: "wildcard" };
   if (/[/:?=&]/.test(written)) return { reason: "url" };
   // `|ads.` and `||ads.` begin a longer name, `name^` and `.name` end one.
@@ -184,7 +258,16 @@ function parseName(form: RuleForm, written: string, closed: boolean): Named {
   if (form === "plain" && (closed || LABEL_PIECE.test(written))) return { reason: "pattern" };
   if (written.startsWith(".")) return { reason: "pattern" };
   const name = normaliseName(written);
-  return name === null ? { reason: "bad_name" } : { name, reason: null };
+  return name === null ? { reason: "bad_name" } : { name, octets: null, reason: null };
+}
+
+/** The octets of `10.*`, `192.168.*` or `192.0.2.*`, or `null`. */
+function parseOctets(text: string): Uint8Array | null {
+  if (!text.endsWith(".*")) return null;
+  const written = text.slice(0, -2);
+  const missing = 4 - written.split(".").length;
+  const ip = missing < 1 ? null : parseIp(written + ".0".repeat(missing));
+  return ip === null ? null : ip.subarray(0, 4 - missing);
 }
 
 function skipped(reason: SkipReason, column: number): ParsedRule {

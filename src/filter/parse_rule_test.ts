@@ -2,15 +2,100 @@ import assert from "node:assert/strict";
 import { LINE_LENGTH_MAX, type ParsedRule, parseRule, SKIP_REASONS } from "./parse_rule.ts";
 import { unsupportedCount } from "./parse_rule.ts";
 
+const VERBS = {
+  name: "block",
+  rewrite: "answer",
+  hosts_address: "answer",
+  address: "block",
+} as const;
+
 /** A parsed line on one line: what it does, or why it does nothing. */
 function show(parsed: ParsedRule): string {
   if (parsed.kind === "skipped") return `skipped: ${parsed.reason} at ${parsed.column}`;
   const rules = parsed.rules.map((rule) => {
-    const verb = rule.badfilter ? "disable" : rule.exception ? "allow" : "block";
-    return `${verb} ${rule.form} ${rule.name}${rule.important ? ", important" : ""}`;
+    const verb = rule.badfilter ? "disable" : rule.exception ? "allow" : VERBS[rule.kind];
+    const behind = rule.important ? ", important" : "";
+    const value = rule.kind === "name" ? "" : ` ${rule.kind} ${rule.value.join(".")}`;
+    return `${verb} ${rule.form} ${rule.name}${value}${behind}`;
   });
   return rules.join("; ") + (parsed.leftOut === null ? "" : `; left out: ${parsed.leftOut}`);
 }
+
+const REWRITES = [
+  ["||ads.example^$dnsrewrite=192.0.2.1", "answer domain ads.example rewrite 192.0.2.1"],
+  ["||ads.example$dnsrewrite=192.0.2.1", "answer domain ads.example rewrite 192.0.2.1"],
+  ["|ads.example^$dnsrewrite=0.0.0.0", "answer exact ads.example rewrite 0.0.0.0"],
+  ["*.ads.example$dnsrewrite=127.0.0.1", "answer below ads.example rewrite 127.0.0.1"],
+  ["Ads.example.$dnsrewrite=192.0.2.1 # why", "answer plain ads.example rewrite 192.0.2.1"],
+  [
+    "  ||müller.example^$dnsrewrite=192.0.2.1\r",
+    "answer domain xn--mller-kva.example rewrite 192.0.2.1",
+  ],
+  [
+    "||a.example^$dnsrewrite=2001:DB8::1",
+    "answer domain a.example rewrite 32.1.13.184.0.0.0.0.0.0.0.0.0.0.0.1",
+  ],
+  [
+    "||a.example^$dnsrewrite=::ffff:192.0.2.1",
+    "answer domain a.example rewrite 0.0.0.0.0.0.0.0.0.0.255.255.192.0.2.1",
+  ],
+  ["||ads.example^$dnsrewrite=NOERROR", "answer domain ads.example rewrite 0"],
+  ["||ads.example^$dnsrewrite=NXDOMAIN", "answer domain ads.example rewrite 3"],
+  [
+    "||ads.example^$important,dnsrewrite=REFUSED",
+    "answer domain ads.example rewrite 5, important",
+  ],
+  [
+    "||ads.example^$dnsrewrite=REFUSED,important",
+    "answer domain ads.example rewrite 5, important",
+  ],
+  ["@@||ads.example^$dnsrewrite", "allow domain ads.example rewrite "],
+  ["@@||ads.example^$dnsrewrite=", "allow domain ads.example rewrite "],
+  ["@@|ads.example^$important,dnsrewrite", "allow exact ads.example rewrite , important"],
+  ["@@||ads.example^$dnsrewrite=192.0.2.1", "allow domain ads.example rewrite 192.0.2.1"],
+  ["@@||ads.example^$dnsrewrite=NXDOMAIN", "allow domain ads.example rewrite 3"],
+  ["||ads.example^$dnsrewrite=REFUSED,badfilter", "disable domain ads.example rewrite 5"],
+  ["@@||ads.example^$badfilter,dnsrewrite", "disable domain ads.example rewrite "],
+] as const;
+
+const HOSTS_ADDRESSES = [
+  ["192.0.2.1 www.example", "answer hosts www.example hosts_address 192.0.2.1"],
+  [
+    "  192.0.2.1\tWWW.example. nas # why",
+    "answer hosts www.example hosts_address 192.0.2.1; answer hosts nas hosts_address 192.0.2.1",
+  ],
+  [
+    "2001:db8::1 www.example",
+    "answer hosts www.example hosts_address 32.1.13.184.0.0.0.0.0.0.0.0.0.0.0.1",
+  ],
+  ["::2 www.example", "answer hosts www.example hosts_address 0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.2"],
+  ["::ffff:192.0.2.1 www.example", "answer hosts www.example hosts_address 192.0.2.1"],
+  ["192.0.2.1 müller.example", "answer hosts xn--mller-kva.example hosts_address 192.0.2.1"],
+  [
+    "192.0.2.1 localhost www.example",
+    "answer hosts www.example hosts_address 192.0.2.1; left out: local_name",
+  ],
+] as const;
+
+const ADDRESSES = [
+  ["|10.*", "block exact  address 10"],
+  ["|192.168.*", "block exact  address 192.168"],
+  ["|192.0.2.*", "block exact  address 192.0.2"],
+  ["|192.0.2.7", "block exact  address 192.0.2.7"],
+  ["|192.0.2.7^", "block exact  address 192.0.2.7"],
+  ["||192.0.2.7^", "block domain  address 192.0.2.7"],
+  ["192.0.2.7", "block plain  address 192.0.2.7"],
+  ["  192.0.2.7  # why", "block plain  address 192.0.2.7"],
+  ["|::ffff:192.0.2.7", "block exact  address 192.0.2.7"],
+  ["|2001:db8::1", "block exact  address 32.1.13.184.0.0.0.0.0.0.0.0.0.0.0.1"],
+  ["|2001:DB8::1^", "block exact  address 32.1.13.184.0.0.0.0.0.0.0.0.0.0.0.1"],
+  ["2001:db8::1", "block plain  address 32.1.13.184.0.0.0.0.0.0.0.0.0.0.0.1"],
+  ["@@|10.*", "allow exact  address 10"],
+  ["|10.*$important", "block exact  address 10, important"],
+  ["@@|10.*$important", "allow exact  address 10, important"],
+  ["|10.*$badfilter", "disable exact  address 10"],
+  ["@@|192.0.2.7^$badfilter", "disable exact  address 192.0.2.7"],
+] as const;
 
 const A63 = "a".repeat(63);
 const NAME_253 = `${A63}.${A63}.${A63}.${"b".repeat(61)}`;
@@ -67,11 +152,10 @@ const CASES = [
   ["127.0.0.1 localhost ads.example", "block hosts ads.example; left out: local_name"],
   ["127.0.0.1 localhost.localdomain", "skipped: local_name at 10"],
   ["::1 localhost ip6-localhost ip6-loopback", "skipped: local_name at 4"],
-  ["255.255.255.255 broadcasthost", "skipped: hosts_address at 0"],
+  ["255.255.255.255 broadcasthost", "skipped: local_name at 16"],
+  ["192.0.2.1 localhost", "skipped: local_name at 10"],
   ["0.0.0.0 0.0.0.0", "skipped: local_name at 8"],
   ["0.0.0.0 tab..example", "skipped: bad_name at 8"],
-  ["192.0.2.1 www.example", "skipped: hosts_address at 0"],
-  ["2001:db8::1 www.example", "skipped: hosts_address at 0"],
   ["999.1.1.1 www.example", "skipped: bad_address at 0"],
   ["fe80::1%lo0 localhost", "skipped: bad_address at 0"],
   ["a.example b.example", "skipped: bad_address at 0"],
@@ -96,12 +180,22 @@ const CASES = [
   ["||ads*.example^", "skipped: wildcard at 0"],
   ["||*.ads.example^", "skipped: wildcard at 0"],
   ["ads.*", "skipped: wildcard at 0"],
-  ["|10.*", "skipped: address_rule at 0"],
-  ["@@|10.*", "skipped: address_rule at 2"],
-  ["|192.0.2.7", "skipped: address_rule at 0"],
-  ["|2001:db8::1^", "skipped: address_rule at 0"],
-  ["192.0.2.7", "skipped: address_rule at 0"],
-  ["||192.0.2.7^", "skipped: address_rule at 0"],
+  ["|10.1*", "skipped: address_rule at 0"],
+  ["|10.", "skipped: address_rule at 0"],
+  ["|10", "skipped: address_rule at 0"],
+  ["|10.*^", "skipped: address_rule at 0"],
+  ["|10.*.*", "skipped: wildcard at 0"],
+  ["|256.*", "skipped: address_rule at 0"],
+  ["|010.*", "skipped: address_rule at 0"],
+  ["|1.2.3.4.*", "skipped: address_rule at 0"],
+  ["@@|2001:db8:*", "skipped: address_rule at 2"],
+  ["|2001:db8::*", "skipped: address_rule at 0"],
+  ["*.192.0.2.1", "skipped: address_rule at 0"],
+  ["192.0.2.1^", "skipped: address_rule at 0"],
+  ["10.*", "skipped: wildcard at 0"],
+  ["||10.*", "skipped: wildcard at 0"],
+  ["|192.0.2.7^$third-party", "skipped: unknown_modifier at 11"],
+  ["|192.0.2.7^$dnsrewrite=1.2.3.4", "skipped: rewrite at 11"],
   ["|ads.", "skipped: pattern at 0"],
   ["|ads.example", "skipped: pattern at 0"],
   ["||ads.", "skipped: pattern at 0"],
@@ -114,8 +208,28 @@ const CASES = [
   ["||ads.example^$dnstype=A,important", "skipped: unknown_modifier at 14"],
   ["||ads.example^$IMPORTANT", "skipped: unknown_modifier at 14"],
   ["||ads.example^$", "skipped: unknown_modifier at 14"],
-  ["||ads.example^$dnsrewrite=NXDOMAIN", "skipped: rewrite at 14"],
-  ["@@||ads.example^$important,dnsrewrite", "skipped: rewrite at 16"],
+  ...[
+    "", // Without a value only an exception says something.
+    "=",
+    "=SERVFAIL",
+    "=FORMERR",
+    "=nxdomain",
+    "=BADKEYWORD",
+    "=NXDOMAIN;;",
+    "=NOERROR;A;192.0.2.1",
+    "=NOERROR;CNAME;safe.example",
+    "=safe.example",
+    "=A:NOERROR:192.0.2.1",
+    "=192.0.2",
+    "=192.0.2.1/24",
+    "=192.0.2.256",
+    "=2001:db8:::1",
+    "=2001:db8::1%eth0",
+    "=192.0.2.1,dnsrewrite=192.0.2.2",
+  ].map((value) => [`||ads.example^$dnsrewrite${value}`, "skipped: rewrite at 14"] as const),
+  ["||ads.example^$dnsrewrites=192.0.2.1", "skipped: unknown_modifier at 14"],
+  ["||ads.example^$dnstype=A,dnsrewrite=192.0.2.1", "skipped: unknown_modifier at 14"],
+  ["@@||ads.example^$dnsrewrite=NOERROR;A;192.0.2.1", "skipped: rewrite at 16"],
   ["||ads.example^|", "skipped: bad_name at 0"],
   ["||a..example^", "skipped: bad_name at 0"],
   ["||..^", "skipped: pattern at 0"],
@@ -137,7 +251,7 @@ const CASES = [
 ] as const;
 
 Deno.test("parseRule() reads each rule form", { permissions: "none" }, async (t) => {
-  for (const [line, want] of CASES) {
+  for (const [line, want] of [...CASES, ...REWRITES, ...HOSTS_ADDRESSES, ...ADDRESSES]) {
     const name = JSON.stringify(line).slice(0, 80);
     await t.step(name, () => assert.equal(show(parseRule(line)), want));
   }
@@ -149,6 +263,9 @@ Deno.test("parseRule() keeps what a rule looks like", { permissions: "none" }, (
     ["ads.example  # why", ["ads.example"]],
     ["127.0.1.1  A.example\tb. # why", ["127.0.1.1 A.example", "127.0.1.1 b."]],
     ["@@||müller.example^$important", ["@@||müller.example^$important"]],
+    [" |a.example^$dnsrewrite=::1 # why", ["|a.example^$dnsrewrite=::1"]],
+    ["2001:DB8::1  A.example\tb.", ["2001:DB8::1 A.example", "2001:DB8::1 b."]],
+    ["|10.*  # why", ["|10.*"]],
   ] as const;
   for (const [line, want] of rows) {
     const parsed = parseRule(line);

@@ -1,39 +1,42 @@
-import { invariant } from "../errors.ts";
+import { DROPPED, EMPTY_TAG, MORE_WORDS, SLOT_WORDS, tagOf, TextChunks } from "./filled_table.ts";
 import {
-  EMPTY_TAG,
-  ENTRY_WORDS,
+  entryWords,
   Flag,
-  Header,
-  HEADER_WORDS,
-  IDENTITY_MASK,
+  hasTail,
+  hasValue,
   identityOf,
-  LOAD_MAX,
-  MAGIC,
   partOf,
-  PRESENCE_BITS,
   scaleFor,
-  SLOT_WORDS,
-  tagOf,
-  VERSION,
+  TAIL_HEAD_BYTES,
 } from "./layout.ts";
 import { nameEnd } from "./names.ts";
+import { writeRules } from "./rule_writer.ts";
 
-/** Words of a further rule of a name: source and flags, text offset, number of the next. */
-const MORE_WORDS = 3;
+/** Names to a slot at most: at 0.7 a search reads two slots on average. */
+const LOAD_MAX = 0.7;
 /** Slots behind the last home slot, so that a search needs not wrap around. */
 const SPILL_SLOTS = 64;
 const GROWTH = 1.5;
 const NAMES_MIN = 64;
 const MORE_MIN = 64;
 
-/** Text is kept in chunks, so that it never has to be copied to grow, and is freed by the chunk. */
-const CHUNK_SHIFT = 20;
-const CHUNK_BYTES = 1 << CHUNK_SHIFT;
-const CHUNK_MASK = CHUNK_BYTES - 1;
-/** Offsets are 31 bits. */
-const CHUNKS_MAX = 2 ** 31 / CHUNK_BYTES;
+const NO_TAIL: Uint8Array = new Uint8Array(0);
 
-const NO_TEXT: Uint8Array = new Uint8Array(0);
+/** What came of adding a rule. */
+export const Added = {
+  Yes: 0,
+  /** The source already has it. */
+  Duplicate: 1,
+  /** The name has too many rules with values. */
+  TooMany: 2,
+} as const;
+export type Added = typeof Added[keyof typeof Added];
+
+/**
+ * Most rules about one name when one with a value is added: a name needs few addresses, and a list
+ * of many thousands for one name would take a time that grows with their square.
+ */
+export const VALUES_MAX = 1_024;
 
 /** The rules that hold, as `RuleTable.finish` writes them. */
 export interface FinishedTable {
@@ -43,8 +46,9 @@ export interface FinishedTable {
 }
 
 /**
- * The table while it is filled: slots ordered as in the finished one, text in chunks. No object is
- * made a rule. A name with several rules has `Flag.Run` in its slot, and the slot's last word is
+ * The table while it is filled: slots ordered by tag, text in chunks. No object is made a rule. A
+ * tag's home slot grows with the tag, and tags stand in ascending order from their home slot on: a
+ * search ends at the first larger tag, and a free slot's is the largest of all. A name with several rules has `Flag.Run` in its slot, and the slot's last word is
  * the number of its newest further rule; these are linked in a ring, so that the newest one leads
  * to the first.
  */
@@ -56,8 +60,9 @@ export class RuleTable {
   #names = 0;
   #more: Int32Array<ArrayBuffer> = new Int32Array(MORE_MIN * MORE_WORDS);
   #moreCount = 0;
-  #chunks: Uint8Array<ArrayBuffer>[] = [];
-  #chunkUsedBytes = CHUNK_BYTES;
+  readonly #text = new TextChunks();
+  #entryWordsMax = 0;
+  #tailBytesMax = 0;
 
   /** `namesExpected` names fit without growing. */
   constructor(namesExpected: number) {
@@ -68,34 +73,34 @@ export class RuleTable {
     this.#table = emptyTable(this.#slots);
   }
 
-  /**
-   * Adds a rule about the name in `wire`. `odd` is what the rule looks like where `Flag.Odd` is
-   * set. Returns `false` for a rule that the source already has.
-   */
+  /** Adds a rule about the name in `wire`. `tail` is what stands behind the name, see `tailOf`. */
   add(
     wire: Uint8Array,
     lengthBytes: number,
     hash: number,
     source: number,
     flags: number,
-    odd: Uint8Array = NO_TEXT,
-  ): boolean {
+    tail: Uint8Array = NO_TAIL,
+  ): Added {
     const tag = tagOf(hash);
     const table = this.#table;
     let word = partOf(tag, this.#scale) * SLOT_WORDS;
     while (table[word] < tag) word += SLOT_WORDS;
     for (let at = word; table[at] === tag; at += SLOT_WORDS) {
-      if (this.#holdsName(at, wire, lengthBytes)) return this.#addToName(at, source, flags, odd);
+      if (this.#text.isName(this.#textOffset(at), wire, lengthBytes)) {
+        return this.#addToName(at, source, flags, tail);
+      }
     }
     if (this.#names === this.#namesMax || !this.#makeRoom(word)) {
       this.#grow();
-      return this.add(wire, lengthBytes, hash, source, flags, odd);
+      return this.add(wire, lengthBytes, hash, source, flags, tail);
     }
     table[word] = tag;
     table[word + 1] = (source << 16) | flags;
-    table[word + 2] = this.#putText(wire, lengthBytes, odd);
+    table[word + 2] = this.#putText(wire, 0, lengthBytes, tail);
+    this.#entryWordsMax += entryWords(lengthBytes) + (hasTail(flags) ? 1 : 0);
     this.#names++;
-    return true;
+    return Added.Yes;
   }
 
   /** Moves the slots from `word` to the next free one up; `false` where none is left. */
@@ -134,59 +139,62 @@ export class RuleTable {
     return (this.#table[word + 1] & Flag.Run) !== 0 ? this.#more[last * MORE_WORDS + 1] : last;
   }
 
-  #holdsName(word: number, wire: Uint8Array, lengthBytes: number): boolean {
-    const offset = this.#textOffset(word);
-    const chunk = this.#chunks[offset >>> CHUNK_SHIFT];
-    const start = offset & CHUNK_MASK;
-    for (let i = 0; i < lengthBytes; i++) if (chunk[start + i] !== wire[i]) return false;
-    return true;
-  }
-
   /** Adds a rule to a name that has one; texts the name already has are used again. */
-  #addToName(word: number, source: number, flags: number, odd: Uint8Array): boolean {
+  #addToName(word: number, source: number, flags: number, tail: Uint8Array): Added {
     const table = this.#table;
     const meta = (source << 16) | flags;
     const nameOffset = this.#textOffset(word);
-    let offset = (flags & Flag.Odd) === 0 ? nameOffset : -1;
+    let offset = hasTail(flags) ? -1 : nameOffset;
     if ((table[word + 1] & Flag.Run) === 0) {
-      if (isDuplicate(table[word + 1], meta)) return false;
-      if (this.#isSame(table[word + 1], table[word + 2], flags, odd)) offset = table[word + 2];
-      const first = this.#putMore(table[word + 1], table[word + 2], this.#moreCount);
+      const [only, text] = [table[word + 1], table[word + 2]];
+      if (this.#isDuplicate(only, text, meta, tail)) return Added.Duplicate;
+      if (this.#isSame(only, text, flags, tail)) offset = text;
+      const first = this.#putMore(only, text, this.#moreCount);
+      if (!hasTail(only)) this.#entryWordsMax++; // It leads to a run from now on.
       table[word + 1] = Flag.Run;
       table[word + 2] = first;
     } else {
       const more = this.#more;
       const last = table[word + 2];
       let at = last;
+      let count = 0;
       do {
         const entry = at * MORE_WORDS;
-        if (isDuplicate(more[entry], meta)) return false;
-        if (this.#isSame(more[entry], more[entry + 1], flags, odd)) offset = more[entry + 1];
+        const [other, text] = [more[entry], more[entry + 1]];
+        if (this.#isDuplicate(other, text, meta, tail)) return Added.Duplicate;
+        if (this.#isSame(other, text, flags, tail)) offset = text;
+        if (++count === VALUES_MAX && hasValue(flags)) return Added.TooMany;
         at = more[entry + 2];
       } while (at !== last);
     }
     if (offset < 0) {
-      const chunk = this.#chunks[nameOffset >>> CHUNK_SHIFT];
-      const start = nameOffset & CHUNK_MASK;
-      const end = nameEnd(chunk, start);
-      offset = this.#putText(chunk.subarray(start, end), end - start, odd);
+      const chunk = this.#text.chunkOf(nameOffset);
+      const start = this.#text.startOf(nameOffset);
+      offset = this.#putText(chunk, start, nameEnd(chunk, start) - start, tail);
     }
     const last = table[word + 2] * MORE_WORDS;
     const added = this.#putMore(meta, offset, this.#more[last + 2]);
     this.#more[last + 2] = added;
     table[word + 2] = added;
-    return true;
+    return Added.Yes;
+  }
+
+  /** Says whether two rules of a name do the same for the same source, however they are spelled. */
+  #isDuplicate(meta: number, offset: number, other: number, tail: Uint8Array): boolean {
+    if (((meta ^ other) & ~Flag.Odd) !== 0) return false;
+    return !hasValue(meta) || this.#text.tailStartsWith(offset, tail, 1 + tail[0]);
   }
 
   /** Says whether a rule of the same name looks the same, whichever source it is of. */
-  #isSame(meta: number, offset: number, flags: number, odd: Uint8Array): boolean {
+  #isSame(meta: number, offset: number, flags: number, tail: Uint8Array): boolean {
     if ((meta & 0xffff) !== flags) return false;
-    if ((flags & Flag.Odd) === 0) return true;
-    const chunk = this.#chunks[offset >>> CHUNK_SHIFT];
-    const at = nameEnd(chunk, offset & CHUNK_MASK);
-    if (((chunk[at] << 8) | chunk[at + 1]) !== odd.length) return false;
-    for (let i = 0; i < odd.length; i++) if (chunk[at + 2 + i] !== odd[i]) return false;
-    return true;
+    // What begins alike is alike: each part of a tail stands behind its length.
+    return !hasTail(flags) || this.#text.tailStartsWith(offset, tail, tail.length);
+  }
+
+  #putText(wire: Uint8Array, start: number, lengthBytes: number, tail: Uint8Array): number {
+    if (tail.length > 0) this.#tailBytesMax += TAIL_HEAD_BYTES + tail.length;
+    return this.#text.put(wire, start, lengthBytes, tail);
   }
 
   #putMore(meta: number, offset: number, next: number): number {
@@ -204,118 +212,39 @@ export class RuleTable {
     return at;
   }
 
-  #putText(wire: Uint8Array, lengthBytes: number, odd: Uint8Array): number {
-    const total = lengthBytes + (odd.length > 0 ? 2 + odd.length : 0);
-    if (this.#chunkUsedBytes + total > CHUNK_BYTES) {
-      invariant(this.#chunks.length < CHUNKS_MAX, "the text of all rules is under 2 GiB");
-      this.#chunks.push(new Uint8Array(CHUNK_BYTES));
-      this.#chunkUsedBytes = 0;
-    }
-    const last = this.#chunks.length - 1;
-    const chunk = this.#chunks[last];
-    const start = this.#chunkUsedBytes;
-    let at = start;
-    for (let i = 0; i < lengthBytes; i++) chunk[at++] = wire[i];
-    if (odd.length > 0) {
-      chunk[at++] = odd.length >>> 8;
-      chunk[at++] = odd.length;
-      chunk.set(odd, at);
-    }
-    this.#chunkUsedBytes = start + total;
-    return (last << CHUNK_SHIFT) | start;
-  }
-
-  /** Writes the snapshot and frees the table, which can't be used after. */
-  finish(seed: number, sources: number): FinishedTable {
-    const disabled = new Uint32Array(sources);
-    const { names, rules, runEntries } = this.#applyBadfilters(disabled);
-    const homeSlots = Math.max(1, Math.ceil(names / LOAD_MAX));
-    const slots = spread(this.#table, homeSlots, () => {}) + 1;
-    const presenceWords = Math.ceil(Math.max(1, names) * PRESENCE_BITS / 32);
-    const rulesWords = slots * SLOT_WORDS + runEntries * ENTRY_WORDS;
-    const textBytes = this.#chunks.length === 0
-      ? 0
-      : (this.#chunks.length - 1) * CHUNK_BYTES + this.#chunkUsedBytes;
-    const presenceOffset = 4 * HEADER_WORDS;
-    const rulesOffset = presenceOffset + 4 * presenceWords;
-    const textOffset = rulesOffset + 4 * rulesWords;
-    const snapshot = new SharedArrayBuffer(textOffset + textBytes);
-    const header = new Uint32Array(snapshot, 0, HEADER_WORDS);
-    header[Header.Magic] = MAGIC;
-    header[Header.Version] = VERSION;
-    header[Header.Seed] = seed;
-    header[Header.Sources] = sources;
-    header[Header.Names] = names;
-    header[Header.Rules] = rules;
-    header[Header.HomeSlots] = homeSlots;
-    header[Header.PresenceOffset] = presenceOffset;
-    header[Header.PresenceWords] = presenceWords;
-    header[Header.RulesOffset] = rulesOffset;
-    header[Header.RulesWords] = rulesWords;
-    header[Header.TextOffset] = textOffset;
-    header[Header.TextBytes] = textBytes;
-    this.#moveText(new Uint8Array(snapshot, textOffset, textBytes));
-    this.#writePresence(new Int32Array(snapshot, presenceOffset, presenceWords));
-    this.#writeRules(new Int32Array(snapshot, rulesOffset, rulesWords), slots, homeSlots);
+  /**
+   * Writes the snapshot and frees the table, which can't be used after. `services` says of each
+   * source whether it is a blocked service, which no other source's `$badfilter` concerns.
+   */
+  finish(seed: number, services: readonly boolean[]): FinishedTable {
+    const disabled = new Uint32Array(services.length);
+    const counts = this.#applyBadfilters(disabled, services);
+    const filled = {
+      table: this.#table,
+      more: this.#more,
+      text: this.#text,
+      entryWordsMax: this.#entryWordsMax,
+      tailBytesMax: this.#tailBytesMax,
+      ...counts,
+    };
+    const snapshot = writeRules(filled, seed, services.length);
     this.#table.buffer.transfer(0);
     this.#more.buffer.transfer(0);
+    this.#text.free();
     return { snapshot, disabled };
-  }
-
-  /** Frees each chunk as it is copied, so that the text is never there twice. */
-  #moveText(text: Uint8Array): void {
-    for (let i = 0; i < this.#chunks.length; i++) {
-      const chunk = this.#chunks[i];
-      const start = i << CHUNK_SHIFT;
-      text.set(chunk.subarray(0, Math.min(CHUNK_BYTES, text.length - start)), start);
-      chunk.buffer.transfer(0);
-    }
-    this.#chunks = [];
-  }
-
-  #writePresence(presence: Int32Array): void {
-    const table = this.#table;
-    const scale = scaleFor(32 * presence.length);
-    for (let word = 0; word < table.length; word += SLOT_WORDS) {
-      if (table[word] === EMPTY_TAG || table[word + 1] === DROPPED) continue;
-      const bit = partOf(table[word], scale);
-      presence[bit >>> 5] |= 1 << (bit & 31);
-    }
-  }
-
-  #writeRules(rules: Int32Array, slots: number, homeSlots: number): void {
-    const table = this.#table;
-    const more = this.#more;
-    for (let slot = 0; slot < slots; slot++) rules[slot * SLOT_WORDS] = EMPTY_TAG;
-    let entry = slots * SLOT_WORDS;
-    spread(table, homeSlots, (word, slot) => {
-      const to = slot * SLOT_WORDS;
-      rules[to] = table[word];
-      rules[to + 1] = table[word + 1];
-      rules[to + 2] = table[word + 2];
-      if ((table[word + 1] & Flag.Run) === 0) return;
-      rules[to + 2] = entry;
-      const last = table[word + 2];
-      let at = last;
-      do {
-        at = more[at * MORE_WORDS + 2];
-        if (more[at * MORE_WORDS] === DROPPED) continue;
-        rules[entry] = more[at * MORE_WORDS];
-        rules[entry + 1] = more[at * MORE_WORDS + 1];
-        entry += ENTRY_WORDS;
-      } while (at !== last);
-      rules[entry - ENTRY_WORDS] |= Flag.Last;
-    });
   }
 
   /**
    * Drops the `$badfilter` rules and what they turn off, from whichever source. Counts what is
    * left; a run of one rule becomes a plain slot again.
    */
-  #applyBadfilters(disabled: Uint32Array): { names: number; rules: number; runEntries: number } {
+  #applyBadfilters(
+    disabled: Uint32Array,
+    services: readonly boolean[],
+  ): { names: number; rules: number; runEntries: number } {
     const table = this.#table;
     const more = this.#more;
-    const turnedOff = new Uint8Array(IDENTITY_MASK + 1);
+    const badfilters: Badfilter[] = [];
     let [names, rules, runEntries] = [0, 0, 0];
     for (let word = 0; word < table.length; word += SLOT_WORDS) {
       if (table[word] === EMPTY_TAG) continue;
@@ -330,14 +259,14 @@ export class RuleTable {
       }
       const last = table[word + 2];
       let at = last;
-      let found = false;
+      badfilters.length = 0;
       do {
-        const meta = more[at * MORE_WORDS];
-        if ((meta & Flag.Badfilter) !== 0) {
-          turnedOff[identityOf(meta)] = 1;
-          found = true;
+        const entry = at * MORE_WORDS;
+        if ((more[entry] & Flag.Badfilter) !== 0) {
+          badfilters.push({ meta: more[entry], offset: more[entry + 1] });
+          more[entry] = DROPPED;
         }
-        at = more[at * MORE_WORDS + 2];
+        at = more[entry + 2];
       } while (at !== last);
 
       let kept = 0;
@@ -345,16 +274,16 @@ export class RuleTable {
       do {
         const entry = at * MORE_WORDS;
         const meta = more[entry];
-        if (found && turnedOff[identityOf(meta)] === 1) {
-          if ((meta & Flag.Badfilter) === 0) disabled[meta >>> 16]++;
-          more[entry] = DROPPED;
-        } else {
-          kept++;
-          keptAt = entry;
-        }
         at = more[entry + 2];
+        if (meta === DROPPED) continue;
+        if (badfilters.some((by) => this.#turnsOff(by, meta, more[entry + 1], services))) {
+          disabled[meta >>> 16]++;
+          more[entry] = DROPPED;
+          continue;
+        }
+        kept++;
+        keptAt = entry;
       } while (at !== last);
-      if (found) turnedOff.fill(0);
       rules += kept;
       if (kept > 0) names++;
       if (kept > 1) runEntries += kept;
@@ -365,14 +294,41 @@ export class RuleTable {
     }
     return { names, rules, runEntries };
   }
+
+  /** Says whether a `$badfilter` rule of the same name turns a rule off. */
+  #turnsOff(by: Badfilter, meta: number, offset: number, services: readonly boolean[]): boolean {
+    if (identityOf(by.meta) !== identityOf(meta)) return false;
+    const [bySource, source] = [by.meta >>> 16, meta >>> 16];
+    if (bySource !== source && (services[bySource] || services[source])) return false;
+    if (!hasValue(meta)) return true;
+    const chunk = this.#text.chunkOf(by.offset);
+    const at = nameEnd(chunk, this.#text.startOf(by.offset));
+    const value = chunk.subarray(at, at + 1 + chunk[at]);
+    return this.#text.tailStartsWith(offset, value, value.length);
+  }
 }
 
-/** The first word of a rule that does not hold; a rule's is never zero, as it covers something. */
-const DROPPED = 0;
+/** A `$badfilter` rule: its first word, and where its text stands. */
+interface Badfilter {
+  readonly meta: number;
+  readonly offset: number;
+}
 
-/** Says whether two rules of a name do the same for the same source, however they are spelled. */
-function isDuplicate(a: number, b: number): boolean {
-  return ((a ^ b) & ~Flag.Odd) === 0;
+/** What stands behind a rule's name: its value, where the flags say so, and then its odd text. */
+export function tailOf(flags: number, value: Uint8Array, odd: Uint8Array): Uint8Array {
+  const valueBytes = hasValue(flags) ? 1 + value.length : 0;
+  const oddBytes = (flags & Flag.Odd) === 0 ? 0 : 2 + odd.length;
+  const tail = new Uint8Array(valueBytes + oddBytes);
+  if (valueBytes > 0) {
+    tail[0] = value.length;
+    tail.set(value, 1);
+  }
+  if (oddBytes > 0) {
+    tail[valueBytes] = odd.length >>> 8;
+    tail[valueBytes + 1] = odd.length;
+    tail.set(odd, valueBytes + 2);
+  }
+  return tail;
 }
 
 function emptyTable(slots: number): Int32Array<ArrayBuffer> {

@@ -1,4 +1,5 @@
-// Goal: the verdicts of an independent engine hold, for single rules and for whole lists.
+// Goal: the verdicts of an independent engine hold for whole lists; `src/snapshot/vectors_test.ts`
+// holds those for single rules.
 
 import assert from "node:assert/strict";
 import { gunzipSync } from "node:zlib";
@@ -8,7 +9,7 @@ import { Matcher, NO_RULE } from "./matcher.ts";
 import { parseRule, unsupportedCount } from "./parse_rule.ts";
 
 const SHARED = new URL("../../../shared/", import.meta.url);
-const ABSENT = await Deno.stat(new URL("vectors/filter.json", SHARED)).then(
+const ABSENT = await Deno.stat(new URL("vectors/filter-lists.json", SHARED)).then(
   () => false,
   () => true,
 );
@@ -17,35 +18,6 @@ if (ABSENT) {
 }
 const OPTIONS = { ignore: ABSENT, permissions: { read: [SHARED] } };
 const SEED = 0x5eed;
-
-interface Case {
-  readonly id: string;
-  readonly rules?: readonly string[];
-  readonly lists?: readonly (readonly string[])[];
-  readonly query: { readonly name: string };
-  readonly expect: {
-    readonly outcome: "pass" | "blocked" | "answer" | "rcode";
-    readonly rule?: string;
-    readonly rule_any_of_kind?: string;
-  };
-  readonly upstream?: unknown;
-  readonly settings?: { readonly protection?: boolean };
-}
-
-/** Cases about what the specification leaves open, where its `decisions.md` says otherwise. */
-const DECIDED_OTHERWISE = new Map([
-  ["m004", "`||name|` is not among the rule forms"],
-  ["m140", "names of the host itself in hosts lines are left alone"],
-]);
-
-/** Why a case is not about the verdict on a name, or `null`. */
-function skipReason(test: Case): string | null {
-  if (test.upstream !== undefined) return "is about the response: CNAME targets, addresses";
-  if (test.expect.outcome === "answer") return "needs rewrites or addresses of hosts lines";
-  if (test.expect.outcome === "rcode") return "needs rewrites";
-  if (test.settings?.protection === false) return "is about protection";
-  return DECIDED_OTHERWISE.get(test.id) ?? null;
-}
 
 function rankOf(line: string): number {
   const parsed = parseRule(line);
@@ -60,29 +32,6 @@ function ask(matcher: Matcher, name: string): [ref: number, outcome: "pass" | "b
   const ref = matcher.match(packet, hashed, all);
   return [ref, ref !== NO_RULE && matcher.isBlock(ref) ? "blocked" : "pass"];
 }
-
-Deno.test("Matcher gives the verdicts of filter.json", OPTIONS, async (t) => {
-  const text = await Deno.readTextFile(new URL("vectors/filter.json", SHARED));
-  const cases: Case[] = JSON.parse(text).cases;
-  const skipped = Map.groupBy(cases, (test) => skipReason(test) ?? "");
-  for (const [reason, tests] of skipped) {
-    if (reason !== "") console.log(`skipped: ${reason}: ${tests.map((test) => test.id).join(" ")}`);
-  }
-  const run = skipped.get("") ?? [];
-  assert(run.length > 200, `only ${run.length} cases are run`);
-  for (const test of run) {
-    await t.step(test.id, () => {
-      const texts = [...(test.rules === undefined ? [] : [test.rules]), ...(test.lists ?? [])];
-      const sources = texts.map((lines) => ({ bytes: new TextEncoder().encode(lines.join("\n")) }));
-      const matcher = new Matcher(compile({ seed: SEED, sources }).snapshot);
-      const [ref, outcome] = ask(matcher, test.query.name);
-      assert.equal(outcome, test.expect.outcome, JSON.stringify(test));
-      const { rule, rule_any_of_kind: kind } = test.expect;
-      if (rule !== undefined) assert.equal(matcher.ruleText(ref), rule);
-      if (kind !== undefined) assert.equal(matcher.rank(ref), rankOf(kind));
-    });
-  }
-});
 
 interface ListVectors {
   /** Lines in none of the rule forms; not counted for lists of plain names. */
@@ -102,7 +51,8 @@ Deno.test("Matcher gives the verdicts of filter-lists.json", OPTIONS, async (t) 
       const url = new URL(path.replace(/^shared\//, ""), SHARED);
       const bytes = new Uint8Array(gunzipSync(await Deno.readFile(url)));
       const { snapshot, stats } = compile({ seed: SEED, sources: [{ bytes }] });
-      // It reads each line that the other engine does; `||name` and address rules make the rest.
+      // It reads each line that the other engine does; `||name` and rules about addresses make the
+      // rest.
       assert(unsupportedCount(stats[0].skipped) <= (vectors.unsupported_lines ?? 0));
       const matcher = new Matcher(snapshot);
       for (const query of vectors.queries) {

@@ -27,7 +27,7 @@ export function compileRules(request: CompileRequest): Promise<CompiledRules> {
       event.preventDefault();
       fail(event.message);
     };
-    worker.postMessage(request, request.sources.map((bytes) => bytes.buffer));
+    worker.postMessage(request, request.sources.map(({ bytes }) => bytes.buffer));
   }).finally(() => {
     clearTimeout(timer);
     worker.terminate();

@@ -4,6 +4,7 @@
 /** Compiles lists to a snapshot of rules; ended after it, so that its heap goes away. @module */
 import { compile } from "../filter/mod.ts";
 import { messageOf } from "../errors.ts";
+import { Nice, stepBack } from "../thread/mod.ts";
 import type { CompileRequest, CompileResponse } from "./messages.ts";
 
 function respond(response: CompileResponse): void {
@@ -11,11 +12,9 @@ function respond(response: CompileResponse): void {
 }
 
 self.onmessage = ({ data }: MessageEvent<CompileRequest>) => {
+  stepBack(Nice.Build);
   try {
-    const { snapshot, stats, badfilters } = compile({
-      seed: data.seed,
-      sources: data.sources.map((bytes) => ({ bytes })),
-    });
+    const { snapshot, stats, badfilters } = compile(data);
     respond({ type: "compiled", rules: snapshot, stats, badfilters });
   } catch (error) {
     respond({ type: "failed", error: messageOf(error) });

@@ -1,21 +1,36 @@
+import { formatIp } from "../addr/mod.ts";
 import { Cache } from "../cache/mod.ts";
 import { SvcError } from "../errors.ts";
-import { log } from "../log.ts";
-import { dupSocket, EventQueue, type Native, openNative, UdpBatch } from "../native/mod.ts";
-import { type Exchange, Forwarder, Pipeline, Resolver, TICK_MS } from "../resolver/mod.ts";
-import { REEVALUATE_MS, Snapshot, type SnapshotData } from "../snapshot/mod.ts";
+import { PROTOCOL_NAMES } from "../logqueue/mod.ts";
+import { EventQueue, type Native, openNative, takeTurns, Turn, UdpBatch } from "../native/mod.ts";
+import {
+  Forwarder,
+  type Found,
+  Lookups,
+  Pipeline,
+  type Query,
+  QueryLog,
+  RateLimiter,
+  RebindingProtection,
+  Resolver,
+  TICK_MS,
+  TurnClock,
+} from "../resolver/mod.ts";
+import { NO_CLIENT, REEVALUATE_MS, Snapshot, type SnapshotData } from "../snapshot/mod.ts";
 import { Counter, CounterBlock } from "../telemetry/mod.ts";
 import {
   type ExchangeEvents,
-  NativeUdpExchange,
-  PortableUdpExchange,
   PortableUdpListener,
-  TcpExchange,
   TcpListener,
+  type TlsIdentity,
   UdpListener,
 } from "../transport/mod.ts";
-import { DatagramFront, TcpFront, UdpFront } from "./fronts.ts";
-import type { DnsReport, DnsSockets, DnsStart } from "./messages.ts";
+import { Bootstrap } from "./bootstrap.ts";
+import { EncryptedListeners, ownCopy } from "./encrypted.ts";
+import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
+import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
+import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
+import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "./messages.ts";
 
 /** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
 const UPSTREAM_TOKEN = 1 << 30;
@@ -26,6 +41,9 @@ const DRAIN_POLL_MS = 10;
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
 
+/** Look-ups of leak tests that are told in a second; a test has some dozens. */
+const LEAKS_PER_SECOND_MAX = 1_000;
+
 /** All of a dns isolate: its sockets, its cache, its queries in flight. */
 export class DnsIsolate {
   readonly #start: DnsStart;
@@ -33,18 +51,39 @@ export class DnsIsolate {
   readonly #cache: Cache;
   readonly #pipeline: Pipeline;
   readonly #forwarder: Forwarder;
+  readonly #clock = new TurnClock({
+    epochMs: () => Date.now(),
+    monotonicMs: () => performance.now(),
+  });
   readonly #resolver: Resolver;
+  readonly #lookups: Lookups;
+  readonly #slow: SlowQueries | null;
+  readonly #limits: RateLimiter | null;
   readonly #native: NativeSide | null;
   readonly #udp: UdpListener[] = [];
   readonly #portable: PortableUdpListener[] = [];
   readonly #tcp: TcpListener[] = [];
-  readonly #tcpExchange: TcpExchange;
+  readonly #front: FrontOptions;
+  readonly #encrypted: EncryptedListeners | null;
+  readonly #exchange: UpstreamExchange;
+  readonly #bootstrap: Bootstrap;
   #ticker: ReturnType<typeof setTimeout> | undefined;
   #evaluator: ReturnType<typeof setTimeout> | undefined;
   #draining = false;
+  /** Answers that are queued go out at the end of this turn. */
+  #isFlushing = false;
+  readonly #tellLeak: (lookup: LeakLookup) => void;
+  /** The second of the last look-up of a leak test, and how many were told in it. */
+  #leaksAt = 0;
+  #leaks = 0;
 
-  constructor(start: DnsStart) {
+  /** `tell` hands a look-up of a leak test to the main isolate. */
+  constructor(start: DnsStart, tell: (lookup: LeakLookup) => void) {
     this.#start = start;
+    this.#tellLeak = tell;
+    this.#limits = start.rateLimit === null
+      ? null
+      : new RateLimiter(start.rateLimit, start.buckets, start.seed);
     const counters = new CounterBlock(start.counters);
     this.#counts = counters.values;
     const cache = this.#cache = new Cache({
@@ -57,6 +96,10 @@ export class DnsIsolate {
       snapshot: new Snapshot(start.snapshot, Date.now()),
       counters,
       prefetch: start.prefetch,
+      failClosed: start.failClosed,
+      limits: this.#limits,
+      requireClientId: start.requireClientId,
+      onLeakLookup: (query, name) => this.#noteLeak(query, name),
       refresh: (query, hash) => this.#forwarder.refresh(query, hash),
     });
     this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
@@ -64,43 +107,24 @@ export class DnsIsolate {
       onPacket: (token, packet, length) => {
         this.#setTime();
         this.#forwarder.onPacket(token, packet, length);
+        this.#flushSoon();
       },
-      onFailure: (token, failure) => this.#forwarder.onFailure(token, failure),
-    };
-    const endpoints = start.upstreams.map(({ endpoint }) => endpoint);
-    this.#tcpExchange = new TcpExchange(endpoints, events);
-    let udpExchange: NativeUdpExchange | PortableUdpExchange;
-    if (this.#native === null) {
-      udpExchange = new PortableUdpExchange(endpoints, events);
-      log.warn("no C library here: UDP goes the portable way, in one isolate");
-    } else {
-      const { native, queue } = this.#native;
-      udpExchange = new NativeUdpExchange(
-        native,
-        queue,
-        UPSTREAM_TOKEN,
-        endpoints,
-        events,
-        start.sockets?.exchangeMemory,
-      );
-      this.#native.exchange = udpExchange;
-    }
-    const exchange: Exchange = {
-      sendUdp: (upstream, packet, length, token) =>
-        udpExchange.send(upstream, packet, length, token),
-      sendTcp: (upstream, packet, length, token) =>
-        this.#tcpExchange.send(upstream, packet, length, token),
-      cancel: (token) => {
-        udpExchange.cancel(token);
-        this.#tcpExchange.cancel(token);
+      onFailure: (token, failure) => {
+        this.#setTime();
+        this.#forwarder.onFailure(token, failure);
+        this.#flushSoon();
       },
     };
+    this.#exchange = new UpstreamExchange(start.upstreams, events, this.#exchangeQueue());
     this.#forwarder = new Forwarder({
       upstreams: start.upstreams,
-      exchange,
+      exchange: this.#exchange,
       cache,
       counters,
       ttl: start.ttl,
+      rebinding: start.rebindingExempt === null
+        ? null
+        : new RebindingProtection(start.rebindingExempt),
       serveStale: start.serveStale,
       peerBytes: UdpBatch.PEER_BYTES,
       nowMs: () => performance.now(),
@@ -108,19 +132,53 @@ export class DnsIsolate {
       ticking: (on) => this.#setTicking(on),
       random: (target) => void crypto.getRandomValues(target),
     });
-    this.#resolver = new Resolver(this.#pipeline, this.#forwarder, start.seed);
+    const { logQueue, traces } = start;
+    const slow = this.#slow = traces === null
+      ? null
+      : new SlowQueries(traces, Math.random, this.#counts);
+    this.#resolver = new Resolver({
+      pipeline: this.#pipeline,
+      forwarder: this.#forwarder,
+      seed: start.seed,
+      clock: this.#clock,
+      log: logQueue === null ? null : new QueryLog(logQueue),
+      counters,
+      onSlow: slow === null ? null : (...what) => slow.note(...what),
+    });
+    this.#lookups = new Lookups(this.#resolver);
+    this.#bootstrap = this.#newBootstrap();
+    this.#front = {
+      resolver: this.#resolver,
+      counts: this.#counts,
+      turn: () => this.#setTime(),
+      admits: (transport, client) => this.#resolver.admitsConnection(transport, client),
+      serverName: start.tls?.serverName ?? null,
+    };
+    this.#encrypted = start.tls === null ? null : new EncryptedListeners(start.tls, this.#front);
     this.#evaluate();
   }
 
-  /** Opens the listeners; returns their ports, in the order of `listen`. */
-  async listen(): Promise<number[]> {
+  /** Opens the listeners; returns their ports. */
+  async listen(): Promise<DnsPorts> {
     const { sockets, listen } = this.#start;
+    const opened = this.#native === null || sockets === null
+      ? null
+      : { native: this.#native.native, sockets };
+    let ports: number[];
     if (this.#native !== null && sockets !== null) {
       await this.#listenNative(this.#native, sockets);
-      return listen.map(({ port }) => port);
+      ports = listen.map(({ port }) => port);
+    } else {
+      ports = await this.#listenPortable();
     }
+    const encrypted = await this.#encrypted?.listen(opened, this.#start.index === 0) ??
+      { dot: [], doh: [], doq: [] };
+    return { listen: ports, ...encrypted };
+  }
+
+  async #listenPortable(): Promise<number[]> {
     const ports: number[] = [];
-    for (const address of listen) {
+    for (const address of this.#start.listen) {
       const udp = new PortableUdpListener(address, (packet, client, reply) => {
         this.#setTime();
         this.#counts[Counter.QueriesUdp]++;
@@ -135,6 +193,7 @@ export class DnsIsolate {
 
   /** Serves until it drains. */
   async run(): Promise<void> {
+    this.#bootstrap.start();
     if (this.#native === null) {
       await Promise.all(this.#portable.map((listener) => listener.run()));
       return;
@@ -159,21 +218,46 @@ export class DnsIsolate {
     this.#evaluator = setTimeout(() => this.#evaluate(), waitMs);
   }
 
+  /** Goes on with other keys of Oblivious DoH. */
+  async renewOdoh(seeds: readonly Uint8Array[]): Promise<void> {
+    await this.#encrypted?.renewOdoh(seeds);
+  }
+
+  /** Shows clients of encrypted transports another certificate from now on. */
+  renew(identity: TlsIdentity): void {
+    this.#encrypted?.renew(identity);
+  }
+
   /** Forgets every cached answer. */
   flush(): void {
     this.#cache.flush();
+  }
+
+  /** Finds the addresses of a name for the service itself; `done` is called now or later. */
+  lookup(hostname: string, qtype: number, done: (found: Found) => void): void {
+    this.#setTime();
+    this.#lookups.lookup(hostname, qtype, done);
   }
 
   report(): DnsReport {
     return {
       cacheEntries: this.#cache.entries,
       cacheBytes: this.#cache.usedBytes,
-      upstreams: this.#forwarder.upstreams.map(({ healthy, latencyMs, failures }) => ({
-        healthy,
-        latencyMs,
-        failures,
+      cacheEvicted: this.#cache.evicted,
+      upstreams: this.#forwarder.upstreams.map((upstream) => ({
+        healthy: upstream.healthy,
+        latencyMs: upstream.latencyMs,
+        failures: upstream.failures,
+        reason: upstream.reason,
+        sent: upstream.sent,
+        failed: upstream.failuresTotal,
       })),
     };
+  }
+
+  /** Sampled queries that waited, since the last call. */
+  takeSlow(): SlowQuery[] {
+    return this.#slow?.take() ?? [];
   }
 
   /** Takes nothing new and answers what waits; what still waits after `graceMs` gets SERVFAIL. */
@@ -185,6 +269,7 @@ export class DnsIsolate {
     // What the kernel has queued by now was asked before the end.
     for (const listener of this.#udp) listener.receive();
     for (const listener of this.#tcp) listener.drain();
+    this.#encrypted?.drain();
     while (this.#forwarder.waiting > 0 && performance.now() < endsAtMs) {
       if (this.#native !== null) this.#turn(this.#native, this.#native.queue.poll());
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
@@ -193,19 +278,35 @@ export class DnsIsolate {
     this.#flush();
     for (const listener of this.#portable) listener.close();
     for (const listener of this.#tcp) listener.close();
-    this.#tcpExchange.close();
+    await this.#encrypted?.close();
+    this.#bootstrap.close();
+    this.#exchange.close();
   }
 
   /** Handles what the event queue found ready. */
-  #turn({ queue, exchange }: NativeSide, count: number): void {
+  #turn({ queue }: NativeSide, count: number): void {
     this.#setTime();
+    this.#isFlushing = true; // At its end.
+    const { native: exchange } = this.#exchange;
     for (let i = 0; i < count; i++) {
       const token = queue.token(i);
       if ((token & UPSTREAM_TOKEN) !== 0) exchange?.ready(token);
       else if (token !== WAKE_TOKEN && !this.#draining) this.#udp[token].receive();
     }
-    this.#flush();
+    this.#flushNow();
   }
+
+  /** As `flush` at the end of this turn, unless the turn does so itself: streams have no batch. */
+  #flushSoon(): void {
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    queueMicrotask(this.#flushNow);
+  }
+
+  readonly #flushNow = (): void => {
+    this.#isFlushing = false;
+    this.#flush();
+  };
 
   /** Sends the answers of queries that waited. */
   #flush(): void {
@@ -219,25 +320,58 @@ export class DnsIsolate {
     }
     queue.add(sockets.wake, WAKE_TOKEN);
     for (const fd of sockets.tcp) {
-      // The listener closes what it is given; the main isolate's own number stays.
-      await this.#newTcp().listenOn(() => {
-        const copy = dupSocket(native, fd);
-        if (copy < 0) throw new SvcError("unavailable", "tcp: no more descriptors");
-        return copy;
-      });
+      await this.#newTcp().listenOn(() => ownCopy(native, fd));
     }
   }
 
   #newTcp(): TcpListener {
-    const front = new TcpFront(this.#resolver, this.#counts, () => this.#setTime());
-    const tcp = new TcpListener(front, this.#start.tcp);
+    const tcp = new TcpListener(new StreamFront(OVER_TCP, this.#front), this.#start.tcp);
     this.#tcp.push(tcp);
     return tcp;
   }
 
+  #exchangeQueue(): ExchangeQueue | null {
+    const { sockets } = this.#start;
+    if (this.#native === null || sockets === null) return null;
+    return { ...this.#native, tokenBase: UPSTREAM_TOKEN, memory: sockets.exchangeMemory };
+  }
+
+  /** Upstreams with a name are asked behind the others until it is known where they are. */
+  #newBootstrap(): Bootstrap {
+    const { upstreams } = this.#start;
+    for (const index of Bootstrap.unresolved(upstreams)) {
+      this.#forwarder.upstreams[index].isUnresolved = true;
+    }
+    return new Bootstrap({
+      upstreams,
+      lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
+      onAddresses: (index, ips) => {
+        this.#forwarder.upstreams[index].isUnresolved = false;
+        this.#exchange.encrypted.setAddresses(index, ips);
+      },
+      onFailure: (index, reason) => this.#exchange.encrypted.failWaiting(index, reason),
+    });
+  }
+
   /** Once a batch or message, not once a query. */
   #setTime(): void {
-    this.#pipeline.nowSeconds = Math.floor(Date.now() / 1_000);
+    this.#clock.begin();
+    const { epochMs } = this.#clock;
+    this.#pipeline.nowSeconds = Math.floor(epochMs / 1_000);
+    this.#limits?.setTime(epochMs);
+  }
+
+  #noteLeak({ address, client, transport }: Query, name: string): void {
+    const { nowSeconds, snapshot } = this.#pipeline;
+    if (this.#leaksAt !== nowSeconds) this.#leaks = 0;
+    this.#leaksAt = nowSeconds;
+    if (++this.#leaks > LEAKS_PER_SECOND_MAX) return;
+    this.#tellLeak({
+      name,
+      address: formatIp(address.bytes, address.offset, address.lengthBytes),
+      protocol: PROTOCOL_NAMES[transport],
+      client: client === NO_CLIENT ? null : snapshot.client(client).name,
+    });
   }
 
   #setTicking(on: boolean): void {
@@ -254,11 +388,11 @@ export class DnsIsolate {
 interface NativeSide {
   readonly native: Native;
   readonly queue: EventQueue;
-  exchange: NativeUdpExchange | null;
 }
 
 function openNativeSide({ epoll, eventMemory }: DnsSockets): NativeSide {
   const native = openNative();
   if (native === null) throw new SvcError("unavailable", "the C library can't be opened here");
-  return { native, queue: new EventQueue(native, epoll, eventMemory), exchange: null };
+  takeTurns(native, Turn.Usual); // Whoever starts a thread hands on its own.
+  return { native, queue: new EventQueue(native, epoll, eventMemory) };
 }

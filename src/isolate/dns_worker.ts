@@ -2,25 +2,31 @@
 /// <reference lib="deno.worker" />
 /// <reference lib="deno.worker" />
 /** Answers DNS queries on sockets that the main isolate opened. @module */
-import { messageOf } from "../errors.ts";
+import { messageOf, SvcError } from "../errors.ts";
+import { handLogLines } from "../log.ts";
+import { LogLines } from "./log_lines.ts";
 import { DnsIsolate } from "./dns_isolate.ts";
 import type { FromDns, ToDns } from "./messages.ts";
 
 let isolate: DnsIsolate | null = null;
+const lines = new LogLines((line) => tell({ type: "logged", line }));
 
 function tell(message: FromDns): void {
   self.postMessage(message);
 }
 
 function crash(error: unknown): void {
-  const detail = error instanceof Error ? error.stack ?? error.message : messageOf(error);
+  // What a user can mend says so itself; anything else is ours to find.
+  const isOurs = error instanceof Error && !(error instanceof SvcError);
+  const detail = isOurs ? error.stack ?? error.message : messageOf(error);
   tell({ type: "crashed", error: detail });
 }
 
 async function handle(message: ToDns): Promise<void> {
   switch (message.type) {
     case "start": {
-      isolate = new DnsIsolate(message.start);
+      if (message.start.handsLogOn) handLogLines(lines.take);
+      isolate = new DnsIsolate(message.start, (lookup) => tell({ type: "leak", lookup }));
       const ports = await isolate.listen();
       isolate.run().catch(crash);
       tell({ type: "ready", ports });
@@ -38,8 +44,23 @@ async function handle(message: ToDns): Promise<void> {
       isolate?.flush();
       tell({ type: "flushed" });
       return;
+    case "lookup": {
+      const { id } = message;
+      isolate?.lookup(message.hostname, message.qtype, (found) => {
+        tell({ type: "lookedUp", id, found });
+      });
+      return;
+    }
+    case "certificate":
+      isolate?.renew(message.identity);
+      return;
+    case "odoh":
+      await isolate?.renewOdoh(message.seeds);
+      return;
     case "ping":
-      if (isolate !== null) tell({ type: "pong", report: isolate.report() });
+      lines.reset();
+      if (isolate === null) return;
+      tell({ type: "pong", report: isolate.report(), slow: isolate.takeSlow() });
   }
 }
 

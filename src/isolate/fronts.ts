@@ -3,6 +3,7 @@ import { parseIp } from "../addr/mod.ts";
 import type { UdpBatch } from "../native/mod.ts";
 import {
   ClientAddress,
+  clientIdOf,
   Reply,
   type Resolver,
   type Responder,
@@ -12,7 +13,15 @@ import {
   type Waiter,
 } from "../resolver/mod.ts";
 import { Counter } from "../telemetry/mod.ts";
-import type { TcpConnection, TcpHandler, UdpHandler, UdpListener } from "../transport/mod.ts";
+import type {
+  DnsStream,
+  DoqClient,
+  DoqExchange,
+  DoqHandler,
+  DotHandler,
+  UdpHandler,
+  UdpListener,
+} from "../transport/mod.ts";
 
 // Where a `sockaddr` has its parts: the family in the machine's order, then port, then the address.
 const SOCKADDR_IPV4_OFFSET = 4;
@@ -20,7 +29,7 @@ const SOCKADDR_IPV6_OFFSET = 8;
 const AF_INET = 2;
 
 /** An address that is known as text. One of a zone (`fe80::1%eth0`) is read without it. */
-function clientAddress(text: string): ClientAddress {
+export function clientAddress(text: string): ClientAddress {
   const client = new ClientAddress();
   const ip = parseIp(text.split("%")[0]);
   if (ip !== null) client.aim(ip, 0, ip.length);
@@ -92,12 +101,12 @@ export class UdpFront implements UdpHandler, Responder {
 /** One buffer for answers to streams: each is taken from it before the next is written. */
 const shared = streamReply();
 
-/** Answers of one TCP connection, in whatever order they come. */
-class ConnectionAnswers implements Responder {
+/** Answers of one connection, in whatever order they come. */
+class StreamAnswers implements Responder {
   readonly client: ClientAddress;
 
-  constructor(private readonly resolver: Resolver, private readonly connection: TcpConnection) {
-    this.client = clientAddress(connection.client);
+  constructor(private readonly resolver: Resolver, private readonly stream: DnsStream) {
+    this.client = clientAddress(stream.client);
   }
 
   respond(waiter: Waiter, entry: number, ede: number): void {
@@ -111,51 +120,144 @@ class ConnectionAnswers implements Responder {
   }
 
   #send(): void {
-    this.connection.send(shared.bytes, shared.offset, shared.length);
-    this.connection.settled();
+    this.stream.send(shared.bytes, shared.offset, shared.length);
+    this.stream.settled();
   }
 }
 
-/** DNS over TCP. `turn` is called before a message is looked at. */
-export class TcpFront implements TcpHandler {
-  readonly #answers = new WeakMap<TcpConnection, ConnectionAnswers>();
+/** Which stream a front is for, and where its queries and connections are counted. */
+interface StreamKind {
+  readonly transport: Transport;
+  readonly queries: Counter;
+  readonly connections: Counter;
+  readonly refused: Counter;
+}
 
-  constructor(
-    private readonly resolver: Resolver,
-    private readonly counts: Float64Array,
-    private readonly turn: () => void,
-  ) {}
+export const OVER_TCP: StreamKind = {
+  transport: Transport.Tcp,
+  queries: Counter.QueriesTcp,
+  connections: Counter.TcpConnections,
+  refused: Counter.TcpRefused,
+};
+export const OVER_DOT: StreamKind = {
+  transport: Transport.Dot,
+  queries: Counter.QueriesDot,
+  connections: Counter.DotConnections,
+  refused: Counter.DotRefused,
+};
 
-  onOpen(connection: TcpConnection): void {
-    this.counts[Counter.TcpConnections]++;
-    this.#answers.set(connection, new ConnectionAnswers(this.resolver, connection));
+/** What every front of an isolate is handed. */
+export interface FrontOptions {
+  readonly resolver: Resolver;
+  readonly counts: Float64Array;
+  /** Called before a message is looked at. */
+  readonly turn: () => void;
+  /** Says whether an address may connect, before anything of it is read. */
+  readonly admits: (transport: Transport, client: ClientAddress) => boolean;
+  /** The domain that client IDs stand before in a TLS server name. */
+  readonly serverName: string | null;
+}
+
+/** DNS over TCP or TLS. */
+export class StreamFront implements DotHandler {
+  readonly #answers = new WeakMap<DnsStream, StreamAnswers>();
+
+  constructor(private readonly kind: StreamKind, private readonly options: FrontOptions) {}
+
+  admits(client: string): boolean {
+    return this.options.admits(this.kind.transport, clientAddress(client));
+  }
+
+  onOpen(stream: DnsStream): void {
+    const { counts, resolver, serverName } = this.options;
+    counts[this.kind.connections]++;
+    const answers = new StreamAnswers(resolver, stream);
+    answers.client.id = clientIdOf(stream.serverName, serverName);
+    this.#answers.set(stream, answers);
   }
 
   onRefused(): void {
-    this.counts[Counter.TcpRefused]++;
+    this.options.counts[this.kind.refused]++;
   }
 
-  onMessage(connection: TcpConnection, message: Uint8Array): boolean {
-    this.turn();
-    this.counts[Counter.QueriesTcp]++;
-    const answers = this.#answers.get(connection)!;
+  onHandshakeFailure(): void {
+    this.options.counts[Counter.TlsHandshakeFailures]++;
+  }
+
+  onMessage(stream: DnsStream, message: Uint8Array): boolean {
+    const { resolver, counts, turn } = this.options;
+    turn();
+    counts[this.kind.queries]++;
+    const answers = this.#answers.get(stream)!;
+    const { transport } = this.kind;
     const { length } = message;
-    const verdict = this.resolver.decide(
-      Transport.Tcp,
-      answers.client,
-      message,
-      0,
-      length,
-      shared,
-    );
+    const verdict = resolver.decide(transport, answers.client, message, 0, length, shared);
     if (verdict === Verdict.Drop) return false;
-    const waiter = verdict === Verdict.Resolve ? this.resolver.wait(answers, shared) : null;
+    const waiter = verdict === Verdict.Resolve ? resolver.wait(answers, shared) : null;
     if (waiter === null) {
-      connection.send(shared.bytes, shared.offset, shared.length);
+      stream.send(shared.bytes, shared.offset, shared.length);
       return false;
     }
-    this.resolver.resolve(waiter);
+    resolver.resolve(waiter);
     return true;
+  }
+}
+
+/** The answer to one query over QUIC. */
+class DoqAnswer implements Responder {
+  constructor(private readonly resolver: Resolver, private readonly exchange: DoqExchange) {}
+
+  respond(waiter: Waiter, entry: number, ede: number): void {
+    this.resolver.writeEntry(waiter, entry, ede, shared);
+    this.exchange.send(shared.bytes, shared.offset, shared.length);
+  }
+
+  fail(waiter: Waiter, ede: number, text: string): void {
+    this.resolver.writeFailure(waiter, ede, text, shared);
+    this.exchange.send(shared.bytes, shared.offset, shared.length);
+  }
+}
+
+/** DNS over QUIC. */
+export class DoqFront implements DoqHandler {
+  readonly #clients = new WeakMap<DoqClient, ClientAddress>();
+
+  constructor(private readonly options: FrontOptions) {}
+
+  admits(client: string): boolean {
+    return this.options.admits(Transport.Doq, clientAddress(client));
+  }
+
+  onOpen(from: DoqClient): void {
+    this.options.counts[Counter.DoqConnections]++;
+    const client = clientAddress(from.client);
+    client.id = clientIdOf(from.serverName, this.options.serverName);
+    this.#clients.set(from, client);
+  }
+
+  onRefused(): void {
+    this.options.counts[Counter.DoqRefused]++;
+  }
+
+  onHandshakeFailure(): void {
+    this.options.counts[Counter.TlsHandshakeFailures]++;
+  }
+
+  onMessage(exchange: DoqExchange, message: Uint8Array): void {
+    const { resolver, counts, turn } = this.options;
+    turn();
+    counts[Counter.QueriesDoq]++;
+    const client = this.#clients.get(exchange.from)!;
+    const verdict = resolver.decide(Transport.Doq, client, message, 0, message.length, shared);
+    if (verdict === Verdict.Drop) {
+      exchange.cancel();
+      return;
+    }
+    const waiter = verdict === Verdict.Resolve
+      ? resolver.wait(new DoqAnswer(resolver, exchange), shared)
+      : null;
+    if (waiter === null) exchange.send(shared.bytes, shared.offset, shared.length);
+    else resolver.resolve(waiter);
   }
 }
 

@@ -3,10 +3,11 @@ import { parseIp } from "../addr/mod.ts";
 import { encodeQuery } from "../dns/mod.ts";
 import { closeSocket, openListener, openNative, portOf, UdpEphemeral } from "../native/mod.ts";
 import { a, describe } from "../resolver/fakes.ts";
+import { Transport } from "../resolver/mod.ts";
 import { ForwarderBench, quietly } from "../resolver/forward/fakes.ts";
 import { Counter } from "../telemetry/mod.ts";
-import { type TcpConnection, UdpListener } from "../transport/mod.ts";
-import { DatagramFront, TcpFront, UdpFront } from "./fronts.ts";
+import { type DoqExchange, type TcpConnection, UdpListener } from "../transport/mod.ts";
+import { DatagramFront, DoqFront, OVER_DOT, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
 
 const none = { permissions: "none" } as const;
 const native = openNative();
@@ -27,6 +28,7 @@ function answerAll(bench: ForwarderBench): void {
 /** A connection that notes what is sent on it. */
 class FakeConnection implements TcpConnection {
   readonly client = "192.0.2.99";
+  serverName: string | null = null;
   readonly sent: string[] = [];
   unsettled = 0;
 
@@ -39,10 +41,16 @@ class FakeConnection implements TcpConnection {
   }
 }
 
-Deno.test("TcpFront answers at once or later, and settles what waited", none, () => {
+Deno.test("StreamFront answers at once or later, and settles what waited", none, () => {
   const bench = new ForwarderBench();
   let turns = 0;
-  const front = new TcpFront(bench.resolver, bench.front.counters.values, () => void turns++);
+  const front = new StreamFront(OVER_TCP, {
+    resolver: bench.resolver,
+    counts: bench.front.counters.values,
+    turn: () => void turns++,
+    admits: () => true,
+    serverName: null,
+  });
   const [first, second] = [new FakeConnection(), new FakeConnection()];
   const ask = (connection: FakeConnection, packet: Uint8Array) => {
     const message = packet.slice();
@@ -69,6 +77,82 @@ Deno.test("TcpFront answers at once or later, and settles what waited", none, ()
   const counted = [Counter.QueriesTcp, Counter.TcpConnections, Counter.TcpRefused, Counter.Dropped];
   assert.deepEqual(counted.map((counter) => values[counter]), [7, 2, 1, 2]);
   assert.equal(turns, 7);
+});
+
+Deno.test("StreamFront hands in the client ID of a TLS server name", none, () => {
+  const bench = new ForwarderBench();
+  const ids: (string | null)[] = [];
+  const { resolver } = bench;
+  const decide = resolver.decide.bind(resolver);
+  resolver.decide = (transport, from, ...rest) => {
+    assert.equal(transport, Transport.Dot);
+    ids.push(from.id === null ? null : new TextDecoder().decode(from.id));
+    return decide(transport, from, ...rest);
+  };
+  const front = new StreamFront(OVER_DOT, {
+    resolver,
+    counts: bench.front.counters.values,
+    turn: () => {},
+    admits: (transport, { bytes, offset }) =>
+      transport === Transport.Dot && bytes[offset + 3] === 1,
+    serverName: "dns.svc.test",
+  });
+  for (const name of ["Phone.dns.svc.test", "dns.svc.test", null]) {
+    const connection = new FakeConnection();
+    connection.serverName = name;
+    front.onOpen(connection);
+    front.onMessage(connection, HEALTH.slice());
+    assert.deepEqual(connection.sent, [HEALTHY]);
+  }
+  assert.deepEqual(ids, ["phone", null, null]);
+  assert.deepEqual([front.admits("192.0.2.1"), front.admits("192.0.2.2")], [true, false]);
+  front.onHandshakeFailure();
+  const counters = [
+    ...[Counter.QueriesDot, Counter.DotConnections, Counter.TlsHandshakeFailures],
+    ...[Counter.QueriesTcp, Counter.TcpConnections],
+  ];
+  assert.deepEqual(counters.map((counter) => bench.count(counter)), [3, 3, 1, 0, 0]);
+});
+
+Deno.test("DoqFront ends each exchange once: an answer now, later, or none", none, () => {
+  const bench = new ForwarderBench();
+  const front = new DoqFront({
+    resolver: bench.resolver,
+    counts: bench.front.counters.values,
+    turn: () => {},
+    admits: () => true,
+    serverName: null,
+  });
+  const from = { client: "2001:db8::1", serverName: null };
+  front.onOpen(from);
+  const ask = (packet: Uint8Array): string[] => {
+    const ends: string[] = [];
+    const exchange: DoqExchange = {
+      from,
+      send: (bytes, offset, length) =>
+        void ends.push(describe(bytes.slice(offset, offset + length))),
+      cancel: () => void ends.push("cancelled"),
+    };
+    const message = packet.slice();
+    front.onMessage(exchange, message);
+    return ends;
+  };
+  assert.deepEqual(ask(HEALTH), [HEALTHY]);
+  assert.deepEqual(ask(RESPONSE), ["cancelled"]);
+  const waiting = [ask(QUERY), ask(QUERY)];
+  assert.deepEqual(waiting, [[], []]);
+  answerAll(bench);
+  assert.deepEqual(waiting, [[ANSWER], [ANSWER]]);
+  const silent = ask(encodeQuery("silent.example", 1));
+  quietly(() => bench.forwarder.close());
+  assert.deepEqual(silent, [SILENT]);
+  front.onRefused();
+  front.onHandshakeFailure();
+  const counters = [
+    ...[Counter.QueriesDoq, Counter.DoqConnections, Counter.DoqRefused],
+    Counter.TlsHandshakeFailures,
+  ];
+  assert.deepEqual(counters.map((counter) => bench.count(counter)), [5, 1, 1, 1]);
 });
 
 Deno.test("DatagramFront answers each datagram where it came from", none, () => {

@@ -1,22 +1,31 @@
 import type { HostPort } from "../addr/mod.ts";
-import type { SourceStats } from "../filter/mod.ts";
-import type { TtlBounds } from "../resolver/mod.ts";
+import type { LogLine } from "../log.ts";
+import type { CompileSource, SourceStats } from "../filter/mod.ts";
+import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
+import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
+import type { SlowQuery, SlowSample } from "./slow_queries.ts";
 import type { SnapshotData } from "../snapshot/mod.ts";
-import type { TcpLimits } from "../transport/mod.ts";
+import type {
+  DohLimits,
+  DoqLimits,
+  DotLimits,
+  EncryptedUpstream,
+  TcpLimits,
+  TlsIdentity,
+} from "../transport/mod.ts";
 
 /** An upstream as it travels to a dns isolate. */
-export interface DnsUpstream {
-  readonly address: string;
-  readonly endpoint: HostPort;
-  readonly timeoutMs: number;
-  /** Uncompressed names in lower case. */
-  readonly domains: readonly Uint8Array[];
-}
+export type DnsUpstream =
+  | UpstreamSpec & { readonly transport: "udp"; readonly endpoint: HostPort }
+  /** `host` is the name to look up where there are no `ips`. */
+  | UpstreamSpec & EncryptedUpstream & { readonly host: string };
 
 /** Sockets that the main isolate opened and keeps: they outlive whoever reads them. */
 export interface DnsSockets {
   readonly udp: readonly number[];
   readonly tcp: readonly number[];
+  readonly dot: readonly number[];
+  readonly doh: readonly number[];
   /** Ends the parked wait of an isolate that is gone. */
   readonly wake: number;
   readonly epoll: number;
@@ -24,6 +33,23 @@ export interface DnsSockets {
   readonly eventMemory: SharedArrayBuffer;
   /** Where the isolate notes the sockets it opens itself, so that they can be closed after it. */
   readonly exchangeMemory: SharedArrayBuffer;
+}
+
+/** The encrypted listeners. */
+export interface DnsTls {
+  /** `null` as long as there is none that can be used: handshakes fail until one comes. */
+  readonly identity: TlsIdentity | null;
+  /** The domain that client IDs stand before, in lower case. */
+  readonly serverName: string | null;
+  readonly dot: readonly HostPort[];
+  readonly doh: readonly HostPort[];
+  /** QUIC shares no port: these are the first isolate's, which opens them itself. */
+  readonly doq: readonly HostPort[];
+  readonly dotLimits: DotLimits;
+  readonly doqLimits: DoqLimits;
+  readonly dohLimits: DohLimits;
+  /** Of the keys of Oblivious DoH, the current one first; none: the service is no target. */
+  readonly odohSeeds: readonly Uint8Array[];
 }
 
 /** What a dns isolate is started with. */
@@ -35,13 +61,31 @@ export interface DnsStart {
   readonly sockets: DnsSockets | null;
   readonly listen: readonly HostPort[];
   readonly counters: SharedArrayBuffer;
+  /** Where answered queries are noted; `null`: nowhere. */
+  readonly logQueue: SharedArrayBuffer | null;
   readonly upstreams: readonly DnsUpstream[];
   readonly cacheBytes: number;
   readonly ttl: TtlBounds;
   /** Seconds. */
   readonly serveStale: number;
   readonly prefetch: boolean;
+  /** Names, uncompressed, at and below which private addresses stay; `null`: they stay everywhere. */
+  readonly rebindingExempt: readonly Uint8Array[] | null;
+  /** A name that can't be checked gets SERVFAIL. */
+  readonly failClosed: boolean;
+  /** Which queries that waited are told with `pong`; `null`: none. */
+  readonly traces: SlowSample | null;
+  /** Log lines are handed on with `logged`. */
+  readonly handsLogOn: boolean;
+  /** `null`: no client is limited. */
+  readonly rateLimit: RateLimitOptions | null;
+  /** The buckets of all clients, which the isolates share. */
+  readonly buckets: SharedArrayBuffer;
+  /** Encrypted queries without a known client ID are refused. */
+  readonly requireClientId: boolean;
   readonly tcp: TcpLimits;
+  /** `null`: no encrypted listener. */
+  readonly tls: DnsTls | null;
   readonly snapshot: SnapshotData;
 }
 
@@ -52,34 +96,79 @@ export type ToDns =
   | { readonly type: "drain"; readonly graceMs: number }
   /** Forget every cached answer, then say `flushed`. */
   | { readonly type: "flush" }
+  /** Find the addresses of a name for the service itself, then say `lookedUp`. */
+  | {
+    readonly type: "lookup";
+    readonly id: number;
+    readonly hostname: string;
+    readonly qtype: number;
+  }
+  /** Show this certificate from now on; connections that stand stay. */
+  | { readonly type: "certificate"; readonly identity: TlsIdentity }
+  /** Go on with these keys of Oblivious DoH, the current one first. */
+  | { readonly type: "odoh"; readonly seeds: readonly Uint8Array[] }
   | { readonly type: "ping" };
+
+/** Ports listened on, in the order of the addresses. */
+export interface DnsPorts {
+  readonly listen: readonly number[];
+  readonly dot: readonly number[];
+  readonly doh: readonly number[];
+  readonly doq: readonly number[];
+}
 
 /** What a dns isolate says of itself now and then. */
 export interface DnsReport {
   readonly cacheEntries: number;
   readonly cacheBytes: number;
+  /** Entries that were pushed out before their time. */
+  readonly cacheEvicted: number;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */
   readonly upstreams: readonly {
     readonly healthy: boolean;
     readonly latencyMs: number;
+    /** Failures since its last answer. */
     readonly failures: number;
+    /** What is wrong with one that is not healthy, behind its address. */
+    readonly reason: string;
+    /** Queries sent to it, and those that failed, since the isolate began. */
+    readonly sent: number;
+    readonly failed: number;
   }[];
 }
 
+/** A query for a name that a leak test may have. */
+export interface LeakLookup {
+  /** In lower case. */
+  readonly name: string;
+  readonly address: string;
+  readonly protocol: typeof PROTOCOL_NAMES[number];
+  /** The client's name; `null` of one that is not known. */
+  readonly client: string | null;
+}
+
 export type FromDns =
-  /** Queries are answered; `ports` are those listened on, as `listen` has them. */
-  | { readonly type: "ready"; readonly ports: readonly number[] }
+  /** Queries are answered. */
+  | { readonly type: "ready"; readonly ports: DnsPorts }
   | { readonly type: "swapped"; readonly generation: number }
   | { readonly type: "drained" }
+  | { readonly type: "leak"; readonly lookup: LeakLookup }
   | { readonly type: "flushed" }
-  | { readonly type: "pong"; readonly report: DnsReport }
+  | { readonly type: "lookedUp"; readonly id: number; readonly found: Found }
+  | {
+    readonly type: "pong";
+    readonly report: DnsReport;
+    /** A sample of the queries that waited since the last one. */
+    readonly slow: readonly SlowQuery[];
+  }
+  | { readonly type: "logged"; readonly line: LogLine }
   /** It can't go on; the supervisor replaces it. */
   | { readonly type: "crashed"; readonly error: string };
 
-/** The text of one source, moved to the compile isolate. */
+/** The texts of all sources, moved to the compile isolate. */
 export interface CompileRequest {
   readonly seed: number;
-  readonly sources: readonly Uint8Array<ArrayBuffer>[];
+  readonly sources: readonly (CompileSource & { readonly bytes: Uint8Array<ArrayBuffer> })[];
 }
 
 export type CompileResponse =

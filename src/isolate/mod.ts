@@ -3,6 +3,13 @@
  * again. Scope: each entry's own. @module
  */
 export { type CompiledRules, compileRules } from "./compile.ts";
-export type { CompileRequest, DnsUpstream } from "./messages.ts";
+export type { CompileRequest, DnsTls, DnsUpstream, LeakLookup } from "./messages.ts";
 export { type Isolate, SCOPES } from "./scopes.ts";
-export { type DnsOptions, DnsSupervisor } from "./supervisor.ts";
+export type { SlowQuery, SlowSample } from "./slow_queries.ts";
+export {
+  type QuerylogFigures,
+  type QuerylogOptions,
+  QuerylogSupervisor,
+  type Watcher,
+} from "./querylog_supervisor.ts";
+export { type DnsListener, type DnsOptions, DnsSupervisor } from "./supervisor.ts";

@@ -1,28 +1,39 @@
 /** The isolates that `svc run` starts. */
-export type Isolate = "compile" | "dns";
+export type Isolate = "compile" | "dns" | "querylog";
 
 /** What each isolate may touch; whatever is not named here is denied. */
 export const SCOPES = {
-  compile: () => "none",
+  compile: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
   dns: () => ({ net: true, ffi: mayFfi() }), // Any name server there is; UDP in batches.
-} as const satisfies Record<Isolate, () => Deno.PermissionOptions>;
+  querylog: (directory: string) => ({
+    read: [directory],
+    write: [directory],
+    sys: maySetPriority() ? ["setPriority"] : false,
+  }),
+} as const satisfies Record<Isolate, (directory: string) => Deno.PermissionOptions>;
 
 /** Nobody can hand on what it was not given: without FFI the isolates go the portable way. */
 function mayFfi(): boolean {
   return Deno.permissions.querySync({ name: "ffi" }).state === "granted";
 }
 
+function maySetPriority(): boolean {
+  const descriptor = { name: "sys", kind: "setPriority" as "hostname" } as const; // Deno's types lag.
+  return Deno.permissions.querySync(descriptor).state === "granted";
+}
+
 /** Worker entries; each URL stands here in full, so that a compiler of programs finds it. */
 const ENTRIES: Record<Isolate, () => URL> = {
   compile: () => new URL("./compile_worker.ts", import.meta.url),
   dns: () => new URL("./dns_worker.ts", import.meta.url),
+  querylog: () => new URL("./querylog_worker.ts", import.meta.url),
 };
 
-/** Starts an isolate with its scope and nothing beyond it. */
-export function startIsolate(isolate: Isolate): Worker {
+/** Starts an isolate with its scope and nothing beyond it; `directory` is its own, if it has one. */
+export function startIsolate(isolate: Isolate, directory = ""): Worker {
   return new Worker(ENTRIES[isolate](), {
     type: "module",
     name: isolate,
-    deno: { permissions: SCOPES[isolate]() },
+    deno: { permissions: SCOPES[isolate](directory) },
   });
 }

@@ -1,6 +1,6 @@
 import { formatHostPort, type HostPort } from "../addr/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import { log } from "../log.ts";
+import { log, type LogLine } from "../log.ts";
 import {
   closeSocket,
   dropPages,
@@ -13,10 +13,21 @@ import {
   portOf,
   wake,
 } from "../native/mod.ts";
+import { type Found, RateLimiter } from "../resolver/mod.ts";
 import { memoryOf, type SnapshotData } from "../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
-import { NativeUdpExchange } from "../transport/mod.ts";
-import type { DnsReport, DnsSockets, DnsStart, FromDns, ToDns } from "./messages.ts";
+import { NativeUdpExchange, type TlsIdentity } from "../transport/mod.ts";
+import { PendingLookups } from "./pending_lookups.ts";
+import type {
+  DnsPorts,
+  DnsReport,
+  DnsSockets,
+  DnsStart,
+  FromDns,
+  LeakLookup,
+  ToDns,
+} from "./messages.ts";
+import type { SlowQuery } from "./slow_queries.ts";
 import { startIsolate } from "./scopes.ts";
 
 /** First pause before a crashed isolate is started again; doubles while it keeps crashing. */
@@ -36,25 +47,39 @@ const PARKED_MS = 1_000;
 const PORT_TRIES_MAX = 16;
 
 /** What every isolate is started with, but for what is its own. */
-export type DnsOptions = Omit<DnsStart, "index" | "sockets" | "counters" | "snapshot">;
+export type DnsOptions =
+  & Omit<DnsStart, "index" | "sockets" | "counters" | "buckets" | "logQueue" | "snapshot">
+  & {
+    /** A queue of the query log for each isolate; none: nothing is logged. */
+    readonly logQueues?: readonly SharedArrayBuffer[];
+  };
+
+/** An address that is listened on, and what is spoken there. */
+export interface DnsListener {
+  readonly protocol: "udp" | "tcp" | "dot" | "doh" | "doq";
+  readonly address: HostPort;
+}
 
 /** Sockets of one isolate, for as long as the process lives. */
 interface Seat {
   readonly udp: number[];
   readonly tcp: number[];
+  readonly dot: number[];
+  readonly doh: number[];
 }
 
 /** One isolate and whoever replaces it. */
 class Member {
   worker: Worker | null = null;
   sockets: DnsSockets | null = null;
-  ready: ReturnType<typeof Promise.withResolvers<readonly number[]>> = Promise.withResolvers();
+  ready: ReturnType<typeof Promise.withResolvers<DnsPorts>> = Promise.withResolvers();
   drained: ReturnType<typeof Promise.withResolvers<void>> = Promise.withResolvers();
   readonly counters = new SharedArrayBuffer(COUNTERS_BYTES);
   /** The snapshot it answers by. */
   generation = -1;
   /** The one it was started with. */
   firstGeneration = -1;
+  readonly lookups: PendingLookups = new PendingLookups();
   /** What it last said of itself. */
   report: DnsReport | null = null;
   flushed: ReturnType<typeof Promise.withResolvers<void>> | null = null;
@@ -74,7 +99,7 @@ class Member {
  * one that crashes or falls silent, and tells all of them of a new snapshot.
  */
 export class DnsSupervisor {
-  readonly #options: DnsOptions;
+  #options: DnsOptions;
   readonly #native: Native | null;
   readonly #members: Member[];
   readonly #startWorker: () => Worker;
@@ -84,6 +109,14 @@ export class DnsSupervisor {
   #stopping = false;
   /** Isolates that crashed since the start. */
   crashes = 0;
+  /** Takes a sample of the queries that waited, if `DnsOptions.traces` asks for one. */
+  onSlow: ((queries: readonly SlowQuery[]) => void) | null = null;
+  /** Takes log lines of the isolates, if `DnsOptions.handsLogOn` asks for them. */
+  onLogLine: ((line: LogLine) => void) | null = null;
+  /** Gets each query for a name that a leak test may have. */
+  onLeakLookup: (lookup: LeakLookup) => void = () => {};
+  /** How much each client has asked, whichever isolate it asked. */
+  readonly #buckets = new SharedArrayBuffer(RateLimiter.MEMORY_BYTES);
 
   /**
    * Opens the sockets for `workers` isolates; each is what `startWorker` starts.
@@ -104,16 +137,56 @@ export class DnsSupervisor {
       this.#members = [new Member(0, null)];
       return;
     }
-    const seats: Seat[] = Array.from({ length: workers }, () => ({ udp: [], tcp: [] }));
-    const listen: HostPort[] = [];
-    for (const address of options.listen) listen.push(openAddress(this.#native, address, seats));
-    this.#options = { ...options, listen };
+    const native = this.#native;
+    const seats: Seat[] = Array.from(
+      { length: workers },
+      () => ({ udp: [], tcp: [], dot: [], doh: [] }),
+    );
+    const listen = options.listen.map((address) => openAddress(native, address, seats));
+    const { tls } = options;
+    this.#options = {
+      ...options,
+      listen,
+      tls: tls === null ? null : {
+        ...tls,
+        dot: tls.dot.map((address) => openStream(native, "dot", address, seats)),
+        doh: tls.doh.map((address) => openStream(native, "doh", address, seats)),
+      },
+    };
     this.#members = seats.map((seat, index) => new Member(index, seat));
   }
 
   /** Addresses listened on, with the ports the system gave for 0. */
   get listening(): readonly HostPort[] {
     return this.#options.listen;
+  }
+
+  /** Every address with its protocol. */
+  get listeners(): readonly DnsListener[] {
+    const { listen, tls } = this.#options;
+    const plain = listen.flatMap((address) =>
+      (["udp", "tcp"] as const).map((protocol) => ({ protocol, address }))
+    );
+    const encrypted = (["dot", "doh", "doq"] as const).flatMap((protocol) =>
+      (tls?.[protocol] ?? []).map((address) => ({ protocol, address }))
+    );
+    return [...plain, ...encrypted];
+  }
+
+  /** Has every isolate show another certificate, whoever is started later too. */
+  renewCertificate(identity: TlsIdentity): void {
+    const { tls } = this.#options;
+    if (tls === null) return;
+    this.#options = { ...this.#options, tls: { ...tls, identity } };
+    for (const member of this.#members) member.tell({ type: "certificate", identity });
+  }
+
+  /** Has every isolate go on with other keys of Oblivious DoH, the current one first. */
+  renewOdoh(odohSeeds: readonly Uint8Array[]): void {
+    const { tls } = this.#options;
+    if (tls === null) return;
+    this.#options = { ...this.#options, tls: { ...tls, odohSeeds } };
+    for (const member of this.#members) member.tell({ type: "odoh", seeds: odohSeeds });
   }
 
   /** Counters of every isolate; they go on through a restart. */
@@ -125,10 +198,7 @@ export class DnsSupervisor {
   async start(): Promise<void> {
     for (const member of this.#members) this.#launch(member);
     const ports = await Promise.all(this.#members.map((member) => member.ready.promise));
-    if (this.#native === null) {
-      const listen = this.#options.listen.map(({ ip }, i) => ({ ip, port: ports[0][i] }));
-      Object.assign(this.#options, { listen });
-    }
+    this.#notePorts(ports[0]);
     this.#pinger = setInterval(() => this.#ping(), PING_MS);
   }
 
@@ -154,6 +224,28 @@ export class DnsSupervisor {
     await swapped.promise;
     clearTimeout(timer);
     this.#swapWaiters = this.#swapWaiters.filter((waiter) => waiter !== check);
+  }
+
+  /**
+   * Looks a name up for the service itself, through the cache and the upstreams of the isolates: not
+   * filtered, not counted and not logged as a client's query. No address means that there is none.
+   * `qtype` is A or AAAA.
+   *
+   * @throws {SvcError} `unavailable`: no upstream answered, too many look-ups wait, or `signal`
+   * came first.
+   */
+  async lookup(hostname: string, qtype: number, signal: AbortSignal): Promise<Found> {
+    const member = this.#members.find(({ generation }) => generation >= 0);
+    if (member === undefined) {
+      throw new SvcError("unavailable", `${hostname}: no dns isolate runs to look it up`);
+    }
+    return await member.lookups.start(hostname, qtype, signal, (message) => member.tell(message));
+  }
+
+  /** Isolates that answer at this moment, and those there are to be. */
+  get running(): { readonly now: number; readonly wanted: number } {
+    const members = this.#members;
+    return { now: members.filter((one) => one.generation >= 0).length, wanted: members.length };
   }
 
   /** What each isolate last said of itself. */
@@ -182,6 +274,23 @@ export class DnsSupervisor {
     for (const member of this.#members) this.#end(member);
   }
 
+  /** Replaces 0 by what the system gave, so that an isolate that is replaced gets the same. */
+  #notePorts(ports: DnsPorts): void {
+    const real = (addresses: readonly HostPort[], found: readonly number[]) =>
+      addresses.map(({ ip, port }, i) => ({ ip, port: found[i] ?? port }));
+    const { listen, tls } = this.#options;
+    this.#options = {
+      ...this.#options,
+      listen: real(listen, ports.listen),
+      tls: tls === null ? null : {
+        ...tls,
+        dot: real(tls.dot, ports.dot),
+        doh: real(tls.doh, ports.doh),
+        doq: real(tls.doq, ports.doq),
+      },
+    };
+  }
+
   #launch(member: Member): void {
     member.startedAtMs = member.heardAtMs = performance.now();
     member.ready = Promise.withResolvers();
@@ -195,11 +304,14 @@ export class DnsSupervisor {
       this.#crashed(member, worker, event.message);
     };
     member.firstGeneration = this.#snapshot.generation;
+    const { logQueues, ...options } = this.#options;
     const start: DnsStart = {
-      ...this.#options,
+      ...options,
       index: member.index,
       sockets: member.sockets,
       counters: member.counters,
+      logQueue: logQueues?.[member.index] ?? null,
+      buckets: this.#buckets,
       snapshot: this.#snapshot,
     };
     member.tell({ type: "start", start });
@@ -227,13 +339,22 @@ export class DnsSupervisor {
     switch (message.type) {
       case "ready":
         member.generation = Math.max(member.generation, member.firstGeneration);
-        // A snapshot that was published while it started: it is told again.
+        // What was published while it started is told again.
         member.tell({ type: "snapshot", snapshot: this.#snapshot });
+        if (this.#options.tls?.identity) {
+          member.tell({ type: "certificate", identity: this.#options.tls.identity });
+        }
+        if (this.#options.tls !== null && this.#options.tls.odohSeeds.length > 0) {
+          member.tell({ type: "odoh", seeds: this.#options.tls.odohSeeds });
+        }
         member.ready.resolve(message.ports);
         return;
       case "swapped":
         member.generation = message.generation;
         for (const check of this.#swapWaiters) check();
+        return;
+      case "leak":
+        this.onLeakLookup(message.lookup);
         return;
       case "drained":
         member.drained.resolve();
@@ -245,8 +366,15 @@ export class DnsSupervisor {
         member.flushed?.resolve();
         member.flushed = null;
         return;
+      case "lookedUp":
+        member.lookups.end(message.id, message.found);
+        return;
       case "pong":
         member.report = message.report;
+        if (message.slow.length > 0) this.onSlow?.(message.slow);
+        return;
+      case "logged":
+        this.onLogLine?.(message.line);
         return;
     }
   }
@@ -283,6 +411,7 @@ export class DnsSupervisor {
     member.sockets = null;
     member.flushed?.resolve(); // Its cache went with it.
     member.flushed = null;
+    member.lookups.fail("the dns isolate ended");
     member.generation = -1;
     worker.terminate();
     const native = this.#native;
@@ -311,21 +440,37 @@ export class DnsSupervisor {
   }
 }
 
+/** Opens TCP sockets of one address for every seat; returns it with its real port. */
+function openStream(
+  native: Native,
+  kind: "dot" | "doh",
+  address: HostPort,
+  seats: readonly Seat[],
+): HostPort {
+  let bound = address;
+  for (const seat of seats) {
+    const fd = openListener(native, "tcp", bound);
+    seat[kind].push(fd);
+    bound = { ip: address.ip, port: portOf(native, fd) };
+  }
+  return bound;
+}
+
 /** Opens UDP and TCP sockets of one address for every seat; returns it with its real port. */
 function openAddress(native: Native, address: HostPort, seats: readonly Seat[]): HostPort {
   for (let i = 1;; i++) {
     const opened: number[] = [];
-    const open = (kind: "udp" | "tcp", at: HostPort) => {
-      const fd = openListener(native, kind, at);
+    const open = (kind: "udp" | "tcp", at: HostPort, seat: number) => {
+      const fd = openListener(native, kind, at, address.port === 0 && seat === 0);
       opened.push(fd);
       return fd;
     };
     try {
-      const udp = open("udp", address);
+      const udp = open("udp", address, 0);
       const bound = { ip: address.ip, port: portOf(native, udp) };
       const rows = seats.map((_, seat) => ({
-        udp: seat === 0 ? udp : open("udp", bound),
-        tcp: open("tcp", bound),
+        udp: seat === 0 ? udp : open("udp", bound, seat),
+        tcp: open("tcp", bound, seat),
       }));
       for (const [seat, row] of rows.entries()) {
         seats[seat].udp.push(row.udp);

@@ -6,10 +6,12 @@ import { createSocket } from "node:dgram";
 import { formatIp, type HostPort, parseIp } from "../addr/mod.ts";
 import { decodeMessage, encodeQuery, type Message, Qtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
+import { Outcome } from "../resolver/mod.ts";
 import { policyData } from "../snapshot/fakes.ts";
-import { Counter } from "../telemetry/mod.ts";
+import { Counter, sumOutcome } from "../telemetry/mod.ts";
 import type { Failure } from "../../tests/e2e/failing_dns_worker.ts";
-import type { DnsUpstream } from "./messages.ts";
+import { AUTHORITY, Client, identityOf } from "../transport/fakes.ts";
+import type { DnsTls, DnsUpstream } from "./messages.ts";
 import { type DnsOptions, DnsSupervisor } from "./supervisor.ts";
 
 const PERMISSIONS = { net: true, ffi: true, read: true } as const;
@@ -22,7 +24,33 @@ const HAS_NATIVE = Deno.build.os === "linux";
 const SEED = 1;
 const SNAPSHOT = policyData({}, SEED);
 
-function options(listen: readonly HostPort[], upstreams: DnsUpstream[] = []): DnsOptions {
+/** Encrypted listeners without an address. */
+const TLS: DnsTls = {
+  identity: null,
+  serverName: null,
+  dot: [],
+  doh: [],
+  doq: [],
+  dotLimits: {
+    ...{ connectionsMax: 64, connectionsPerClientMax: 64, queriesMax: 16, idleMs: 10_000 },
+    ...{ unreadBytesMax: 1024 * 1024, handshakeMs: 5_000, handshakesMax: 16 },
+  },
+  doqLimits: {
+    ...{ connectionsMax: 64, connectionsPerClientMax: 64, queriesMax: 16, idleMs: 10_000 },
+    ...{ handshakeMs: 5_000, handshakesMax: 16 },
+  },
+  dohLimits: {
+    ...{ connectionsMax: 64, connectionsPerClientMax: 64, requestsMax: 16, idleMs: 10_000 },
+    ...{ requestMs: 5_000, unreadBytesMax: 1024 * 1024, handshakeMs: 5_000, handshakesMax: 16 },
+  },
+  odohSeeds: [],
+};
+
+function options(
+  listen: readonly HostPort[],
+  upstreams: DnsUpstream[] = [],
+  tls: DnsTls | null = null,
+): DnsOptions {
   return {
     seed: SEED,
     listen,
@@ -31,6 +59,12 @@ function options(listen: readonly HostPort[], upstreams: DnsUpstream[] = []): Dn
     ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
     serveStale: 0,
     prefetch: false,
+    rebindingExempt: [],
+    failClosed: false,
+    traces: null,
+    handsLogOn: false,
+    rateLimit: null,
+    requireClientId: false,
     tcp: {
       connectionsMax: 64,
       connectionsPerClientMax: 64,
@@ -38,6 +72,7 @@ function options(listen: readonly HostPort[], upstreams: DnsUpstream[] = []): Dn
       idleMs: 10_000,
       unreadBytesMax: 1024 * 1024,
     },
+    tls,
   };
 }
 
@@ -82,8 +117,9 @@ class Failing {
   readonly workers: Worker[] = [];
   readonly supervisor: DnsSupervisor;
 
-  constructor(isolates: number, upstreams: DnsUpstream[] = []) {
-    this.supervisor = new DnsSupervisor(options([LOOPBACK], upstreams), isolates, SNAPSHOT, () => {
+  constructor(isolates: number, upstreams: DnsUpstream[] = [], tls: DnsTls | null = null) {
+    const all = options([LOOPBACK], upstreams, tls);
+    this.supervisor = new DnsSupervisor(all, isolates, SNAPSHOT, () => {
       const url = new URL("../../tests/e2e/failing_dns_worker.ts", import.meta.url);
       const worker = new Worker(url, {
         type: "module",
@@ -159,7 +195,13 @@ Deno.test({
     await using cleanup = new AsyncDisposableStack();
     cleanup.defer(() => silent.close());
     const endpoint = { ip: LOOPBACK.ip, port: (silent.addr as Deno.NetAddr).port };
-    const upstream = { address: "silent", endpoint, timeoutMs: 20_000, domains: [] };
+    const upstream: DnsUpstream = {
+      transport: "udp",
+      address: "silent",
+      endpoint,
+      timeoutMs: 20_000,
+      domains: [],
+    };
     await using failing = new Failing(1, [upstream]);
     await failing.supervisor.start();
     const client = createSocket("udp4");
@@ -237,7 +279,7 @@ Deno.test({
     });
     const endpoint = { ip: LOOPBACK.ip, port: (upstream.addr as Deno.NetAddr).port };
     await using failing = new Failing(1, [
-      { address: "counting", endpoint, timeoutMs: 2_000, domains: [] },
+      { transport: "udp", address: "counting", endpoint, timeoutMs: 2_000, domains: [] },
     ]);
     const { supervisor } = failing;
     await supervisor.start();
@@ -250,4 +292,85 @@ Deno.test({
     assert.equal((await ask())?.answers[0]?.data, "192.0.2.1");
     assert.equal(asked, 2);
   },
+});
+
+Deno.test({
+  name: "DnsSupervisor.lookup() finds addresses through the upstreams, and fails with a reason",
+  permissions: PERMISSIONS,
+  ignore: !HAS_NATIVE,
+  sanitizeResources: false,
+  fn: async () => {
+    const upstream = Deno.listenDatagram({ transport: "udp", hostname: "127.0.0.1", port: 0 });
+    await using cleanup = new AsyncDisposableStack();
+    const serving = (async () => {
+      for await (const [query, from] of upstream) {
+        const question = query.subarray(0, query.length - 11);
+        const record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 0, 0, 4, 192, 0, 2, 1];
+        const response = Uint8Array.of(...question, ...record);
+        response.set([0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0], 2);
+        await upstream.send(response, from);
+      }
+    })();
+    cleanup.defer(async () => {
+      upstream.close();
+      await serving;
+    });
+    const endpoint = { ip: LOOPBACK.ip, port: (upstream.addr as Deno.NetAddr).port };
+    await using failing = new Failing(1, [
+      { transport: "udp", address: "fake", endpoint, timeoutMs: 2_000, domains: [] },
+    ]);
+    const { supervisor } = failing;
+    const { signal } = new AbortController();
+    await assert.rejects(supervisor.lookup("a.example", Qtype.A, signal), /no dns isolate runs/);
+    await supervisor.start();
+    const { addresses } = await supervisor.lookup("a.example", Qtype.A, signal);
+    assert.deepEqual(addresses, ["192.0.2.1"]);
+    // It is no query of a client.
+    assert.equal(sumOutcome(supervisor.counters, Outcome.Forwarded), 0);
+    await assert.rejects(supervisor.lookup("a..b", Qtype.A, signal), /is no name/);
+    failing.fail("hang");
+    const late = supervisor.lookup("b.example", Qtype.A, signal);
+    await assert.rejects(late, (error) => error instanceof SvcError);
+  },
+});
+
+Deno.test("DnsSupervisor serves encrypted DNS with the newest certificate after a failure", {
+  permissions: PERMISSIONS,
+  ignore: !HAS_NATIVE,
+}, async () => {
+  const [first, second] = [await identityOf("first.example"), await identityOf("second.example")];
+  const tls = { ...TLS, identity: first, dot: [LOOPBACK], doq: [LOOPBACK] };
+  await using failing = new Failing(2, [], tls);
+  const { supervisor } = failing;
+  await supervisor.start();
+  const addressOf = (protocol: string) => {
+    const found = supervisor.listeners.find((listener) => listener.protocol === protocol);
+    assert.ok(found !== undefined && found.address.port > 0, protocol);
+    return found.address;
+  };
+  const [dot, doq] = [addressOf("dot"), addressOf("doq")];
+  const shows = async (name: string): Promise<boolean> => {
+    try {
+      const client = await Client.toTls(dot.port, { servername: name });
+      client.socket.destroy();
+      if (client.closed) return false; // It did not like the certificate.
+      const conn = await Deno.connectQuic<false>({
+        ...{ hostname: "127.0.0.1", port: doq.port, serverName: name },
+        ...{ caCerts: [AUTHORITY.cert], alpnProtocols: ["doq"] },
+      });
+      conn.close();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  assert.deepEqual([await shows("first.example"), await shows("second.example")], [true, false]);
+  supervisor.renewCertificate(second);
+  await until("the second one shows", () => shows("second.example"));
+  // The first isolate is the one that has the QUIC socket.
+  failing.workers[0].postMessage({ type: "throw" });
+  await until("it is noticed", () => supervisor.crashes === 1);
+  await until("the port is served again", () => shows("second.example"));
+  assert.deepEqual([addressOf("dot"), addressOf("doq")], [dot, doq]);
+  assert.equal(await shows("first.example"), false);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
-import { checkListUrl } from "./source.ts";
+import { findListUrlProblem } from "../model/mod.ts";
 import { PRESETS, RECOMMENDED } from "./recommended.ts";
 import { decodeServices } from "./services.ts";
 
@@ -15,11 +15,18 @@ Deno.test(
     assert.equal(new Set(RECOMMENDED.map(({ url }) => url)).size, 36);
     for (const { id, url, description, licence } of RECOMMENDED) {
       assert.match(id, /^[a-z][a-z0-9_]{0,63}$/);
-      assert.equal(checkListUrl(url).kind, "url", url);
+      assert.equal(findListUrlProblem(url), null, url);
       assert.ok(description.length > 0 && licence.length > 0);
+      assert.doesNotMatch(url, /hagezi.*\/(?:hosts|domains)\//, "moved away, the address is dead");
     }
   },
 );
+
+Deno.test("RECOMMENDED marks what forbids commercial use and keeps it out of presets", none, () => {
+  const marked = RECOMMENDED.filter(({ nonCommercial }) => nonCommercial);
+  assert.deepEqual(marked.map(({ id }) => id), ["peter_lowe", "dan_pollock", "phishing_army"]);
+  for (const { id, presets } of marked) assert.deepEqual(presets, [], id);
+});
 
 Deno.test("every preset has lists, and Don't break anything has the fewest", none, () => {
   const count = (id: string) =>
@@ -31,7 +38,7 @@ Deno.test("every preset has lists, and Don't break anything has the fewest", non
     "Don't break anything",
   ]);
   const counts = PRESETS.map(({ id }) => count(id));
-  assert.deepEqual(counts, [5, 15, 12, 3]);
+  assert.deepEqual(counts, [5, 15, 12, 2]);
 });
 
 Deno.test(
@@ -44,9 +51,20 @@ Deno.test(
         name: "One",
         group: "cdn",
         icon_svg: "<svg/>",
-        rules: ["||one.example^", "||*.one.example^", "||x.one.example^$dnstype=A", "||one.test"],
+        rules: [
+          "||one.example^",
+          "||*.one.example^",
+          "||x.one.example^$dnstype=A",
+          "||one.test",
+          "|192.0.2.*",
+          "192.0.2.1 one.example",
+        ],
       },
-      { id: "two", name: "Two", rules: ["/two[0-9]/", "@@||two.example^"] },
+      {
+        id: "two",
+        name: "Two",
+        rules: ["/two[0-9]/", "@@||two.example^", "||two.example^$dnsrewrite=NXDOMAIN"],
+      },
     ];
     assert.deepEqual(decodeServices(JSON.stringify({ blocked_services: services, groups: [] })), [
       { id: "one", name: "One", group: "cdn", rules: ["||one.example^", "||one.test"] },

@@ -1,8 +1,9 @@
 import { pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
 import { messageOf, SvcError } from "../errors.ts";
+import { findListUrlProblem, isLoopbackHost } from "../model/mod.ts";
 import type { HttpGet, HttpResponse } from "./ports.ts";
-import { checkListUrl, isLoopbackHost, LIST_BYTES_MAX } from "./source.ts";
+import { LIST_BYTES_MAX } from "./source.ts";
 import { checkContentType } from "./text_check.ts";
 
 /** How long and how much a download may take. */
@@ -66,16 +67,59 @@ export async function download(get: HttpGet, request: DownloadRequest): Promise<
   );
   try {
     const whole = { ...request, signal: AbortSignal.any([signal, total.signal]) };
-    let url = request.url;
-    for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
-      const outcome = await fetchOnce(get, url, whole);
-      if (!(outcome instanceof URL)) return outcome;
-      url = outcome;
-    }
-    throw new SvcError("unavailable", `more than ${REDIRECTS_MAX} redirects`);
+    return await followed(request.url, (url) => fetchOnce(get, url, whole));
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Does `ask` for each URL that the one before leads to, until there is an outcome. */
+async function followed<T>(start: URL, ask: (url: URL) => Promise<T | URL>): Promise<T> {
+  let url = start;
+  for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
+    const outcome = await ask(url);
+    if (!(outcome instanceof URL)) return outcome;
+    url = outcome;
+  }
+  throw new SvcError("unavailable", `more than ${REDIRECTS_MAX} redirects`);
+}
+
+/**
+ * Asks how many bytes a text has, without fetching it; `null` where the server does not say.
+ *
+ * @throws {SvcError} For anything but a 200.
+ */
+export async function askLength(
+  get: HttpGet,
+  start: URL,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<number | null> {
+  return await followed(start, async (url) => {
+    const hop = new AbortController();
+    try {
+      const bounded = AbortSignal.any([signal, hop.signal]);
+      // Packed, the length would be another one.
+      const headers = { "accept-encoding": "identity", "user-agent": "svc" };
+      const asked = get(url, { method: "HEAD", headers, signal: bounded });
+      const late = `no answer in ${seconds(timeoutMs)}`;
+      const response = await within(asked, timeoutMs, late, bounded);
+      if (REDIRECT_STATUSES.has(response.status)) return redirectTarget(url, response);
+      if (response.status !== 200) {
+        throw new SvcError("unavailable", `the server answered ${response.status}`);
+      }
+      checkContentType(response.headers["content-type"]);
+      return response.headers["content-encoding"] === undefined ? statedLength(response) : null;
+    } finally {
+      hop.abort(); // Closes the connection.
+    }
+  });
+}
+
+/** Bytes of the body as its head tells; `null` where it does not. */
+function statedLength({ headers }: HttpResponse): number | null {
+  const length = headers["content-length"] ?? "";
+  return /^\d{1,15}$/.test(length) ? Number(length) : null;
 }
 
 /** One request: the text is handed on, or it is the URL to go to instead. */
@@ -136,15 +180,15 @@ function redirectTarget(from: URL, { status, headers }: HttpResponse): URL {
   const location = headers["location"];
   const target = location === undefined ? null : URL.parse(location, from);
   if (target === null) throw new SvcError("unavailable", `a ${status} without a place to go to`);
-  const checked = checkListUrl(target.href);
-  if (checked.kind === "problem") {
-    throw new SvcError("invalid", `a redirect to ${target.host} is refused: ${checked.message}`);
+  const problem = findListUrlProblem(target.href);
+  if (problem !== null) {
+    throw new SvcError("invalid", `a redirect to ${target.host} is refused: it ${problem}`);
   }
   // Another machine's answer must not make us ask this machine's own plain services.
-  if (target.protocol === "http:" && !isLoopbackHost(from)) {
+  if (target.protocol === "http:" && !isLoopbackHost(from.hostname)) {
     throw new SvcError("invalid", `a redirect to http on ${target.host} is refused`);
   }
-  return checked.url;
+  return target;
 }
 
 async function readBody(
@@ -167,16 +211,14 @@ function tooLarge({ bytesMax }: DownloadLimits): SvcError {
 
 /** The body as on the wire, each piece in time, bounded, and as long as its length says. */
 async function* measured(
-  { body, headers }: HttpResponse,
+  response: HttpResponse,
   signal: AbortSignal,
   limits: DownloadLimits,
 ): AsyncGenerator<Uint8Array> {
-  const stated = /^\d+$/.test(headers["content-length"] ?? "")
-    ? Number(headers["content-length"])
-    : null;
+  const stated = statedLength(response);
   if (stated !== null && stated > limits.bytesMax) throw tooLarge(limits);
   const late = `no more data in ${seconds(limits.idleTimeoutMs)}`;
-  const pieces = body[Symbol.asyncIterator]();
+  const pieces = response.body[Symbol.asyncIterator]();
   let sizeBytes = 0;
   for (;;) {
     const next = await within(pieces.next(), limits.idleTimeoutMs, late, signal);

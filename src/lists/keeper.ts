@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { invariant, InvariantError, messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
+import { findListUrlProblem } from "../model/mod.ts";
 import { denoDisk } from "./deno_disk.ts";
 import { download, DOWNLOAD_LIMITS, type DownloadLimits, type Validators } from "./download.ts";
 import {
@@ -15,7 +16,7 @@ import { findLocalList } from "./local_path.ts";
 import type { Chance, Clock, Disk, HttpGet } from "./ports.ts";
 import { dueAtMs, retryDelayMs } from "./schedule.ts";
 import {
-  checkListUrl,
+  CHECKED_BYTES_MAX,
   LIST_BYTES_MAX,
   type ListSource,
   type ListState,
@@ -30,6 +31,10 @@ const SHRINK_LINES_MIN = 1_000;
 const SHRINK_RATIO_MIN = 0.1;
 /** …until it has been the answer for this long. */
 const SHRINK_BELIEVED_MS = 86_400_000;
+/** A list that fails for this long, or this often in a row, is a problem of the node's. */
+const FAILING_LONG_MS = 2 * 86_400_000;
+const FAILURES_LONG = 12;
+const BYTES_PER_MB = 1_000_000;
 
 export interface ListKeeperOptions {
   readonly get: HttpGet;
@@ -74,6 +79,8 @@ export interface RefreshOptions {
   readonly intervalMs: number;
   /** Asks for every list, due or not. */
   readonly force?: boolean;
+  /** Somebody is waiting: goes beside what is renewed in the background, not behind it. */
+  readonly urgent?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -85,6 +92,10 @@ interface Entry {
   checkedAtMs: number | null;
   retryAtMs: number | null;
   failures: number;
+  /** When the failures in a row began. */
+  failingSinceMs: number | null;
+  /** Bytes that the download under way has brought; `null` where none is. */
+  fetchedBytes: number | null;
   state: ListState;
   message: string | null;
   /** Hash of a local file's text, to see it change; `null` before it is read and for a URL. */
@@ -101,8 +112,10 @@ export class ListKeeper {
   readonly #disk: Disk;
   readonly #entries = new Map<string, Entry>();
   readonly #counts = new Map<string, { rules: number; unsupported: number }>();
-  /** One download at a time. */
-  readonly #downloads = new Turn();
+  /** One download at a time of what is due, and one of what somebody waits for. */
+  readonly #downloads = { due: new Turn(), urgent: new Turn() };
+  /** IDs whose text is being renewed, until then. */
+  readonly #busy = new Map<string, Promise<unknown>>();
   /** One change or reading of the kept files at a time; never held over the network. */
   readonly #files = new Turn();
 
@@ -110,6 +123,11 @@ export class ListKeeper {
     this.#kept = kept;
     this.#options = options;
     this.#disk = disk;
+  }
+
+  /** The folder of kept texts. */
+  get directory(): string {
+    return this.#kept.directory;
   }
 
   /** Opens the folder of kept texts; makes it, for this user alone, if it is not there. */
@@ -123,17 +141,17 @@ export class ListKeeper {
    * and its status says why.
    *
    * At the end, kept texts of other lists are removed: but for `sources`, those in `alsoKeep`
-   * (lists that are turned off, the catalog of services) are the ones that stay.
+   * (lists that are turned off or made meanwhile, the catalogue of services) are the ones that stay.
    */
   async *load(
     sources: readonly ListSource[],
-    alsoKeep: Iterable<string> = [],
+    alsoKeep: () => Iterable<string> = () => [],
   ): AsyncGenerator<LoadedList> {
     for (const source of sources) {
-      const bytes = await this.#files.run(() => this.#read(source));
+      const bytes = await this.text(source);
       if (bytes !== null) yield { source, bytes };
     }
-    const ids = new Set([...sources.map(({ id }) => id), ...alsoKeep]);
+    const ids = new Set([...sources.map(({ id }) => id), ...alsoKeep()]);
     for (const id of this.#entries.keys()) if (!ids.has(id)) this.#entries.delete(id);
     for (const id of this.#counts.keys()) if (!ids.has(id)) this.#counts.delete(id);
     try {
@@ -142,6 +160,17 @@ export class ListKeeper {
       rethrowInvariant(error);
       log.warn("lists no longer in use cannot be removed", { error });
     }
+  }
+
+  /** The text of one source as it is at hand, or `null`; asks no server and removes nothing. */
+  text(source: ListSource): Promise<Uint8Array<ArrayBuffer> | null> {
+    return this.#files.run(() => this.#read(source));
+  }
+
+  /** Bytes of the kept text, or `null` where there is none of this URL. */
+  keptBytes(id: string, url: string): number | null {
+    const copy = this.#kept.copyOf(id);
+    return copy?.url === url ? copy.sizeBytes : null;
   }
 
   /**
@@ -165,27 +194,57 @@ export class ListKeeper {
     sources: readonly ListSource[],
     options: RefreshOptions,
   ): AsyncGenerator<RefreshEvent> {
-    const { force = false, intervalMs } = options;
+    const { force = false, intervalMs, urgent = false } = options;
     const signal = options.signal ?? new AbortController().signal;
     const isDue = (source: ListSource) => force || this.#dueAtMs(source, intervalMs) <= this.#now();
-    const due = sources.filter(isDue);
+    // Those that failed come last: their servers may hang.
+    const failures = (source: ListSource) => this.#entryOf(source).failures;
+    const due = sources.filter(isDue).sort((a, b) => failures(a) - failures(b));
     const count = due.length;
+    const lane = urgent ? this.#downloads.urgent : this.#downloads.due;
     for (const [index, source] of due.entries()) {
       if (signal.aborted) return;
       yield { kind: "started", source, index, count };
-      const outcome = await this.#downloads.run(async () => {
-        if (signal.aborted) return null;
-        // Another refresh may have been faster.
-        return isDue(source) ? await this.#refreshOne(source, signal) : "unchanged";
-      });
+      const outcome = await lane.run(() =>
+        this.#alone(source.id, async () => {
+          if (signal.aborted) return null;
+          // Another refresh may have been faster.
+          return isDue(source) ? await this.#refreshOne(source, signal) : "unchanged";
+        })
+      );
       if (outcome === null) return;
       yield { kind: "finished", source, index, count, outcome, status: this.status(source.id) };
+    }
+  }
+
+  /** Does `work` while nobody else renews this text. */
+  async #alone<T>(id: string, work: () => Promise<T>): Promise<T> {
+    for (let busy = this.#busy.get(id); busy !== undefined; busy = this.#busy.get(id)) await busy;
+    const done = work();
+    this.#busy.set(id, done.catch(() => undefined)); // Its caller hears of a failure.
+    try {
+      return await done;
+    } finally {
+      this.#busy.delete(id);
     }
   }
 
   /** When the next list is due, or `Infinity` where there is none. */
   nextDueAtMs(sources: readonly ListSource[], intervalMs: number): number {
     return Math.min(...sources.map((source) => this.#dueAtMs(source, intervalMs)));
+  }
+
+  /** What is wrong for so long that somebody should look: a text a list, with the reason. */
+  problems(sources: readonly ListSource[]): string[] {
+    const nowMs = this.#now();
+    return sources.flatMap(({ id, name }) => {
+      const entry = this.#entries.get(id);
+      if (entry === undefined || entry.failingSinceMs === null) return [];
+      const isLong = nowMs - entry.failingSinceMs >= FAILING_LONG_MS;
+      if (!isLong && entry.failures < FAILURES_LONG) return [];
+      const since = new Date(entry.failingSinceMs).toISOString();
+      return [`${name}: fails since ${since}: ${entry.message}`];
+    });
   }
 
   /** What this node has of the list; of one it has not met, `pending`. */
@@ -196,7 +255,7 @@ export class ListKeeper {
     const checkedAtMs = entry?.state === "skipped" ? null : entry?.checkedAtMs ?? null;
     return {
       state: entry?.state ?? "pending",
-      message: entry?.message ?? null,
+      message: entry === undefined ? null : messageOfEntry(entry),
       rules,
       unsupported,
       refreshed_at: checkedAtMs === null ? null : new Date(checkedAtMs).toISOString(),
@@ -229,6 +288,8 @@ export class ListKeeper {
       checkedAtMs: current ? copy.fetchedAtMs : null,
       retryAtMs: null,
       failures: 0,
+      failingSinceMs: null,
+      fetchedBytes: null,
       state: "pending",
       message: null,
       localSha256: null,
@@ -320,27 +381,38 @@ export class ListKeeper {
       if (entry.state !== "ok") return entry.state === "skipped" ? "skipped" : "failed";
       return entry.localSha256 === before ? "unchanged" : "updated";
     }
-    const checked = checkListUrl(source.url ?? "");
-    if (checked.kind === "problem") {
-      this.#settle(source, entry, "skipped", checked.message);
+    const text = source.url ?? "";
+    const problem = findListUrlProblem(text);
+    if (problem !== null) {
+      this.#settle(source, entry, "skipped", `the URL ${problem}: change it`);
       return "skipped";
     }
+    const url = new URL(text);
     try {
-      const updated = await this.#fetch(source, checked.url, signal);
+      entry.fetchedBytes = 0;
+      const updated = await this.#fetch(source, url, entry, signal);
       this.#settle(source, entry, "ok", null);
       return updated ? "updated" : "unchanged";
     } catch (error) {
       rethrowInvariant(error);
       if (signal.aborted) return null;
-      this.#settle(source, entry, "failed", this.#failureMessage(source, checked.url, error));
+      this.#settle(source, entry, "failed", this.#failureMessage(source, url, error));
       return "failed";
+    } finally {
+      entry.fetchedBytes = null;
     }
   }
 
   /** Gets the text if there is a newer one; says whether there was. */
-  async #fetch(source: ListSource, url: URL, signal: AbortSignal): Promise<boolean> {
+  async #fetch(
+    source: ListSource,
+    url: URL,
+    entry: Entry,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { id } = source;
-    const { get, limits = DOWNLOAD_LIMITS } = this.#options;
+    const { get } = this.#options;
+    const limits = this.#limitsOf(source);
     // A validator stands for a text that we have, whole: a 304 for a damaged one would keep that.
     const intact = await this.#files.run(() => this.#kept.verify(id));
     const former = intact ? this.#kept.copyOf(id) : undefined;
@@ -349,10 +421,13 @@ export class ListKeeper {
     try {
       const hash = createHash("sha256");
       const check = new TextCheck();
+      const whole: Uint8Array[] = [];
       const onChunk = async (chunk: Uint8Array) => {
         check.add(chunk);
         hash.update(chunk);
+        if (source.check !== undefined) whole.push(chunk);
         await text.write(chunk);
+        entry.fetchedBytes = check.sizeBytes;
       };
       const validators = same ?? {};
       const downloaded = await download(get, { url, validators, signal, limits, onChunk });
@@ -362,6 +437,7 @@ export class ListKeeper {
         return false;
       }
       check.finish();
+      source.check?.(decode(whole));
       const sha256 = hash.digest("hex");
       if (same?.sha256 === sha256) {
         await this.#confirm(id, same, downloaded.validators);
@@ -381,6 +457,12 @@ export class ListKeeper {
     } finally {
       await text.discard();
     }
+  }
+
+  #limitsOf({ check }: ListSource): DownloadLimits {
+    const { limits = DOWNLOAD_LIMITS } = this.#options;
+    if (check === undefined) return limits;
+    return { ...limits, bytesMax: Math.min(limits.bytesMax, CHECKED_BYTES_MAX) };
   }
 
   #commit(id: string, text: NewText, copy: Copy): Promise<void> {
@@ -438,9 +520,11 @@ export class ListKeeper {
     const nowMs = this.#now();
     if (state === "failed") {
       entry.failures++;
+      entry.failingSinceMs ??= nowMs;
       entry.retryAtMs = nowMs + retryDelayMs(entry.failures, this.#options.chance);
     } else {
       entry.failures = 0;
+      entry.failingSinceMs = null;
       entry.retryAtMs = null;
       // A skipped list has no text, but there is no sense in asking for it any sooner.
       entry.checkedAtMs = nowMs;
@@ -451,6 +535,17 @@ export class ListKeeper {
     else if (state === "skipped") log.warn("list skipped", { ...fields, problem: message });
     else log.info("list is up to date", fields);
   }
+}
+
+function messageOfEntry({ fetchedBytes, message }: Entry): string | null {
+  if (fetchedBytes === null) return message;
+  if (fetchedBytes === 0) return "downloading";
+  return `downloading, ${(fetchedBytes / BYTES_PER_MB).toFixed(1)} MB so far`;
+}
+
+function decode(chunks: readonly Uint8Array[]): string {
+  const decoder = new TextDecoder();
+  return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode();
 }
 
 /** The URL or the path: what a list's history is about. */

@@ -43,7 +43,7 @@ class Bench {
   /** `id text` of each list that is at hand. */
   async load(sources: ListSource[], alsoKeep: string[] = []): Promise<string[]> {
     const texts: string[] = [];
-    for await (const { source, bytes } of this.keeper.load(sources, alsoKeep)) {
+    for await (const { source, bytes } of this.keeper.load(sources, () => alsoKeep)) {
       assert.equal(bytes.byteLength, bytes.buffer.byteLength, "the buffer holds the text alone");
       texts.push(`${source.id} ${new TextDecoder().decode(bytes).trim()}`);
     }
@@ -152,12 +152,20 @@ const REFUSED = [
   ["a part of it", { status: 206, body: "||no.example^" }, "the server answered 206"],
   ["304 unasked", { status: 304 }, "the server answered 304"],
   ["a redirect to nowhere", { status: 302 }, "a 302 without a place to go to"],
-  ["a redirect to http", { status: 301, headers: { location: "http://lists.example/" } }, "only h"],
+  [
+    "a redirect to http",
+    { status: 301, headers: { location: "http://lists.example/" } },
+    "no https U",
+  ],
   ["a redirect to http on loopback", {
     status: 301,
     headers: { location: "http://127.0.0.1:8053/api/v1/status" },
   }, "a redirect to http on 127.0.0.1:8053 is refused"],
-  ["a redirect to a file", { status: 301, headers: { location: "file:///etc/passwd" } }, "only h"],
+  [
+    "a redirect to a file",
+    { status: 301, headers: { location: "file:///etc/passwd" } },
+    "no https U",
+  ],
   ["a redirect to itself", { status: 302, headers: { location: "/ads.txt" } }, "more than 5 redi"],
   ["an unknown encoding", { headers: { "content-encoding": "zstd" }, body: "x" }, '"zstd" is unk'],
   ["too short a body", { headers: { "content-length": "9" }, body: "||no" }, "cut off: 4 of 9 by"],
@@ -369,7 +377,7 @@ Deno.test("ListKeeper skips a URL that it must not fetch", { permissions: "none"
   const bench = await Bench.open();
   const plain = { ...ads, url: "http://lists.example/ads.txt" };
   assert.deepEqual(await bench.refresh([plain]), ["li_a skipped"]);
-  assert.match(bench.state(plain), /^skipped: only https URLs/);
+  assert.match(bench.state(plain), /^skipped: the URL is no https URL/);
   assert.deepEqual(bench.network.asked, []);
 });
 
@@ -412,4 +420,132 @@ Deno.test("ListKeeper.status() shows what the compiler counted", {
   bench.keeper.setCounts("li_a", { rules: 7, unsupported: 2 });
   const { rules, unsupported } = bench.keeper.status("li_a");
   assert.deepEqual([rules, unsupported], [7, 2]);
+});
+
+/** A body whose end waits for `release`. */
+function held(): { body: AsyncIterable<Uint8Array>; release: () => void } {
+  const gate = Promise.withResolvers<void>();
+  async function* body() {
+    yield new TextEncoder().encode(lines(100_000));
+    await gate.promise;
+  }
+  return { body: body(), release: gate.resolve };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 10_000 && !condition(); i++) await new Promise((r) => setTimeout(r, 1));
+  assert.ok(condition());
+}
+
+Deno.test("ListKeeper tells how far a download is", { permissions: "none" }, async () => {
+  const bench = await Bench.open();
+  const { body, release } = held();
+  bench.network.answer = () => ({ body });
+  const refreshed = bench.refresh([ads]);
+  await until(() => bench.state(ads) === "pending: downloading, 1.5 MB so far");
+  release();
+  assert.deepEqual(await refreshed, ["li_a updated"]);
+  assert.equal(bench.state(ads), "ok");
+});
+
+Deno.test("ListKeeper.refresh() lets no urgent list wait behind a server that hangs", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  const { body, release } = held();
+  const asked: string[] = [];
+  bench.network.answer = (url) => {
+    asked.push(url.pathname);
+    return url.pathname === "/ads.txt" ? { body } : { body: "||more.example^\n" };
+  };
+  const background = bench.refresh([ads, more]);
+  await until(() => asked.length === 1);
+  assert.deepEqual(await bench.refresh([more], { urgent: true }), ["li_b updated"]);
+  // The same list is never fetched twice at a time.
+  const again = bench.refresh([ads], { urgent: true, force: true });
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  assert.deepEqual(asked, ["/ads.txt", "/more.txt"]);
+  bench.network.answer = () => ({ body: lines(100_000) });
+  release();
+  assert.deepEqual(await background, ["li_a updated", "li_b unchanged"]);
+  assert.deepEqual(await again, ["li_a unchanged"]);
+});
+
+Deno.test("ListKeeper.refresh() asks those that failed last", { permissions: "none" }, async () => {
+  const bench = await Bench.open();
+  const { answer } = bench.network;
+  bench.network.answer = () => ({ status: 500 });
+  assert.deepEqual(await bench.refresh([ads]), ["li_a failed"]);
+  bench.network.answer = answer;
+  assert.deepEqual(await bench.refresh([ads, more], { force: true }), [
+    "li_b updated",
+    "li_a updated",
+  ]);
+});
+
+Deno.test("ListKeeper.problems() names a list that fails for long", {
+  permissions: "none",
+}, async () => {
+  const fail = async (bench: Bench) =>
+    assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a failed"]);
+  const message =
+    "Ads: fails since 2026-01-01T00:00:00.000Z: lists.example: the server answered 500";
+  const bench = await Bench.open();
+  const { answer } = bench.network;
+  bench.network.answer = () => ({ status: 500 });
+  assert.deepEqual(bench.keeper.problems([ads]), []);
+  await fail(bench);
+  bench.clock.timeMs += 2 * DAY_MS - 1;
+  assert.deepEqual(bench.keeper.problems([ads]), []);
+  bench.clock.timeMs += 1;
+  assert.deepEqual(bench.keeper.problems([ads, more]), [message]);
+  bench.network.answer = answer;
+  assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a updated"]);
+  assert.deepEqual(bench.keeper.problems([ads]), []);
+
+  const often = await Bench.open();
+  often.network.answer = () => ({ status: 500 });
+  for (let i = 0; i < 11; i++) await fail(often);
+  assert.deepEqual(often.keeper.problems([ads]), []);
+  await fail(often);
+  assert.deepEqual(often.keeper.problems([ads]), [message]);
+});
+
+Deno.test("ListKeeper keeps a whole text only if its source's check takes it", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  const source: ListSource = {
+    id: "services",
+    name: "Services",
+    url: "https://lists.example/services.json",
+    check: (text) => {
+      if (text !== '{"ä":1}') throw new Error(`not ${text}`);
+    },
+  };
+  const bytes = new TextEncoder().encode('{"ä":1}');
+  async function* split() {
+    yield bytes.slice(0, 3); // In the middle of a character.
+    yield bytes.slice(3);
+  }
+  bench.network.answer = () => ({ body: split() });
+  assert.deepEqual(await bench.refresh([source]), ["services updated"]);
+  bench.network.answer = () => ({ body: "{}" });
+  assert.deepEqual(await bench.refresh([source], { force: true }), ["services failed"]);
+  assert.match(bench.state(source), /^failed: lists\.example: not \{\}; the text of /);
+  const text = await bench.keeper.text(source);
+  assert.equal(new TextDecoder().decode(text!), '{"ä":1}');
+});
+
+Deno.test("ListKeeper.load() leaves the text of a list that is made meanwhile", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  await bench.refresh([ads]);
+  const also: string[] = [];
+  for await (const _ of bench.keeper.load([ads], () => also)) {
+    also.push(more.id);
+    await bench.refresh([more]);
+  }
+  assert.deepEqual(await bench.load([more], [ads.id]), ["li_b ||more.txt.example^"]);
 });

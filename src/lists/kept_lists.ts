@@ -265,20 +265,26 @@ export class KeptLists {
       lists[id] = copies.filter((copy) => copy !== undefined);
     }
     const text = JSON.stringify({ version: 1, lists } satisfies z.infer<typeof Index>, null, 1);
-    const path = `${this.directory}/${INDEX_NAME}`;
-    const part = new PartFile(
-      this.disk,
-      path + PART_SUFFIX,
-      await this.disk.create(path + PART_SUFFIX),
-    );
-    try {
-      await part.write(new TextEncoder().encode(text + "\n"));
-      await part.finish();
-      await part.moveTo(path);
-      await this.disk.syncDirectory(this.directory);
-    } finally {
-      await part.discard();
-    }
+    await writeWhole(this.disk, this.directory, INDEX_NAME, text + "\n");
+  }
+}
+
+/** Puts a text in a file's place in one step; it outlasts a loss of power. */
+export async function writeWhole(
+  disk: Disk,
+  directory: string,
+  name: string,
+  text: string,
+): Promise<void> {
+  const path = `${directory}/${name}`;
+  const part = new PartFile(disk, path + PART_SUFFIX, await disk.create(path + PART_SUFFIX));
+  try {
+    await part.write(new TextEncoder().encode(text));
+    await part.finish();
+    await part.moveTo(path);
+    await disk.syncDirectory(directory);
+  } finally {
+    await part.discard();
   }
 }
 

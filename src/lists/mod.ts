@@ -2,8 +2,9 @@
  * Fetches the texts of lists, tells them from what servers send in their place, and keeps them on
  * disk: a file a list (`<id>.txt`) and one `index.json`. In go the lists of the configuration; out
  * come texts for the compiler, a status a list, and what a refresh is doing. The last good text
- * stays whatever happens to the network, the server or this process. Everything else that is
- * downloaded with the lists (the catalog of services) is kept the same way, under an ID of its own.
+ * stays whatever happens to the network, the server or this process. The catalogue of services is
+ * kept the same way, under an ID of its own. Recommended lists and the public directory are for
+ * choosing from.
  * Scope: net; read and write: its folder; read: the local lists. RFC 9110. @module
  */
 export {
@@ -15,16 +16,17 @@ export {
   type RefreshOutcome,
 } from "./keeper.ts";
 export {
-  checkListUrl,
   configListId,
   LIST_BYTES_MAX,
   type ListSource,
   type ListState,
   type ListStatus,
+  recommendedListId,
 } from "./source.ts";
 export { findLocalList, type LocalList } from "./local_path.ts";
 export { DOWNLOAD_LIMITS, type DownloadLimits } from "./download.ts";
-export { nodeHttpGet } from "./node_http_get.ts";
+export { fetchJson } from "./fetch_text.ts";
+export { nodeHttpGet, nodeHttpPost } from "./node_http_get.ts";
 export { denoDisk } from "./deno_disk.ts";
 export type { Chance, Clock, Disk, HttpGet, Lookup } from "./ports.ts";
 export {
@@ -34,4 +36,14 @@ export {
   type RecommendedCategory,
   type RecommendedList,
 } from "./recommended.ts";
+export { type ListSize, RecommendedSizes } from "./sizes.ts";
+export { DIRECTORY_URL, type DirectoryDetails, ListDirectory } from "./directory.ts";
+export type { DirectoryList } from "./directory_text.ts";
 export { decodeServices, type Service } from "./services.ts";
+export {
+  checkCatalogue,
+  ServiceCatalogue,
+  SERVICES_ID,
+  SERVICES_URL,
+  type ServicesPlace,
+} from "./service_catalogue.ts";

@@ -2,8 +2,8 @@ import http from "node:http";
 import { Duplex } from "node:stream";
 import { parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
-import type { HttpGet, HttpResponse, Lookup } from "./ports.ts";
-import { bareHost, isLocalhostName } from "./source.ts";
+import { bareHost, isLocalhostName } from "../model/mod.ts";
+import type { HttpGet, HttpGetOptions, HttpPost, HttpResponse, Lookup } from "./ports.ts";
 
 /** Most addresses of a host that are tried. */
 const ADDRESSES_MAX = 4;
@@ -19,11 +19,30 @@ export interface NodeHttpGetOptions {
   readonly addressTimeoutMs?: number;
 }
 
-/** GET over TCP and TLS. The system's resolver is never asked: it may well be this service. */
+interface RequestOptions extends Omit<HttpGetOptions, "method"> {
+  readonly method?: "GET" | "HEAD" | "POST";
+  readonly body?: Uint8Array;
+}
+
+/** GET and HEAD over TCP and TLS. The system's resolver is never asked: it may well be this service. */
 export function nodeHttpGet(options: NodeHttpGetOptions): HttpGet {
+  return nodeHttp(options);
+}
+
+/** The same for POST. */
+export function nodeHttpPost(options: NodeHttpGetOptions): HttpPost {
+  const send = nodeHttp(options);
+  return (url, request) => send(url, { ...request, method: "POST" });
+}
+
+function nodeHttp(options: NodeHttpGetOptions) {
   const { lookup, caPem, addressTimeoutMs = ADDRESS_TIMEOUT_MS } = options;
-  return async (url, { headers, signal }) => {
-    const addresses = (await addressesOf(bareHost(url), lookup, signal)).slice(0, ADDRESSES_MAX);
+  return async (url: URL, request: RequestOptions): Promise<HttpResponse> => {
+    const { signal } = request;
+    const addresses = (await addressesOf(bareHost(url.hostname), lookup, signal)).slice(
+      0,
+      ADDRESSES_MAX,
+    );
     if (addresses.length === 0) throw new SvcError("unavailable", "the host has no address");
     for (const address of addresses.slice(0, -1)) {
       const attempt = new AbortController();
@@ -32,8 +51,7 @@ export function nodeHttpGet(options: NodeHttpGetOptions): HttpGet {
         return await getFrom(
           address,
           url,
-          headers,
-          AbortSignal.any([signal, attempt.signal]),
+          { ...request, signal: AbortSignal.any([signal, attempt.signal]) },
           caPem,
         );
       } catch (error) {
@@ -43,7 +61,7 @@ export function nodeHttpGet(options: NodeHttpGetOptions): HttpGet {
         clearTimeout(timer);
       }
     }
-    return await getFrom(addresses[addresses.length - 1], url, headers, signal, caPem);
+    return await getFrom(addresses[addresses.length - 1], url, request, caPem);
   };
 }
 
@@ -60,8 +78,7 @@ function addressesOf(
 async function getFrom(
   address: string,
   url: URL,
-  headers: Readonly<Record<string, string>>,
-  signal: AbortSignal,
+  { headers, signal, method = "GET", body }: RequestOptions,
   caPem: string | undefined,
 ): Promise<HttpResponse> {
   const stream = await connect(address, url, signal, caPem);
@@ -70,8 +87,14 @@ async function getFrom(
   const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
   const options = {
     createConnection: () => stream,
+    method,
     path: url.pathname + url.search,
-    headers: { ...headers, host: url.host, connection: "close" },
+    headers: {
+      ...headers,
+      ...(body !== undefined && { "content-length": body.length }),
+      host: url.host,
+      connection: "close",
+    },
     maxHeaderSize: HEAD_BYTES_MAX,
     signal,
   };
@@ -89,7 +112,7 @@ async function getFrom(
     });
   });
   request.on("error", reject);
-  request.end();
+  request.end(body);
   try {
     return await promise;
   } catch (error) {
@@ -114,7 +137,7 @@ async function connect(
   if (!secure) return duplexOf(tcp);
   // The certificate is checked against the name of the URL, not against the address.
   const caCerts = caPem === undefined ? [] : [caPem];
-  const tls = await Deno.startTls(tcp, { hostname: bareHost(url), caCerts });
+  const tls = await Deno.startTls(tcp, { hostname: bareHost(url.hostname), caCerts });
   let open = true;
   const close = () => {
     if (open) tls.close();

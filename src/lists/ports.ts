@@ -14,13 +14,23 @@ export interface HttpResponse {
   readonly body: AsyncIterable<Uint8Array>;
 }
 
+export interface HttpGetOptions {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /** `HEAD` asks for the response's head alone; `GET` if left out. */
+  readonly method?: "GET" | "HEAD";
+}
+
 /**
- * Sends one GET and resolves at the end of the response's head; follows no redirect. Aborting
+ * Sends one request and resolves at the end of the response's head; follows no redirect. Aborting
  * `signal` closes the connection, before the head and after it.
  */
-export type HttpGet = (
+export type HttpGet = (url: URL, options: HttpGetOptions) => Promise<HttpResponse>;
+
+/** A request with a body, to the end of the response's head. */
+export type HttpPost = (
   url: URL,
-  options: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+  options: Pick<HttpGetOptions, "headers" | "signal"> & { readonly body: Uint8Array },
 ) => Promise<HttpResponse>;
 
 /** Addresses of a host in the order to try them; this service's own upstreams answer it. */

@@ -9,6 +9,8 @@ export interface RecommendedList {
   readonly homepage: string;
   /** As its source states it; `not stated` where it does not. */
   readonly licence: string;
+  /** The licence forbids commercial use; such a list is in no preset. */
+  readonly nonCommercial: boolean;
   readonly presets: readonly PresetId[];
 }
 
@@ -68,6 +70,7 @@ const STEVENBLACK_HOME = "https://github.com/StevenBlack/hosts";
 const SHADOW = `${GITHUB}/ShadowWhisperer/BlockLists/master/Lists`;
 const SHADOW_HOME = "https://github.com/ShadowWhisperer/BlockLists";
 const NOT_STATED = "not stated";
+const NON_COMMERCIAL = /non-commercial|\bNC\b/;
 
 type Row = readonly [
   id: string,
@@ -189,7 +192,7 @@ const ROWS: readonly Row[] = [
     "https://pgl.yoyo.org/adservers/serverlist.php?hostformat=adblockplus&showintro=1&mimetype=plaintext",
     "https://pgl.yoyo.org/adservers/",
     "its own, non-commercial",
-    "c",
+    "",
     "Ad servers, small and old.",
   ],
   [
@@ -369,7 +372,7 @@ const ROWS: readonly Row[] = [
     "https://phishing.army/download/phishing_army_blocklist_extended.txt",
     "https://phishing.army/",
     "CC BY-NC 4.0",
-    "s",
+    "",
     "Phishing, from several feeds.",
   ],
   [
@@ -379,7 +382,7 @@ const ROWS: readonly Row[] = [
     "https://malware-filter.gitlab.io/malware-filter/phishing-filter-agh.txt",
     "https://gitlab.com/malware-filter/phishing-filter",
     "CC BY-SA 4.0",
-    "bf",
+    "bsf",
     "Phishing sites right now.",
   ],
   [
@@ -409,7 +412,7 @@ const ROWS: readonly Row[] = [
     "https://nsfw.oisd.nl/",
     "https://oisd.nl/",
     "all rights reserved",
-    "f",
+    "",
     "Adult sites.",
   ],
   [
@@ -419,7 +422,7 @@ const ROWS: readonly Row[] = [
     `${BLOCKLIST_PROJECT}/porn.txt`,
     BLOCKLIST_PROJECT_HOME,
     "Unlicense",
-    "",
+    "f",
     "Adult sites; large.",
   ],
   [
@@ -454,6 +457,7 @@ export const RECOMMENDED: readonly RecommendedList[] = ROWS.map(
     url,
     homepage,
     licence,
+    nonCommercial: NON_COMMERCIAL.test(licence),
     presets: PRESETS.filter((preset) => presets.includes(preset.id[0])).map((preset) => preset.id),
   }),
 );

@@ -27,7 +27,7 @@ const Catalogue = z.object({
 
 /**
  * Reads a catalogue of services. A rule that we can't read is left out, and so is a service that has
- * no blocking rule left.
+ * no blocking rule left; of two with one ID the first counts.
  *
  * @throws {SvcError} `invalid`, when the text is no catalogue.
  */
@@ -50,10 +50,17 @@ export function decodeServices(text: string): Service[] {
     group: group ?? null,
     rules: rules.filter(isBlockingRule),
   }));
-  return services.filter(({ rules }) => rules.length > 0);
+  const ids = new Set<string>();
+  return services.filter(({ id, rules }) => {
+    if (rules.length === 0 || ids.has(id)) return false;
+    ids.add(id);
+    return true;
+  });
 }
 
+/** Rules that answer instead of blocking are left out like those that can't be read. */
 function isBlockingRule(line: string): boolean {
   const parsed = parseRule(line);
-  return parsed.kind === "rules" && parsed.rules.some((r) => !r.exception && !r.badfilter);
+  return parsed.kind === "rules" &&
+    parsed.rules.every((r) => r.kind === "name" && !r.exception && !r.badfilter);
 }

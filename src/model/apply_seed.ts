@@ -7,6 +7,7 @@ import {
   DEFAULT_GROUP_ID,
   type Envelope,
   GROUP_LISTS_MAX,
+  ID_PREFIX,
   MANAGED_BY_CONFIG,
   SPEC_BYTES_MAX,
   type SpecOf,
@@ -37,7 +38,8 @@ export function applySeed(draft: Draft, seed: Seed, at: string): Result {
     return refuse("invalid", `filter: more than ${SEED_ITEMS_MAX} lists and rules`);
   }
   for (const [i, { id }] of seed.lists.entries()) {
-    if (!id.startsWith(CONFIG_LIST_PREFIX)) {
+    // The first seed may bring the recommended lists that a new node starts with.
+    if (!id.startsWith(seed.first ? ID_PREFIX.lists : CONFIG_LIST_PREFIX)) {
       return refuse("invalid", `filter.lists[${i}]: ${id} is no ID of a configured list`);
     }
   }

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { formatIp, parseIp } from "../addr/mod.ts";
-import { LINE_LENGTH_MAX, normaliseName, parseRule } from "../filter/mod.ts";
+import { LINE_LENGTH_MAX, normaliseName, parseRule, SKIP_TEXTS } from "../filter/mod.ts";
 import { findListUrlProblem } from "./list_url.ts";
 import { type Collection, SettingsSpec, SPEC_BYTES_MAX, type SpecOf, SPECS } from "./resources.ts";
 import { jsonBytes } from "./result.ts";
@@ -124,11 +124,12 @@ function refineRule(spec: SpecOf<"rules">): SpecOf<"rules"> | Bad {
   }
   const parsed = parseRule(rule);
   if (parsed.kind === "skipped") {
-    return bad("rule", `is no rule that is read: ${parsed.reason} at ${parsed.column}`);
+    const { reason, column } = parsed;
+    return bad("rule", `is no rule that is read, from column ${column + 1}: ${SKIP_TEXTS[reason]}`);
   }
   // A list's line may lose a name; whoever writes a rule is told.
   if (parsed.leftOut !== null) {
-    return bad("rule", `holds a name that is left out: ${parsed.leftOut}`);
+    return bad("rule", `holds a name that is left out: ${SKIP_TEXTS[parsed.leftOut]}`);
   }
   return { ...spec, rule };
 }

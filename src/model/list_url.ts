@@ -14,8 +14,19 @@ export function findListUrlProblem(text: string): string | null {
   return "is no https URL (http is for loopback only)";
 }
 
-function isLoopbackHost(host: string): boolean {
-  if (/^(.+\.)?localhost\.?$/i.test(host)) return true; // Never looked up (RFC 6761 §6.3).
-  const ip = parseIp(host.replace(/^\[|\]$/g, ""));
+/** Says whether a URL's host is this machine by its form alone, whatever DNS says. */
+export function isLoopbackHost(host: string): boolean {
+  if (isLocalhostName(host)) return true;
+  const ip = parseIp(bareHost(host));
   return ip !== null && isLoopback(ip);
+}
+
+/** `localhost` and below, which are never looked up (RFC 6761 §6.3). */
+export function isLocalhostName(host: string): boolean {
+  return /^(.+\.)?localhost\.?$/i.test(host);
+}
+
+/** A URL's host without the brackets of an IPv6 address. */
+export function bareHost(host: string): string {
+  return host.replace(/^\[|\]$/g, "");
 }

@@ -51,7 +51,7 @@ export { apply, COLLECTION_SIZE_MAX, RESOURCE_TYPE } from "./apply.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
 export { type Decoded, decodeSettings, decodeSpec } from "./decode.ts";
-export { findListUrlProblem } from "./list_url.ts";
+export { bareHost, findListUrlProblem, isLocalhostName, isLoopbackHost } from "./list_url.ts";
 export {
   type Applied,
   emptyState,

@@ -153,8 +153,12 @@ const end = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, "HH:MM, or 24:
 export const ScheduleSpec = z.strictObject({
   name,
   time_zone: z.string().max(64).refine(isTimeZone, "no IANA time zone"),
-  windows: z.array(z.strictObject({ days: z.array(z.enum(DAYS)).min(1).max(7), start, end }))
-    .min(1).max(64),
+  windows: z.array(
+    z.strictObject({ days: z.array(z.enum(DAYS)).min(1).max(7), start, end }).refine(
+      (window) => window.start !== window.end,
+      { message: "is when it starts, so it never holds: 00:00 to 24:00 is all day", path: ["end"] },
+    ),
+  ).min(1).max(64),
 });
 export type ScheduleSpec = z.infer<typeof ScheduleSpec>;
 

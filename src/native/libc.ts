@@ -26,6 +26,7 @@ const SYMBOLS = {
     nonblocking: true,
   },
   madvise: { parameters: ["u64", "usize", "i32"], result: "i32" },
+  syscall: { parameters: ["i64", "i64", "buffer", "u64", "u64"], result: "i64" },
   mallopt: { parameters: ["i32", "i32"], result: "i32" },
   __errno_location: { parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;

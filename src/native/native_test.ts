@@ -304,6 +304,28 @@ test(
     }),
 );
 
+test("openListener() has a port of its own where the system gives one", "127.0.0.1", (native) => {
+  const address = ip("127.0.0.1");
+  for (const kind of ["udp", "tcp"] as const) {
+    // Some nine would be shared, if they were drawn among those in use.
+    const fds = Array.from(
+      { length: 1_000 },
+      () => openListener(native, kind, { ip: address, port: 0 }),
+    );
+    try {
+      const ports = fds.map((fd) => portOf(native, fd));
+      assert.equal(new Set(ports).size, fds.length, kind);
+      assert.throws(
+        () => openListener(native, kind, { ip: address, port: ports[0] }, true),
+        (error) => error instanceof SvcError && error.code === "unavailable",
+      );
+      closeSocket(native, openListener(native, kind, { ip: address, port: ports[0] }));
+    } finally {
+      for (const fd of fds) closeSocket(native, fd);
+    }
+  }
+});
+
 test("openListener() shares a port, and says what is in the way", "127.0.0.1", (native) => {
   const address = ip("127.0.0.1");
   for (const kind of ["udp", "tcp"] as const) {

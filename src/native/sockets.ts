@@ -55,11 +55,18 @@ function option(native: Native, fd: number, level: number, name: number, value: 
 /**
  * Opens a bound socket that several isolates can share a port with (SO_REUSEPORT), also on an
  * address this machine does not have yet (free bind); a TCP one listens already. IPv6 sockets take
- * IPv6 only, so that both families can be listed.
+ * IPv6 only, so that both families can be listed. Nobody else has a port that the system gives for
+ * port 0, nor, with `isAlone`, the given one: of a port that may be shared from the start the system
+ * also gives one that another process shares, and half of the packets go there.
  *
  * @throws {SvcError} `unavailable`, with the address and what is in the way.
  */
-export function openListener(native: Native, kind: ListenKind, address: HostPort): number {
+export function openListener(
+  native: Native,
+  kind: ListenKind,
+  address: HostPort,
+  isAlone: boolean = address.port === 0,
+): number {
   const v4 = address.ip.length === 4;
   const type = (kind === "udp" ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
   const fd = native.socket(v4 ? AF_INET : AF_INET6, type, 0);
@@ -69,8 +76,11 @@ export function openListener(native: Native, kind: ListenKind, address: HostPort
     throw new SvcError("unavailable", message);
   };
   if (fd < 0) fail("open a socket");
-  option(native, fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (!option(native, fd, SOL_SOCKET, SO_REUSEPORT, 1)) fail("share the port");
+  const share = () => {
+    option(native, fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (!option(native, fd, SOL_SOCKET, SO_REUSEPORT, 1)) fail("share the port");
+  };
+  if (!isAlone) share();
   option(native, fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_FREEBIND : IPV6_FREEBIND, 1);
   if (!v4) option(native, fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (kind === "udp") {
@@ -85,6 +95,7 @@ export function openListener(native: Native, kind: ListenKind, address: HostPort
   const sockaddr = new Uint8Array(SOCKADDR_BYTES);
   const length = writeSockaddr(sockaddr, address);
   if (native.bind(fd, sockaddr, length) !== 0) fail("listen");
+  if (isAlone) share();
   if (kind === "tcp" && native.listen(fd, BACKLOG) !== 0) fail("listen");
   return fd;
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import * as oracle from "dns-packet";
+import { parseIp } from "../addr/mod.ts";
 import { Cache } from "../cache/mod.ts";
 import {
   decodeMessage,
@@ -9,7 +10,10 @@ import {
   type Message,
   MessageWriter,
   parseName,
+  parseQtype,
+  parseSvcb,
   QR_BIT,
+  Qtype,
   qtypeName,
   RA_BIT,
   rcodeName,
@@ -19,8 +23,9 @@ import {
 import type { Settings } from "../model/mod.ts";
 import { Snapshot } from "../snapshot/mod.ts";
 import { type FakePolicy, policyData } from "../snapshot/fakes.ts";
-import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
-import { Pipeline, Verdict } from "./pipeline.ts";
+import type { Outcome } from "./outcome.ts";
+import { CounterBlock, COUNTERS_BYTES, sumOutcome } from "../telemetry/mod.ts";
+import { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
 import { Query, Read, readQuery, Transport } from "./query.ts";
 import { Reply } from "./reply.ts";
 
@@ -93,6 +98,21 @@ export function a(name: string, ttl: number, last = 1): FakeRecord {
   return { name, type: 1, ttl, rdata: [192, 0, 2, last] };
 }
 
+/** A record from `name ttl TYPE data`: addresses, CNAME and the forms of SVCB. */
+export function record(line: string): FakeRecord {
+  const [name, ttl, typeName, ...rest] = line.split(" ");
+  const type = parseQtype(typeName);
+  assert.ok(type !== null, line);
+  const data = rest.join(" ");
+  const rdata = type === Qtype.A || type === Qtype.AAAA
+    ? parseIp(data)
+    : type === Qtype.CNAME
+    ? parseName(data)
+    : parseSvcb(data);
+  assert.ok(rdata !== null, line);
+  return { name, type, ttl: Number(ttl), rdata };
+}
+
 /** RDATA of an SOA of `example` with this MINIMUM. */
 export function soaRdata(minimum: number): number[] {
   const timers = [1, 2, 3, 4, minimum].flatMap((n) => [n >>> 24, n >>> 16, n >>> 8, n]);
@@ -156,8 +176,15 @@ export class PipelineBench {
   readonly reply: Reply = new Reply();
   /** Hashes of the entries that were to be fetched again. */
   readonly refreshed: number[] = [];
+  /** The client ID that queries carry. */
+  clientId: Uint8Array | null = null;
 
-  constructor(snapshot: Snapshot = snapshotOf({}), serveStale = 0) {
+  constructor(
+    snapshot: Snapshot = snapshotOf({}),
+    serveStale = 0,
+    failClosed = false,
+    more: Partial<PipelineOptions> = {},
+  ) {
     this.cache = new Cache({ sizeBytes: MIB, serveStale });
     this.pipeline = new Pipeline({
       seed: SEED,
@@ -165,13 +192,23 @@ export class PipelineBench {
       snapshot,
       counters: this.counters,
       prefetch: true,
+      failClosed,
+      limits: null,
+      requireClientId: false,
+      onLeakLookup: () => {},
       refresh: (_query, hash) => void this.refreshed.push(hash),
+      ...more,
     });
     this.pipeline.nowSeconds = START_SECONDS;
     const memory = new ArrayBuffer(70_000);
     this.reply.bytes = new Uint8Array(memory);
     this.reply.words = new Uint32Array(memory);
     this.reply.offset = REPLY_OFFSET;
+  }
+
+  /** Queries of an outcome. */
+  outcomes(outcome: Outcome): number {
+    return sumOutcome([this.counters], outcome);
   }
 
   /** What the pipeline makes of a packet; nothing is looked at afterwards. */
@@ -183,6 +220,7 @@ export class PipelineBench {
     const { query, pipeline, reply } = this;
     query.transport = transport;
     query.address.aim(client, 0, client.length);
+    query.address.id = this.clientId;
     const read = readQuery(packet, 0, packet.length, SEED, query, pipeline.name);
     return read === Read.Ok
       ? pipeline.answerNow(query, reply)

@@ -11,7 +11,6 @@ import {
   RA_BIT,
   type Section,
 } from "../dns/mod.ts";
-import { Counter } from "../telemetry/mod.ts";
 import type { FakePolicy } from "../snapshot/fakes.ts";
 import {
   a,
@@ -25,6 +24,7 @@ import {
   wire,
 } from "./fakes.ts";
 import { ForwarderBench, quietly } from "./forward/fakes.ts";
+import { Outcome } from "./outcome.ts";
 import { Verdict } from "./pipeline.ts";
 import { Transport } from "./query.ts";
 
@@ -176,7 +176,7 @@ Deno.test("Pipeline puts a cached answer behind the CNAME that led to it", none,
   assert.equal(describe(bench.ask(q("wWw.example", 1))), want);
   // What we put before it is not signed: the answer as a whole is not either.
   assert.equal(describe(bench.ask(q("wWw.example", 1, { ad: true, ...EDNS }))), `${want}; OPT`);
-  assert.equal(bench.counters.values[Counter.Cached], 2);
+  assert.equal(bench.outcomes(Outcome.Cached), 2);
   const negative = response({
     name: "target.test",
     type: 28,

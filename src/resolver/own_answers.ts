@@ -1,7 +1,7 @@
 import { getU16, setU16, setU32 } from "../bytes/mod.ts";
 import { HEADER_BYTES, OPT_BYTES, parseName, Qtype, Rcode } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
-import type { LocalRecords } from "../snapshot/mod.ts";
+import type { Decision, LocalRecords } from "../snapshot/mod.ts";
 import type { Query } from "./query.ts";
 import { finish, type Reply, writeAnswerHead, writeTruncated } from "./reply.ts";
 
@@ -10,6 +10,8 @@ const POINTER_BITS = 0xc000;
 /** Bytes of a record but for its RDATA, its owner a pointer. */
 const RECORD_HEAD_BYTES = 12;
 const CLASS_IN = 1;
+const IPV4_BYTES = 4;
+const IPV6_BYTES = 16;
 
 function wireName(text: string): Uint8Array {
   const name = parseName(text);
@@ -34,6 +36,23 @@ const HINFO_RDATA = Uint8Array.of(7, 0x52, 0x46, 0x43, 0x38, 0x34, 0x38, 0x32, 0
 /** Seconds that such an answer may be kept. */
 const HINFO_TTL = 3_600;
 
+/** Writes a record but for its RDATA; returns where that goes. */
+function writeRecordHead(
+  bytes: Uint8Array,
+  at: number,
+  owner: number,
+  type: number,
+  ttl: number,
+  rdataLength: number,
+): number {
+  setU16(bytes, at, POINTER_BITS | owner);
+  setU16(bytes, at + 2, type);
+  setU16(bytes, at + 4, CLASS_IN);
+  setU32(bytes, at + 6, ttl);
+  setU16(bytes, at + 10, rdataLength);
+  return at + RECORD_HEAD_BYTES;
+}
+
 /**
  * Writes a record owned by the name whose offset from the start of the message is `owner`; returns
  * where the next goes.
@@ -48,12 +67,7 @@ export function writeRecord(
   rdataOffset = 0,
   rdataLength: number = rdata.length,
 ): number {
-  setU16(bytes, at, POINTER_BITS | owner);
-  setU16(bytes, at + 2, type);
-  setU16(bytes, at + 4, CLASS_IN);
-  setU32(bytes, at + 6, ttl);
-  setU16(bytes, at + 10, rdataLength);
-  const to = at + RECORD_HEAD_BYTES;
+  const to = writeRecordHead(bytes, at, owner, type, ttl, rdataLength);
   for (let i = 0; i < rdataLength; i++) bytes[to + i] = rdata[rdataOffset + i];
   return to + rdataLength;
 }
@@ -125,8 +139,7 @@ export function writeLocal(
     return;
   }
   let at = writeAnswerHead(query, reply, Rcode.NoError);
-  const optBytes = query.edns ? OPT_BYTES : 0;
-  if (at - reply.offset + lengthBytes + optBytes > query.limitBytes) {
+  if (!fits(query, at - reply.offset + lengthBytes)) {
     writeTruncated(query, reply, Rcode.NoError, -1);
     return;
   }
@@ -141,6 +154,38 @@ export function writeLocal(
     countAnswers(reply, 1);
   }
   finish(query, reply, at, Rcode.NoError, -1);
+}
+
+/**
+ * Answers with all addresses that rules have for QTYPE; without one that is NODATA. Cut when it does
+ * not fit the client.
+ */
+export function writeAddresses(query: Query, reply: Reply, decision: Decision, ttl: number): void {
+  const { qtype } = query;
+  const count = decision.count(qtype);
+  if (count === 0) {
+    writeNegative(query, reply, Rcode.NoError, ttl);
+    return;
+  }
+  const rdataLength = qtype === Qtype.A ? IPV4_BYTES : IPV6_BYTES;
+  let at = writeAnswerHead(query, reply, Rcode.NoError);
+  if (!fits(query, at - reply.offset + count * (RECORD_HEAD_BYTES + rdataLength))) {
+    writeTruncated(query, reply, Rcode.NoError, -1);
+    return;
+  }
+  const owner = ownerOffset(query);
+  for (let i = 0; i < count; i++) {
+    const to = writeRecordHead(reply.bytes, at, owner, qtype, ttl, rdataLength);
+    decision.copyAddress(qtype, i, reply.bytes, to);
+    at = to + rdataLength;
+  }
+  countAnswers(reply, count);
+  finish(query, reply, at, Rcode.NoError, -1);
+}
+
+/** Says whether so many bytes and what `finish` adds at least are within the client's limit. */
+function fits(query: Query, lengthBytes: number): boolean {
+  return lengthBytes + (query.edns ? OPT_BYTES : 0) <= query.limitBytes;
 }
 
 /** Answers QTYPE ANY with as little as there can be (RFC 8482 §4.2). */

@@ -1,15 +1,14 @@
 import { HEADER_BYTES, NAME_BYTES_MAX, Qtype } from "../dns/mod.ts";
-import type { LocalRecords } from "../snapshot/mod.ts";
 import { writeRecord } from "./own_answers.ts";
 import type { Query } from "./query.ts";
 
-/** CNAME records of ours that are followed for one query. */
+/** CNAME records of ours that are followed for one query, before safe search adds one. */
 export const CHAIN_MAX = 8;
 /** Type and class behind QNAME. */
 const QUESTION_TAIL_BYTES = 4;
 const RECORD_HEAD_BYTES = 12;
 const BYTES_MAX = NAME_BYTES_MAX + QUESTION_TAIL_BYTES +
-  CHAIN_MAX * (RECORD_HEAD_BYTES + NAME_BYTES_MAX);
+  (CHAIN_MAX + 1) * (RECORD_HEAD_BYTES + NAME_BYTES_MAX);
 
 /**
  * What a response starts with where CNAME records of ours lead on: the client's question, and these
@@ -37,24 +36,17 @@ export class OwnChain {
     this.targetOffset = HEADER_BYTES;
   }
 
-  /** Adds a CNAME record, and makes the question at the start of `packet` one about its target. */
-  add(records: LocalRecords, cname: number, packet: Uint8Array): void {
-    const { bytes } = records;
-    const from = records.rdataOffset(cname);
-    const length = records.rdataLength(cname);
-    this.lengthBytes = writeRecord(
-      this.bytes,
-      this.lengthBytes,
-      this.targetOffset,
-      Qtype.CNAME,
-      records.ttl(cname),
-      bytes,
-      from,
-      length,
-    );
+  /**
+   * Adds a CNAME record whose target, of `length` bytes, stands at `from`, and makes the question at
+   * the start of `packet` one about that.
+   */
+  add(ttl: number, target: Uint8Array, from: number, length: number, packet: Uint8Array): void {
+    const owner = this.targetOffset;
+    const { bytes, lengthBytes: at } = this;
+    this.lengthBytes = writeRecord(bytes, at, owner, Qtype.CNAME, ttl, target, from, length);
     this.targetOffset = HEADER_BYTES + this.lengthBytes - length;
     this.count++;
-    for (let i = 0; i < length; i++) packet[HEADER_BYTES + i] = bytes[from + i];
+    for (let i = 0; i < length; i++) packet[HEADER_BYTES + i] = target[from + i];
     const tail = this.questionBytes - QUESTION_TAIL_BYTES;
     for (let i = 0; i < QUESTION_TAIL_BYTES; i++) {
       packet[HEADER_BYTES + length + i] = this.bytes[tail + i];

@@ -4,43 +4,52 @@ import {
   AD_BIT,
   CD_BIT,
   Ede,
-  equalNames,
   finishHash,
   HashedName,
   HEADER_BYTES,
   OPT_BYTES,
-  parseName,
   Qclass,
   Qtype,
   Rcode,
   RCODE_MASK,
   RD_BIT,
 } from "../dns/mod.ts";
-import { invariant, messageOf } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
-import { BlockForm, NO_CLIENT, NO_RECORDS, type Snapshot } from "../snapshot/mod.ts";
-import { Counter, type CounterBlock } from "../telemetry/mod.ts";
+import {
+  Canaries,
+  Decision,
+  NO_CANARY,
+  NO_ENGINE,
+  NO_RECORDS,
+  NO_RULE,
+  Ruling,
+  SafeSearch,
+  type Snapshot,
+} from "../snapshot/mod.ts";
+import { Counter, type CounterBlock, countOutcome } from "../telemetry/mod.ts";
+import { AnswerFilter } from "./answers.ts";
+
 import { writeAnswer, writeAnyAnswer, writeLocal, writeNegative } from "./own_answers.ts";
 import { CHAIN_MAX, OwnChain } from "./own_chain.ts";
-import { type Query, QUESTION_BYTES_MAX, Read } from "./query.ts";
-import { finish, type Reply, writeEmpty, writeTruncated } from "./reply.ts";
+import { Admission } from "./admission.ts";
+import { Outcome } from "./outcome.ts";
+import { OwnNames } from "./own_names.ts";
+import {
+  type ClientAddress,
+  type Query,
+  QUESTION_BYTES_MAX,
+  Read,
+  type Transport,
+} from "./query.ts";
+import type { RateLimiter } from "./rate_limit.ts";
+import { finish, type Reply, streamReply, writeEmpty, writeTruncated } from "./reply.ts";
+import { writeBlocked, writeRuled } from "./ruled_answers.ts";
 import { Splicer } from "./splice.ts";
+import { Verdict } from "./verdict.ts";
 
-/** What a stage made of a query. */
-export const Verdict = {
-  /** Nothing: the next stage has it. */
-  Next: 0,
-  /** The response is written. */
-  Send: 1,
-  /** No response at all. */
-  Drop: 2,
-  /** The upstreams have to be asked. */
-  Resolve: 3,
-} as const;
-export type Verdict = typeof Verdict[keyof typeof Verdict];
+export { Verdict };
 
-/** Seconds that clients keep answers about the service's own names. */
-const OWN_TTL = 10;
 /** TTL of records that are served past their expiry (RFC 8767 §4). */
 export const STALE_TTL = 30;
 /** A popular entry is fetched again when this part of its time is left. */
@@ -55,8 +64,10 @@ const OWN_ANSWER_BYTES_MAX = 128;
 /** Text of the extended error of a CNAME that leads from record to record of ours. */
 const CHAIN_TEXT = new TextEncoder().encode("local CNAME records lead in a circle, or too far");
 
-const LOOPBACK_V4 = Uint8Array.of(127, 0, 0, 1);
-const LOOPBACK_V6 = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
+/** No ruling: the filter failed, and what it failed at must not be answered. */
+const UNCHECKED = -1;
+/** Text of the extended error for that. */
+const UNCHECKED_TEXT = new TextEncoder().encode("the filter failed");
 
 export interface PipelineOptions {
   readonly seed: number;
@@ -64,6 +75,14 @@ export interface PipelineOptions {
   readonly snapshot: Snapshot;
   readonly counters: CounterBlock;
   readonly prefetch: boolean;
+  /** A name that can't be checked gets SERVFAIL; otherwise it is answered unfiltered. */
+  readonly failClosed: boolean;
+  /** `null`: no client is limited. */
+  readonly limits: RateLimiter | null;
+  /** Encrypted queries without a known client ID are refused. */
+  readonly requireClientId: boolean;
+  /** Gets each query for a name that a leak test may have, in lower case. */
+  readonly onLeakLookup: (query: Query, name: string) => void;
   /** Has an entry that is about to expire fetched again. */
   readonly refresh: (query: Query, hash: number) => void;
 }
@@ -83,10 +102,16 @@ export class Pipeline {
   readonly #counts: Float64Array;
   readonly #prefetch: boolean;
   readonly #refresh: PipelineOptions["refresh"];
-  readonly #ownZone: Uint8Array;
-  readonly #ownZoneHash: number;
-  readonly #health: Uint8Array;
+  readonly #admission: Admission;
+  readonly #own: OwnNames;
   readonly #seed: number;
+  readonly #failClosed: boolean;
+  readonly #canaries: Canaries;
+  readonly #safeSearch: SafeSearch;
+  readonly #answers: AnswerFilter;
+  /** The kept message that is looked through; made when first needed. */
+  #looked: Reply | null = null;
+  readonly #decision = new Decision();
   readonly #chain = new OwnChain();
   /** A question of our own, about the target of a CNAME record of ours. */
   readonly #targetPacket = new Uint8Array(QUESTION_BYTES_MAX);
@@ -100,15 +125,28 @@ export class Pipeline {
     this.#prefetch = options.prefetch;
     this.#refresh = options.refresh;
     this.#seed = options.seed;
-    this.#ownZone = wire("svc.test");
-    this.#health = wire("health.svc.test");
-    const hashed = new HashedName();
-    hashed.read(this.#ownZone, 0, this.#ownZone.length, options.seed);
-    this.#ownZoneHash = hashed.hashes[0];
+    this.#failClosed = options.failClosed;
+    this.#canaries = new Canaries(options.seed);
+    this.#safeSearch = new SafeSearch(options.seed);
+    this.#answers = new AnswerFilter(options.seed);
+    this.#admission = new Admission(options.limits, options.requireClientId, this.#counts);
+    this.#own = new OwnNames(options.seed, options.onLeakLookup);
+  }
+
+  /** Says whether an address may connect, before anything of it is read. */
+  admitsConnection(transport: Transport, client: ClientAddress): boolean {
+    return this.#admission.admitsConnection(transport, client, this.snapshot);
   }
 
   /** Answers what could not be read as a query (`read` is not `Ok`). */
   answerUnread(read: Read, query: Query, reply: Reply): Verdict {
+    query.outcome = Outcome.Refused;
+    if (read !== Read.Drop) {
+      // Who gets no answer gets none to nonsense either.
+      this.#identify(query);
+      const verdict = this.#admission.admit(query, reply, this.snapshot);
+      if (verdict !== Verdict.Next) return verdict;
+    }
     switch (read) {
       case Read.FormErr:
         this.#counts[Counter.FormErr]++;
@@ -131,10 +169,13 @@ export class Pipeline {
 
   /** The stages in order, and why each stands there. `this.name` holds the hashes of QNAME. */
   answerNow(query: Query, reply: Reply): Verdict {
-    // Groups and the log ask who the client is.
+    // Access, groups and the log ask who the client is.
     this.#identify(query);
+    // Before any answer: a client that is refused learns nothing.
+    let verdict = this.#admission.admit(query, reply, this.snapshot);
+    if (verdict !== Verdict.Next) return verdict;
     // What no resolver forwards, before anything looks at the name.
-    let verdict = this.#refuse(query, reply);
+    verdict = this.#refuse(query, reply);
     if (verdict !== Verdict.Next) return verdict;
     // The failover component asks for these, whatever filter and upstreams do.
     verdict = this.#ownNames(query, reply);
@@ -145,14 +186,32 @@ export class Pipeline {
     // Before the cache: a new rule holds at once, without a flush.
     verdict = this.#filter(query, reply);
     if (verdict !== Verdict.Next) return verdict;
+    // After the rules, so that a blocked search engine stays blocked.
+    verdict = this.#searchSafely(query, reply);
+    if (verdict !== Verdict.Next) return verdict;
     // Last: a miss leaves the synchronous way.
     return this.#fromCache(query, reply);
   }
 
+  /**
+   * As `answerNow` for a question of the service itself: records of ours hold for it, and no filter
+   * and no limit does. Nothing is counted.
+   */
+  answerOwn(query: Query, reply: Reply): Verdict {
+    query.isOwn = true;
+    query.isAllowed = true;
+    this.#identify(query);
+    let verdict = this.#refuse(query, reply);
+    if (verdict !== Verdict.Next) return verdict;
+    verdict = this.#local(query, reply);
+    return verdict !== Verdict.Next ? verdict : this.#fromCache(query, reply);
+  }
+
   #identify(query: Query): void {
     const { snapshot } = this;
-    const { bytes, offset, lengthBytes } = query.address;
-    query.client = lengthBytes === 0 ? NO_CLIENT : snapshot.clientAt(bytes, offset, lengthBytes);
+    const { bytes, offset, lengthBytes, id } = query.address;
+    query.generation = snapshot.generation;
+    query.client = snapshot.clientOf(bytes, offset, lengthBytes, id);
     query.group = snapshot.groupOf(query.client);
   }
 
@@ -163,26 +222,15 @@ export class Pipeline {
     if (query.qclass === Qclass.IN && !transaction && qtype !== Qtype.OPT && qtype !== 0) {
       return Verdict.Next;
     }
-    this.#counts[Counter.Refused]++;
+    this.#settle(query, Outcome.Refused);
     writeEmpty(query, reply, Rcode.Refused, Ede.NotSupported);
     return Verdict.Send;
   }
 
   #ownNames(query: Query, reply: Reply): Verdict {
-    const { name } = this;
-    const apex = name.count - 2;
-    if (apex < 0 || name.hashes[apex] !== this.#ownZoneHash) return Verdict.Next;
-    if (!equalNames(query.packet, name.offsets[apex], this.#ownZone, 0)) return Verdict.Next;
-    this.#counts[Counter.Local]++;
-    const isHealth = name.count === 3 && equalNames(query.packet, query.qname, this.#health, 0);
-    if (isHealth && query.qtype === Qtype.A) {
-      writeAnswer(query, reply, Qtype.A, OWN_TTL, LOOPBACK_V4);
-    } else if (isHealth && query.qtype === Qtype.AAAA) {
-      writeAnswer(query, reply, Qtype.AAAA, OWN_TTL, LOOPBACK_V6);
-    } else {
-      const exists = isHealth || apex === 0;
-      writeNegative(query, reply, exists ? Rcode.NoError : Rcode.NXDomain, OWN_TTL);
-    }
+    if (!this.#own.holds(query.packet, this.name)) return Verdict.Next;
+    this.#settle(query, Outcome.Local);
+    this.#own.answer(query, reply, this.name, this.snapshot.blockTtl);
     return Verdict.Send;
   }
 
@@ -192,42 +240,38 @@ export class Pipeline {
     let set = records.find(query.packet, this.name);
     if (set === NO_RECORDS) return Verdict.Next;
     if (query.qtype === Qtype.ANY) {
-      this.#counts[Counter.Local]++;
+      this.#settle(query, Outcome.Local);
       writeAnyAnswer(query, reply);
       return Verdict.Send;
     }
-    for (let followed = 0; set !== NO_RECORDS; followed++) {
+    while (set !== NO_RECORDS) {
       const cname = query.qtype === Qtype.CNAME ? -1 : records.firstOfType(set, Qtype.CNAME);
       if (cname < 0) {
-        this.#counts[Counter.Local]++;
+        this.#settle(query, Outcome.Local);
         writeLocal(query, reply, records, set, blockTtl);
         return Verdict.Send;
       }
-      if (followed === CHAIN_MAX) {
-        this.#counts[Counter.Failed]++;
+      if (query.chain !== null && query.chain.count >= CHAIN_MAX) {
+        this.#settle(query, Outcome.Failed);
         writeEmpty(query, reply, Rcode.ServFail, Ede.Other, CHAIN_TEXT);
         return Verdict.Send;
       }
-      this.#follow(query, cname);
+      const offset = records.rdataOffset(cname);
+      const length = records.rdataLength(cname);
+      this.#follow(query, records.ttl(cname), records.bytes, offset, length);
       set = records.find(query.packet, this.name);
     }
-    const lengthBytes = HEADER_BYTES + this.#chain.lengthBytes + OWN_ANSWER_BYTES_MAX;
-    if (lengthBytes > query.limitBytes) {
-      this.#counts[Counter.Truncated]++;
-      writeTruncated(query, reply, Rcode.NoError, -1);
-      return Verdict.Send;
-    }
+    if (this.#chainIsCut(query, reply)) return Verdict.Send;
     // The target is a name like any other from here on.
     return this.#ownNames(query, reply);
   }
 
   /** Makes the query one about the target of a CNAME record of ours. */
-  #follow(query: Query, cname: number): void {
-    const { records } = this.snapshot;
+  #follow(query: Query, ttl: number, target: Uint8Array, offset: number, length: number): void {
     const chain = this.#chain;
     const packet = this.#targetPacket;
     if (query.chain === null) chain.start(query);
-    chain.add(records, cname, packet);
+    chain.add(ttl, target, offset, length, packet);
     query.chain = chain;
     query.packet = packet;
     query.start = 0;
@@ -235,40 +279,112 @@ export class Pipeline {
     query.qnameLength = end - HEADER_BYTES;
   }
 
+  /** Writes a cut response where the chain of ours leaves no room for any answer. */
+  #chainIsCut(query: Query, reply: Reply): boolean {
+    const lengthBytes = HEADER_BYTES + this.#chain.lengthBytes + OWN_ANSWER_BYTES_MAX;
+    if (lengthBytes <= query.limitBytes) return false;
+    this.#counts[Counter.Truncated]++;
+    this.#settle(query, Outcome.Local);
+    writeTruncated(query, reply, Rcode.NoError, -1);
+    return true;
+  }
+
   #filter(query: Query, reply: Reply): Verdict {
-    const { snapshot } = this;
-    try {
-      query.rule = snapshot.match(query.packet, this.name, query.group);
-    } catch (error) {
-      // A household without the Internet is worse than one without a filter.
-      this.#counts[Counter.FilterFailures]++;
-      if (!this.#filterFailureLogged) {
-        log.error("checking a name failed; it is answered unfiltered", { error: messageOf(error) });
+    const { blockTtl } = this.snapshot;
+    const ruling = this.#decide(query);
+    if (ruling === Ruling.None || ruling === Ruling.Block) {
+      // A null address would send clients around the filter, where a denial keeps them.
+      const rcode = this.#canaries.rcode(query.packet, this.name);
+      if (rcode !== NO_CANARY) {
+        query.rule = NO_RULE;
+        this.#settle(query, Outcome.Local);
+        writeNegative(query, reply, rcode, blockTtl);
+        return Verdict.Send;
       }
-      this.#filterFailureLogged = true;
-      query.rule = -1;
     }
-    if (query.rule < 0) return Verdict.Next;
-    this.#counts[Counter.Blocked]++;
-    const text = query.edns ? snapshot.blockedText(query.rule) : undefined;
-    const ttl = snapshot.blockTtl;
-    if (snapshot.blockForm === BlockForm.Refused) {
-      writeEmpty(query, reply, Rcode.Refused, Ede.Blocked, text);
-    } else if (snapshot.blockForm === BlockForm.NxDomain) {
-      writeNegative(query, reply, Rcode.NXDomain, ttl, Ede.Blocked, text);
-    } else if (query.qtype === Qtype.A) {
-      writeAnswer(query, reply, Qtype.A, ttl, snapshot.blockIpv4, Ede.Blocked, text);
-    } else if (query.qtype === Qtype.AAAA) {
-      writeAnswer(query, reply, Qtype.AAAA, ttl, snapshot.blockIpv6, Ede.Blocked, text);
-    } else {
-      writeNegative(query, reply, Rcode.NoError, ttl, Ede.Blocked, text);
+    switch (ruling) {
+      case Ruling.Block:
+        return this.#block(query, reply);
+      case Ruling.Answer:
+        this.#settle(query, Outcome.Rewritten);
+        writeRuled(query, reply, this.#decision, blockTtl);
+        return Verdict.Send;
+      case UNCHECKED:
+        return this.#leaveUnchecked(query, reply);
+      case Ruling.Allow:
+        query.isAllowed = true;
     }
+    return Verdict.Next;
+  }
+
+  /** What the filter says of QNAME; `query.rule` is the rule that decided. */
+  #decide(query: Query): Ruling | typeof UNCHECKED {
+    try {
+      const decision = this.#decision;
+      const ruling = this.snapshot.decide(query.packet, this.name, query.group, decision);
+      query.rule = decision.rule;
+      return ruling;
+    } catch (error) {
+      return this.#noteFailure(error) ? UNCHECKED : Ruling.None;
+    }
+  }
+
+  /** Counts a failure of the filter; says whether the query must not be answered for it. */
+  #noteFailure(error: unknown): boolean {
+    this.#counts[Counter.FilterFailures]++;
+    if (!this.#filterFailureLogged) {
+      const then = this.#failClosed ? "it gets SERVFAIL" : "it is answered unfiltered";
+      log.error(`checking a name failed; ${then}`, { error: messageOf(error) });
+    }
+    this.#filterFailureLogged = true;
+    // By default open: a household without the Internet is worse than one without a filter.
+    return this.#failClosed;
+  }
+
+  #leaveUnchecked(query: Query, reply: Reply): Verdict {
+    this.#settle(query, Outcome.Failed);
+    writeEmpty(query, reply, Rcode.ServFail, Ede.Other, UNCHECKED_TEXT);
     return Verdict.Send;
+  }
+
+  /** Leads a query for a search engine to its safe host, or answers with its safe address. */
+  #searchSafely(query: Query, reply: Reply): Verdict {
+    const { snapshot } = this;
+    if (!snapshot.safeSearch(query.group)) return Verdict.Next;
+    const engine = this.#safeSearch.find(query.packet, this.name, query.qtype);
+    if (engine === NO_ENGINE) return Verdict.Next;
+    query.isSafeSearch = true;
+    const { blockTtl } = snapshot;
+    const target = this.#safeSearch.target(engine);
+    if (target !== null) {
+      this.#follow(query, blockTtl, target, 0, target.length);
+      // The safe host is resolved like any other name, by records of ours as well.
+      return this.#chainIsCut(query, reply) ? Verdict.Send : this.#local(query, reply);
+    }
+    this.#settle(query, Outcome.SafeSearch);
+    const address = query.qtype === Qtype.A ? this.#safeSearch.address(engine) : null;
+    if (address === null) writeNegative(query, reply, Rcode.NoError, blockTtl);
+    else writeAnswer(query, reply, Qtype.A, blockTtl, address);
+    return Verdict.Send;
+  }
+
+  #block(query: Query, reply: Reply): Verdict {
+    this.#settle(query, Outcome.Blocked);
+    writeBlocked(query, reply, this.snapshot);
+    return Verdict.Send;
+  }
+
+  /** Notes and counts what became of a query. */
+  #settle(query: Query, outcome: Outcome): void {
+    const isAnswered = outcome !== Outcome.Blocked && outcome !== Outcome.Failed;
+    query.outcome = query.isSafeSearch && isAnswered ? Outcome.SafeSearch : outcome;
+    if (query.isOwn) return;
+    countOutcome(this.#counts, query.transport, query.outcome);
   }
 
   #fromCache(query: Query, reply: Reply): Verdict {
     if (query.qtype === Qtype.ANY) {
-      this.#counts[Counter.Local]++;
+      this.#settle(query, Outcome.Local);
       writeAnyAnswer(query, reply);
       return Verdict.Send;
     }
@@ -286,15 +402,17 @@ export class Pipeline {
       query.qname,
       query.qnameLength,
     );
-    if (entry >= 0 && cache.freshness(entry, nowSeconds) === CacheHit.Fresh) {
-      this.#counts[Counter.Cached]++;
-      this.writeEntry(entry, query, reply, cache.ede(entry));
+    const isFresh = entry >= 0 && cache.freshness(entry, nowSeconds) === CacheHit.Fresh;
+    if (!query.isOwn) this.#counts[isFresh ? Counter.CacheHits : Counter.CacheMisses]++;
+    if (isFresh) {
+      query.source = Outcome.Cached;
+      this.#respond(query, entry, cache.ede(entry), reply);
       if (this.#prefetch) this.#prefetchIfDue(entry, query, hash);
       return Verdict.Send;
     }
     // Looking into the cache without asking for recursion (RFC 1035 §4.1.1): there is nothing.
     if ((query.flags & RD_BIT) === 0) {
-      this.#counts[Counter.Refused]++;
+      this.#settle(query, Outcome.Refused);
       writeEmpty(query, reply, Rcode.Refused, Ede.NotAuthoritative);
       return Verdict.Send;
     }
@@ -308,8 +426,65 @@ export class Pipeline {
     if (this.#cache.claimRefresh(entry)) this.#refresh(query, hash);
   }
 
+  /** Writes the response to a query that waited: the message that is kept as `entry`. */
+  answerWaiter(query: Query, entry: number, ede: number, reply: Reply): void {
+    if (query.generation !== this.snapshot.generation) {
+      // Its numbers are those of a snapshot that is gone.
+      this.#identify(query);
+      query.rule = NO_RULE;
+    }
+    this.#respond(query, entry, ede, reply);
+  }
+
+  /** Answers with a kept message, unless a rule blocks what that holds. */
+  #respond(query: Query, entry: number, ede: number, reply: Reply): void {
+    const { snapshot } = this;
+    const cache = this.#cache;
+    // Nearly every entry is clean: no rule at all is about what it holds. A change of the rules may
+    // end that, but for an entry without a CNAME only one of rules about addresses.
+    const passes = cache.isClean(entry, snapshot.generation) || query.isAllowed ||
+      !snapshot.filters(query.group) ||
+      (cache.hasNoAlias(entry) && !snapshot.hasAddressRules(query.group));
+    if (!passes) {
+      try {
+        const rule = this.#ruleOnEntry(query, entry);
+        if (rule !== NO_RULE) {
+          query.rule = rule;
+          this.#block(query, reply);
+          return;
+        }
+      } catch (error) {
+        if (this.#noteFailure(error)) {
+          this.#leaveUnchecked(query, reply);
+          return;
+        }
+      }
+    }
+    this.#settle(query, query.source);
+    this.#writeEntry(entry, query, reply, ede);
+  }
+
+  /** The rule that blocks a kept message for a client, or `NO_RULE`; marks one that is clean. */
+  #ruleOnEntry(query: Query, entry: number): number {
+    const cache = this.#cache;
+    const { snapshot, nowSeconds } = this;
+    const { bytes, words } = this.#looked ??= streamReply();
+    cache.copyTo(entry, bytes, words, 0, nowSeconds, STALE_TTL);
+    const length = cache.messageLength(entry);
+    const answers = this.#answers;
+    let rule = answers.blockingRule(bytes, length, snapshot, query.group);
+    if (rule === NO_RULE) {
+      // The message has been looked through: its room is free.
+      const taken = cache.copyAside(entry, bytes);
+      rule = answers.ruleOnTaken(bytes, taken, snapshot, query.group);
+    }
+    if (answers.isClean) cache.markClean(entry, snapshot.generation);
+    if (rule === NO_RULE && !answers.hasAlias) cache.markNoAlias(entry);
+    return rule;
+  }
+
   /** Writes a cached message as the response to `query`, cut when it does not fit. */
-  writeEntry(entry: number, query: Query, reply: Reply, ede: number): void {
+  #writeEntry(entry: number, query: Query, reply: Reply, ede: number): void {
     const cache = this.#cache;
     const length = cache.messageLength(entry);
     const stored = cache.flags(entry);
@@ -343,10 +518,4 @@ export class Pipeline {
     reply.truncated = false;
     finish(query, reply, offset + length, stored & RCODE_MASK, ede);
   }
-}
-
-function wire(text: string): Uint8Array {
-  const name = parseName(text);
-  invariant(name !== null, `${text} is a name`);
-  return name;
 }

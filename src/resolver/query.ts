@@ -15,6 +15,7 @@ import {
   UDP_PAYLOAD_MAX,
 } from "../dns/mod.ts";
 import { DEFAULT_GROUP, NO_CLIENT } from "../snapshot/mod.ts";
+import { Outcome } from "./outcome.ts";
 import type { OwnChain } from "./own_chain.ts";
 
 /** Bits of the cache key beside name and type. */
@@ -27,8 +28,12 @@ const ADDITIONAL_MAX = 4;
 export const QUESTION_BYTES_MAX = HEADER_BYTES + 255 + 4;
 
 /** The way a query came in; also its place in counters and logs. */
-export const Transport = { Udp: 0, Tcp: 1 } as const;
+export const Transport = { Udp: 0, Tcp: 1, Dot: 2, Doh: 3, Doq: 4, Odoh: 5 } as const;
 export type Transport = typeof Transport[keyof typeof Transport];
+
+/** What validation said of an answer (RFC 4035 §4.3); also its place in logs. */
+export const DnssecState = { None: 0, Secure: 1, Insecure: 2, Bogus: 3 } as const;
+export type DnssecState = typeof DnssecState[keyof typeof DnssecState];
 
 /** What reading a query came to; each but `Ok` names the treatment it gets. */
 export const Read = { Ok: 0, Drop: 1, FormErr: 2, NotImp: 3, BadVers: 4 } as const;
@@ -37,12 +42,14 @@ export type Read = typeof Read[keyof typeof Read];
 const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
 
-/** Where a client's address stands. Reused for one packet after the other. */
+/** Who a client says it is: where its address stands. Reused for one packet after the other. */
 export class ClientAddress {
   bytes: Uint8Array = new Uint8Array(0);
   offset = 0;
   /** 4 or 16; 0 where nobody said. */
   lengthBytes = 0;
+  /** The client ID that came with the query, in lower case; nobody changes its bytes. */
+  id: Uint8Array | null = null;
   #own: Uint8Array | null = null;
 
   /** Aims at an address of 4 or 16 bytes; an IPv4-mapped one is the IPv4 address it stands for. */
@@ -54,12 +61,13 @@ export class ClientAddress {
   }
 
   /** Takes a copy: the buffer of the other one has the next packet in it soon. */
-  keep({ bytes, offset, lengthBytes }: ClientAddress): void {
+  keep({ bytes, offset, lengthBytes, id }: ClientAddress): void {
     this.#own ??= new Uint8Array(IPV6_BYTES);
     for (let i = 0; i < lengthBytes; i++) this.#own[i] = bytes[offset + i];
     this.bytes = this.#own;
     this.offset = 0;
     this.lengthBytes = lengthBytes;
+    this.id = id;
   }
 }
 
@@ -82,16 +90,42 @@ export class Query {
   /** The client sent an OPT record, and so gets one (RFC 6891 §6.1.1). */
   edns = false;
   dnssecOk = false;
+  /** The client padded its query and gets a padded response (RFC 7830); of encrypted ones only. */
+  isPadded = false;
   /** DO and CD, as the cache tells answers apart. */
   keyBits = 0;
-  /** The rule that decided, as the filter refers to it; -1 for none. */
+  /** What became of it; holds once its response is written. */
+  outcome: Outcome = Outcome.Forwarded;
+  /** Where the records of its answer come from: `Forwarded`, `Recursed` or `Cached`. */
+  source: Outcome = Outcome.Forwarded;
+  /** The rule that decided, an exception among them, as its snapshot refers to it; -1 for none. */
   rule = -1;
+  /** An exception decided about the name, which keeps its answer from further rules. */
+  isAllowed = false;
+  /** Safe search leads it to another name. */
+  isSafeSearch = false;
   readonly address: ClientAddress = new ClientAddress();
-  /** Numbers of the snapshot that was in force when the query came in. */
+  /** The snapshot that `client`, `group` and `rule` are numbers of. */
+  generation = 0;
   client: number = NO_CLIENT;
   group: number = DEFAULT_GROUP;
+  /** Asked by the service itself: no client's, so nobody counts it, and no filter holds for it. */
+  isOwn = false;
+  /** Goes into the query log once it is answered. */
+  isLogged = true;
+  /** When it came in, in milliseconds of the monotonic clock. */
+  receivedAtMs = 0;
+  /** The upstream that answered, by its place in the configuration; -1 for none. */
+  upstream = -1;
+  /** What validation said of its answer. */
+  dnssec: DnssecState = DnssecState.None;
   /** Records of ours led from the client's question to this one; they go before its answer. */
   chain: OwnChain | null = null;
+
+  /** The client ID that came with the query, of whichever client it may be. */
+  get clientId(): Uint8Array | null {
+    return this.address.id;
+  }
 
   /** Where QNAME starts in `packet`. */
   get qname(): number {
@@ -112,8 +146,19 @@ export class Query {
     this.limitBytes = other.limitBytes;
     this.edns = other.edns;
     this.dnssecOk = other.dnssecOk;
+    this.isPadded = other.isPadded;
     this.keyBits = other.keyBits;
+    this.outcome = other.outcome;
+    this.source = other.source;
     this.rule = other.rule;
+    this.isAllowed = other.isAllowed;
+    this.isSafeSearch = other.isSafeSearch;
+    this.isOwn = other.isOwn;
+    this.isLogged = other.isLogged;
+    this.receivedAtMs = other.receivedAtMs;
+    this.upstream = other.upstream;
+    this.dnssec = other.dnssec;
+    this.generation = other.generation;
     this.address.keep(other.address);
     this.client = other.client;
     this.group = other.group;
@@ -142,12 +187,23 @@ export function readQuery(
   query.start = start;
   query.id = getU16(packet, start);
   query.flags = flags;
+  query.source = Outcome.Forwarded;
   query.rule = -1;
+  query.isAllowed = false;
+  query.isSafeSearch = false;
+  query.isOwn = false;
+  query.isLogged = true;
+  query.upstream = -1;
+  query.dnssec = DnssecState.None;
   query.edns = false;
   query.dnssecOk = false;
+  query.isPadded = false;
   query.limitBytes = query.transport === Transport.Udp ? UDP_PAYLOAD_CLASSIC : 0xffff;
   query.keyBits = (flags & CD_BIT) !== 0 ? KEY_CD : 0;
-  if ((flags & OPCODE_MASK) !== Opcode.Query << 11) return Read.NotImp;
+  if ((flags & OPCODE_MASK) !== Opcode.Query << 11) {
+    readQuestionOfOther(packet, start, end, seed, query, name);
+    return Read.NotImp;
+  }
   if (getU16(packet, start + 4) !== 1) return Read.FormErr; // RFC 9619: QDCOUNT is 1.
   const qnameEnd = name.read(packet, start + HEADER_BYTES, end, seed);
   if (qnameEnd < 0 || qnameEnd + 4 > end) return Read.FormErr;
@@ -158,6 +214,21 @@ export function readQuery(
   const additional = getU16(packet, start + 10);
   if (additional === 0) return qnameEnd + 4 === end ? Read.Ok : Read.FormErr;
   return readAdditional(packet, qnameEnd + 4, end, additional, query);
+}
+
+/** Reads the question of another operation, so that its refusal repeats it; it may have none. */
+function readQuestionOfOther(
+  packet: Uint8Array,
+  start: number,
+  end: number,
+  seed: number,
+  query: Query,
+  name: HashedName,
+): void {
+  if (getU16(packet, start + 4) !== 1) return;
+  const qnameEnd = name.read(packet, start + HEADER_BYTES, end, seed);
+  if (qnameEnd < 0 || qnameEnd + 4 > end) return;
+  query.qnameLength = qnameEnd - start - HEADER_BYTES;
 }
 
 /** Reads the records behind the question, of which only OPT is of interest. */
@@ -181,7 +252,7 @@ function readAdditional(
     if (type === Qtype.OPT) {
       // One OPT at most, owned by the root (RFC 6891 §6.1.1, §6.1.2), its options whole.
       if (query.edns || packet[owner] !== 0) return Read.FormErr;
-      if (!optionsWhole(packet, fixed + 10, next)) return Read.FormErr;
+      if (!readOptions(packet, fixed + 10, next, query)) return Read.FormErr;
       query.edns = true;
       version = packet[fixed + 5];
       query.dnssecOk = (getU16(packet, fixed + 6) & DO_BIT) !== 0;
@@ -197,16 +268,24 @@ function readAdditional(
   return version === 0 ? Read.Ok : Read.BadVers;
 }
 
-/** Says whether the options fill the RDATA of an OPT exactly and are well formed. */
-function optionsWhole(packet: Uint8Array, from: number, end: number): boolean {
+/** Notes a Padding option; says whether the options fill the RDATA exactly and are well formed. */
+function readOptions(packet: Uint8Array, from: number, end: number, query: Query): boolean {
   let at = from;
   while (at + 4 <= end) {
+    const code = getU16(packet, at);
     const length = getU16(packet, at + 2);
     // A client cookie alone, or with a server cookie of 8 to 32 bytes (RFC 7873 §5.2.2).
-    if (getU16(packet, at) === EdnsOption.Cookie && length !== 8 && (length < 16 || length > 40)) {
+    if (code === EdnsOption.Cookie && length !== 8 && (length < 16 || length > 40)) {
       return false;
     }
+    if (code === EdnsOption.Padding) query.isPadded = isPaddable(query.transport);
     at += 4 + length;
   }
   return at === end;
+}
+
+/** Says whether responses of a transport are padded: in clear text there is nothing to hide. */
+function isPaddable(transport: Transport): boolean {
+  // Oblivious ones have padding of their own (RFC 9230 §6.1).
+  return transport === Transport.Dot || transport === Transport.Doh || transport === Transport.Doq;
 }

@@ -13,6 +13,7 @@ import {
   TC_BIT,
   UDP_PAYLOAD_MAX,
 } from "../dns/mod.ts";
+import { paddedLength, PADDING_HEAD_BYTES } from "./padding.ts";
 import type { Query } from "./query.ts";
 
 /** Bytes of an extended error option without text (RFC 8914 §2). */
@@ -77,7 +78,7 @@ export function writeAnswerHead(query: Query, reply: Reply, rcode: number): numb
 
 /**
  * Ends a response whose records end at `at`: adds OPT for a client that sent one, with the
- * extended error `ede` (-1: none) and as much of `text` as fits.
+ * extended error `ede` (-1: none) and its text where that fits, padded where the query was.
  */
 export function finish(
   query: Query,
@@ -98,7 +99,7 @@ export function finish(
     bytes[at + 5] = rcode >> 4;
     bytes[at + 6] = 0;
     setU16(bytes, at + 7, query.dnssecOk ? DO_BIT : 0);
-    setU16(bytes, at + 9, withEde ? EDE_BYTES + textLength : 0);
+    const lengthAt = at + 9;
     at += OPT_BYTES;
     if (withEde) {
       setU16(bytes, at, EdnsOption.Ede);
@@ -108,9 +109,22 @@ export function finish(
       for (let i = 0; i < textLength; i++) bytes[at + i] = text[i];
       at += textLength;
     }
+    if (query.isPadded) at = writePadding(query, reply, at);
+    setU16(bytes, lengthAt, at - lengthAt - 2);
     setU16(bytes, offset + 10, (bytes[offset + 10] << 8) + bytes[offset + 11] + 1);
   }
   reply.length = at - offset;
+}
+
+/** Writes a Padding option at `at`, if there is room for one; returns where it ends. */
+function writePadding(query: Query, { bytes, offset }: Reply, at: number): number {
+  const lengthBytes = at - offset + PADDING_HEAD_BYTES;
+  if (lengthBytes > query.limitBytes) return at;
+  const end = offset + paddedLength(lengthBytes, query.limitBytes);
+  setU16(bytes, at, EdnsOption.Padding);
+  setU16(bytes, at + 2, end - at - PADDING_HEAD_BYTES);
+  bytes.fill(0, at + PADDING_HEAD_BYTES, end);
+  return end;
 }
 
 const NO_TEXT = new Uint8Array(0);

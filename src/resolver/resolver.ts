@@ -1,12 +1,33 @@
 import { Ede, Rcode } from "../dns/mod.ts";
+import { invariant } from "../errors.ts";
 import type { Forwarder, Responder, Waiter } from "./forward/mod.ts";
+import { Outcome } from "./outcome.ts";
+import type { QueryLog } from "./query_log.ts";
 import { type Pipeline, Verdict } from "./pipeline.ts";
-import { type ClientAddress, Query, Read, readQuery, type Transport } from "./query.ts";
+import { ClientAddress, Query, Read, readQuery, Transport } from "./query.ts";
 import { type Reply, writeEmpty } from "./reply.ts";
+import { type CounterBlock, countLatency, countOutcome } from "../telemetry/mod.ts";
+import type { TurnClock } from "./turn_clock.ts";
 
 /** Text of the extended error of a query that found no room to wait. */
 const FULL = new TextEncoder().encode("too many queries wait");
 const encoder = new TextEncoder();
+const NOBODY = new ClientAddress();
+
+export interface ResolverOptions {
+  readonly pipeline: Pipeline;
+  readonly forwarder: Forwarder;
+  readonly seed: number;
+  /** The caller begins its turns. */
+  readonly clock: TurnClock;
+  /** `null` where queries are not logged. */
+  readonly log: QueryLog | null;
+  readonly counters: CounterBlock;
+  /** Called with each query that waited and the response to it; `null`: nobody wants to know. */
+  readonly onSlow:
+    | ((query: Query, reply: Reply, epochMs: number, tookMs: number) => void)
+    | null;
+}
 
 /** Both halves of a query's way: what is answered at once, and what has to wait. */
 export class Resolver {
@@ -14,11 +35,24 @@ export class Resolver {
   readonly #forwarder: Forwarder;
   readonly #seed: number;
   readonly #query = new Query();
+  readonly #clock: TurnClock;
+  readonly #log: QueryLog | null;
+  readonly #counts: Float64Array;
+  readonly #onSlow: ResolverOptions["onSlow"];
 
-  constructor(pipeline: Pipeline, forwarder: Forwarder, seed: number) {
-    this.#pipeline = pipeline;
-    this.#forwarder = forwarder;
-    this.#seed = seed;
+  constructor(options: ResolverOptions) {
+    this.#pipeline = options.pipeline;
+    this.#forwarder = options.forwarder;
+    this.#seed = options.seed;
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#counts = options.counters.values;
+    this.#onSlow = options.onSlow;
+  }
+
+  /** Says whether an address may connect over a transport, before anything of it is read. */
+  admitsConnection(transport: Transport, client: ClientAddress): boolean {
+    return this.#pipeline.admitsConnection(transport, client);
   }
 
   /**
@@ -38,17 +72,37 @@ export class Resolver {
     const pipeline = this.#pipeline;
     query.transport = transport;
     query.address.aim(from.bytes, from.offset, from.lengthBytes);
+    query.address.id = from.id;
+    query.receivedAtMs = this.#clock.startedAtMs;
     const read = readQuery(packet, start, end, this.#seed, query, pipeline.name);
-    return read === Read.Ok
-      ? pipeline.answerNow(query, reply)
-      : pipeline.answerUnread(read, query, reply);
+    // What asks nothing that can be read has no name to be logged by.
+    if (read !== Read.Ok) return pipeline.answerUnread(read, query, reply);
+    const verdict = pipeline.answerNow(query, reply);
+    if (verdict === Verdict.Send) this.#answered(query, reply);
+    return verdict;
+  }
+
+  /**
+   * As `decide` for a question of the service itself, which is neither filtered nor counted.
+   */
+  decideOwn(packet: Uint8Array, reply: Reply): Verdict {
+    const query = this.#query;
+    query.transport = Transport.Tcp; // An answer of any size.
+    query.address.aim(NOBODY.bytes, 0, 0);
+    query.address.id = null;
+    const read = readQuery(packet, 0, packet.length, this.#seed, query, this.#pipeline.name);
+    invariant(read === Read.Ok, "a question of our own is well formed");
+    return this.#pipeline.answerOwn(query, reply);
   }
 
   /** A waiter for the query just decided on; `null` writes SERVFAIL into `reply`. */
   wait(responder: Responder, reply: Reply): Waiter | null {
     const waiter = this.#forwarder.takeWaiter();
     if (waiter === null) {
+      this.#query.outcome = Outcome.Failed;
       writeEmpty(this.#query, reply, Rcode.ServFail, Ede.Other, FULL);
+      if (!this.#query.isOwn) countOutcome(this.#counts, this.#query.transport, Outcome.Failed);
+      this.#answered(this.#query, reply);
       return null;
     }
     waiter.query.keep(this.#query);
@@ -63,11 +117,27 @@ export class Resolver {
 
   /** Writes what a waiter waited for. */
   writeEntry(waiter: Waiter, entry: number, ede: number, reply: Reply): void {
-    this.#pipeline.writeEntry(entry, waiter.query, reply, ede);
+    this.#pipeline.answerWaiter(waiter.query, entry, ede, reply);
+    this.#answered(waiter.query, reply, true);
   }
 
   /** Writes that there is no answer for a waiter, and why (RFC 8914). */
   writeFailure(waiter: Waiter, ede: number, text: string, reply: Reply): void {
+    waiter.query.outcome = Outcome.Failed;
     writeEmpty(waiter.query, reply, Rcode.ServFail, ede, encoder.encode(text));
+    this.#answered(waiter.query, reply, true);
+  }
+
+  /** The one place that every response to a client's query passes, whatever its transport. */
+  #answered(query: Query, reply: Reply, hasWaited = false): void {
+    if (query.isOwn) return;
+    const clock = this.#clock;
+    const nowMs = clock.nowMs();
+    const tookMs = nowMs - query.receivedAtMs;
+    countLatency(this.#counts, query.transport, tookMs);
+    const epochMs = clock.epochMs + (nowMs - clock.startedAtMs);
+    if (hasWaited && this.#onSlow !== null) this.#onSlow(query, reply, epochMs, tookMs);
+    if (this.#log === null || !query.isLogged) return;
+    this.#log.note(query, reply, this.#pipeline.snapshot, epochMs, tookMs);
   }
 }

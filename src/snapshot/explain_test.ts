@@ -10,21 +10,49 @@ const POLICY: FakePolicy = {
     ads: "||ads.example^\n||example^\n",
     more: "||ads.example^\n||good.example^$important\n",
     unused: "@@||ads.example^\n",
+    engines: [
+      "@@||www.bing.com^",
+      "||bing.com^",
+      "||duckduckgo.com^",
+      "||ecosia.org^$dnsrewrite=192.0.2.1",
+    ].join("\n"),
     "service:video": "||video.example^\n",
+    answers: [
+      "192.0.2.1 host.test",
+      "2001:db8::1 host.test",
+      "192.0.2.2 host.test",
+      "192.0.2.3 taken.test",
+      "||taken.test^",
+      "||go.test^$dnsrewrite=192.0.2.4",
+      "||go.test^",
+      "||code.test^$dnsrewrite=192.0.2.4",
+      "@@||not.test^$dnsrewrite=192.0.2.5",
+      "|10.*",
+      "@@|10.0.0.1",
+    ].join("\n"),
   },
-  rules: ["@@||fine.ads.example^", "||example^$badfilter"],
+  rules: [
+    "@@||fine.ads.example^",
+    "||example^$badfilter",
+    "|go.test^$dnsrewrite=192.0.2.6",
+    "|code.test^$dnsrewrite=NXDOMAIN",
+    "||not.test^$dnsrewrite=192.0.2.5",
+    "|10.0.0.2$important",
+  ],
   records: [
     "nas.example A 192.0.2.9",
     "nas.example AAAA 2001:db8::9",
     "www.example CNAME nas.example",
   ],
   groups: {
-    default: { lists: ["ads", "more"] },
+    default: { lists: ["ads", "more", "answers"] },
     kids: { lists: ["ads"], services: ["video"] },
     free: { filtering: false, lists: ["ads"] },
+    safe: { safeSearch: true, lists: ["engines"] },
   },
   clients: {
     tablet: { addresses: ["192.0.2.0/24"], ids: ["tab"], group: "kids" },
+    child: { ids: ["child"], group: "safe" },
     server: { addresses: ["2001:db8::1"], group: "free" },
   },
 };
@@ -32,7 +60,7 @@ const POLICY: FakePolicy = {
 const LOCAL = "a local record answers before the filter";
 const NOT_USED = "the group does not use this list now";
 const ROWS = [
-  ["ads.example", null, "nobody in default: blocked by ||ads.example^ of li_ads", [
+  ["ads.example", null, "nobody in default: blocked by ||ads.example^ of li_ads 0.0.0.0", [
     "||ads.example^ of ads: decides",
     `@@||ads.example^ of unused: ${NOT_USED}`,
     "||ads.example^ of more: another rule of the same rank comes first",
@@ -50,7 +78,7 @@ const ROWS = [
       "||example^ of ads: a custom $badfilter turns it off",
     ],
   ],
-  ["video.example", "TAB", "tablet in kids: blocked by ||video.example^ of service:video", [
+  ["video.example", "TAB", "tablet in kids: blocked by ||video.example^ of service:video 0.0.0.0", [
     "||video.example^ of service:video: decides",
     "||example^ of ads: a custom $badfilter turns it off",
   ]],
@@ -69,11 +97,93 @@ const ROWS = [
   ]],
   ["www.example", null, "nobody in default: local nas.example", [`||example^ of ads: ${LOCAL}`]],
   ["health.svc.test", null, "nobody in default: local", []],
-  ["good.example", null, "nobody in default: blocked by ||good.example^$important of li_more", [
-    "||good.example^$important of more: decides",
-    "||example^ of ads: a custom $badfilter turns it off",
-  ]],
+  [
+    "good.example",
+    null,
+    "nobody in default: blocked by ||good.example^$important of li_more 0.0.0.0",
+    [
+      "||good.example^$important of more: decides",
+      "||example^ of ads: a custom $badfilter turns it off",
+    ],
+  ],
   ["other.test", null, "nobody in default: forwarded", []],
+  ["pixabay.com", "child", "child in safe: safe_search safesearch.pixabay.com", []],
+  ["ya.ru", "child", "child in safe: safe_search 213.180.193.56", []],
+  ["ya.ru", null, "nobody in default: forwarded", []],
+  ["www.bing.com", "child", "child in safe: safe_search strict.bing.com", [
+    "@@||www.bing.com^ of engines: safe search answers what is let through",
+    "||bing.com^ of engines: an exception outranks a block",
+  ]],
+  ["duckduckgo.com", "child", "child in safe: blocked by ||duckduckgo.com^ of li_engines 0.0.0.0", [
+    "||duckduckgo.com^ of engines: decides",
+  ]],
+  [
+    "www.ecosia.org",
+    "child",
+    "child in safe: rewritten by ||ecosia.org^$dnsrewrite=192.0.2.1 of li_engines 192.0.2.1",
+    ["||ecosia.org^$dnsrewrite=192.0.2.1 of engines: decides"],
+  ],
+  [
+    "host.test",
+    null,
+    "nobody in default: rewritten by 192.0.2.1 host.test of li_answers " +
+    "192.0.2.1, 192.0.2.2",
+    [
+      "192.0.2.1 host.test of answers: decides",
+      "2001:db8::1 host.test of answers: decides",
+      "192.0.2.2 host.test of answers: decides",
+    ],
+  ],
+  ["host.test", "tab", "tablet in kids: forwarded", [
+    `192.0.2.1 host.test of answers: ${NOT_USED}`,
+    `2001:db8::1 host.test of answers: ${NOT_USED}`,
+    `192.0.2.2 host.test of answers: ${NOT_USED}`,
+  ]],
+  ["taken.test", null, "nobody in default: blocked by ||taken.test^ of li_answers 0.0.0.0", [
+    "||taken.test^ of answers: decides",
+    "192.0.2.3 taken.test of answers: a block outranks addresses of hosts lines",
+  ]],
+  [
+    "go.test",
+    null,
+    "nobody in default: rewritten by |go.test^$dnsrewrite=192.0.2.6 of rules " +
+    "192.0.2.6, 192.0.2.4",
+    [
+      "|go.test^$dnsrewrite=192.0.2.6 of custom rules: decides",
+      "||go.test^$dnsrewrite=192.0.2.4 of answers: decides",
+      "||go.test^ of answers: a rewrite comes before every other rule",
+    ],
+  ],
+  [
+    "code.test",
+    null,
+    "nobody in default: rewritten by |code.test^$dnsrewrite=NXDOMAIN of rules " +
+    "NXDOMAIN",
+    [
+      "|code.test^$dnsrewrite=NXDOMAIN of custom rules: decides",
+      "||code.test^$dnsrewrite=192.0.2.4 of answers: a response code outranks addresses, and the " +
+      "first one others",
+    ],
+  ],
+  ["not.test", null, "nobody in default: forwarded", [
+    "@@||not.test^$dnsrewrite=192.0.2.5 of answers: it is about rewrites only",
+    "||not.test^$dnsrewrite=192.0.2.5 of custom rules: an exception to rewrites disables it",
+  ]],
+  ["10.1.2.3", null, "nobody in default: blocked by |10.* of li_answers 0.0.0.0", [
+    "|10.* of answers: decides",
+  ]],
+  ["10.0.0.1", null, "nobody in default: forwarded by @@|10.0.0.1 of li_answers", [
+    "@@|10.0.0.1 of answers: decides",
+    "|10.* of answers: an exception outranks a block",
+  ]],
+  ["10.0.0.2", "2001:db8::1", "server in free: forwarded", [
+    "|10.0.0.2$important of custom rules: queries of this client are not filtered now",
+    `|10.* of answers: ${NOT_USED}`,
+  ]],
+  ["::ffff:10.0.0.2", "tab", "tablet in kids: blocked by |10.0.0.2$important of rules 0.0.0.0", [
+    "|10.0.0.2$important of custom rules: decides",
+    `|10.* of answers: ${NOT_USED}`,
+  ]],
 ] as const;
 
 Deno.test("explain() says who asks, what decides, and why the others do not", none, async (t) => {
@@ -93,9 +203,47 @@ Deno.test("explain() says who asks, what decides, and why the others do not", no
         matches,
       );
       for (const { rule, effect } of told.matches) {
-        assert.equal(effect, rule.startsWith("@@") ? "allow" : "block");
+        const answers = /dnsrewrite|^[0-9a-f.:]+ /.test(rule);
+        assert.equal(effect, rule.startsWith("@@") ? "allow" : answers ? "answer" : "block");
       }
     });
   }
   assert.equal(explain(snapshot, "no name", Qtype.A, null), null);
 });
+
+Deno.test("explain() says how a blocked name is answered", none, () => {
+  const rows = [
+    [{}, "A", ["0.0.0.0"]],
+    [{}, "AAAA", ["::"]],
+    [{}, "TXT", []],
+    [{ block_response: "nxdomain" }, "TXT", ["NXDOMAIN"]],
+    [{ block_response: "refused" }, "A", ["REFUSED"]],
+    [{ block_response: "custom_ip", blocking_ipv4: "192.0.2.9" }, "A", ["192.0.2.9"]],
+    [{ block_response: "custom_ip", blocking_ipv4: "192.0.2.9" }, "AAAA", ["::"]],
+  ] as const;
+  for (const [settings, type, want] of rows) {
+    const snapshot = new Snapshot(policyData({ rules: ["||ads.example^"], settings }, 8), 0);
+    assert.deepEqual(explain(snapshot, "ads.example", Qtype[type], null)?.records, want);
+  }
+  const snapshot = new Snapshot(policyData({ rules: ["|2001:db8::1"] }, 8), 0);
+  assert.deepEqual(explain(snapshot, "2001:db8::1", Qtype.A, null)?.records, ["::"]);
+});
+
+Deno.test(
+  "explain() tells of canary names, which only exceptions and rewrites have asked",
+  none,
+  () => {
+    const outcome = (rules: readonly string[], name: string) => {
+      const snapshot = new Snapshot(policyData({ rules }, 1), 0);
+      const explanation = explain(snapshot, name, Qtype.A, null);
+      return [explanation?.outcome, explanation?.rule, explanation?.matches[0]?.lost ?? null];
+    };
+    const canary = "the name keeps clients from going around the filter: it is answered here";
+    assert.deepEqual(outcome([], "mask.icloud.com"), ["local", null, null]);
+    assert.deepEqual(outcome(["||icloud.com^"], "mask-h2.icloud.com"), ["local", null, canary]);
+    const allowed = outcome(["@@||icloud.com^"], "mask.icloud.com");
+    assert.deepEqual(allowed, ["forwarded", "@@||icloud.com^", null]);
+    const rewrite = "||use-application-dns.net^$dnsrewrite=192.0.2.1";
+    assert.deepEqual(outcome([rewrite], "use-application-dns.net"), ["rewritten", rewrite, null]);
+  },
+);

@@ -15,9 +15,10 @@ import {
 import {
   type Base,
   compileCustomRules,
-  compileOverlay,
   customRuleTexts,
+  OverlayCompiler,
   type PolicyState,
+  SERVICE_PREFIX,
 } from "./overlay.ts";
 import type { SnapshotData } from "./snapshot.ts";
 
@@ -76,7 +77,7 @@ const COMMON = { enabled: true, comment: "", managed_by: "api" } as const;
 
 export function policyState(fake: FakePolicy): PolicyState {
   const { lists = {}, disabledLists = [], rules = [], records = [] } = fake;
-  const listNames = Object.keys(lists).filter((name) => !name.startsWith("service:"));
+  const listNames = Object.keys(lists).filter((name) => !name.startsWith(SERVICE_PREFIX));
   const groups = { [DEFAULT_GROUP]: { lists: listNames }, ...fake.groups };
   const when = (text: string) => text.includes("@") ? { schedule: `sc_${text.split("@")[1]}` } : {};
   return {
@@ -135,10 +136,13 @@ export function baseOf({ lists = {} }: FakePolicy, seed: number): Base {
   const names = Object.keys(lists);
   const { snapshot, badfilters } = compile({
     seed,
-    sources: names.map((name) => ({ bytes: new TextEncoder().encode(lists[name]) })),
+    sources: names.map((name) => ({
+      bytes: new TextEncoder().encode(lists[name]),
+      isService: name.startsWith(SERVICE_PREFIX),
+    })),
   });
   const sources = names.map((name) => ({
-    id: name.startsWith("service:") ? name : `li_${name}`,
+    id: name.startsWith(SERVICE_PREFIX) ? name : `li_${name}`,
     name,
   }));
   return { rules: names.length === 0 ? null : snapshot, sources, badfilters };
@@ -152,7 +156,7 @@ export function policyData(fake: FakePolicy, seed: number, generation = 1): Snap
   return {
     generation,
     rules: base.rules,
-    overlay: compileOverlay(state, base, custom, seed),
+    overlay: new OverlayCompiler(seed).compile(state, base, custom),
     pausedUntilMs: fake.pausedUntilMs ?? 0,
   };
 }

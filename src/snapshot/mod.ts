@@ -6,17 +6,22 @@
  */
 export { BlockForm, CUSTOM_LIST, DEFAULT_GROUP, memoryOf, REEVALUATE_MS } from "./snapshot.ts";
 export { Snapshot, type SnapshotData } from "./snapshot.ts";
+export { Access, type AccessData, compileAccess } from "./access.ts";
+export { NO_RULE } from "../filter/mod.ts";
+export { ADDRESSES_MAX, Decision, NO_RCODE, Ruling } from "./decision.ts";
+export { Canaries, NO_CANARY } from "./canaries.ts";
 export { NO_CLIENT } from "./client_ids.ts";
 export { explain, type Explanation } from "./explain.ts";
 export {
   type Base,
   compileCustomRules,
-  compileOverlay,
   type CustomRules,
   customRuleTexts,
+  OverlayCompiler,
   type OverlayData,
   type PolicyState,
   SERVICE_PREFIX,
 } from "./overlay.ts";
 export { LocalRecords, NO_RECORDS } from "./records.ts";
+export { NO_ENGINE, SafeSearch, SEARCH_ENGINES, type SearchEngine } from "./safe_search.ts";
 export { Schedule } from "./schedule.ts";

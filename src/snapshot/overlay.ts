@@ -1,13 +1,5 @@
-import {
-  compilePrefixes,
-  type IpPrefix,
-  parsePrefix,
-  type PrefixEntry,
-  type PrefixTableData,
-} from "../addr/mod.ts";
 import { compile, Matcher, parseRule, type Rule } from "../filter/mod.ts";
 import {
-  type ClientSpec,
   DEFAULT_GROUP_ID,
   type Envelope,
   type GroupSpec,
@@ -15,7 +7,8 @@ import {
   type Settings,
   type State,
 } from "../model/mod.ts";
-import { type ClientIdsData, compileClientIds } from "./client_ids.ts";
+import { AccessCompiler, type AccessData } from "./access.ts";
+import { type ClientParts, ClientTablesCompiler } from "./client_tables.ts";
 import { compileRecords, type RecordsData } from "./records.ts";
 import { packTexts, share } from "./shared.ts";
 
@@ -45,8 +38,8 @@ export interface CustomRules {
   readonly unreadable: number;
 }
 
-/** Tables of the overlay, all of them views of one memory. */
-export interface OverlayParts extends PrefixTableData, ClientIdsData, RecordsData {
+/** Tables of the overlay: the clients' are views of one memory, all others of another. */
+export interface OverlayParts extends ClientParts, RecordsData {
   /** Group number of each client. */
   readonly clientGroups: Int32Array;
   /** Bits of `GroupFlag` of each group; the default group is the first. */
@@ -57,9 +50,9 @@ export interface OverlayParts extends PrefixTableData, ClientIdsData, RecordsDat
   readonly entries: Int32Array;
   /** References of base rules that custom rules turn off, ascending. */
   readonly turnedOff: Int32Array;
-  /** ID and name of each group, then of each client. */
-  readonly textOffsets: Int32Array;
-  readonly textBytes: Uint8Array;
+  /** ID and name of each group. */
+  readonly groupTextOffsets: Int32Array;
+  readonly groupTextBytes: Uint8Array;
 }
 
 export const GroupFlag = { Filtering: 1, SafeSearch: 2 } as const;
@@ -72,7 +65,11 @@ export interface OverlayData {
   /** Of every hash of a name in here. */
   readonly seed: number;
   readonly memory: SharedArrayBuffer;
+  /** Of the clients' tables: the same from change to change that is not about them. */
+  readonly clientMemory: SharedArrayBuffer;
   readonly parts: OverlayParts;
+  /** Who may ask; the same from change to change that is not about it. */
+  readonly access: AccessData;
   /** The custom rules as the only source; `null` where there is none. */
   readonly customRules: SharedArrayBuffer | null;
   readonly sources: Base["sources"];
@@ -122,55 +119,51 @@ function turnedOffBy(badfilters: readonly Rule[], { rules, sources }: Base): num
 }
 
 /** Compiles clients, groups, records and settings; milliseconds, whatever the lists hold. */
-export function compileOverlay(
-  state: PolicyState,
-  base: Base,
-  custom: CustomRules,
-  seed: number,
-): OverlayData {
-  const { collections, settings } = state;
-  const groups = new GroupTable(state, base);
-  const clients = [...collections.clients.values()];
-  const groupOf = ({ spec }: Envelope<ClientSpec>) => groups.numbers.get(spec.group) ?? 0;
-  const named = [...groups.all, ...clients];
-  const texts = packTexts(named.flatMap(({ id, spec }) => [id, spec.name]));
-  const { memory, parts } = share<OverlayParts>({
-    ...compilePrefixes(clients.flatMap(prefixesOf)),
-    ...compileClientIds(clients.map(({ spec }) => spec.ids)),
-    ...compileRecords(Array.from(collections.records.values(), ({ spec }) => spec), seed),
-    clientGroups: Int32Array.from(clients, groupOf),
-    groupFlags: Int32Array.from(groups.all, ({ spec }) => flagsOf(spec)),
-    groupEntries: Int32Array.from(groups.starts),
-    entries: Int32Array.from(groups.entries),
-    turnedOff: Int32Array.from(custom.turnedOff),
-    textOffsets: texts.offsets,
-    textBytes: texts.bytes,
-  });
-  return {
-    seed,
-    memory,
-    parts,
-    customRules: custom.rules,
-    // A list may have got another name since it was compiled.
-    sources: base.sources.map(({ id, name }) => ({
-      id,
-      name: collections.lists.get(id)?.spec.name ?? name,
-    })),
-    schedules: groups.schedules,
-    settings: settings.spec,
-  };
-}
+export class OverlayCompiler {
+  readonly #seed: number;
+  readonly #clients = new ClientTablesCompiler();
+  readonly #access = new AccessCompiler();
 
-/** Addresses of the clients compiled before: few clients change at once. */
-const parsed = new WeakMap<ClientSpec, readonly IpPrefix[]>();
-
-function prefixesOf({ spec }: Envelope<ClientSpec>, value: number): PrefixEntry[] {
-  let prefixes = parsed.get(spec);
-  if (prefixes === undefined) {
-    prefixes = spec.addresses.map(parsePrefix).filter((prefix) => prefix !== null);
-    parsed.set(spec, prefixes);
+  /** `seed` is that of every hash of a name in the process. */
+  constructor(seed: number) {
+    this.#seed = seed;
   }
-  return prefixes.map((prefix) => ({ prefix, value }));
+
+  compile(state: PolicyState, base: Base, custom: CustomRules): OverlayData {
+    const { collections, settings } = state;
+    const groups = new GroupTable(state, base);
+    const clients = [...collections.clients.values()];
+    const found = this.#clients.compile(clients);
+    const texts = packTexts(groups.all.flatMap(({ id, spec }) => [id, spec.name]));
+    const rest = share<Omit<OverlayParts, keyof ClientParts>>({
+      ...compileRecords(
+        Array.from(collections.records.values(), ({ spec }) => spec),
+        this.#seed,
+      ),
+      clientGroups: Int32Array.from(clients, ({ spec }) => groups.numbers.get(spec.group) ?? 0),
+      groupFlags: Int32Array.from(groups.all, ({ spec }) => flagsOf(spec)),
+      groupEntries: Int32Array.from(groups.starts),
+      entries: Int32Array.from(groups.entries),
+      turnedOff: Int32Array.from(custom.turnedOff),
+      groupTextOffsets: texts.offsets,
+      groupTextBytes: texts.bytes,
+    });
+    return {
+      seed: this.#seed,
+      memory: rest.memory,
+      clientMemory: found.memory,
+      parts: { ...found.parts, ...rest.parts },
+      access: this.#access.compile(settings.spec.access),
+      customRules: custom.rules,
+      // A list may have got another name since it was compiled.
+      sources: base.sources.map(({ id, name }) => ({
+        id,
+        name: collections.lists.get(id)?.spec.name ?? name,
+      })),
+      schedules: groups.schedules,
+      settings: settings.spec,
+    };
+  }
 }
 
 function flagsOf({ filtering, safe_search }: GroupSpec): number {

@@ -4,8 +4,14 @@ type Parts<T> = { readonly [K in keyof T]: Int32Array | Uint8Array };
 
 const WORD_BYTES = 4;
 
+/** Arrays that are views of one memory. */
+export interface Shared<T> {
+  readonly memory: SharedArrayBuffer;
+  readonly parts: T;
+}
+
 /** Copies arrays into one shared memory, which can be handed over and given back as a whole. */
-export function share<T extends Parts<T>>(arrays: T): { memory: SharedArrayBuffer; parts: T } {
+export function share<T extends Parts<T>>(arrays: T): Shared<T> {
   const all = Object.entries(arrays) as [string, Int32Array | Uint8Array][];
   let lengthBytes = 0;
   for (const [, { byteLength }] of all) lengthBytes += aligned(byteLength);

@@ -1,9 +1,12 @@
 import { NO_VALUE, parseIp, PrefixTable } from "../addr/mod.ts";
-import { Matcher, NO_RULE } from "../filter/mod.ts";
+import { type Hit, type Kind, kindOf, Matcher, NO_RULE } from "../filter/mod.ts";
 import type { HashedName } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
 import type { Settings } from "../model/mod.ts";
+import { Access } from "./access.ts";
 import { ClientIds, NO_CLIENT } from "./client_ids.ts";
+import { AnswerRules } from "./answer_rules.ts";
+import { type Decision, Ruling } from "./decision.ts";
 import {
   ENTRY_WORDS,
   GroupFlag,
@@ -14,7 +17,7 @@ import {
 } from "./overlay.ts";
 import { LocalRecords } from "./records.ts";
 import { Schedule } from "./schedule.ts";
-import { unpackText } from "./shared.ts";
+import { type Texts, unpackText } from "./shared.ts";
 
 /** What travels to a dns isolate; rules and tables are shared memory and not copied. */
 export interface SnapshotData {
@@ -29,7 +32,8 @@ export interface SnapshotData {
 
 /** The memory of a snapshot that can be given back after it. */
 export function memoryOf({ rules, overlay }: SnapshotData): SharedArrayBuffer[] {
-  return [rules, overlay.customRules, overlay.memory].filter((memory) => memory !== null);
+  const { customRules, memory, clientMemory, access } = overlay;
+  return [rules, customRules, memory, clientMemory, access.memory].filter((one) => one !== null);
 }
 
 /** What a blocked name is answered with. */
@@ -44,6 +48,8 @@ export const DEFAULT_GROUP = 0;
 const CUSTOM = 1 << 30;
 /** The custom rules are one source, the first. */
 const CUSTOM_SOURCES = Uint32Array.of(1);
+/** The custom rules that others turn off are gone when they are compiled. */
+const NONE: Int32Array = new Int32Array(0);
 export const CUSTOM_LIST: { readonly id: string; readonly name: string } = {
   id: "rules",
   name: "custom rules",
@@ -59,7 +65,8 @@ interface Group {
   /** Bits of the base sources that apply now. */
   readonly lists: Uint32Array;
   readonly services: Uint32Array;
-  hasServices: boolean;
+  /** Rules about addresses in answers hold for it. */
+  hasAddressRules: boolean;
 }
 
 export class Snapshot {
@@ -71,6 +78,8 @@ export class Snapshot {
   readonly blockIpv4: Uint8Array;
   readonly blockIpv6: Uint8Array;
   readonly records: LocalRecords;
+  /** Who may ask. */
+  readonly access: Access;
   readonly data: SnapshotData;
 
   readonly #base: Matcher | null;
@@ -81,11 +90,14 @@ export class Snapshot {
   readonly #ids: ClientIds;
   readonly #groups: readonly Group[];
   readonly #schedules: readonly Schedule[];
+  /** The bits of all base sources. */
+  readonly #everything: Uint32Array;
   /** Whether each schedule was active when it was last looked at. */
   readonly #active: boolean[];
   /** Queries are filtered: protection is on, and not paused. */
   #filtering = false;
   readonly #texts = new Map<number, Uint8Array>();
+  readonly #answers = new AnswerRules();
 
   constructor(data: SnapshotData, nowMs: number) {
     const { generation, rules, overlay } = data;
@@ -99,15 +111,17 @@ export class Snapshot {
     this.#prefixes = new PrefixTable(parts);
     this.#ids = new ClientIds(parts);
     this.records = new LocalRecords(parts);
+    this.access = new Access(overlay.access);
     this.#schedules = overlay.schedules.map((spec) => new Schedule(spec));
     this.#active = this.#schedules.map(() => false);
     const words = Math.max(1, (overlay.sources.length + 31) >> 5);
+    this.#everything = new Uint32Array(words).fill(0xffffffff);
     this.#groups = Array.from(parts.groupFlags, (flags) => ({
       filtering: (flags & GroupFlag.Filtering) !== 0,
       safeSearch: (flags & GroupFlag.SafeSearch) !== 0,
       lists: new Uint32Array(words),
       services: new Uint32Array(words),
-      hasServices: false,
+      hasAddressRules: false,
     }));
     this.blockForm = blockForm(settings);
     this.blockTtl = settings.block_ttl;
@@ -145,7 +159,6 @@ export class Snapshot {
     for (const [number, group] of this.#groups.entries()) {
       group.lists.fill(0);
       group.services.fill(0);
-      group.hasServices = false;
       for (let i = groupEntries[number]; i < groupEntries[number + 1]; i++) {
         const source = entries[i * ENTRY_WORDS];
         const schedule = entries[i * ENTRY_WORDS + 1];
@@ -153,14 +166,27 @@ export class Snapshot {
         const isService = this.#sources[source].id.startsWith(SERVICE_PREFIX);
         const bits = isService ? group.services : group.lists;
         bits[source >> 5] |= 1 << (source & 31);
-        group.hasServices ||= isService;
       }
+      group.hasAddressRules = this.#base?.hasAddressRules(group.lists) === true ||
+        this.#custom?.hasAddressRules(CUSTOM_SOURCES) === true;
     }
   }
 
   /** The client that an address of 4 or 16 bytes is of, or `NO_CLIENT`. */
   clientAt(bytes: Uint8Array, offset: number, lengthBytes: number): number {
     return this.#prefixes.find(bytes, offset, lengthBytes);
+  }
+
+  /**
+   * The client that a query is of, or `NO_CLIENT`: the one with the ID that it carries, if that is
+   * known; otherwise the one whose network holds the address. `lengthBytes` is 0 where there is none.
+   */
+  clientOf(bytes: Uint8Array, offset: number, lengthBytes: number, id: Uint8Array | null): number {
+    if (id !== null) {
+      const client = this.clientWithId(id, 0, id.length);
+      if (client !== NO_CLIENT) return client;
+    }
+    return lengthBytes === 0 ? NO_CLIENT : this.clientAt(bytes, offset, lengthBytes);
   }
 
   /** The client with this ID, or `NO_CLIENT`. */
@@ -183,23 +209,117 @@ export class Snapshot {
     return this.filters(group) && this.#groups[group].safeSearch;
   }
 
-  /** The rule that blocks the name for clients of the group, or `NO_RULE`. */
+  /**
+   * Says what comes of a name that clients of a group ask for, and fills in the decision: rewrites,
+   * then blocked services, then rules by rank. Leaves no garbage.
+   */
+  decide(packet: Uint8Array, name: HashedName, group: number, decision: Decision): Ruling {
+    decision.clear();
+    if (!this.filters(group)) return Ruling.None;
+    const listed = this.#matchBase(packet, name, group);
+    const own = this.#matchCustom(packet, name);
+    const base = this.#base;
+    const custom = this.#custom;
+    const mayAnswer = (base !== null && base.sawAnswers) || (custom !== null && custom.sawAnswers);
+    const answers = this.#answers;
+    if (mayAnswer) {
+      answers.clear();
+      if (custom !== null) answers.add(custom, CUSTOM, packet, name, CUSTOM_SOURCES, NONE);
+      if (base !== null) {
+        const { lists } = this.#groups[group];
+        answers.add(base, 0, packet, name, lists, this.#parts.turnedOff);
+      }
+      if (answers.rewrite(decision)) return Ruling.Answer;
+    }
+    if (base !== null && base.service !== NO_RULE) {
+      decision.rule = base.service;
+      return Ruling.Block;
+    }
+    decision.rule = this.#decidingRule(listed, own);
+    if (decision.rule !== NO_RULE) {
+      return this.#isBlock(decision.rule) ? Ruling.Block : Ruling.Allow;
+    }
+    return mayAnswer && answers.hosts(decision) ? Ruling.Answer : Ruling.None;
+  }
+
+  /**
+   * The rule that blocks a name met in an answer (the target of a CNAME record), or `NO_RULE`.
+   * Rewrites and addresses of hosts lines are about names asked for.
+   */
   match(packet: Uint8Array, name: HashedName, group: number): number {
     if (!this.filters(group)) return NO_RULE;
+    const listed = this.#matchBase(packet, name, group);
     const base = this.#base;
-    const { lists, services, hasServices } = this.#groups[group];
-    if (base !== null && hasServices) {
-      // Neither a list nor a custom rule lifts a blocked service.
-      const rule = base.match(packet, name, services);
-      if (rule !== NO_RULE && base.isBlock(rule)) return rule;
-    }
-    const listed = base === null ? NO_RULE : base.match(packet, name, lists, this.#parts.turnedOff);
+    if (base !== null && base.service !== NO_RULE) return base.service;
+    const rule = this.#decidingRule(listed, this.#matchCustom(packet, name));
+    return rule !== NO_RULE && this.#isBlock(rule) ? rule : NO_RULE;
+  }
+
+  /** Says whether any rule about addresses in answers holds for a group now. */
+  hasAddressRules(group: number): boolean {
+    return this.filters(group) && this.#groups[group].hasAddressRules;
+  }
+
+  /**
+   * The rule that blocks a response with this address of 4 or 16 bytes, or `NO_RULE`: none is about
+   * it, or an exception protects it.
+   */
+  matchAddress(bytes: Uint8Array, offset: number, lengthBytes: number, group: number): number {
+    if (!this.hasAddressRules(group)) return NO_RULE;
+    const [base, custom] = [this.#base, this.#custom];
+    const { lists } = this.#groups[group];
+    const { turnedOff } = this.#parts;
+    const listed = base === null
+      ? NO_RULE
+      : base.matchAddress(bytes, offset, lengthBytes, lists, turnedOff);
+    const own = custom === null
+      ? NO_RULE
+      : custom.matchAddress(bytes, offset, lengthBytes, CUSTOM_SOURCES);
+    const rule = this.#decidingRule(listed, own);
+    return rule !== NO_RULE && this.#isBlock(rule) ? rule : NO_RULE;
+  }
+
+  #matchBase(packet: Uint8Array, name: HashedName, group: number): number {
+    const base = this.#base;
+    if (base === null) return NO_RULE;
+    const { lists, services } = this.#groups[group];
+    return base.match(packet, name, lists, this.#parts.turnedOff, services);
+  }
+
+  #matchCustom(packet: Uint8Array, name: HashedName): number {
     const custom = this.#custom;
-    const own = custom === null ? NO_RULE : custom.match(packet, name, CUSTOM_SOURCES);
-    if (own !== NO_RULE && (listed === NO_RULE || this.#outranks(own, listed))) {
-      return custom!.isBlock(own) ? own | CUSTOM : NO_RULE;
-    }
-    return listed !== NO_RULE && base!.isBlock(listed) ? listed : NO_RULE;
+    return custom === null ? NO_RULE : custom.match(packet, name, CUSTOM_SOURCES);
+  }
+
+  /**
+   * Says whether a rule of any source at all is about a name, whoever has that source and whenever:
+   * if none is, the name passes for every client as long as the snapshot lasts.
+   */
+  mentions(packet: Uint8Array, name: HashedName): boolean {
+    const [base, custom] = [this.#base, this.#custom];
+    return (base !== null && base.match(packet, name, this.#everything) !== NO_RULE) ||
+      (custom !== null && custom.match(packet, name, CUSTOM_SOURCES) !== NO_RULE);
+  }
+
+  /** As `mentions`, of an address of 4 or 16 bytes. */
+  mentionsAddress(bytes: Uint8Array, offset: number, lengthBytes: number): boolean {
+    const [base, custom] = [this.#base, this.#custom];
+    return (base !== null &&
+      base.matchAddress(bytes, offset, lengthBytes, this.#everything) !== NO_RULE) ||
+      (custom !== null &&
+        custom.matchAddress(bytes, offset, lengthBytes, CUSTOM_SOURCES) !== NO_RULE);
+  }
+
+  #isBlock(rule: number): boolean {
+    return (rule & CUSTOM) !== 0
+      ? this.#custom!.isBlock(rule & ~CUSTOM)
+      : this.#base!.isBlock(rule);
+  }
+
+  /** Which of a base rule and a custom rule decides; either may be `NO_RULE`. */
+  #decidingRule(listed: number, own: number): number {
+    if (own === NO_RULE) return listed;
+    return listed === NO_RULE || this.#outranks(own, listed) ? own | CUSTOM : listed;
   }
 
   /** Says whether a custom rule decides before one of the base: of equal ones the longer name. */
@@ -231,16 +351,37 @@ export class Snapshot {
     return text;
   }
 
-  /** Every rule about the name, in whatever list, the deciding ones first; for explanations. */
+  /**
+   * References of all rules that answer, or would but for a response code, where `decide` has just
+   * said that rules do; for explanations.
+   */
+  answeringRules(decision: Decision): number[] {
+    return this.#answers.answering(decision);
+  }
+
+  /** Every rule about the name, in whatever list, the highest rank first; for explanations. */
   matchAll(packet: Uint8Array, name: HashedName, group: number): AnyMatch[] {
+    return this.#describe(
+      group,
+      (matcher, sources) => matcher.matchAll(packet, name, sources),
+    );
+  }
+
+  /** Every rule about an address, in whatever list, the highest rank first; for explanations. */
+  matchAllAddress(address: Uint8Array, group: number): AnyMatch[] {
+    return this.#describe(group, (matcher, sources) => matcher.matchAllAddress(address, sources));
+  }
+
+  #describe(group: number, all: (matcher: Matcher, sources: Uint32Array) => Hit[]): AnyMatch[] {
     const { lists, services } = this.#groups[group];
     const everything = new Uint32Array(lists.length).fill(0xffffffff);
-    const base = this.#base?.matchAll(packet, name, everything) ?? [];
-    const custom = this.#custom?.matchAll(packet, name, CUSTOM_SOURCES) ?? [];
+    const base = this.#base === null ? [] : all(this.#base, everything);
+    const custom = this.#custom === null ? [] : all(this.#custom, CUSTOM_SOURCES);
     const matches = [
       ...custom.map(({ ref, rank }) => ({
         ...this.decidedBy(ref | CUSTOM),
         ref: ref | CUSTOM,
+        kind: kindOf(this.#custom!.flags(ref)),
         rank,
         nameLengthBytes: this.#custom!.nameLengthBytes(ref),
         applies: true,
@@ -253,7 +394,8 @@ export class Snapshot {
         const bits = isService ? services : lists;
         return {
           ...this.decidedBy(ref),
-          ref: ref,
+          ref,
+          kind: kindOf(this.#base!.flags(ref)),
           rank,
           nameLengthBytes: this.#base!.nameLengthBytes(ref),
           applies: ((bits[source >> 5] >>> (source & 31)) & 1) === 1,
@@ -270,24 +412,26 @@ export class Snapshot {
 
   /** ID and name of a group. */
   group(number: number): { id: string; name: string } {
-    return this.#named(number);
+    const { groupTextOffsets: offsets, groupTextBytes: bytes } = this.#parts;
+    return idAndName({ offsets, bytes }, number);
   }
 
   /** ID and name of a client. */
   client(number: number): { id: string; name: string } {
-    return this.#named(this.#groups.length + number);
+    const { clientTextOffsets: offsets, clientTextBytes: bytes } = this.#parts;
+    return idAndName({ offsets, bytes }, number);
   }
+}
 
-  #named(number: number): { id: string; name: string } {
-    const { textOffsets: offsets, textBytes: bytes } = this.#parts;
-    const text = (i: number) => unpackText({ offsets, bytes }, number * TEXTS_EACH + i);
-    return { id: text(0), name: text(1) };
-  }
+function idAndName(texts: Texts, number: number): { id: string; name: string } {
+  const at = number * TEXTS_EACH;
+  return { id: unpackText(texts, at), name: unpackText(texts, at + 1) };
 }
 
 /** A rule about a name, whether it applies or not. */
 export interface AnyMatch {
   readonly ref: number;
+  readonly kind: Kind;
   readonly rule: string;
   readonly list: { readonly id: string; readonly name: string };
   /** Important exception 3, important block 2, exception 1, block 0. */

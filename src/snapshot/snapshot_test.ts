@@ -410,7 +410,15 @@ Deno.test("LocalRecords.find() tells thousands of names apart", none, () => {
 Deno.test("memoryOf() names all that is shared, once", none, () => {
   const data = policyData({ lists: { ads: "||ads.example^" }, rules: ["||custom.example^"] }, SEED);
   const { rules, overlay } = data;
-  assert.deepEqual(memoryOf(data), [rules, overlay.customRules, overlay.memory]);
-  for (const part of Object.values(overlay.parts)) assert.equal(part.buffer, overlay.memory);
-  assert.deepEqual(memoryOf(policyData({}, SEED)).length, 1);
+  assert.deepEqual(memoryOf(data), [
+    rules,
+    overlay.customRules,
+    overlay.memory,
+    overlay.clientMemory,
+    overlay.access.memory,
+  ]);
+  for (const part of Object.values(overlay.parts)) {
+    assert.ok([overlay.memory, overlay.clientMemory].includes(part.buffer));
+  }
+  assert.equal(memoryOf(policyData({}, SEED)).length, 3);
 });

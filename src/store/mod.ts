@@ -22,6 +22,7 @@ export { LocalReplicator, valueOf } from "./local_replicator.ts";
 export { type NodeStore, type NodeStoreOptions, openNodeStore } from "./open_node_store.ts";
 export { SCHEMA_VERSION } from "./load.ts";
 export {
+  type DefaultList,
   importSeed,
   openSeededTemporaryStore,
   seedChange,

@@ -18,6 +18,17 @@ import { openTemporaryStore, type Store, type StoreOptions } from "./store.ts";
 export interface SeedSource {
   readonly lists: readonly SeedList[];
   readonly rules: readonly string[];
+  /** What a store that never was begins with where `lists` names none; the store's own from then on. */
+  readonly defaults?: readonly DefaultList[];
+}
+
+/** A recommended list that a new node begins with. */
+export interface DefaultList {
+  /** `li_…`, the same on each node. */
+  readonly id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly comment: string;
 }
 
 export type SeedList =
@@ -76,6 +87,12 @@ export function seedChange(
     });
     if (decoded.ok) lists.set(list.id, decoded.spec);
     else problems.push(`filter.lists[${i}].${decoded.path}: ${decoded.message}`);
+  }
+  const isBare = first && source.lists.length === 0;
+  for (const { id, name, url, comment } of isBare ? source.defaults ?? [] : []) {
+    const decoded = decodeSpec("lists", { name, url, comment });
+    if (decoded.ok) lists.set(id, decoded.spec);
+    else problems.push(`default list ${name}: ${decoded.path}: ${decoded.message}`);
   }
   for (const [i, rule] of source.rules.entries()) {
     const decoded = decodeSpec("rules", { rule, managed_by: MANAGED_BY_CONFIG });

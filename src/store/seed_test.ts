@@ -40,8 +40,9 @@ Deno.test("seedChange() takes each once and says what can't be read", none, () =
   assert.match(change.rules[0].id, /^ru_[0-9a-f]{16}$/);
   assert.deepEqual(problems, [
     "filter.lists[4].url: is no https URL (http is for loopback only)",
-    "filter.rules[2]: is no rule that is read: comment at 0",
-    "filter.rules[3]: is no rule that is read: unknown_modifier at 12",
+    "filter.rules[2]: is no rule that is read, from column 1: it is a comment",
+    "filter.rules[3]: is no rule that is read, from column 13: only the modifiers $important, " +
+    "$badfilter and $dnsrewrite are supported",
   ]);
   const again = seedChange({ lists, rules }, true);
   assert.deepEqual(again, { change, problems }, "the same file makes the same change");
@@ -130,4 +131,26 @@ Deno.test("openNodeStore() fails open, or not, as it is told", {
   } finally {
     await Deno.remove(directory, { recursive: true });
   }
+});
+
+Deno.test("seedStore() begins with the default lists where the file names none", none, async () => {
+  const id = "li_00000000000000dd";
+  const defaults = [{ id, name: "Default", url: "https://lists.example/d", comment: "a preset" }];
+  const bare: SeedSource = { lists: [], rules: ["||one.example^"], defaults };
+  using kv = await FaultyKv.open();
+  const { store, replicator } = await start(kv);
+  assert.equal(await seedStore(store, replicator, bare), "seeded");
+  const list = replicator.state.collections.lists.get(id);
+  assert.deepEqual([list?.spec.comment, list?.spec.managed_by], ["a preset", "api"]);
+  const used = () => replicator.state.collections.groups.get(DEFAULT_GROUP_ID)?.spec.lists;
+  assert.deepEqual(used(), [{ list: id }]);
+  // Another release's defaults are no edit of the file.
+  assert.equal(await seedStore(store, replicator, { ...bare, defaults: [] }), "unchanged");
+  await importSeed(store, replicator, SOURCE, ACTOR);
+  assert.deepEqual(used(), [{ list: id }, { list: ADS }, { list: BAD }], "an import removes none");
+
+  using other = await FaultyKv.open();
+  const named = await start(other);
+  await seedStore(named.store, named.replicator, { ...SOURCE, defaults });
+  assert.ok(!named.replicator.state.collections.lists.has(id), "the file names its own");
 });

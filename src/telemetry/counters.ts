@@ -7,13 +7,6 @@ export const Counter = {
   Dropped: 2,
   FormErr: 3,
   NotImp: 4,
-  /** Outcomes. */
-  Local: 5,
-  Blocked: 6,
-  Cached: 7,
-  Forwarded: 8,
-  Refused: 9,
-  Failed: 10,
   /** A cached answer past its expiry, sent because the upstreams were silent. */
   Stale: 11,
   /** A question that was already being asked. */
@@ -33,12 +26,67 @@ export const Counter = {
   TcpRefused: 22,
   /** Times the filter failed and the query went on unfiltered. */
   FilterFailures: 23,
+  /** Queries read over encrypted transports. */
+  QueriesDot: 27,
+  QueriesDoh: 28,
+  QueriesDoq: 29,
+  QueriesOdoh: 30,
+  /** Connections taken and refused, by transport; those of DoH carry ODoH as well. */
+  DotConnections: 31,
+  DotRefused: 32,
+  DohConnections: 33,
+  DohRefused: 34,
+  DoqConnections: 35,
+  DoqRefused: 36,
+  /** Handshakes of every encrypted transport that did not come to an end. */
+  TlsHandshakeFailures: 37,
+  /** Requests to an encrypted listener that are no query: another path, method or type. */
+  HttpsRejected: 38,
+  /** Queries and connections that access control refused, in the order of `Transport`. */
+  AccessRefusedUdp: 39,
+  AccessRefusedTcp: 40,
+  AccessRefusedDot: 41,
+  AccessRefusedDoh: 42,
+  AccessRefusedDoq: 43,
+  AccessRefusedOdoh: 44,
+  /** Queries over the limit of their client, in the same order. */
+  RateLimitedUdp: 45,
+  RateLimitedTcp: 46,
+  RateLimitedDot: 47,
+  RateLimitedDoh: 48,
+  RateLimitedDoq: 49,
+  /** Questions that the cache knew, and those it did not. */
+  CacheHits: 50,
+  CacheMisses: 51,
+  /** Answers that were validated, by what came of it (RFC 4035 §4.3). */
+  DnssecSecure: 52,
+  DnssecInsecure: 53,
+  DnssecBogus: 54,
+  DnssecIndeterminate: 55,
+  /** Slow queries that were sampled for a trace and found no room to wait for it. */
+  TracesDropped: 56,
 } as const;
 export type Counter = typeof Counter[keyof typeof Counter];
 
-/** Room for those above and some to come, so that a block's size is stable. */
-const COUNTERS_MAX = 64;
-export const COUNTERS_BYTES = COUNTERS_MAX * 8;
+/** Room for those above and some to come. */
+export const COUNTERS_MAX = 96;
+
+/** Transports and outcomes there is room for; `resolver` numbers them. */
+export const TRANSPORTS_MAX = 6;
+export const OUTCOMES_MAX = 9;
+
+/** Upper bounds of the classes of the time to an answer, in milliseconds; one more has the rest. */
+export const LATENCY_BOUNDS_MS: readonly number[] = [
+  ...[0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500],
+  ...[1_000, 2_500, 5_000],
+];
+const LATENCY_CLASSES = LATENCY_BOUNDS_MS.length + 1;
+
+// Where the parts of a block begin, in places of eight bytes.
+const QUERIES_AT = COUNTERS_MAX;
+const LATENCY_AT = QUERIES_AT + TRANSPORTS_MAX * OUTCOMES_MAX;
+const LATENCY_SUM_AT = LATENCY_AT + TRANSPORTS_MAX * LATENCY_CLASSES;
+export const COUNTERS_BYTES = (LATENCY_SUM_AT + TRANSPORTS_MAX) * 8;
 
 /** A block of counters with one writer; exact up to 2^53. */
 export class CounterBlock {
@@ -51,7 +99,57 @@ export class CounterBlock {
   }
 }
 
+/** Counts what became of a query: transport and outcome as `resolver` numbers them. */
+export function countOutcome(values: Float64Array, transport: number, outcome: number): void {
+  values[QUERIES_AT + transport * OUTCOMES_MAX + outcome]++;
+}
+
+/** Counts the time that an answer took. Leaves no garbage. */
+export function countLatency(values: Float64Array, transport: number, tookMs: number): void {
+  let place = 0;
+  while (place < LATENCY_BOUNDS_MS.length && tookMs > LATENCY_BOUNDS_MS[place]) place++;
+  values[LATENCY_AT + transport * LATENCY_CLASSES + place]++;
+  values[LATENCY_SUM_AT + transport] += tookMs;
+}
+
 /** Adds up a counter over all blocks. */
-export function sumCounters(blocks: readonly CounterBlock[], counter: Counter): number {
-  return blocks.reduce((sum, block) => sum + block.values[counter], 0);
+export function sumCounters(
+  blocks: readonly CounterBlock[],
+  counter: Counter,
+): number {
+  return sumPlace(blocks, counter);
+}
+
+/** Adds up the queries of an outcome over all blocks, of one transport or of all. */
+export function sumOutcome(
+  blocks: readonly CounterBlock[],
+  outcome: number,
+  transport: number | null = null,
+): number {
+  if (transport !== null) {
+    return sumPlace(blocks, QUERIES_AT + transport * OUTCOMES_MAX + outcome);
+  }
+  let sum = 0;
+  for (let i = 0; i < TRANSPORTS_MAX; i++) sum += sumOutcome(blocks, outcome, i);
+  return sum;
+}
+
+/** How long the queries of one transport took. */
+export interface Latencies {
+  /** Queries in each class of `LATENCY_BOUNDS_MS`, and last those above all bounds. */
+  readonly counts: readonly number[];
+  readonly sumMs: number;
+}
+
+/** Adds up the times of a transport over all blocks. */
+export function sumLatencies(blocks: readonly CounterBlock[], transport: number): Latencies {
+  const first = LATENCY_AT + transport * LATENCY_CLASSES;
+  return {
+    counts: Array.from({ length: LATENCY_CLASSES }, (_, i) => sumPlace(blocks, first + i)),
+    sumMs: sumPlace(blocks, LATENCY_SUM_AT + transport),
+  };
+}
+
+function sumPlace(blocks: readonly CounterBlock[], place: number): number {
+  return blocks.reduce((sum, { values }) => sum + values[place], 0);
 }

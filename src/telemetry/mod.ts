@@ -1,5 +1,19 @@
 /**
- * Counters in shared memory: each isolate writes its own block, anyone reads the sum.
- * Scope: none. @module
+ * Counters and latencies in shared memory: each isolate writes its own block, anyone reads the sum;
+ * and what a family of metrics is, whatever form it is told in. Scope: none. @module
  */
-export { Counter, CounterBlock, COUNTERS_BYTES, sumCounters } from "./counters.ts";
+export {
+  Counter,
+  CounterBlock,
+  COUNTERS_BYTES,
+  countLatency,
+  countOutcome,
+  type Latencies,
+  LATENCY_BOUNDS_MS,
+  OUTCOMES_MAX,
+  sumCounters,
+  sumLatencies,
+  sumOutcome,
+  TRANSPORTS_MAX,
+} from "./counters.ts";
+export type { HistogramSample, Labels, MetricFamily, Sample } from "./family.ts";

@@ -7,6 +7,7 @@ import { newToken, otpCode, tokenSha256 } from "../../src/auth/mod.ts";
 import { Policy } from "../../src/cli/policy.ts";
 import { type RunningApi, serveApi } from "../../src/cli/serve_api.ts";
 import { type Config, defaultConfig } from "../../src/config/mod.ts";
+import { SvcError } from "../../src/errors.ts";
 import { openNodeStore } from "../../src/store/mod.ts";
 
 const NODE = "node-1";
@@ -76,7 +77,15 @@ class Node implements AsyncDisposable {
       store,
       problems: () => store.problems,
       policy,
-      dns: { counters: [], crashes: 0, flushCaches: async () => {}, listening: [], reports: [] },
+      dns: {
+        counters: [],
+        crashes: 0,
+        flushCaches: async () => {},
+        listeners: [],
+        onLeakLookup: () => {},
+        reports: [],
+        running: { now: 1, wanted: 1 },
+      },
       upstreams: ["192.0.2.1:53"],
       lists: {
         status: () => ({
@@ -90,9 +99,14 @@ class Node implements AsyncDisposable {
         recommended: () => ({ items: [], presets: [] }),
         sizes: () => Promise.resolve({ items: [] }),
         directory: () => Promise.resolve({ fetched_at: null, items: [] }),
+        directoryList: () => Promise.reject(new SvcError("not_found", "there is none")),
         services: () => ({ items: [] }),
       },
+      get: () => Promise.reject(new Error("no release service is asked")),
+      querylog: null,
       builtAtMs: () => null,
+      buildMs: () => null,
+      exportFailures: () => 0,
       inForce: () => inForce,
     });
     return node;

@@ -167,6 +167,12 @@ export function svcCommand(args: readonly string[], without: readonly string[] =
   return [Deno.execPath(), ...deno, ...kept, `${ROOT}main.ts`, ...args];
 }
 
+function hostPort(text: string): HostPort {
+  const address = parseHostPort(text);
+  assert(address !== null, `${text} is no address`);
+  return address;
+}
+
 /** A running service. */
 export class Service {
   readonly logs: LogLine[] = [];
@@ -174,6 +180,12 @@ export class Service {
   readonly rest: string[] = [];
   /** Addresses listened on, as configured and with their real ports. */
   listening: readonly HostPort[] = [];
+  /** Those of the encrypted listeners. */
+  encrypted: Readonly<Record<"dot" | "doh" | "doq", readonly HostPort[]>> = {
+    dot: [],
+    doh: [],
+    doq: [],
+  };
   readonly ended: Promise<Deno.CommandStatus>;
   hasEnded = false;
 
@@ -210,11 +222,10 @@ export class Service {
     const service = await Service.launch(options);
     try {
       const line = await service.logged("answering");
-      service.listening = (line.listen as string[]).map((text) => {
-        const address = parseHostPort(text);
-        assert(address !== null, `${text} is no address`);
-        return address;
-      });
+      const addresses = (field: unknown) => (field as string[] | undefined ?? []).map(hostPort);
+      service.listening = addresses(line.listen);
+      const { dot, doh, doq } = line;
+      service.encrypted = { dot: addresses(dot), doh: addresses(doh), doq: addresses(doq) };
     } catch (error) {
       await service[Symbol.asyncDispose]();
       throw error;

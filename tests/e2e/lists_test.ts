@@ -3,9 +3,10 @@
 
 import assert from "node:assert/strict";
 import { type Message, Qtype, Rcode } from "../../src/dns/mod.ts";
-import { ask, askTcp } from "./clients.ts";
-import { FakeUpstream } from "./fake_upstream.ts";
-import { type ConfigText, PERMISSIONS, Service, until } from "./harness.ts";
+import { Api, DEFAULT_GROUP } from "./api.ts";
+import { ask, askTcp, lookUp } from "./clients.ts";
+import { address, FakeUpstream, type Seen } from "./fake_upstream.ts";
+import { type ConfigText, hasProgram, PERMISSIONS, Service, until } from "./harness.ts";
 
 const EDE_BLOCKED = 15;
 const KILLS = 5;
@@ -17,6 +18,8 @@ const isBlocked = ({ answers, authorities }: Message) =>
 /** A list on an HTTP server, which can fail or go away. */
 class ListServer {
   text = "";
+  /** Texts of paths; every other path has `text`. */
+  readonly texts = new Map<string, string>();
   status = 200;
   requests = 0;
   #server: Deno.HttpServer<Deno.NetAddr> | null = null;
@@ -26,10 +29,11 @@ class ListServer {
     const onListen = () => {};
     this.#server = Deno.serve({ hostname: "127.0.0.1", port: this.port, onListen }, (request) => {
       this.requests++;
-      const etag = `"${this.text.length}"`;
+      const text = this.texts.get(new URL(request.url).pathname) ?? this.text;
+      const etag = `"${text.length}"`;
       if (this.status !== 200) return new Response("no", { status: this.status });
       if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304 });
-      return new Response(this.text, { headers: { etag, "content-type": "text/plain" } });
+      return new Response(text, { headers: { etag, "content-type": "text/plain" } });
     });
     this.port = this.#server.addr.port;
   }
@@ -167,4 +171,211 @@ Deno.test("svc run loses no list to kill -9", { permissions: PERMISSIONS }, asyn
   service.kill("SIGHUP");
   await until("the newest rules", () => blocked(service, "newest.example"));
   assert.equal((await service.stop()).code, 0);
+});
+
+/** The zone where it is between noon and one o'clock, at any time of any day. */
+const noonZone = () => {
+  const offset = 12 - new Date().getUTCHours();
+  return `Etc/GMT${offset >= 0 ? "-" : "+"}${Math.abs(offset)}`;
+};
+const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+Deno.test("svc run blocks services by group and schedule, whatever lists and rules say", {
+  permissions: PERMISSIONS,
+  ignore: !hasProgram("dig"),
+}, async (t) => {
+  await using upstream = await FakeUpstream.start();
+  await using server = new ListServer();
+  server.text = "||ads.example^\n||chat.example^$badfilter\n@@||chat.example^$important\n";
+  server.texts.set(
+    "/services.json",
+    JSON.stringify({
+      blocked_services: [
+        { id: "chat", name: "Chat", rules: ["||chat.example", "/chat[0-9]/"], group: "messenger" },
+        { id: "gone", name: "Gone", rules: ["||gone.example^$dnsrewrite=NXDOMAIN"] },
+      ],
+    }),
+  );
+  server.start();
+  const url = `http://127.0.0.1:${server.port}`;
+  await using service = await Service.start({
+    config: {
+      upstream: [{ address: upstream.text }],
+      filter: {
+        services: true,
+        services_url: `${url}/services.json`,
+        lists: [{ name: "Remote", url: `${url}/list.txt` }],
+      },
+    },
+  });
+  const api = await Api.of(service);
+  const isChatBlocked = async () => {
+    const told = await lookUp("dig", service.address, "+short www.chat.example A");
+    return told.trim() === "0.0.0.0";
+  };
+  const { spec: group } = await api.call("GET", `groups/${DEFAULT_GROUP}`);
+  const block = async (blocked_services: unknown[]) => {
+    const put = await api.call("PUT", `groups/${DEFAULT_GROUP}`, { ...group, blocked_services });
+    assert.equal(put.status, undefined, JSON.stringify(put));
+  };
+
+  await t.step("the catalogue is downloaded with the lists", async () => {
+    await until("the services", async () => (await api.call("GET", "services")).items.length > 0);
+    assert.deepEqual((await api.call("GET", "services")).items, [
+      { id: "chat", name: "Chat", group: "messenger", rules: ["||chat.example"] },
+    ]);
+    await service.logged("services can be blocked", { services: 1, rules: 1 });
+  });
+  await t.step("a service is blocked while its group says so", async () => {
+    assert(!await isChatBlocked());
+    await block([{ service: "chat" }]);
+    await until("the rules of services", isChatBlocked);
+    await api.call("POST", "rules", { rule: "@@||chat.example^$important" });
+    await api.call("POST", "rules", { rule: "||chat.example$badfilter" });
+    assert(await isChatBlocked(), "no custom rule lifts it");
+    await block([{ service: "unheard-of" }]);
+    assert(!await isChatBlocked());
+  });
+  await t.step("and only while its schedule is active", async () => {
+    const schedule = async (start: string, end: string) => {
+      const windows = [{ days: DAYS, start, end }];
+      const spec = { name: start, time_zone: noonZone(), windows };
+      return (await api.call("POST", "schedules", spec)).id as string;
+    };
+    await block([{ service: "chat", schedule: await schedule("02:00", "03:00") }]);
+    assert(!await isChatBlocked());
+    await block([{ service: "chat", schedule: await schedule("10:00", "15:00") }]);
+    assert(await isChatBlocked());
+  });
+  await t.step("pausing, and a group without filtering, let it through", async () => {
+    await api.call("PUT", "pause", { seconds: 60 });
+    assert(!await isChatBlocked());
+    await api.call("DELETE", "pause");
+    assert(await isChatBlocked());
+    const put = { ...group, filtering: false, blocked_services: [{ service: "chat" }] };
+    await api.call("PUT", `groups/${DEFAULT_GROUP}`, put);
+    assert(!await isChatBlocked());
+  });
+  await t.step("a refresh without other rules compiles nothing", async () => {
+    const built = service.count("filter built");
+    const { finished } = await api.call("POST", "lists/refresh");
+    assert.equal(finished, true);
+    assert.equal(service.count("filter built"), built);
+  });
+});
+
+Deno.test("svc run renews lists over the API and shows the directory", {
+  permissions: PERMISSIONS,
+}, async (t) => {
+  await using upstream = await FakeUpstream.start();
+  await using server = new ListServer();
+  const { directory, config } = await prepare(server, upstream);
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => Deno.remove(directory, { recursive: true }));
+  const url = `http://127.0.0.1:${server.port}`;
+  const downloadUrl = "https://lists.example/a.txt";
+  server.texts.set(
+    "/filters.json",
+    JSON.stringify({ filters: [{ filterId: 7, name: "Seven", downloadUrl }] }),
+  );
+  const filter = { ...config.filter, directory: true, directory_url: `${url}/filters.json` };
+  await using service = await Service.start({ directory, config: { ...config, filter } });
+  const api = await Api.of(service);
+  const listNamed = async (name: string) =>
+    (await api.call("GET", "lists")).items.find((item: { spec: { name: string } }) =>
+      item.spec.name === name
+    );
+
+  await t.step("POST lists/refresh", async () => {
+    await until("the first text", async () => (await listNamed("Remote")).status.rules === 1);
+    server.text = "||url.example^\n||newer.example^\n||no*.example^\n";
+    const { finished, items } = await api.call("POST", "lists/refresh");
+    assert.equal(finished, true);
+    const { status } = items.find((item: { spec: { name: string } }) =>
+      item.spec.name === "Remote"
+    );
+    assert.deepEqual([status.state, status.message, status.rules, status.unsupported], [
+      "ok",
+      null,
+      2,
+      1,
+    ]);
+    assert(isBlocked(await ask(service.address, "newer.example", Qtype.A)));
+  });
+  await t.step("a list made over the API is fetched at once and joins no group", async () => {
+    server.texts.set("/late.txt", "||late.example^\n");
+    await api.call("POST", "lists", { name: "Late", url: `${url}/late.txt` });
+    await until("its rules", async () => (await listNamed("Late")).status.rules === 1);
+    assert(!isBlocked(await ask(service.address, "late.example", Qtype.A)));
+  });
+  await t.step("a list that can't be fetched says why", async () => {
+    server.texts.set("/page", "<!doctype html><title>no list</title>");
+    await api.call("POST", "lists", { name: "Page", url: `${url}/page` });
+    await until("its failure", async () => (await listNamed("Page")).status.state === "failed");
+    assert.match((await listNamed("Page")).status.message, /HTML page, not a list/);
+  });
+  await t.step("the directory is fetched on demand and kept", async () => {
+    const { items, fetched_at } = await api.call("GET", "lists/directory");
+    assert.deepEqual(items, [
+      { id: "7", name: "Seven", description: "", url: downloadUrl, homepage: null, tags: [] },
+    ]);
+    server.texts.delete("/filters.json");
+    const again = await api.call("GET", "lists/directory");
+    assert.deepEqual([again.items, again.fetched_at], [items, fetched_at]);
+    assert.deepEqual((await api.call("GET", "lists/directory/7")).urls, [downloadUrl]);
+    assert.equal((await api.call("GET", "lists/directory/8")).status, 404);
+  });
+  assert.equal((await service.stop()).code, 0);
+});
+
+Deno.test("svc run begins a new node with the Balanced preset and waits for none of it", {
+  permissions: PERMISSIONS,
+}, async () => {
+  // Answers every address with one of this machine on which nothing serves lists.
+  await using upstream = await FakeUpstream.start();
+  const config = {
+    upstream: [{ address: upstream.text }],
+    filter: { default_lists: true, rules: ["||custom.example^"] },
+  };
+  await using service = await Service.start({ config });
+  assert(isBlocked(await ask(service.address, "custom.example", Qtype.A)));
+  const api = await Api.of(service);
+  const { items, presets } = await api.call("GET", "lists/recommended");
+  assert.equal(items.length, 36);
+  assert.deepEqual(presets[0].name, "Balanced");
+  const balanced = items.filter((item: { presets: string[] }) => item.presets.includes("balanced"));
+  const lists = (await api.call("GET", "lists")).items;
+  // deno-lint-ignore no-explicit-any -- as the API answers
+  const urls = (all: any[]) => all.map((item) => item.spec?.url ?? item.url);
+  assert.deepEqual(urls(lists), urls(balanced));
+  const { spec: group } = await api.call("GET", `groups/${DEFAULT_GROUP}`);
+  assert.deepEqual(
+    group.lists.map(({ list }: { list: string }) => list),
+    lists.map(({ id }: { id: string }) => id),
+  );
+  assert.equal((await api.call("GET", "health")).status, "ok");
+  assert.equal((await api.call("GET", "lists/directory")).status, 404);
+});
+
+Deno.test("svc run asks its upstreams for list servers, past its own filter", {
+  permissions: PERMISSIONS,
+}, async () => {
+  const asked = new Set<string>();
+  await using upstream = await FakeUpstream.start((query: Seen) => {
+    asked.add(query.name.toLowerCase());
+    return address(query, "127.0.0.1");
+  });
+  const config = {
+    upstream: [{ address: upstream.text }],
+    // Nothing serves https there, which comes after the look-up.
+    filter: {
+      rules: ["||example^"],
+      lists: [{ name: "Far", url: "https://lists.example:9/list.txt" }],
+    },
+  };
+  await using service = await Service.start({ config });
+  assert(isBlocked(await ask(service.address, "lists.example", Qtype.A)));
+  const { problem } = await service.logged("list failed", { name: "Far" });
+  assert.doesNotMatch(problem as string, /no address/);
+  assert(asked.has("lists.example") || asked.has("lists.example."), [...asked].join());
 });

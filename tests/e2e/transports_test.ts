@@ -27,6 +27,7 @@ import {
   Service,
   until,
 } from "./harness.ts";
+import { HAS_NAMESPACES, Network } from "./network.ts";
 
 /** Limits of the service that are seen from outside. */
 const QUERIES_PER_CONNECTION_MAX = 128;
@@ -374,89 +375,37 @@ Deno.test("svc run keeps descriptors for clients when upstreams are silent", {
   service.assertCalm();
 });
 
-/** Two namespaces joined by a wire, the service in one and its clients in the other. */
-class Wire {
-  readonly #names: readonly [string, string];
-
-  private constructor(readonly id: string) {
-    this.#names = [`svc-e2e-${id}-s`, `svc-e2e-${id}-c`];
-  }
-
-  static async open(): Promise<Wire> {
-    const wire = new Wire(Deno.pid.toString(36));
-    const [server, client] = wire.#names;
-    try {
-      await wire.#ip(`netns add ${server}`);
-      await wire.#ip(`netns add ${client}`);
-      await wire.#ip(`-n ${server} link add svc0 type veth peer name svc0 netns ${client}`);
-      for (const name of wire.#names) {
-        await wire.#ip(`-n ${name} link set lo up`);
-        await wire.#ip(`-n ${name} link set svc0 up`);
-      }
-      for (const last of ["1", "2", "3"]) {
-        await wire.addAddress(`192.0.2.${last}/24`);
-        await wire.addAddress(`2001:db8::${last}/64`);
-      }
-      await wire.addAddress("198.51.100.1/32");
-      await wire.#ip(`-n ${client} addr add 192.0.2.100/24 dev svc0`);
-      await wire.#ip(`-n ${client} -6 addr add 2001:db8::100/64 dev svc0 nodad`);
-      await wire.#ip(`-n ${client} route add 198.51.100.0/24 via 192.0.2.1`);
-    } catch (error) {
-      await wire[Symbol.asyncDispose]();
-      throw error;
-    }
-    return wire;
-  }
-
-  get inServer(): string[] {
-    return ["ip", "netns", "exec", this.#names[0]];
-  }
-
-  get inClient(): string[] {
-    return ["ip", "netns", "exec", this.#names[1]];
-  }
-
-  async addAddress(address: string): Promise<void> {
-    const [family, flags] = address.includes(":") ? ["-6", " nodad"] : ["-4", ""];
-    await this.#ip(`-n ${this.#names[0]} ${family} addr add ${address} dev svc0${flags}`);
-  }
-
-  /** The link-local address of the server, with the client's scope. */
-  async linkLocal(): Promise<string> {
-    const args = `-n ${this.#names[0]} -6 -o addr show dev svc0 scope link`.split(" ");
-    const { stdout } = await runProgram("ip", ...args);
-    return `${/inet6 (fe80\S+)\//.exec(stdout)?.[1]}%svc0`;
-  }
-
-  async #ip(args: string): Promise<void> {
-    const { code, stderr } = await runProgram("ip", ...args.split(" "));
-    assert.equal(code, 0, `ip ${args}: ${stderr}`);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const name of this.#names) await runProgram("ip", "netns", "delete", name);
-  }
+/** Has a service in a namespace of its own answer clients of every network. */
+async function admitAll(service: Service, prefix: readonly string[]): Promise<void> {
+  const { listen } = await service.logged("serving the API");
+  const url = `http://${(listen as string[])[0]}/api/v1/settings`;
+  const curl = async (...args: string[]) => {
+    const [command, ...rest] = [...prefix, "curl", "-sf", "-H", "content-type: application/json"];
+    const { code, stdout, stderr } = await runProgram(command, ...rest, ...args, url);
+    assert.equal(code, 0, stderr);
+    return JSON.parse(stdout);
+  };
+  const settings = { ...await curl(), access: { allowed: [], disallowed: [] } };
+  assert.deepEqual(await curl("-X", "PUT", "-d", JSON.stringify(settings)), settings);
 }
-
-/** Namespaces can be made: root on Linux with iproute2. */
-const CAN_NAMESPACE = await (async () => {
-  if (Deno.uid() !== 0 || !hasProgram("ip") || !hasProgram("dig")) return false;
-  const name = `svc-e2e-${Deno.pid.toString(36)}-try`;
-  const { code, stderr } = await runProgram("ip", "netns", "add", name);
-  if (code === 0) await runProgram("ip", "netns", "delete", name);
-  else console.log(`skipped: no network namespaces here: ${stderr.trim()}`);
-  return code === 0;
-})();
 
 Deno.test("svc run answers from the address that was asked", {
   permissions: PERMISSIONS,
-  ignore: !CAN_NAMESPACE,
+  ignore: !HAS_NAMESPACES || !hasProgram("dig") || !hasProgram("curl"),
 }, async (t) => {
-  await using wire = await Wire.open();
+  const lasts = ["1", "2", "3"];
+  await using wire = await Network.make(
+    [
+      ...lasts.flatMap((last) => [`192.0.2.${last}/24`, `2001:db8::${last}/64`]),
+      "198.51.100.1/32",
+    ],
+    ["192.0.2.100/24", "2001:db8::100/64"],
+  );
+  await wire.clientRoute("198.51.100.0/24", "192.0.2.1");
   const FLOATING = "203.0.113.9";
   const FLOATING_6 = "2001:db8:1::9";
   await using service = await Service.start({
-    prefix: wire.inServer,
+    prefix: wire.atServer,
     config: {
       server: {
         listen: ["0.0.0.0:0", "[::]:0", `${FLOATING}:5301`, `[${FLOATING_6}]:5301`],
@@ -465,12 +414,13 @@ Deno.test("svc run answers from the address that was asked", {
       filter: { rules: ["||blocked.example^"] },
     },
   });
+  await admitAll(service, wire.atServer);
   const [v4, v6, floating, floating6] = service.listening;
   const lookUpFrom = (ip: string, { port }: HostPort, args: string) => {
     const parsed = parseIp(ip);
     // dig itself insists on the source address of an answer. A scope is text only.
-    if (parsed !== null) return lookUp("dig", { ip: parsed, port }, args, wire.inClient);
-    const [command, ...rest] = [...wire.inClient, "dig", `@${ip}`, "-p", `${port}`];
+    if (parsed !== null) return lookUp("dig", { ip: parsed, port }, args, wire.atClient);
+    const [command, ...rest] = [...wire.atClient, "dig", `@${ip}`, "-p", `${port}`];
     return runProgram(command, ...rest, "-r", "+tries=1", "+timeout=8", ...args.split(" "))
       .then(({ stdout }) => stdout);
   };
@@ -495,9 +445,8 @@ Deno.test("svc run answers from the address that was asked", {
   await t.step("addresses that come later", async () => {
     await wire.addAddress(`${FLOATING}/32`);
     await wire.addAddress(`${FLOATING_6}/128`);
-    const [command, ...route] = [...wire.inClient, "ip"];
-    await runProgram(command, ...route, "route", "add", FLOATING, "via", "192.0.2.2");
-    await runProgram(command, ...route, "-6", "route", "add", FLOATING_6, "via", "2001:db8::2");
+    await wire.clientRoute(FLOATING, "192.0.2.2");
+    await wire.clientRoute(FLOATING_6, "2001:db8::2");
     for (const [ip, at] of [[FLOATING, floating], [FLOATING_6, floating6]] as const) {
       for (const way of ["+notcp", "+tcp"]) {
         const text = await lookUpFrom(ip, at, `${way} health.svc.test A`);

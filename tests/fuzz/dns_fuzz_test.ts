@@ -31,6 +31,7 @@ import {
 } from "../../src/dns/mod.ts";
 import { Prng, seedFromEnv } from "../prng.ts";
 import { readSeedPackets } from "./dns_seeds.ts";
+import { mutate } from "./mutate.ts";
 
 // Goal: no packet makes a reader throw, leave its bounds, disagree with another reader or work for
 // longer than its size explains. Method: captured, malformed and own packets, changed by chance
@@ -41,8 +42,6 @@ const PACKETS = 1_000_000;
 const COUNTED_SHARE = 0.002;
 /** Packets are changed within this size; a few keep theirs. */
 const MUTATED_BYTES_MAX = 1_500;
-/** Most changes to one packet. */
-const CHANGES_MAX = 6;
 
 // Bytes read for one name at most: each of its bytes, each length byte once more, and two for each
 // pointer, of which 126 are followed; then for its own bytes in the packet.
@@ -171,46 +170,6 @@ function pointerChains(): Uint8Array {
   }
   setU16(packet, 6, records);
   return packet.slice(0, at);
-}
-
-/** Changes `packet` in place by chance, and may shorten it. */
-function mutate(prng: Prng, packet: Uint8Array, seeds: readonly Uint8Array[]): Uint8Array {
-  let length = packet.length;
-  for (let left = prng.int(CHANGES_MAX + 1); left > 0 && length > 0; left--) {
-    const at = prng.int(length);
-    switch (prng.int(7)) {
-      case 0:
-        packet[at] ^= 1 << prng.int(8);
-        break;
-      case 1:
-        packet[at] = prng.pick([0, 1, 3, 63, 64, 0x80, 0xc0, 0xff]);
-        break;
-      case 2: // A pointer, most often to somewhere in the packet.
-        if (at + 1 < length) {
-          setU16(packet, at, 0xc000 | prng.int(prng.chance(0.9) ? length : 16384));
-        }
-        break;
-      case 3: // The counts, which promise.
-        if (length >= HEADER_BYTES) {
-          setU16(packet, 4 + 2 * prng.int(4), prng.pick([0, 1, 2, 65535]));
-        }
-        break;
-      case 4:
-        length = at;
-        break;
-      case 5: { // A part of another packet.
-        const other = prng.pick(seeds);
-        const from = prng.int(other.length);
-        const part = Math.min(1 + prng.int(40), other.length - from, length - at);
-        for (let i = 0; i < part; i++) packet[at + i] = other[from + i];
-        break;
-      }
-      case 6: // A part of itself, moved.
-        packet.copyWithin(at, prng.int(length), length);
-        break;
-    }
-  }
-  return packet.subarray(0, length);
 }
 
 const view = new RecordView();

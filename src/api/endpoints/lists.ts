@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { type Endpoint, endpoint } from "../endpoint.ts";
 import {
   Directory,
+  DirectoryDetails,
   RecommendedCatalog,
   RecommendedSizes,
   Refresh,
@@ -63,8 +64,16 @@ export const listEndpoints: readonly Endpoint[] = [
     summary: "The readable lists of the public directory",
     need: "viewer",
     answer: Directory,
-    errors: ["unavailable"],
+    errors: ["not_found", "unavailable"],
     handle: async ({ deps }) => ({ body: await deps.lists.directory() }),
+  }),
+  endpoint("GET /api/v1/lists/directory/{id}", {
+    tag: "lists",
+    summary: "A list of the public directory with its addresses",
+    need: "viewer",
+    answer: DirectoryDetails,
+    errors: ["not_found", "unavailable"],
+    handle: async ({ deps, param }) => ({ body: await deps.lists.directoryList(param) }),
   }),
   endpoint("GET /api/v1/services", {
     tag: "lists",

@@ -1,10 +1,13 @@
 import { SvcError } from "../../errors.ts";
 import { type Endpoint, endpoint } from "../endpoint.ts";
+import { CSV, EVENT_STREAM, exportLog, NDJSON, watchLog } from "../log_streams.ts";
 import {
   AuditLog,
   AuditQuery,
   LeakTest,
   LeakTests,
+  QuerylogExport,
+  QuerylogFilter,
   QuerylogPage,
   QuerylogQuery,
   Statistics,
@@ -20,6 +23,24 @@ export const logEndpoints: readonly Endpoint[] = [
     answer: QuerylogPage,
     errors: ["unavailable"],
     handle: async ({ deps, query }) => ({ body: await deps.logs.search(query) }),
+  }),
+  endpoint("GET /api/v1/querylog/export", {
+    tag: "logs",
+    summary: "Every entry that passes, newest first, as a file: CSV, or a JSON object a line",
+    need: "viewer",
+    query: QuerylogExport,
+    streams: [CSV, NDJSON],
+    errors: ["unavailable"],
+    handle: async ({ deps, query }) => ({ stream: await exportLog(deps.logs, query) }),
+  }),
+  endpoint("GET /api/v1/querylog/stream", {
+    tag: "logs",
+    summary: "New entries as server-sent events; an event skipped has the number of those left out",
+    need: "viewer",
+    query: QuerylogFilter,
+    streams: [EVENT_STREAM],
+    errors: ["unavailable"],
+    handle: ({ deps, query }) => ({ stream: watchLog(deps.logs, query) }),
   }),
   endpoint("GET /api/v1/stats", {
     tag: "logs",

@@ -121,6 +121,6 @@ export const nodeEndpoints: readonly Endpoint[] = [
     summary: "Counters for a scraper",
     need: "viewer",
     text: METRICS_TYPE,
-    handle: ({ deps }) => ({ body: deps.node.metrics() as never }),
+    handle: async ({ deps }) => ({ body: await deps.node.metrics() as never }),
   }),
 ];

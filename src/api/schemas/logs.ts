@@ -20,41 +20,61 @@ export const OUTCOMES = [
 const Outcome = z.enum(OUTCOMES);
 const Protocol = z.enum(["udp", "tcp", "dot", "doh", "doq", "odoh"]);
 
+/** Which entries are asked for. */
+const filter = {
+  outcome: Outcome.optional(),
+  client: z.string().min(1).max(128).optional()
+    .describe("an address; or a client's name, or the client ID of its queries"),
+  name: z.string().min(1).max(255).optional().describe("text to search for in names"),
+  since: z.iso.datetime({ offset: true }).optional().describe("after then"),
+  until: z.iso.datetime({ offset: true }).optional().describe("before then"),
+};
+export const QuerylogFilter = z.strictObject(filter);
+export type QuerylogFilter = z.infer<typeof QuerylogFilter>;
+
+export const EXPORT_FORMATS = ["csv", "ndjson"] as const;
+export const QuerylogExport = z.strictObject({
+  format: z.enum(EXPORT_FORMATS).default("csv"),
+  ...filter,
+});
+export type QuerylogExport = z.infer<typeof QuerylogExport>;
+
 export const QuerylogQuery = z.strictObject({
   limit,
-  outcome: Outcome.optional(),
-  client: z.string().min(1).max(64).optional(),
-  name: z.string().min(1).max(255).optional().describe("text to search for in names"),
-  since: z.iso.datetime({ offset: true }).optional(),
-  until: z.iso.datetime({ offset: true }).optional(),
+  ...filter,
   next: z.string().regex(/^[\w.:-]+$/, "is no cursor").max(CURSOR_LENGTH_MAX).optional()
     .describe("the cursor of the previous answer"),
 });
 export type QuerylogQuery = z.infer<typeof QuerylogQuery>;
 
+export const QuerylogEntry = answer(
+  "QuerylogEntry",
+  z.object({
+    time: timestamp.describe("when it was answered; RFC 3339 in UTC with fractional seconds"),
+    client: z.string().nullable().describe("the address"),
+    client_name: z.string().nullable(),
+    client_id: z.string().nullable().describe("the client ID that came with the query"),
+    group: z.string().nullable().describe("the ID of the client's group"),
+    protocol: Protocol,
+    name: z.string(),
+    type: z.string(),
+    outcome: Outcome,
+    rcode: z.string(),
+    rule: z.string().nullable().describe("the rule that decided, an exception among them"),
+    list: z.string().nullable().describe("a list's ID, rules, or service:<id>"),
+    answers: z.array(z.string()).describe("RDATA in presentation form"),
+    upstream: z.string().nullable().describe("the one that answered"),
+    cached: z.boolean(),
+    dnssec: z.enum(["secure", "insecure", "bogus"]).nullable(),
+    duration_us: count,
+    node: z.string(),
+  }),
+);
+export type QuerylogEntry = Shown<z.infer<typeof QuerylogEntry>>;
 export const QuerylogPage = answer(
   "QuerylogPage",
   z.object({
-    entries: z.array(z.object({
-      time: timestamp,
-      client: z.string().nullable(),
-      client_name: z.string().nullable(),
-      client_id: z.string().nullable(),
-      group: z.string().nullable(),
-      protocol: Protocol,
-      name: z.string(),
-      type: z.string(),
-      outcome: Outcome,
-      rcode: z.string(),
-      rule: z.string().nullable(),
-      list: z.string().nullable().describe("a list's ID, rules, or service:<id>"),
-      answers: z.array(z.string()),
-      upstream: z.string().nullable(),
-      cached: z.boolean(),
-      dnssec: z.enum(["secure", "insecure", "bogus"]).nullable(),
-      duration_us: count,
-      node: z.string(),
-    })).describe("newest first"),
+    entries: z.array(QuerylogEntry).describe("newest first"),
     next: z.string().nullable(),
   }),
 );

@@ -69,13 +69,17 @@ export const Explanation = answer(
     outcome: z.string().describe("as in the query log"),
     rule: z.string().nullable().describe("the rule that decides"),
     list: z.string().nullable().describe("its list's ID, rules, or service:<id>"),
-    records: z.array(z.string()).describe("local records that answer"),
+    records: z.array(z.string()).describe(
+      "records that answer, local or by rules, or a response code",
+    ),
     matches: z.array(z.object({
       rule: z.string(),
       list: z.string(),
       list_name: z.string(),
-      effect: z.string().describe("block or allow; new values may appear"),
-      lost: z.string().nullable().describe("why it does not decide; null for the one that does"),
+      effect: z.string().describe("block, allow or answer; new values may appear"),
+      lost: z.string().nullable().describe(
+        "why it does not decide; null for the one that does, and others that answer with it",
+      ),
     })).describe("every rule about the name, the deciding one first"),
   }),
 );
@@ -111,6 +115,7 @@ export const RecommendedCatalog = answer(
       url: z.string(),
       homepage: z.string().nullable(),
       licence: z.string().describe("as its source states it"),
+      non_commercial: z.boolean().describe("the licence forbids commercial use"),
       presets: z.array(z.string()),
     })),
     presets: z.array(z.object({ id: z.string(), name: z.string(), description: z.string() })),
@@ -120,25 +125,39 @@ export type RecommendedCatalog = Shown<z.infer<typeof RecommendedCatalog>>;
 
 export const RecommendedSizes = answer(
   "RecommendedSizes",
-  z.object({ items: z.array(z.object({ id: z.string(), rules: count, bytes: count })) }),
-);
-export type RecommendedSizes = Shown<z.infer<typeof RecommendedSizes>>;
-
-export const Directory = answer(
-  "Directory",
   z.object({
-    fetched_at: timestamp.nullable(),
     items: z.array(z.object({
       id: z.string(),
-      name: z.string(),
-      description: z.string(),
-      url: z.string(),
-      homepage: z.string().nullable(),
-      tags: z.array(z.string()),
+      rules: count.nullable().describe("null: this node has not fetched the list"),
+      bytes: count,
     })),
   }),
 );
+export type RecommendedSizes = Shown<z.infer<typeof RecommendedSizes>>;
+
+const DirectoryList = z.object({
+  id: z.string(),
+  name: z.string(),
+  description: z.string(),
+  url: z.string().nullable()
+    .describe("null: ask for this list by its ID, the directory tells its address then"),
+  homepage: z.string().nullable(),
+  tags: z.array(z.string()),
+});
+
+export const Directory = answer(
+  "Directory",
+  z.object({ fetched_at: timestamp.nullable(), items: z.array(DirectoryList) }),
+);
 export type Directory = Shown<z.infer<typeof Directory>>;
+
+export const DirectoryDetails = answer(
+  "DirectoryDetails",
+  DirectoryList.extend({
+    urls: z.array(z.string()).describe("the list's address, or those of its parts in order"),
+  }),
+);
+export type DirectoryDetails = Shown<z.infer<typeof DirectoryDetails>>;
 
 export const Services = answer(
   "Services",

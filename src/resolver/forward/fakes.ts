@@ -1,6 +1,7 @@
 /** A forwarder with its surroundings: upstreams that say what a test has them say, and a clock. */
 import assert from "node:assert/strict";
 import { Prng } from "../../../tests/prng.ts";
+import { parseIp } from "../../addr/mod.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import { decodeMessage, encodeQuery, type Message } from "../../dns/mod.ts";
 import type { Snapshot } from "../../snapshot/mod.ts";
@@ -15,12 +16,16 @@ import {
   START_SECONDS,
   wire,
 } from "../fakes.ts";
+import type { Outcome } from "../outcome.ts";
 import { Verdict } from "../pipeline.ts";
 import { ClientAddress, Transport } from "../query.ts";
-import { Resolver } from "../resolver.ts";
+import { RebindingProtection } from "../rebinding.ts";
+import type { QueryLog } from "../query_log.ts";
+import { Resolver, type ResolverOptions } from "../resolver.ts";
+import { TurnClock } from "../turn_clock.ts";
 import type { Responder, Waiter } from "./flight.ts";
 import { Forwarder, TICK_MS } from "./forwarder.ts";
-import type { Exchange } from "./ports.ts";
+import type { Exchange, UpstreamTransport } from "./ports.ts";
 
 /** A query that went out. */
 export interface Sent {
@@ -37,6 +42,9 @@ export interface Sent {
 /** Somebody who asked; has one answer in the end. */
 export class Client implements Responder {
   readonly answers: string[] = [];
+  /** What became of a query that waited. */
+  outcome: Outcome | null = null;
+  rule = -1;
   constructor(private readonly bench: ForwarderBench, readonly name: string) {}
 
   /** The answer, or "" while there is none. */
@@ -47,10 +55,13 @@ export class Client implements Responder {
 
   respond(waiter: Waiter, entry: number, ede: number): void {
     this.#note((reply) => this.bench.resolver.writeEntry(waiter, entry, ede, reply));
+    this.outcome = waiter.query.outcome;
+    this.rule = waiter.query.rule;
   }
 
   fail(waiter: Waiter, ede: number, text: string): void {
     this.#note((reply) => this.bench.resolver.writeFailure(waiter, ede, text, reply));
+    this.outcome = waiter.query.outcome;
   }
 
   #note(write: (reply: PipelineBench["reply"]) => void): void {
@@ -63,10 +74,15 @@ export class Client implements Responder {
 export interface BenchOptions {
   /** By address: the domains it serves; none for every name. */
   readonly upstreams?: Readonly<Record<string, readonly string[]>>;
+  /** By address; `udp` where none is said. */
+  readonly transports?: Readonly<Record<string, UpstreamTransport>>;
   readonly timeoutMs?: number;
   readonly serveStale?: number;
   readonly seed?: number;
   readonly snapshot?: Snapshot;
+  readonly rebinding?: RebindingProtection | null;
+  readonly log?: QueryLog;
+  readonly onSlow?: NonNullable<ResolverOptions["onSlow"]>;
 }
 
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
@@ -81,6 +97,7 @@ export class ForwarderBench implements Exchange {
   readonly downTcp: Set<number> = new Set();
   nowMs = 0;
   ticking = false;
+  readonly clock: TurnClock;
   readonly #open = new Map<number, Sent>();
   #looked = 0;
 
@@ -91,6 +108,7 @@ export class ForwarderBench implements Exchange {
     this.forwarder = new Forwarder({
       upstreams: Object.entries(upstreams).map(([address, domains]) => ({
         address,
+        transport: options.transports?.[address] ?? "udp",
         timeoutMs,
         domains: domains.map(wire),
       })),
@@ -98,6 +116,7 @@ export class ForwarderBench implements Exchange {
       cache: this.front.cache,
       counters: this.front.counters,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
+      rebinding: options.rebinding === undefined ? new RebindingProtection() : options.rebinding,
       serveStale,
       peerBytes: 128, // As many as any transport needs.
       nowMs: () => this.nowMs,
@@ -108,10 +127,22 @@ export class ForwarderBench implements Exchange {
       },
       random: (target) => target.set(prng.bytes(target.length)),
     });
-    this.resolver = new Resolver(this.front.pipeline, this.forwarder, SEED);
+    this.clock = new TurnClock({
+      epochMs: () => START_SECONDS * 1_000 + this.nowMs,
+      monotonicMs: () => this.nowMs,
+    });
+    this.resolver = new Resolver({
+      pipeline: this.front.pipeline,
+      forwarder: this.forwarder,
+      seed: SEED,
+      clock: this.clock,
+      log: options.log ?? null,
+      counters: this.front.counters,
+      onSlow: options.onSlow ?? null,
+    });
   }
 
-  sendUdp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
     return !this.down.has(upstream) && this.#send(upstream, false, packet, lengthBytes, token);
   }
 
@@ -145,15 +176,27 @@ export class ForwarderBench implements Exchange {
     return this.front.counters.values[counter];
   }
 
+  /** Queries of an outcome. */
+  outcomes(outcome: Outcome): number {
+    return this.front.outcomes(outcome);
+  }
+
   /** Asks a question; one that is answered at once is answered when this returns. */
-  ask(name: string, options: QueryOptions & { type?: number } = {}): Client {
+  ask(
+    name: string,
+    options: QueryOptions & { type?: number; from?: string; clientId?: string } = {},
+  ): Client {
     const client = new Client(this, name);
-    const { type = 1, ...rest } = options;
+    const { type = 1, from, clientId, ...rest } = options;
+    const address = new ClientAddress();
+    const ip = from === undefined ? null : parseIp(from);
+    if (ip !== null) address.aim(ip, 0, ip.length);
+    if (clientId !== undefined) address.id = new TextEncoder().encode(clientId);
     const packet = encodeQuery(name, type, { id: 0xbeef, ...rest });
     const { reply } = this.front;
     const verdict = this.resolver.decide(
       Transport.Udp,
-      new ClientAddress(),
+      address,
       packet,
       0,
       packet.length,
@@ -211,6 +254,7 @@ export class ForwarderBench implements Exchange {
     for (let left = ms; left > 0; left -= TICK_MS) {
       this.nowMs += Math.min(left, TICK_MS);
       this.front.pipeline.nowSeconds = START_SECONDS + Math.floor(this.nowMs / 1_000);
+      this.clock.begin();
       if (this.ticking) this.forwarder.tick();
     }
   }

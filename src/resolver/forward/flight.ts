@@ -1,7 +1,16 @@
 /** What a question on its way is made of: who waits for it, and how it was sent. */
 import { getU16 } from "../../bytes/mod.ts";
+import { OPT_BYTES } from "../../dns/mod.ts";
 import { Query, QUESTION_BYTES_MAX } from "../query.ts";
 import type { Upstream } from "./upstream.ts";
+
+/** Block size of padded queries (RFC 8467 §4.1). */
+export const QUERY_BLOCK_BYTES = 128;
+/** Bytes of an option without data. */
+export const OPTION_BYTES = 4;
+/** Room for a query as it is sent, its padding included. */
+export const SENT_BYTES_MAX = QUERY_BLOCK_BYTES *
+  Math.ceil((QUESTION_BYTES_MAX + OPT_BYTES + OPTION_BYTES) / QUERY_BLOCK_BYTES);
 
 /** A query that waits, and whoever takes its response. */
 export class Waiter {
@@ -26,46 +35,79 @@ export interface Responder {
   fail(waiter: Waiter, ede: number, text: string): void;
 }
 
-/** One way a question was sent. */
-export interface Attempt {
-  token: number;
-  flight: Flight | null;
-  upstream: Upstream;
+/** One way a question was sent. Used again once it is free. */
+export class Attempt {
+  flight: Flight | null = null;
   /** Query as sent: its ID and the case of its letters are part of the secret. */
-  readonly packet: Uint8Array<ArrayBuffer>;
-  length: number;
-  sentAtMs: number;
-  overTcp: boolean;
-  mismatches: number;
+  readonly packet = new Uint8Array(SENT_BYTES_MAX);
+  length = 0;
+  sentAtMs = 0;
+  /** It goes over a stream, where nobody can forge an answer from afar, and none is cut. */
+  overStream = false;
+  mismatches = 0;
   /** Its failure has been counted; a late answer is still good. */
-  failed: boolean;
+  failed = false;
+
+  constructor(readonly token: number, public upstream: Upstream) {}
 }
 
-/** A question on its way to upstreams. */
-export interface Flight {
-  hash: number;
-  readonly query: Query;
-  startedAtMs: number;
+/** A question on its way to upstreams. Used again a while after it is done: see `FlightTable`. */
+export class Flight {
+  readonly query = new Query();
+  hash = 0;
+  startedAtMs = 0;
   /** When the next upstream is asked as well. */
-  nextAtMs: number;
-  upstreams: readonly Upstream[];
-  attempts: Attempt[];
+  nextAtMs = 0;
+  upstreams: readonly Upstream[] = [];
+  readonly attempts: Attempt[] = [];
   /** Upstreams it was sent to, by index, in order. */
-  asked: number[];
+  readonly asked: number[] = [];
   /** Upstreams that answered, and would answer the same again. */
-  declined: Upstream[];
-  waiters: Waiter | null;
-  waiterCount: number;
+  readonly declined: Upstream[] = [];
+  waiters: Waiter | null = null;
+  waiterCount = 0;
   /** Waiters have been given the stale answer. */
-  servedStale: boolean;
+  servedStale = false;
   /** What the last unhelpful upstream said. */
-  failureEde: number;
-  failureText: string;
+  failureEde = -1;
+  failureText = "";
   /** No client waits: an entry is renewed. */
-  background: boolean;
+  background = false;
   /** Asks only whether an upstream answers at all. */
-  probe: boolean;
-  done: boolean;
+  probe = false;
+  done = false;
+  /** The table's own: its place among the active ones, and the next one of its bucket. */
+  place = 0;
+  next: Flight | null = null;
+
+  constructor() {
+    this.query.packet = new Uint8Array(QUESTION_BYTES_MAX);
+  }
+
+  /** Makes it a new one, about the question of `query`. */
+  start(query: Query, hash: number, upstreams: readonly Upstream[], nowMs: number): void {
+    this.query.keep(query);
+    this.hash = hash;
+    this.startedAtMs = this.nextAtMs = nowMs;
+    this.upstreams = upstreams;
+    this.attempts.length = this.asked.length = this.declined.length = 0;
+    this.waiters = null;
+    this.waiterCount = 0;
+    this.servedStale =
+      this.background =
+      this.probe =
+      this.done =
+        false;
+    this.failureEde = -1;
+    this.failureText = "";
+  }
+
+  /** How often an upstream was asked. */
+  timesAsked(upstream: Upstream): number {
+    let count = 0;
+    for (const index of this.asked) if (index === upstream.index) count++;
+    return count;
+  }
 }
 
 /** The question of a probe: `. NS`. */

@@ -1,17 +1,18 @@
 import { setU16 } from "../../bytes/mod.ts";
 import { type Cache, CacheHit } from "../../cache/mod.ts";
-import { Ede, HEADER_BYTES, OPT_BYTES, Rcode, RCODE_MASK } from "../../dns/mod.ts";
+import { Ede, HEADER_BYTES, Rcode, RCODE_MASK } from "../../dns/mod.ts";
 import { log } from "../../log.ts";
-import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
-import { KEY_DO, Query, QUESTION_BYTES_MAX } from "../query.ts";
-import { type Attempt, type Flight, PROBE, PROBE_HASH, sameQuestion, Waiter } from "./flight.ts";
+import { Counter, type CounterBlock, countOutcome } from "../../telemetry/mod.ts";
+import { Outcome } from "../outcome.ts";
+import type { RebindingProtection } from "../rebinding.ts";
+import { KEY_DO, type Query } from "../query.ts";
+import { Attempt, type Flight, PROBE, PROBE_HASH, Waiter } from "./flight.ts";
+import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
 import type { AttemptFailure, Exchange, UpstreamSpec } from "./ports.ts";
 import { QueryWriter } from "./query_writer.ts";
 import { Fit, ResponseReader, type TtlBounds } from "./response.ts";
 import { type Upstream, UpstreamTable } from "./upstream.ts";
 
-/** Different questions that are being asked at one time. */
-export const FLIGHTS_MAX = 4_096;
 /** Queries that wait for them, all told, and for one of them. */
 export const WAITERS_MAX = 16_384;
 const WAITERS_PER_FLIGHT_MAX = 1_024;
@@ -25,6 +26,10 @@ const STALE_PATIENCE_MS = 1_800;
 const FAILURE_TTL = 5;
 /** How often waits are looked through, while there are any. */
 export const TICK_MS = 50;
+/** An upstream that can't be reached is tried again after this, twice as long each time, */
+const RETRY_MS = 200;
+/** for this long: one that starts anew is back by then. */
+const RETRY_MS_MAX = 2_000;
 /** Wrong packets for one attempt after which UDP is no longer trusted with it (RFC 5452 §9.1). */
 const MISMATCHES_MAX = 32;
 
@@ -34,6 +39,8 @@ export interface ForwarderOptions {
   readonly cache: Cache;
   readonly counters: CounterBlock;
   readonly ttl: TtlBounds;
+  /** Takes private addresses out of answers; `null`: they stay. */
+  readonly rebinding: RebindingProtection | null;
   /** Seconds past expiry that an entry may be served. */
   readonly serveStale: number;
   /** Bytes of `Waiter.peer`. */
@@ -57,9 +64,7 @@ export class Forwarder {
   readonly #options: ForwarderOptions;
   readonly #reader: ResponseReader;
   readonly #counts: Float64Array;
-  /** By cache-key hash; several flights of one hash are told apart by their question. */
-  readonly #flights = new Map<number, Flight[]>();
-  readonly #active: Flight[] = [];
+  readonly #flights = new FlightTable();
   readonly #attempts: Attempt[] = [];
   readonly #freeAttempts: Attempt[] = [];
   #freeWaiters: Waiter | null = null;
@@ -82,7 +87,12 @@ export class Forwarder {
 
   /** Questions on their way. */
   get inFlight(): number {
-    return this.#active.length;
+    return this.#flights.active.length;
+  }
+
+  /** Flights that are kept for the next questions. */
+  get pooledFlights(): number {
+    return this.#flights.pooled;
   }
 
   /** Queries that wait. */
@@ -118,7 +128,7 @@ export class Forwarder {
 
   /** Has the question of `waiter` asked; its responder is called once, now or later. */
   resolve(waiter: Waiter, hash: number): void {
-    const known = this.#find(waiter.query, hash);
+    const known = this.#flights.find(waiter.query, hash);
     if (known !== null) {
       if (known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
         this.#counts[Counter.FlightsFull]++;
@@ -136,7 +146,7 @@ export class Forwarder {
       this.#failWaiter(waiter, Ede.NoReachableAuthority, "no upstream serves this name");
       return;
     }
-    if (this.#active.length >= FLIGHTS_MAX) {
+    if (this.inFlight >= FLIGHTS_MAX) {
       this.#counts[Counter.FlightsFull]++;
       this.#failWaiter(waiter, Ede.Other, "too many queries in flight");
       return;
@@ -148,7 +158,7 @@ export class Forwarder {
 
   /** Has a question asked that nobody waits for yet. */
   refresh(query: Query, hash: number): void {
-    if (this.#active.length >= FLIGHTS_MAX / 2 || this.#find(query, hash) !== null) return;
+    if (this.inFlight >= FLIGHTS_MAX / 2 || this.#flights.find(query, hash) !== null) return;
     const upstreams = this.#upstreamsFor(query);
     if (upstreams.length === 0) return;
     this.#counts[Counter.Prefetched]++;
@@ -166,12 +176,13 @@ export class Forwarder {
     const questionEnd = HEADER_BYTES + query.qnameLength + 4;
     const dnssecOk = (query.keyBits & KEY_DO) !== 0;
     const reader = this.#reader;
-    const fit = reader.read(packet, length, attempt.packet, questionEnd, dnssecOk);
+    const { overStream } = attempt;
+    const fit = reader.read(packet, length, attempt.packet, questionEnd, dnssecOk, overStream);
     if (fit === Fit.Mismatched || fit === Fit.WrongCase) {
       this.#counts[Counter.UpstreamMismatched]++;
       // Somebody may be guessing, or a router folds names: TCP tells, where guesses do not reach.
       const doubtful = ++attempt.mismatches === MISMATCHES_MAX || fit === Fit.WrongCase;
-      if (doubtful && !attempt.overTcp) this.#askOverTcp(attempt);
+      if (doubtful && !overStream) this.#askOverTcp(attempt);
       return;
     }
     const { upstream } = attempt;
@@ -183,12 +194,12 @@ export class Forwarder {
       return;
     }
     if (fit === Fit.Truncated) {
-      if (!attempt.overTcp) this.#askOverTcp(attempt);
+      this.#askOverTcp(attempt);
       return;
     }
     if (fit === Fit.Answer) {
       this.#countSilent(flight, attempt);
-      this.#answer(flight, packet);
+      this.#answer(flight, packet, upstream.index);
       return;
     }
     // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
@@ -214,21 +225,24 @@ export class Forwarder {
     const attempt = this.#attempts[token];
     const flight = attempt?.flight ?? null;
     if (flight === null) return;
-    flight.failureText = `${attempt.upstream.spec.address} is ${failure}`;
-    this.#countFailure(attempt);
+    const { upstream } = attempt;
+    flight.failureText = `${upstream.spec.address} ${failure}`;
+    this.#countFailure(attempt, failure);
     this.#release(attempt);
-    this.#askNext(flight);
+    this.#askNext(flight, true);
   }
 
   /** Looks through the waits; called every `TICK_MS` while there are any. */
   tick(): void {
     const nowMs = this.#options.nowMs();
-    for (let i = this.#active.length - 1; i >= 0; i--) {
-      const flight = this.#active[i];
+    this.#flights.recycle(); // A tick is nobody's turn: no flight is held by a caller.
+    const { active } = this.#flights;
+    for (let i = active.length - 1; i >= 0; i--) {
+      const flight = active[i];
       if (flight === undefined || flight.done) continue;
       for (const attempt of flight.attempts) {
         if (nowMs - attempt.sentAtMs >= attempt.upstream.spec.timeoutMs) {
-          this.#countFailure(attempt);
+          this.#countFailure(attempt, NO_ANSWER);
         }
       }
       const age = nowMs - flight.startedAtMs;
@@ -237,12 +251,12 @@ export class Forwarder {
       else if (nowMs >= flight.nextAtMs) this.#askNext(flight);
     }
     this.#probe(nowMs);
-    if (this.#active.length === 0 && this.#table.all.every((u) => u.healthy)) this.#tick(false);
+    if (active.length === 0 && this.#table.all.every((u) => u.healthy)) this.#tick(false);
   }
 
   /** Ends every wait: the isolate stops. Waiting clients get SERVFAIL. */
   close(): void {
-    for (const flight of [...this.#active]) this.#fail(flight);
+    for (const flight of [...this.#flights.active]) this.#fail(flight);
     this.#tick(false);
   }
 
@@ -262,40 +276,8 @@ export class Forwarder {
     return this.#table.forName(query.packet, query.qname, query.qnameLength);
   }
 
-  #find(query: Query, hash: number): Flight | null {
-    for (const flight of this.#flights.get(hash) ?? []) {
-      if (sameQuestion(flight.query, query)) return flight;
-    }
-    return null;
-  }
-
   #open(query: Query, hash: number, upstreams: readonly Upstream[]): Flight {
-    const own = new Query();
-    own.packet = new Uint8Array(HEADER_BYTES + query.qnameLength + 4);
-    own.keep(query);
-    const nowMs = this.#options.nowMs();
-    const flight: Flight = {
-      hash,
-      query: own,
-      startedAtMs: nowMs,
-      nextAtMs: nowMs,
-      upstreams,
-      attempts: [],
-      asked: [],
-      declined: [],
-      waiters: null,
-      waiterCount: 0,
-      servedStale: false,
-      failureEde: -1,
-      failureText: "",
-      background: false,
-      probe: false,
-      done: false,
-    };
-    const same = this.#flights.get(hash);
-    if (same === undefined) this.#flights.set(hash, [flight]);
-    else same.push(flight);
-    this.#active.push(flight);
+    const flight = this.#flights.open(query, hash, upstreams, this.#options.nowMs());
     this.#tick(true);
     return flight;
   }
@@ -306,8 +288,11 @@ export class Forwarder {
     flight.waiterCount++;
   }
 
-  /** Asks the next upstream, or gives up when none is left to ask or to wait for. */
-  #askNext(flight: Flight): void {
+  /**
+   * Asks the next upstream, or gives up when none is left to ask or to wait for. `isUnreachable`: the
+   * last one can't be reached; where no other is left, it gets a moment to come back.
+   */
+  #askNext(flight: Flight, isUnreachable = false): void {
     while (!flight.done) {
       const upstream = flight.asked.length < (flight.probe ? 1 : ATTEMPTS_MAX)
         ? this.#choose(flight)
@@ -317,46 +302,55 @@ export class Forwarder {
         else flight.nextAtMs = Infinity;
         return;
       }
+      const before = flight.timesAsked(upstream);
+      if (isUnreachable && before > 0) {
+        const nowMs = this.#options.nowMs();
+        if (nowMs - flight.startedAtMs < RETRY_MS_MAX) {
+          flight.nextAtMs = nowMs + RETRY_MS * 2 ** (before - 1);
+        } else if (flight.attempts.length === 0) {
+          this.#fail(flight);
+        }
+        return;
+      }
       if (this.#ask(flight, upstream)) return;
     }
   }
 
   /**
-   * The first healthy upstream that was asked least often; unhealthy ones only when there is no
-   * healthy one, so that a query is answered while any upstream works.
+   * The upstream that was asked least often, so that a query is answered while any of them works;
+   * among those the first healthy one whose address is known.
    */
   #choose(flight: Flight): Upstream | null {
-    const rounds = Math.floor(ATTEMPTS_MAX / flight.upstreams.length) + 1;
-    const candidates = flight.upstreams.filter((u) => u.healthy);
-    const order = candidates.length > 0
-      ? [...candidates, ...flight.upstreams.filter((u) => !u.healthy)]
-      : flight.upstreams;
     let best: Upstream | null = null;
-    let bestCount = rounds;
-    for (const upstream of order) {
+    let bestCount = Math.floor(ATTEMPTS_MAX / flight.upstreams.length) + 1;
+    let bestRank = 0;
+    for (const upstream of flight.upstreams) {
       if (flight.declined.includes(upstream)) continue;
-      let count = 0;
-      for (const index of flight.asked) if (index === upstream.index) count++;
-      if (count < bestCount) [best, bestCount] = [upstream, count];
+      const count = flight.timesAsked(upstream);
+      const rank = (upstream.healthy ? 0 : 1) + (upstream.isUnresolved ? 2 : 0);
+      if (count < bestCount || (count === bestCount && best !== null && rank < bestRank)) {
+        [best, bestCount, bestRank] = [upstream, count, rank];
+      }
     }
     return best;
   }
 
-  /** Sends the question to an upstream; false when the system refused. */
+  /** Sends the question to an upstream; false when that can't be done now. */
   #ask(flight: Flight, upstream: Upstream): boolean {
     const attempt = this.#takeAttempt(flight, upstream);
     // Each time the same upstream is asked again, it gets twice the time.
-    const before = flight.asked.filter((index) => index === upstream.index).length;
+    const before = flight.timesAsked(upstream);
     flight.asked.push(upstream.index);
     this.#writer.write(attempt, flight.query);
     flight.nextAtMs = attempt.sentAtMs + upstream.patienceMs * 2 ** before;
     this.#counts[Counter.UpstreamSent]++;
+    upstream.sent++;
     const { exchange } = this.#options;
-    if (exchange.sendUdp(upstream.index, attempt.packet, attempt.length, attempt.token)) {
+    if (exchange.send(upstream.index, attempt.packet, attempt.length, attempt.token)) {
       return true;
     }
-    flight.failureText = `${upstream.spec.address} can't be reached from here`;
-    this.#countFailure(attempt);
+    flight.failureText = `${upstream.spec.address} ${NOT_SENT}`;
+    this.#countFailure(attempt, NOT_SENT);
     this.#release(attempt);
     return false;
   }
@@ -365,7 +359,7 @@ export class Forwarder {
   #askOverTcp(attempt: Attempt): void {
     const { exchange, nowMs } = this.#options;
     exchange.cancel(attempt.token);
-    attempt.overTcp = true;
+    attempt.overStream = true;
     attempt.sentAtMs = nowMs();
     if (attempt.flight !== null) {
       attempt.flight.nextAtMs = attempt.sentAtMs + attempt.upstream.spec.timeoutMs;
@@ -373,7 +367,7 @@ export class Forwarder {
     this.#counts[Counter.UpstreamTcp]++;
     const { upstream, packet, length, token } = attempt;
     if (!exchange.sendTcp(upstream.index, packet, length, token)) {
-      this.onFailure(token, "unreachable");
+      this.onFailure(token, NOT_SENT);
     }
   }
 
@@ -382,7 +376,7 @@ export class Forwarder {
     attempt.flight = flight;
     attempt.upstream = upstream;
     attempt.sentAtMs = this.#options.nowMs();
-    attempt.overTcp = false;
+    attempt.overStream = upstream.spec.transport !== "udp";
     attempt.mismatches = 0;
     attempt.failed = false;
     flight.attempts.push(attempt);
@@ -390,17 +384,7 @@ export class Forwarder {
   }
 
   #newAttempt(upstream: Upstream): Attempt {
-    const attempt: Attempt = {
-      token: this.#attempts.length,
-      flight: null,
-      upstream,
-      packet: new Uint8Array(QUESTION_BYTES_MAX + OPT_BYTES),
-      length: 0,
-      sentAtMs: 0,
-      overTcp: false,
-      mismatches: 0,
-      failed: false,
-    };
+    const attempt = new Attempt(this.#attempts.length, upstream);
     this.#attempts.push(attempt);
     return attempt;
   }
@@ -417,15 +401,16 @@ export class Forwarder {
     this.#freeAttempts.push(attempt);
   }
 
-  #countFailure(attempt: Attempt): void {
+  #countFailure(attempt: Attempt, reason: string): void {
     if (attempt.failed) return;
     attempt.failed = true;
     this.#counts[Counter.UpstreamTimeouts]++;
     const { upstream } = attempt;
-    if (upstream.failed(this.#options.nowMs())) {
+    if (upstream.failed(this.#options.nowMs(), reason)) {
       log.warn("upstream does not answer", {
         upstream: upstream.spec.address,
         failures: upstream.failures,
+        reason,
       });
       this.#tick(true); // For the probes.
     }
@@ -436,21 +421,26 @@ export class Forwarder {
     const nowMs = this.#options.nowMs();
     for (const attempt of flight.attempts) {
       if (attempt.upstream === answered.upstream) continue;
-      if (nowMs - attempt.sentAtMs >= attempt.upstream.patienceMs) this.#countFailure(attempt);
+      if (nowMs - attempt.sentAtMs >= attempt.upstream.patienceMs) {
+        this.#countFailure(attempt, NO_ANSWER);
+      }
     }
   }
 
   /** Keeps the answer and hands it to all who wait. */
-  #answer(flight: Flight, packet: Uint8Array): void {
+  #answer(flight: Flight, packet: Uint8Array, upstream: number): void {
     const reader = this.#reader;
-    const entry = this.#store(flight, packet, reader.length, reader.ttl, reader.ede);
+    const message = this.#protect(flight, packet);
+    // Rules are about the response as it came, with what is taken out of it here.
+    const taken = message === packet ? undefined : this.#options.rebinding?.taken;
+    const entry = this.#store(flight, message, reader.length, reader.ttl, reader.ede, taken);
     this.#close(flight);
     for (let waiter = flight.waiters; waiter !== null;) {
       const { next } = waiter;
       if (entry < 0) {
         this.#failWaiter(waiter, Ede.Other, "the answer is too large to handle");
       } else {
-        this.#counts[Counter.Forwarded]++;
+        waiter.query.upstream = upstream;
         waiter.responder?.respond(waiter, entry, reader.ede);
         this.releaseWaiter(waiter);
       }
@@ -458,7 +448,22 @@ export class Forwarder {
     }
   }
 
-  #store(flight: Flight, message: Uint8Array, length: number, ttl: number, ede: number): number {
+  /** The message as it may be kept, which the reader speaks of then. */
+  #protect(flight: Flight, packet: Uint8Array): Uint8Array {
+    const { rebinding } = this.#options;
+    // Who sends a domain to an upstream of its own wants the addresses of that network.
+    const isOwnDomain = flight.upstreams.some(({ spec }) => spec.domains.length > 0);
+    return rebinding === null || isOwnDomain ? packet : rebinding.protect(packet, this.#reader);
+  }
+
+  #store(
+    flight: Flight,
+    message: Uint8Array,
+    length: number,
+    ttl: number,
+    ede: number,
+    aside?: Uint8Array,
+  ): number {
     const { query, hash } = flight;
     return this.#options.cache.store(
       {
@@ -469,6 +474,7 @@ export class Forwarder {
         ttl,
         ede,
         nowSeconds: this.#options.nowSeconds(),
+        ...(aside !== undefined && { aside }),
       },
       message,
       0,
@@ -507,7 +513,8 @@ export class Forwarder {
   }
 
   #failWaiter(waiter: Waiter, ede: number, text: string): void {
-    this.#counts[Counter.Failed]++;
+    const { query } = waiter;
+    if (!query.isOwn) countOutcome(this.#counts, query.transport, Outcome.Failed);
     waiter.responder?.fail(waiter, ede, text);
     this.releaseWaiter(waiter);
   }
@@ -534,6 +541,7 @@ export class Forwarder {
     for (let waiter = waiters; waiter !== null;) {
       const { next } = waiter;
       this.#counts[Counter.Stale]++;
+      waiter.query.source = Outcome.Cached;
       waiter.responder?.respond(waiter, entry, ede);
       this.releaseWaiter(waiter);
       waiter = next;
@@ -541,21 +549,16 @@ export class Forwarder {
   }
 
   #close(flight: Flight): void {
-    flight.done = true;
     for (const attempt of flight.attempts) this.#free(attempt);
-    flight.attempts = [];
-    const same = this.#flights.get(flight.hash) ?? [];
-    if (same.length <= 1) this.#flights.delete(flight.hash);
-    else same.splice(same.indexOf(flight), 1);
-    const last = this.#active.pop();
-    if (last !== undefined && last !== flight) this.#active[this.#active.indexOf(flight)] = last;
+    flight.attempts.length = 0;
+    this.#flights.close(flight);
   }
 
   /** Asks failing upstreams for the root's name servers: who knows those can be trusted again. */
   #probe(nowMs: number): void {
     for (const upstream of this.#table.all) {
       if (upstream.healthy || upstream.probing || nowMs < upstream.probeAtMs) continue;
-      if (this.#active.length >= FLIGHTS_MAX) return;
+      if (this.inFlight >= FLIGHTS_MAX) return;
       upstream.probing = true;
       const flight = this.#open(PROBE, PROBE_HASH ^ upstream.index, [upstream]);
       flight.probe = true;
@@ -563,6 +566,10 @@ export class Forwarder {
     }
   }
 }
+
+/** Why an upstream failed, behind its name. */
+const NO_ANSWER = "did not answer in time";
+const NOT_SENT = "can't be reached from here";
 
 const RCODE_TEXT: Readonly<Record<number, string>> = {
   [Rcode.FormErr]: "FORMERR",

@@ -1,21 +1,28 @@
+/** How an upstream is asked: in the clear, over TLS (RFC 7858), over HTTPS (RFC 8484). */
+export type UpstreamTransport = "udp" | "tls" | "https";
+
 /** An upstream as the forwarder knows it; how it is reached is the exchange's. */
 export interface UpstreamSpec {
   /** As configured, for logs and the status. */
   readonly address: string;
+  readonly transport: UpstreamTransport;
   /** Longest wait for one response. */
   readonly timeoutMs: number;
   /** Names at or below which it serves, uncompressed and in lower case; empty: every name. */
   readonly domains: readonly Uint8Array[];
 }
 
-/** Why an attempt ended without a response. */
-export type AttemptFailure = "unreachable" | "closed";
+/** Why an attempt ended without a response, behind the upstream's name: "refused the connection". */
+export type AttemptFailure = string;
 
 /** Sends queries to upstreams; what comes back goes to `Forwarder.onPacket` with the token. */
 export interface Exchange {
-  /** Sends over UDP from a new random port. False: the system refused at once. */
-  sendUdp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean;
-  /** Sends over TCP. */
+  /**
+   * Sends the way the upstream is to be asked: over its encrypted connection, or over UDP from a new
+   * random port. False: it can't be sent now.
+   */
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean;
+  /** Sends to a `udp` upstream over TCP. */
   sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean;
   /** Nothing more is wanted for this token. */
   cancel(token: number): void;

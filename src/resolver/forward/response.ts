@@ -81,7 +81,9 @@ export class ResponseReader {
 
   /**
    * Reads the first `length` bytes of `packet` as a response to the query `asked`, byte for byte
-   * the question that was sent, ID and case included (RFC 5452 §9.1).
+   * the question that was sent, ID and case included (RFC 5452 §9.1). Over a stream of our own nobody
+   * forges an answer, so that the case of the letters says nothing there, and one that is cut can't
+   * be had whole: what it holds is handed on, and not kept.
    */
   read(
     packet: Uint8Array,
@@ -89,6 +91,7 @@ export class ResponseReader {
     asked: Uint8Array,
     questionEnd: number,
     dnssecOk: boolean,
+    overStream = false,
   ): Fit {
     if (length < questionEnd) return Fit.Mismatched;
     if (getU16(packet, 0) !== getU16(asked, 0) || getU16(packet, 4) !== 1) return Fit.Mismatched;
@@ -100,13 +103,18 @@ export class ResponseReader {
       if (FOLD[packet[i]] !== FOLD[asked[i]]) return Fit.Mismatched;
       sameCase = false;
     }
-    if (!sameCase) return Fit.WrongCase;
-    if ((flags & TC_BIT) !== 0) return Fit.Truncated;
+    if (!sameCase && !overStream) return Fit.WrongCase;
+    const isCut = (flags & TC_BIT) !== 0;
+    if (isCut && !overStream) return Fit.Truncated;
     this.rcode = flags & RCODE_MASK;
     this.ede = -1;
     this.hasOpt = false;
     this.ttlCount = 0;
-    return this.#readSections(packet, length, questionEnd, dnssecOk, flags);
+    // Cut to nothing, it is no denial but no answer at all.
+    if (isCut && getU16(packet, 6) === 0) return Fit.Failure;
+    const fit = this.#readSections(packet, length, questionEnd, dnssecOk, flags);
+    if (isCut) this.ttl = 0;
+    return fit;
   }
 
   #readSections(

@@ -24,6 +24,13 @@ export class Upstream {
   probing = false;
   /** Smoothed time to answer; -1 before the first. */
   latencyMs = -1;
+  /** Queries sent to it, and those that failed, all told. */
+  sent = 0;
+  failuresTotal = 0;
+  /** What is wrong with one that is not healthy. */
+  reason = "";
+  /** It has a name whose address is still being looked up: others are asked first. */
+  isUnresolved = false;
   #plainUntilMs = -Infinity;
   #backoffMs = BACKOFF_MIN_MS;
 
@@ -52,14 +59,17 @@ export class Upstream {
     this.latencyMs = this.latencyMs < 0 ? tookMs : 0.875 * this.latencyMs + 0.125 * tookMs;
     this.failures = 0;
     this.healthy = true;
+    this.reason = "";
     this.probing = false;
     this.#backoffMs = BACKOFF_MIN_MS;
     return recovered;
   }
 
   /** Returns true when this failure makes the upstream an unhealthy one. */
-  failed(nowMs: number): boolean {
+  failed(nowMs: number, reason: string): boolean {
     this.failures++;
+    this.failuresTotal++;
+    this.reason = reason;
     if (!this.healthy) {
       if (!this.probing) return false; // A query sent for want of anything better.
       this.probing = false;

@@ -4,7 +4,8 @@ import { Ede, QR_BIT, Qtype, RA_BIT, Rcode, RD_BIT, TC_BIT } from "../../dns/mod
 import { Counter } from "../../telemetry/mod.ts";
 import { a, edeData, type FakeResponse, soaRdata } from "../fakes.ts";
 import { type Client, ForwarderBench, quietly } from "./fakes.ts";
-import { FLIGHTS_MAX, WAITERS_MAX } from "./forwarder.ts";
+import { FLIGHTS_MAX } from "./flight_table.ts";
+import { WAITERS_MAX } from "./forwarder.ts";
 
 const none = { permissions: "none" } as const;
 const N = "www.example";

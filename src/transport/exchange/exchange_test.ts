@@ -80,7 +80,7 @@ async function checkUdp(exchange: UdpExchange, notes: Notes, froms: number[]): P
   exchange.cancel(1);
   // Nobody listens there.
   assert.ok(exchange.send(1, Uint8Array.of(1), 1, 5));
-  await notes.expect("5 unreachable");
+  await notes.expect("5 is unreachable");
   exchange.cancel(5);
 }
 
@@ -239,7 +239,7 @@ Deno.test("TcpExchange tells all who wait when a connection ends, and opens so m
     for (let token = 0; token < 2; token++) exchange.send(0, id(token), 3, token);
     await server.heard(2);
     server.sockets[0].destroy();
-    await notes.expect("0 closed", "1 closed");
+    await notes.expect("0 closed the connection", "1 closed the connection");
     for (let token = 0; token < 4; token++) assert.ok(exchange.send(0, id(1), 3, token));
     assert.equal(exchange.send(0, id(1), 3, 4), false, "no fifth connection");
     await server.heard(6);
@@ -247,5 +247,5 @@ Deno.test("TcpExchange tells all who wait when a connection ends, and opens so m
     await until("answers", () => notes.lines.length === 4);
     notes.lines.length = 0;
     assert.ok(exchange.send(1, id(1), 3, 9), "it can't be known yet");
-    await notes.expect("9 closed");
+    await notes.expect("9 closed the connection");
   }));

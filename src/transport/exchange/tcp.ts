@@ -41,7 +41,7 @@ export class TcpExchange {
   readonly #byToken = new Map<number, Sent>();
 
   constructor(
-    private readonly upstreams: readonly HostPort[],
+    private readonly upstreams: readonly (HostPort | null)[],
     private readonly events: ExchangeEvents,
   ) {
     this.#connections = upstreams.map(() => []);
@@ -55,11 +55,13 @@ export class TcpExchange {
   }
 
   #send(upstream: number, frame: Uint8Array, token: number, again: boolean): boolean {
+    const address = this.upstreams[upstream];
+    if (address === null) return false;
     const id = getU16(frame, 2);
     const connections = this.#connections[upstream];
     const usable = connections.find((c) => c.pending.size < PENDING_MAX && !c.pending.has(id));
     if (usable === undefined && connections.length >= CONNECTIONS_MAX) return false;
-    const connection = usable ?? this.#connect(upstream);
+    const connection = usable ?? this.#connect(upstream, address);
     connection.pending.set(id, token);
     this.#byToken.set(token, { upstream, connection, id, frame, again });
     connection.socket.write(frame);
@@ -82,8 +84,8 @@ export class TcpExchange {
     }
   }
 
-  #connect(upstream: number): Connection {
-    const connection = new Connection(this.upstreams[upstream]);
+  #connect(upstream: number, address: HostPort): Connection {
+    const connection = new Connection(address);
     const connections = this.#connections[upstream];
     connections.push(connection);
     const frames = new FrameReader();
@@ -98,7 +100,7 @@ export class TcpExchange {
         // Closed for idleness just as we sent: that is no failure (RFC 7766 §6.2.4).
         const retry = connection.proven && sent !== undefined && !sent.again;
         if (retry && this.#send(sent.upstream, sent.frame, token, true)) continue;
-        this.events.onFailure(token, "closed");
+        this.events.onFailure(token, "closed the connection");
       }
     };
     connection.socket.on("data", (chunk: Uint8Array) => {

@@ -5,22 +5,25 @@ import type { HostPort } from "../../addr/mod.ts";
 const RECEIVE_BYTES = 65_535;
 const TOKEN_BITS = 16;
 const GENERATION_MASK = 0x1fff;
+/** Said of an upstream whose machine has nobody listen on the port. */
+export const REFUSED = "is unreachable";
 
 /** What an exchange tells whoever asked. */
 export interface ExchangeEvents {
   onPacket(token: number, packet: Uint8Array, length: number): void;
-  onFailure(token: number, failure: "unreachable" | "closed"): void;
+  /** `failure` stands behind the name of the upstream: "refused the connection". */
+  onFailure(token: number, failure: string): void;
 }
 
 /**
- * Queries to upstreams over UDP, each from a socket of its own on a random port. The sockets stand
+ * Queries to upstreams over UDP (`null` for those that are asked another way), each from a socket of its own on a random port. The sockets stand
  * in the isolate's event queue; `ready` is called with the event's token less the base.
  */
 export class NativeUdpExchange {
   readonly #sockets: UdpEphemeral;
   readonly #queue: EventQueue;
   readonly #tokenBase: number;
-  readonly #remotes: readonly Uint8Array<ArrayBuffer>[];
+  readonly #remotes: readonly (Uint8Array<ArrayBuffer> | null)[];
   readonly #events: ExchangeEvents;
   /** By token: its socket plus one or 0, and how often the token was used. */
   readonly #places: Int32Array;
@@ -39,7 +42,7 @@ export class NativeUdpExchange {
     native: Native,
     queue: EventQueue,
     tokenBase: number,
-    upstreams: readonly HostPort[],
+    upstreams: readonly (HostPort | null)[],
     events: ExchangeEvents,
     memory: SharedArrayBuffer = new SharedArrayBuffer(NativeUdpExchange.MEMORY_BYTES),
   ) {
@@ -47,12 +50,15 @@ export class NativeUdpExchange {
     this.#sockets = new UdpEphemeral(native);
     this.#queue = queue;
     this.#tokenBase = tokenBase;
-    this.#remotes = upstreams.map((address) => UdpEphemeral.remote(address));
+    this.#remotes = upstreams.map((address) =>
+      address === null ? null : UdpEphemeral.remote(address)
+    );
     this.#events = events;
   }
 
   send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    const fd = this.#sockets.open(this.#remotes[upstream]);
+    const remote = this.#remotes[upstream];
+    const fd = remote === null ? -1 : this.#sockets.open(remote);
     if (fd < 0) return false;
     const generation = ((this.#generations[token] ?? 0) + 1) & GENERATION_MASK;
     const event = this.#tokenBase | (generation << TOKEN_BITS) | token;
@@ -75,7 +81,7 @@ export class NativeUdpExchange {
     if (fd < 0 || this.#generations[token] !== generation) return;
     const length = this.#sockets.receive(fd, this.#packet);
     if (length >= 0) this.#events.onPacket(token, this.#packet, length);
-    else if (length === Received.Refused) this.#events.onFailure(token, "unreachable");
+    else if (length === Received.Refused) this.#events.onFailure(token, REFUSED);
   }
 
   cancel(token: number): void {

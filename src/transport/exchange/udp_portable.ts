@@ -1,25 +1,27 @@
 import { createSocket, type Socket } from "node:dgram";
 import { Buffer } from "node:buffer";
 import { formatIp, type HostPort } from "../../addr/mod.ts";
-import type { ExchangeEvents } from "./udp.ts";
+import { type ExchangeEvents, REFUSED } from "./udp.ts";
 
 /** The same as `NativeUdpExchange` without the C library: a `node:dgram` socket a query. */
 export class PortableUdpExchange {
   readonly #sockets = new Map<number, Socket>();
 
   constructor(
-    private readonly upstreams: readonly HostPort[],
+    private readonly upstreams: readonly (HostPort | null)[],
     private readonly events: ExchangeEvents,
   ) {}
 
   send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    const { ip, port } = this.upstreams[upstream];
+    const address = this.upstreams[upstream];
+    if (address === null) return false;
+    const { ip, port } = address;
     const socket = createSocket(ip.length === 4 ? "udp4" : "udp6");
     this.#sockets.set(token, socket);
     const host = formatIp(ip);
     const own = Buffer.from(packet.subarray(0, lengthBytes)); // The caller's bytes change.
     const failed = () => {
-      if (this.#sockets.get(token) === socket) this.events.onFailure(token, "unreachable");
+      if (this.#sockets.get(token) === socket) this.events.onFailure(token, REFUSED);
     };
     socket.on("message", (message: Uint8Array, from) => {
       if (this.#sockets.get(token) !== socket) return;

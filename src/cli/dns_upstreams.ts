@@ -1,0 +1,69 @@
+import { parseHostPort } from "../addr/mod.ts";
+import type { Config, Upstream } from "../config/mod.ts";
+import { parseName } from "../dns/mod.ts";
+import { invariant, messageOf } from "../errors.ts";
+import type { DnsUpstream } from "../isolate/mod.ts";
+import { log } from "../log.ts";
+
+/** Asked where no upstream is configured: Quad9 (RFC 8932 policy, no filtering of ours). */
+const DEFAULT_UPSTREAMS = ["9.9.9.9:53", "149.112.112.112:53"];
+const DEFAULT_TIMEOUT_MS = 2_000;
+
+/**
+ * The configured upstreams as dns isolates take them; these have no access to files. One whose file
+ * of authorities can't be read is left out: to trust others in its place would not be safe.
+ * `problem` is told what is wrong.
+ */
+export async function dnsUpstreams(
+  { upstreams }: Config,
+  problem: (text: string) => void,
+): Promise<DnsUpstream[]> {
+  if (upstreams.length === 0) {
+    log.info("no upstream is configured: asking Quad9", { upstreams: DEFAULT_UPSTREAMS });
+    return DEFAULT_UPSTREAMS.map((address) => {
+      const endpoint = parseHostPort(address);
+      invariant(endpoint !== null, `${address} is an address`);
+      return { transport: "udp", address, endpoint, timeoutMs: DEFAULT_TIMEOUT_MS, domains: [] };
+    });
+  }
+  const found: DnsUpstream[] = [];
+  for (const [index, upstream] of upstreams.entries()) {
+    try {
+      found.push(await dnsUpstream(upstream));
+    } catch (error) {
+      const reason = messageOf(error).split("\n", 1)[0];
+      const text = `upstream[${index}].ca: ${upstream.address} is not asked: ${reason}`;
+      problem(text);
+      log.error("an upstream can't be used", { upstream: upstream.address, key: "ca", error });
+    }
+  }
+  return found;
+}
+
+async function dnsUpstream(upstream: Upstream): Promise<DnsUpstream> {
+  const { address, timeoutMs } = upstream;
+  const common = { address, timeoutMs, domains: wireNames(upstream.domains) };
+  if (upstream.kind === "udp") {
+    return { transport: "udp", ...common, endpoint: upstream.endpoint };
+  }
+  const { kind, host, ips, port, serverName, caFile } = upstream;
+  return {
+    transport: kind,
+    ...common,
+    host,
+    ips,
+    port,
+    serverName,
+    path: upstream.kind === "https" ? upstream.path : "",
+    ca: caFile === null ? null : await Deno.readTextFile(caFile),
+  };
+}
+
+/** Names as configured, in wire format. */
+export function wireNames(domains: readonly string[]): Uint8Array[] {
+  return domains.map((domain) => {
+    const name = parseName(domain);
+    invariant(name !== null, `${domain} was checked as a name`);
+    return name;
+  });
+}

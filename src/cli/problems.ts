@@ -1,0 +1,44 @@
+import type { DnsSupervisor, DnsUpstream } from "../isolate/mod.ts";
+
+/** What is wrong with the node, for its status. */
+export class Problems {
+  readonly #lasting: string[] = [];
+  readonly #sources: (() => readonly string[])[] = [];
+
+  /** Notes something that stays wrong until the next start. */
+  add(problem: string): void {
+    this.#lasting.push(problem);
+  }
+
+  /** Asks `source` each time what is wrong at that moment. */
+  watch(source: () => readonly string[]): void {
+    this.#sources.push(source);
+  }
+
+  now(): string[] {
+    return [...this.#lasting, ...this.#sources.flatMap((source) => source())];
+  }
+}
+
+/** What is wrong with those who answer queries; `configured` are their upstreams. */
+export function dnsProblems(
+  { running, reports }: Pick<DnsSupervisor, "reports" | "running">,
+  configured: readonly Pick<DnsUpstream, "address">[],
+): string[] {
+  const found: string[] = [];
+  const { now, wanted } = running;
+  if (now < wanted) {
+    found.push(`${now} of ${wanted} isolates answer queries: one that crashed is started again`);
+  }
+  for (const [index, { address }] of configured.entries()) {
+    // Each isolate has its own connections; what one of them says is bad enough.
+    const failing = reports.map((report) => report.upstreams[index])
+      .find((upstream) => upstream !== undefined && !upstream.healthy);
+    if (failing !== undefined) found.push(`upstream ${address} ${failing.reason}`);
+  }
+  const upstreams = reports.flatMap((report) => report.upstreams);
+  if (upstreams.length > 0 && upstreams.every(({ healthy }) => !healthy)) {
+    found.push("no upstream answers");
+  }
+  return found;
+}

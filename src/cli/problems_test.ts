@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { dnsProblems, Problems } from "./problems.ts";
+
+const none = { permissions: "none" } as const;
+
+const ANSWERS = null;
+const SILENT = "does not answer";
+
+/** A report about upstreams: why each is left alone, or `ANSWERS`. */
+const report = (...reasons: (string | null)[]) => ({
+  cacheEntries: 0,
+  cacheBytes: 0,
+  cacheEvicted: 0,
+  upstreams: reasons.map((reason) => ({
+    healthy: reason === null,
+    reason: reason ?? "",
+    latencyMs: 1,
+    failures: 0,
+    sent: 0,
+    failed: 0,
+  })),
+});
+
+Deno.test("Problems.now() tells what lasts, and what is so at the moment", none, () => {
+  const problems = new Problems();
+  let passing = ["a list fails"];
+  problems.watch(() => passing);
+  problems.add("no store");
+  assert.deepEqual(problems.now(), ["no store", "a list fails"]);
+  passing = [];
+  assert.deepEqual(problems.now(), ["no store"]);
+});
+
+Deno.test("dnsProblems() names missing isolates, and upstreams that are away", none, () => {
+  const two = { now: 2, wanted: 2 };
+  const upstreams = [{ address: "192.0.2.1" }, { address: "tls://dns.example" }];
+  const problems = (reports: ReturnType<typeof report>[], running = two) =>
+    dnsProblems({ running, reports }, upstreams);
+  assert.deepEqual(problems([]), [], "nobody said anything yet");
+  assert.deepEqual(problems([report(ANSWERS, ANSWERS), report(ANSWERS, ANSWERS)]), []);
+  assert.deepEqual(problems([report(ANSWERS, ANSWERS), report(ANSWERS, SILENT)]), [
+    "upstream tls://dns.example does not answer",
+  ]);
+  assert.deepEqual(problems([report(SILENT, SILENT), report(SILENT, SILENT)]), [
+    "upstream 192.0.2.1 does not answer",
+    "upstream tls://dns.example does not answer",
+    "no upstream answers",
+  ]);
+  assert.match(problems([], { now: 1, wanted: 2 }).join(), /^1 of 2 isolates answer/);
+});

@@ -1,0 +1,34 @@
+import type { KeyObject, X509Certificate } from "node:crypto";
+
+/** RSA keys below this are refused by clients and by the TLS library alike (RFC 9325 §4.5). */
+const RSA_BITS_MIN = 2_048;
+/** Curves of TLS 1.3 certificates (RFC 8446 §4.2.3), by the name that the platform gives them. */
+const CURVES: readonly string[] = ["prime256v1", "secp384r1", "secp521r1"];
+
+/** What is wrong with a private key for TLS; `null`: nothing. */
+export function keyWeakness(key: KeyObject): string | null {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+  if (type === "rsa") {
+    const bits = Number(details?.modulusLength ?? 0);
+    return bits < RSA_BITS_MIN ? `an RSA key of ${bits} bits is too weak` : null;
+  }
+  if (type === "ec") {
+    const curve = details?.namedCurve ?? "";
+    return CURVES.includes(curve) ? null : `keys of the curve ${curve} are not for TLS`;
+  }
+  return type === "ed25519" ? null : `keys of the kind ${type} are not for TLS`;
+}
+
+/** Says whether a certificate covers a name, by itself or by a wildcard of its parent (RFC 9525). */
+export function coversName({ subjectAltName }: X509Certificate, name: string): boolean {
+  const wanted = name.toLowerCase();
+  const names = (subjectAltName ?? "").split(", ").filter((entry) => entry.startsWith("DNS:"))
+    .map((entry) => entry.slice(4).toLowerCase());
+  const dot = wanted.indexOf(".");
+  return names.includes(wanted) || (dot > 0 && names.includes(`*${wanted.slice(dot)}`));
+}
+
+/** Says whether a certificate covers the names of clients that put their ID before `name`. */
+export function coversClientIds(certificate: X509Certificate, name: string): boolean {
+  return coversName(certificate, `x.${name}`);
+}

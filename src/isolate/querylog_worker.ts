@@ -1,0 +1,98 @@
+/// <reference no-default-lib="true" />
+/// <reference lib="deno.worker" />
+/// <reference lib="deno.worker" />
+/** Keeps the query log: nothing but its folder is open to it. @module */
+import { messageOf, SvcError } from "../errors.ts";
+import { QueryLogStore } from "../querylog/mod.ts";
+import { Nice, stepBack } from "../thread/mod.ts";
+import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
+
+let store: QueryLogStore | null = null;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+function tell(message: FromLog): void {
+  self.postMessage(message);
+}
+
+function crash(error: unknown): void {
+  clearTimeout(timer);
+  const detail = error instanceof Error ? error.stack ?? error.message : messageOf(error);
+  tell({ type: "crashed", error: detail });
+}
+
+function turn(): void {
+  if (store === null) return;
+  try {
+    timer = setTimeout(turn, store.turn());
+  } catch (error) {
+    crash(error);
+  }
+}
+
+function ask(id: number, question: LogQuestion): void {
+  if (store === null) return;
+  try {
+    tell({ type: "answer", id, answer: answerOf(store, question) });
+  } catch (error) {
+    const code = error instanceof SvcError ? error.code : "unavailable";
+    tell({ type: "refused", id, code, message: `query log: ${messageOf(error)}` });
+  }
+}
+
+function answerOf(store: QueryLogStore, question: LogQuestion): LogAnswer {
+  switch (question.type) {
+    case "search":
+      return store.search(question.filter, question.limit, question.before);
+    case "statistics":
+      return store.statistics(question.hours);
+  }
+}
+
+function handle(message: ToLog): void {
+  switch (message.type) {
+    case "start":
+      stepBack(Nice.Last);
+      store = new QueryLogStore(message.options, {
+        nowMs: () => Date.now(),
+        monotonicMs: () => performance.now(),
+        onProblem: (problem) => tell({ type: "problem", problem }),
+        onLive: (batch) => tell({ type: "live", batch }),
+      });
+      turn();
+      tell({ type: "ready" });
+      return;
+    case "ask":
+      ask(message.id, message.question);
+      return;
+    case "watch":
+      store?.live.watch(message.watcher, message.filter);
+      return;
+    case "unwatch":
+      store?.live.unwatch(message.watcher);
+      return;
+    case "ping":
+      tell({ type: "pong" });
+      return;
+    case "stop":
+      clearTimeout(timer);
+      store?.close();
+      store = null;
+      tell({ type: "stopped" });
+  }
+}
+
+self.addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  crash(event.reason);
+});
+self.addEventListener("error", (event) => {
+  event.preventDefault();
+  crash(event.error);
+});
+self.onmessage = ({ data }: MessageEvent<ToLog>) => {
+  try {
+    handle(data);
+  } catch (error) {
+    crash(error);
+  }
+};

@@ -1,0 +1,73 @@
+import { log } from "../log.ts";
+import type { Exchange } from "../resolver/mod.ts";
+import {
+  EncryptedExchange,
+  type ExchangeEvents,
+  NativeUdpExchange,
+  PortableUdpExchange,
+  TcpExchange,
+} from "../transport/mod.ts";
+import type { EventQueue, Native } from "../native/mod.ts";
+import type { DnsUpstream } from "./messages.ts";
+
+/** The event queue that sockets to upstreams stand in, and the bit that their tokens carry. */
+export interface ExchangeQueue {
+  readonly native: Native;
+  readonly queue: EventQueue;
+  readonly tokenBase: number;
+  readonly memory: SharedArrayBuffer;
+}
+
+/** Sends each query the way its upstream is to be asked. */
+export class UpstreamExchange implements Exchange {
+  /** Sockets of the event queue; `null` without the C library. */
+  readonly native: NativeUdpExchange | null;
+  readonly encrypted: EncryptedExchange;
+  readonly #isEncrypted: readonly boolean[];
+  readonly #udp: NativeUdpExchange | PortableUdpExchange;
+  readonly #tcp: TcpExchange;
+
+  /** `queue` is `null` where the C library can't be had. */
+  constructor(
+    upstreams: readonly DnsUpstream[],
+    events: ExchangeEvents,
+    queue: ExchangeQueue | null,
+  ) {
+    const endpoints = upstreams.map((u) => u.transport === "udp" ? u.endpoint : null);
+    this.#isEncrypted = upstreams.map(({ transport }) => transport !== "udp");
+    this.#tcp = new TcpExchange(endpoints, events);
+    this.encrypted = new EncryptedExchange(
+      upstreams.map((u) => u.transport === "udp" ? null : u),
+      events,
+    );
+    if (queue === null) {
+      this.native = null;
+      this.#udp = new PortableUdpExchange(endpoints, events);
+      log.warn("no C library here: UDP goes the portable way, in one isolate");
+      return;
+    }
+    const { native, queue: eventQueue, tokenBase, memory } = queue;
+    this.native = new NativeUdpExchange(native, eventQueue, tokenBase, endpoints, events, memory);
+    this.#udp = this.native;
+  }
+
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+    const exchange = this.#isEncrypted[upstream] ? this.encrypted : this.#udp;
+    return exchange.send(upstream, packet, lengthBytes, token);
+  }
+
+  sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+    return this.#tcp.send(upstream, packet, lengthBytes, token);
+  }
+
+  cancel(token: number): void {
+    this.#udp.cancel(token);
+    this.#tcp.cancel(token);
+    this.encrypted.cancel(token);
+  }
+
+  close(): void {
+    this.#tcp.close();
+    this.encrypted.close();
+  }
+}

@@ -1,0 +1,111 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+
+/** Tables of texts that entries share. */
+export const DICTIONARIES = ["names", "clients", "kinds", "rules", "answers"] as const;
+export type DictionaryName = typeof DICTIONARIES[number];
+
+/** Texts whose numbers are kept ready, in each of two halves. */
+const KNOWN_MAX = 8_192;
+
+interface Known {
+  readonly id: number;
+  /** The epoch that the table says it was last used in. */
+  epoch: number;
+}
+
+/**
+ * A table of texts with a number each. A row notes the epoch it was last used in, and so is known to
+ * be in no entry's use once every entry of that epoch is gone.
+ */
+export class Dictionary {
+  readonly #name: DictionaryName;
+  readonly #find: StatementSync | null;
+  readonly #insert: StatementSync;
+  readonly #use: StatementSync;
+  readonly #index: StatementSync | null;
+  readonly #unindex: StatementSync | null;
+  readonly #page: StatementSync;
+  readonly #remove: StatementSync;
+  /** Two halves: when the newer is full it becomes the older, and that is forgotten. */
+  #known = new Map<string, Known>();
+  #older = new Map<string, Known>();
+
+  constructor(db: DatabaseSync, name: DictionaryName) {
+    this.#name = name;
+    // Answers are long and many: finding each again would take an index as large as they are.
+    this.#find = name === "answers"
+      ? null
+      : db.prepare(`SELECT id, used FROM ${name} WHERE text = ?`);
+    this.#insert = db.prepare(`INSERT INTO ${name} (text, used) VALUES (?, ?)`);
+    this.#use = db.prepare(`UPDATE ${name} SET used = ? WHERE id = ?`);
+    const isSearched = name === "names";
+    this.#index = isSearched
+      ? db.prepare("INSERT INTO names_text (rowid, text) VALUES (?, ?)")
+      : null;
+    this.#unindex = isSearched
+      ? db.prepare("INSERT INTO names_text (names_text, rowid, text) VALUES ('delete', ?, ?)")
+      : null;
+    this.#page = db.prepare(`SELECT id, text, used FROM ${name} WHERE id > ? ORDER BY id LIMIT ?`);
+    this.#remove = db.prepare(`DELETE FROM ${name} WHERE id = ?`);
+  }
+
+  get name(): DictionaryName {
+    return this.#name;
+  }
+
+  /** The number of a text, which is in use in this epoch. */
+  idOf(text: string, epoch: number): number {
+    const known = this.#known.get(text) ?? this.#older.get(text);
+    if (known !== undefined) {
+      // Where the row has gone meanwhile, its number may be another's.
+      if (known.epoch === epoch || Number(this.#use.run(epoch, known.id).changes) > 0) {
+        return this.#keep(text, known.id, epoch);
+      }
+    }
+    const row = this.#find?.get(text) as { id: number; used: number } | undefined;
+    if (row !== undefined) {
+      if (row.used !== epoch) this.#use.run(epoch, row.id);
+      return this.#keep(text, row.id, epoch);
+    }
+    const id = Number(this.#insert.run(text, epoch).lastInsertRowid);
+    this.#index?.run(id, text);
+    return this.#keep(text, id, epoch);
+  }
+
+  #keep(text: string, id: number, epoch: number): number {
+    const known = this.#known.get(text);
+    if (known !== undefined && known.id === id) {
+      known.epoch = epoch;
+      return id;
+    }
+    if (this.#known.size >= KNOWN_MAX) {
+      this.#older = this.#known;
+      this.#known = new Map();
+    }
+    this.#known.set(text, { id, epoch });
+    return id;
+  }
+
+  /** Forgets what it knows of the table: a transaction was undone. */
+  forget(): void {
+    this.#known.clear();
+    this.#older.clear();
+  }
+
+  /**
+   * Looks at the `count` rows behind `after` and removes those that were last used before `epoch`.
+   * Returns the last of them, or 0 at the table's end.
+   */
+  sweep(after: number, count: number, epoch: number): number {
+    const rows = this.#page.all(after, count) as { id: number; text: string; used: number }[];
+    for (const { id, text, used } of rows) {
+      if (used >= epoch) continue;
+      this.#unindex?.run(id, text);
+      this.#remove.run(id);
+      // Its number may become another text's.
+      this.#known.delete(text);
+      this.#older.delete(text);
+    }
+    return rows.length < count ? 0 : rows[rows.length - 1].id;
+  }
+}

@@ -1,0 +1,115 @@
+import { DNSSEC_NAMES, OUTCOME_NAMES, PROTOCOL_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
+
+export type OutcomeName = typeof OUTCOME_NAMES[number];
+export type ProtocolName = typeof PROTOCOL_NAMES[number];
+
+/** An entry of the query log, as the API shows it but for the node's name. */
+export interface LogEntry {
+  /** RFC 3339, to the millisecond: when the query was answered. */
+  readonly time: string;
+  /** The client's address; `null` where nobody said. */
+  readonly client: string | null;
+  /** The name of the client that the service knows it as. */
+  readonly client_name: string | null;
+  /** The client ID that came with the query. */
+  readonly client_id: string | null;
+  /** The ID of the client's group. */
+  readonly group: string | null;
+  readonly protocol: ProtocolName;
+  /** In lower case, without the dot at its end. */
+  readonly name: string;
+  readonly type: string;
+  readonly outcome: OutcomeName;
+  readonly rcode: string;
+  readonly rule: string | null;
+  readonly list: string | null;
+  /** RDATA in presentation form, in the response's order. */
+  readonly answers: readonly string[];
+  readonly upstream: string | null;
+  readonly cached: boolean;
+  readonly dnssec: "secure" | "insecure" | "bogus" | null;
+  readonly duration_us: number;
+}
+
+/** Which entries are asked for; what is left out holds for all. */
+export interface LogFilter {
+  readonly outcome?: OutcomeName;
+  /** An address; or the name or the client ID of a client. */
+  readonly client?: string;
+  /** Text anywhere in the name, letters in either case. */
+  readonly name?: string;
+  /** Milliseconds since 1970: after then, and before then. */
+  readonly sinceMs?: number;
+  readonly untilMs?: number;
+}
+
+/** An entry as it is stored: what repeats from entry to entry is one text a kind. */
+export interface StoredEntry {
+  readonly timeMs: number;
+  readonly durationUs: number;
+  /** Its number. */
+  readonly outcome: number;
+  readonly name: string;
+  /** See `clientText`. */
+  readonly client: string;
+  /** See `kindText`. */
+  readonly kind: string;
+  /** `list TAB rule`, or "". */
+  readonly rule: string;
+  /** A line each. */
+  readonly answers: string;
+}
+
+/** Address, client ID, group and name of a client as one text; an address is found by its start. */
+export function clientText(address: string, id: string, group: string, name: string): string {
+  return [address, id, group, name].join(TEXT_SEPARATOR);
+}
+
+/** What few values of a query's make many entries alike, as one text. */
+export function kindText(
+  type: string,
+  rcode: string,
+  protocol: number,
+  isCached: boolean,
+  dnssec: number,
+  upstream: string,
+): string {
+  return [type, rcode, protocol, isCached ? 1 : 0, dnssec, upstream].join(TEXT_SEPARATOR);
+}
+
+/** What a stored entry says. */
+export function showEntry(stored: StoredEntry): LogEntry {
+  const [client, id, group, ...name] = stored.client.split(TEXT_SEPARATOR);
+  const [type, rcode, protocol, cached, dnssec, upstream] = stored.kind.split(TEXT_SEPARATOR);
+  const [list, ...rule] = stored.rule.split(TEXT_SEPARATOR);
+  return {
+    time: new Date(stored.timeMs).toISOString(),
+    client: orNull(client),
+    client_name: orNull(name.join(TEXT_SEPARATOR)),
+    client_id: orNull(id),
+    group: orNull(group),
+    protocol: PROTOCOL_NAMES[Number(protocol)] ?? PROTOCOL_NAMES[0],
+    name: stored.name,
+    type,
+    outcome: OUTCOME_NAMES[stored.outcome],
+    rcode,
+    rule: orNull(rule.join(TEXT_SEPARATOR)),
+    list: orNull(list),
+    answers: stored.answers === "" ? [] : stored.answers.split("\n"),
+    upstream: orNull(upstream),
+    cached: cached === "1",
+    dnssec: DNSSEC_NAMES[Number(dnssec)] ?? null,
+    duration_us: stored.durationUs,
+  };
+}
+
+/** What the tops call a client: its name, or else its address. */
+export function clientLabel(client: string): string {
+  const [address, , , ...name] = client.split(TEXT_SEPARATOR);
+  const label = name.join(TEXT_SEPARATOR);
+  return label === "" ? address : label;
+}
+
+function orNull(text: string | undefined): string | null {
+  return text === undefined || text === "" ? null : text;
+}

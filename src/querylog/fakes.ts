@@ -1,0 +1,151 @@
+/** What the tests of the query log stand on: queries to log, and a naive log to hold it against. */
+import assert from "node:assert/strict";
+import { parseIp } from "../addr/mod.ts";
+import { MessageWriter, parseName, parseQtype, QR_BIT } from "../dns/mod.ts";
+import {
+  NO_ROOM,
+  OUTCOME_NAMES,
+  PROTOCOL_NAMES,
+  QueueWriter,
+  RecordAt,
+  RecordFlag,
+} from "../logqueue/mod.ts";
+import type { Prng } from "../../tests/prng.ts";
+import {
+  clientText,
+  kindText,
+  type LogEntry,
+  type LogFilter,
+  type OutcomeName,
+  type ProtocolName,
+  showEntry,
+  type StoredEntry,
+} from "./entry.ts";
+
+/** 2026-01-02T03:04:05.678Z */
+export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+
+export interface FakeQuery {
+  readonly name?: string;
+  readonly type?: string;
+  readonly outcome?: OutcomeName;
+  readonly protocol?: ProtocolName;
+  readonly timeMs?: number;
+  readonly durationUs?: number;
+  readonly address?: string;
+  readonly clientId?: string;
+  readonly group?: string;
+  readonly clientName?: string;
+  /** `list TAB rule`. */
+  readonly rule?: string;
+  /** IPv4 addresses of the answer. */
+  readonly answers?: readonly string[];
+  readonly rcode?: number;
+  readonly upstream?: number;
+  readonly cached?: boolean;
+  readonly dnssec?: number;
+}
+
+/** A response with A records for its own name. */
+export function responseTo(
+  { name = "www.example", type = "A", rcode = 0, answers = [] }: FakeQuery,
+) {
+  const qtype = parseQtype(type);
+  const wire = parseName(name);
+  assert.ok(qtype !== null && wire !== null);
+  const target = new Uint8Array(65_535);
+  const writer = new MessageWriter();
+  assert.ok(writer.start(target, 0, target.length, 0xbeef, QR_BIT | rcode));
+  assert.ok(writer.question(wire, qtype));
+  for (const answer of answers) {
+    const ip = parseIp(answer);
+    assert.ok(ip !== null && writer.record(0, wire, ip.length === 4 ? 1 : 28, 1, 60, ip));
+  }
+  return target.slice(0, writer.lengthBytes);
+}
+
+/** Puts the record of a query into a queue; `false` where there is no room. */
+export function note(queue: QueueWriter, query: FakeQuery): boolean {
+  const { outcome = "forwarded", protocol = "udp", timeMs = NOW_MS, durationUs = 7 } = query;
+  const encoder = new TextEncoder();
+  const parts = [
+    responseTo(query).slice(0, 512),
+    encoder.encode(`${query.group ?? "gr_0000000000000000"}\t${query.clientName ?? ""}`),
+    encoder.encode(query.rule ?? ""),
+    encoder.encode(query.clientId ?? ""),
+  ];
+  const words = parts.map(({ length }) => (length + 3) >> 2);
+  const total = (RecordAt.End + words.reduce((sum, n) => sum + n, 0)) * 4;
+  const at = queue.begin(total);
+  const number = OUTCOME_NAMES.indexOf(outcome);
+  if (at === NO_ROOM) {
+    queue.drop(number);
+    return false;
+  }
+  const address = query.address === "" ? new Uint8Array(0) : parseIp(query.address ?? "192.0.2.7");
+  assert.ok(address !== null);
+  const record = new Uint8Array(total);
+  const head = new Uint32Array(record.buffer, 0, RecordAt.End);
+  head[RecordAt.TimeLow] = timeMs % 2 ** 32;
+  head[RecordAt.TimeHigh] = timeMs / 2 ** 32;
+  head[RecordAt.Duration] = durationUs;
+  const flags = (query.cached === true ? RecordFlag.Cached : 0) |
+    ((query.dnssec ?? 0) << RecordFlag.DnssecShift);
+  head[RecordAt.What] = number | (PROTOCOL_NAMES.indexOf(protocol) << 8) | (flags << 16) |
+    (address.length << 24);
+  head[RecordAt.Upstream] = (query.upstream ?? -1) + 1;
+  head[RecordAt.Lengths] = parts[0].length | (parts[1].length << 16);
+  head[RecordAt.MoreLengths] = parts[2].length | (parts[3].length << 16);
+  record.set(address, RecordAt.Address * 4);
+  let to = RecordAt.End * 4;
+  for (const [i, part] of parts.entries()) {
+    record.set(part, to);
+    to += words[i] * 4;
+  }
+  queue.words.set(new Uint32Array(record.buffer), at);
+  queue.commit(total);
+  return true;
+}
+
+/** Entries of a small network, the same for the same seed, 1 to 40,000 milliseconds apart. */
+export function fakeEntries(prng: Prng, count: number, fromMs: number): StoredEntry[] {
+  let timeMs = fromMs;
+  const names = Array.from(
+    { length: 60 },
+    (_, i) =>
+      `${prng.pick(["www", "api", "cdn", "x"])}${i}.${prng.pick(["ads", "a-b", "web"])}.example`,
+  );
+  return Array.from({ length: count }, () => {
+    timeMs += prng.chance(0.3) ? 0 : 1 + prng.int(40_000);
+    const outcome = prng.int(OUTCOME_NAMES.length);
+    return {
+      timeMs,
+      durationUs: prng.int(5_000_000),
+      outcome,
+      name: prng.pick(names),
+      client: clientText(
+        prng.pick(["192.0.2.1", "192.0.2.10", "192.0.2.100", "2001:db8::1", ""]),
+        prng.pick(["", "phone", "tablet"]),
+        prng.pick(["gr_1", "gr_2"]),
+        prng.pick(["", "Kitchen", "phone"]),
+      ),
+      kind: kindText(prng.pick(["A", "AAAA", "HTTPS"]), "NOERROR", 0, prng.chance(0.5), 0, ""),
+      rule: prng.pick(["", "rules\t||ads.example^", "li_1\t||web.example^"]),
+      answers: prng.pick(["", "192.0.2.5", "cdn.example\n192.0.2.6"]),
+    };
+  });
+}
+
+/** What a log that looks at every entry would find, newest first. */
+export function naiveSearch(entries: readonly StoredEntry[], filter: LogFilter): LogEntry[] {
+  return entries.toReversed().map(showEntry).filter((entry) => {
+    const timeMs = Date.parse(entry.time);
+    const client = filter.client?.toLowerCase();
+    const isClient = client === undefined || entry.client === client ||
+      entry.client_id === client ||
+      (entry.client_name ?? entry.client ?? "").toLowerCase() === client;
+    return (filter.outcome === undefined || entry.outcome === filter.outcome) && isClient &&
+      entry.name.includes((filter.name ?? "").toLowerCase().replace(/(.)\.$/, "$1")) &&
+      timeMs > (filter.sinceMs ?? -1) && timeMs < (filter.untilMs ?? Infinity);
+  });
+}

@@ -1,0 +1,12 @@
+/**
+ * The query log and statistics, in an isolate of their own: takes records from the queues of those
+ * who answer, keeps entries in SQLite (what repeats is stored once; names are found by any three
+ * letters), removes what is too old or too many in small steps, and counts by the hour. Whatever
+ * happens to the file, answering goes on: what can't be kept is counted. Whoever imports this loads
+ * SQLite; others take types only. Scope: read, write: its folder. @module
+ */
+export type { LogEntry, LogFilter, OutcomeName, ProtocolName } from "./entry.ts";
+export type { LiveBatch } from "./live_feed.ts";
+export { type QueryLogOptions, type QueryLogPorts, QueryLogStore } from "./query_log.ts";
+export type { LogPage } from "./search.ts";
+export { HOURS_KEPT, type LogStatistics, type OutcomeCounts } from "./statistics.ts";

@@ -1,0 +1,311 @@
+import type { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../errors.ts";
+import { log } from "../log.ts";
+import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
+import { isCorrupt, openDatabase, setAside } from "./database.ts";
+import { Entries } from "./entries.ts";
+import type { LogFilter, StoredEntry } from "./entry.ts";
+
+import { type LiveBatch, LiveFeed } from "./live_feed.ts";
+import { RecordReader } from "./record.ts";
+import { type LogPage, LogSearch } from "./search.ts";
+import { type LogStatistics, Statistics } from "./statistics.ts";
+
+/** Records of one transaction: some tens of milliseconds, while nothing else is done here. */
+const BATCH_MAX = 2_000;
+/** Batches written before a question is answered: what full queues hold, and not what keeps coming. */
+const CATCH_UP_BATCHES_MAX = 16;
+/** Records wait this long, so that a quiet night is few writes, unless they fill their queue. */
+const WRITE_MS = 5_000;
+const FILL_MAX = 1 / 4;
+/** With somebody watching they wait no longer than this. */
+const WATCHED_MS = 250;
+/** How often the queues are looked at, and how soon after a full batch. */
+const POLL_MS = 50;
+const BUSY_MS = 1;
+/** How often what is too old is looked for when nothing is written. */
+const TRIM_MS = 60_000;
+/** Counts by the hour are written at least this often. */
+const SAVE_MS = 15_000;
+/** Pauses between tries while the file can't be written. */
+const RETRY_MS_MIN = 1_000;
+const RETRY_MS_MAX = 60_000;
+
+export interface QueryLogOptions {
+  readonly directory: string;
+  readonly maxEntries: number;
+  readonly retentionMs: number;
+  /** Only the first 24 bits of IPv4 and 56 of IPv6 addresses are kept. */
+  readonly anonymize: boolean;
+  /** As configured, by number. */
+  readonly upstreams: readonly string[];
+  readonly queues: readonly SharedArrayBuffer[];
+  /** Memory of `figuresMemory`. */
+  readonly figures: SharedArrayBuffer;
+}
+
+export interface QueryLogPorts {
+  /** Milliseconds since 1970. */
+  readonly nowMs: () => number;
+  /** Milliseconds, monotonic. */
+  readonly monotonicMs: () => number;
+  /** What keeps the log from being written; `null` once it is again. */
+  readonly onProblem: (problem: string | null) => void;
+  /** New entries for somebody who watches. */
+  readonly onLive: (batch: LiveBatch) => void;
+  /** Opens the file; as `openDatabase`, if left out. */
+  readonly open?: typeof openDatabase;
+}
+
+/** The file and what works on it. */
+interface Open {
+  readonly db: DatabaseSync;
+  readonly entries: Entries;
+  readonly search: LogSearch;
+  readonly statistics: Statistics;
+}
+
+/** The query log: takes records from the queues, keeps them, finds them, counts them. */
+export class QueryLogStore {
+  readonly #options: QueryLogOptions;
+  readonly #ports: QueryLogPorts;
+  readonly #readers: readonly QueueReader[];
+  readonly #record: RecordReader;
+  readonly #figures: Float64Array;
+  readonly live: LiveFeed;
+  #open: Open | null = null;
+  #wroteAtMs: number;
+  #savedAtMs: number;
+  #trimmedAtMs = -Infinity;
+  #problem: string | null = null;
+  #retryMs = RETRY_MS_MIN;
+  #retryAtMs = -Infinity;
+  #isTrimming = false;
+
+  constructor(options: QueryLogOptions, ports: QueryLogPorts) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#readers = options.queues.map((memory) => new QueueReader(memory));
+    this.#record = new RecordReader(options);
+    this.live = new LiveFeed(options.anonymize, ports.onLive);
+    this.#figures = new Float64Array(options.figures);
+    this.#wroteAtMs = this.#savedAtMs = ports.monotonicMs();
+    this.#try(() => this.#opened());
+  }
+
+  /** Does what is due now; returns in how many milliseconds to call again. */
+  turn(): number {
+    const nowMs = this.#ports.monotonicMs();
+    if (nowMs < this.#retryAtMs) return POLL_MS;
+    if (this.#isDue(nowMs)) {
+      const isMore = this.#write();
+      this.#wroteAtMs = nowMs;
+      return isMore || this.#isTrimming ? BUSY_MS : POLL_MS;
+    }
+    if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim(1);
+    return this.#isTrimming ? BUSY_MS : POLL_MS;
+  }
+
+  /**
+   * The newest entries that pass, of those before the number `before`, and of all queries so far.
+   *
+   * @throws {SvcError} `unavailable`, where the file can't be opened or read.
+   */
+  search(filter: LogFilter, limit: number, before: number | null): LogPage {
+    this.#catchUp();
+    return this.#ask(({ search }) => search.find(filter, limit, before));
+  }
+
+  /**
+   * What was counted in the last hours.
+   *
+   * @throws {SvcError} `unavailable`, where the file can't be opened or read.
+   */
+  statistics(hours: number): LogStatistics {
+    this.#catchUp();
+    return this.#ask(({ statistics }) => statistics.report(hours, this.#ports.nowMs()));
+  }
+
+  /** Writes everything and closes the file. */
+  close(): void {
+    this.#retryAtMs = -Infinity;
+    while (this.#write());
+    this.#try(() => this.#save(this.#opened(), this.#ports.monotonicMs()));
+    this.#open?.db.close();
+    this.#open = null;
+  }
+
+  #isDue(nowMs: number): boolean {
+    const fill = Math.max(...this.#readers.map(({ fill }) => fill));
+    if (fill > FILL_MAX) return true;
+    const waitMs = this.live.isWatched ? WATCHED_MS : WRITE_MS;
+    return nowMs - this.#wroteAtMs >= waitMs;
+  }
+
+  /** Writes what waits, so that an answer holds it. */
+  #catchUp(): void {
+    if (this.#ports.monotonicMs() < this.#retryAtMs) return;
+    for (let i = 0; i < CATCH_UP_BATCHES_MAX && this.#write(); i++);
+  }
+
+  /** Writes a batch of what waits; says whether there is more. */
+  #write(): boolean {
+    return this.#try(() => {
+      const open = this.#opened();
+      const nowMs = this.#ports.nowMs();
+      const batch = this.#readBatch();
+      const { entries, statistics } = open;
+      const isLogged = this.#options.maxEntries > 0;
+      if (batch.length > 0 && isLogged) {
+        this.#transaction(open, () => {
+          entries.add(batch, nowMs);
+          // As many go as come: the log never grows past its bounds by more than a batch.
+          this.#isTrimming = entries.trim(nowMs);
+          if (this.#isTrimming) this.#isTrimming = entries.trim(nowMs);
+        });
+        this.#figures[LogFigure.Written] += batch.length;
+        this.#say(null);
+      }
+      const isMore = this.#readers.some(({ isBehind }) => isBehind);
+      for (const reader of this.#readers) reader.release();
+      for (const entry of batch) statistics.add(entry);
+      for (const reader of this.#readers) statistics.addDropped(reader.takeDropped(), nowMs);
+      this.#figures[LogFigure.Entries] = entries.count;
+      this.live.push(batch);
+      const monotonicMs = this.#ports.monotonicMs();
+      if (monotonicMs - this.#savedAtMs >= SAVE_MS) this.#save(open, monotonicMs);
+      return isMore;
+    }) ?? false;
+  }
+
+  /** Reads records of all queues, up to where their writers are now, in the order of their times. */
+  #readBatch(): StoredEntry[] {
+    const batch: StoredEntry[] = [];
+    for (const reader of this.#readers) {
+      reader.rewind();
+      reader.mark();
+    }
+    const most = Math.ceil(BATCH_MAX / this.#readers.length);
+    for (const reader of this.#readers) {
+      try {
+        for (let i = 0; i < most && reader.next(this.#record.words) !== NO_RECORD; i++) {
+          const entry = this.#record.read();
+          if (entry === null) this.#figures[LogFigure.Unreadable]++;
+          else batch.push(entry);
+        }
+      } catch (error) {
+        const lost = reader.discard();
+        this.#figures[LogFigure.Unreadable] += lost;
+        log.error("a queue of the query log can't be read: its records are given up", {
+          records: lost,
+          error,
+        });
+      }
+    }
+    return this.#readers.length === 1 ? batch : batch.sort((a, b) => a.timeMs - b.timeMs);
+  }
+
+  #trim(steps: number): void {
+    this.#try(() => {
+      const open = this.#opened();
+      const nowMs = this.#ports.nowMs();
+      this.#transaction(open, () => {
+        for (let i = 0; i < steps; i++) this.#isTrimming = open.entries.trim(nowMs);
+      });
+      open.entries.vacuum();
+      this.#figures[LogFigure.Entries] = open.entries.count;
+      this.#trimmedAtMs = this.#ports.monotonicMs();
+    });
+  }
+
+  #save(open: Open, monotonicMs: number): void {
+    this.#transaction(open, () => open.statistics.save(this.#ports.nowMs()));
+    this.#savedAtMs = monotonicMs;
+    this.#say(null);
+  }
+
+  #transaction({ db, entries, statistics }: Open, work: () => void): void {
+    db.exec("BEGIN IMMEDIATE");
+    try {
+      work();
+      db.exec("COMMIT");
+    } catch (error) {
+      if (db.isTransaction) db.exec("ROLLBACK");
+      if (!isCorrupt(error)) {
+        entries.undo();
+        statistics.undo();
+      }
+      throw error;
+    }
+  }
+
+  #opened(): Open {
+    if (this.#open !== null) return this.#open;
+    const { directory, anonymize } = this.#options;
+    const nowMs = this.#ports.nowMs();
+    const db = (this.#ports.open ?? openDatabase)(directory, nowMs);
+    try {
+      this.#open = {
+        db,
+        entries: new Entries(db, this.#options, nowMs),
+        search: new LogSearch(db, anonymize),
+        statistics: new Statistics(db),
+      };
+    } catch (error) {
+      db.close();
+      if (isCorrupt(error)) setAside(directory, nowMs, error);
+      throw error;
+    }
+    this.#figures[LogFigure.Entries] = this.#open.entries.count;
+    this.#say(null);
+    return this.#open;
+  }
+
+  /** Has a question answered; one that meets a damaged file is answered by the new one. */
+  #ask<T>(question: (open: Open) => T): T {
+    try {
+      return question(this.#opened());
+    } catch (error) {
+      this.#failed(error);
+      if (!isCorrupt(error)) throw error;
+      return question(this.#opened());
+    }
+  }
+
+  /** Does work on the file; `null` where that failed, which the status says until it works again. */
+  #try<T>(work: () => T): T | null {
+    try {
+      const result = work();
+      this.#retryMs = RETRY_MS_MIN;
+      this.#retryAtMs = -Infinity;
+      return result;
+    } catch (error) {
+      this.#failed(error);
+      return null;
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (isCorrupt(error) && this.#open !== null) {
+      this.#open.db.close();
+      this.#open = null;
+      try {
+        setAside(this.#options.directory, this.#ports.nowMs(), error);
+        return; // The next try begins a new file.
+      } catch (second) {
+        error = second;
+      }
+    }
+    this.#retryAtMs = this.#ports.monotonicMs() + this.#retryMs;
+    this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS_MAX);
+    this.#say(`the query log can't be written: ${messageOf(error)}`);
+  }
+
+  #say(problem: string | null): void {
+    if (problem === this.#problem) return;
+    if (problem !== null) log.error("the query log can't be written", { error: problem });
+    else log.info("the query log is written again");
+    this.#problem = problem;
+    this.#ports.onProblem(problem);
+  }
+}

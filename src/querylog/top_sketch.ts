@@ -1,0 +1,53 @@
+/** A name and how often it was met. */
+export type TopRow = readonly [name: string, count: number];
+
+/**
+ * Counts the most frequent of many names in little memory. As long as there are fewer than twice
+ * `capacity` names the counts are exact; beyond, the rarest are dropped, and one that comes later
+ * starts from the most that a dropped one had: a count is never too small, and too large by no more
+ * than `floor` (the idea of Space-Saving, Metwally et al. 2005, done by the batch).
+ */
+export class TopSketch {
+  readonly #capacity: number;
+  readonly #counts: Map<string, number>;
+  #floor = 0;
+
+  constructor(capacity: number, rows: readonly TopRow[] = []) {
+    this.#capacity = capacity;
+    this.#counts = new Map(rows);
+  }
+
+  /** The most that a name can have been counted without being here. */
+  get floor(): number {
+    return this.#floor;
+  }
+
+  add(name: string, count = 1): void {
+    const known = this.#counts.get(name);
+    this.#counts.set(name, (known ?? this.#floor) + count);
+    if (known === undefined && this.#counts.size >= 2 * this.#capacity) this.#shrink();
+  }
+
+  /** Adds what another one counted. */
+  merge(rows: readonly TopRow[]): void {
+    for (const [name, count] of rows) {
+      this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
+    }
+  }
+
+  /** The `n` most frequent, the first first; of equal ones the one that sorts first. */
+  top(n: number): TopRow[] {
+    return this.#sorted().slice(0, n);
+  }
+
+  #sorted(): [string, number][] {
+    return [...this.#counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
+  }
+
+  #shrink(): void {
+    const rows = this.#sorted();
+    this.#floor = Math.max(this.#floor, rows[this.#capacity][1]);
+    this.#counts.clear();
+    for (const [name, count] of rows.slice(0, this.#capacity)) this.#counts.set(name, count);
+  }
+}

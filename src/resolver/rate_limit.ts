@@ -1,0 +1,123 @@
+import { compilePrefixes, type IpPrefix, NO_VALUE, PrefixTable } from "../addr/mod.ts";
+import { finishHash } from "../dns/mod.ts";
+
+export interface RateLimitOptions {
+  /** 1 or more. */
+  readonly queriesPerSecond: number;
+  /** Queries that a client may ask at once after a silence; 1 or more. */
+  readonly burst: number;
+  /** Networks never limited. */
+  readonly exempt: readonly IpPrefix[];
+}
+
+/** Buckets of one set, which a hash picks; a set fills one line of the processor's cache. */
+const WAYS = 5;
+/** Two words say whose a bucket is, the third how full. */
+const BUCKET_WORDS = 3;
+const FULLNESS = 2;
+const SET_WORDS = 16;
+const SETS = 2 ** 13;
+const WORD_BYTES = 4;
+
+/**
+ * First word of the key of an IPv4 address; that of an IPv6 one is the first of its /64, and nobody
+ * asks from `ffff:ffff::/32` (RFC 4291 §2.7: it is multicast).
+ */
+const IPV4_MARK = -1;
+const IPV4_BYTES = 4;
+const PRIME = 0x9e3779b1 | 0;
+const MS_PER_SECOND = 1_000;
+/** Times that another isolate may come in between before a query passes uncounted. */
+const TRIES_MAX = 64;
+
+/**
+ * The limit of queries per client, an IPv4 address or an IPv6 /64: a token bucket each, in one table
+ * that all isolates share, as a client's queries come in at several of them.
+ *
+ * Whole queries are what the buckets count: at the rate of 300 a second a clock ticks 300 times a
+ * second, and a bucket is the tick at which it will be full again. Its debt is what is missing: a
+ * query adds one, and is over the limit where that would be more than the burst. All of it is in one
+ * word of 32 bits, which wraps around: a debt that no client can have is one that is long paid.
+ *
+ * The table stays as it is under a flood of forged addresses: a newcomer takes the bucket of its set
+ * that misses least, so that whoever is at the limit stays there.
+ */
+export class RateLimiter {
+  /** Memory of the table, shared by all isolates. */
+  static readonly MEMORY_BYTES: number = SETS * SET_WORDS * WORD_BYTES;
+
+  readonly #table: Int32Array;
+  readonly #exempt: PrefixTable;
+  readonly #queriesPerSecond: number;
+  readonly #burst: number;
+  readonly #seed: number;
+  /** The clock, in ticks of which each is one query more. */
+  #now = 0;
+
+  /** `seed` is the same in every isolate, and nothing that clients can know. */
+  constructor(options: RateLimitOptions, memory: SharedArrayBuffer, seed: number) {
+    this.#queriesPerSecond = options.queriesPerSecond;
+    this.#burst = options.burst;
+    this.#exempt = new PrefixTable(
+      compilePrefixes(options.exempt.map((prefix) => ({ prefix, value: 0 }))),
+    );
+    this.#table = new Int32Array(memory);
+    this.#seed = seed;
+  }
+
+  /** Sets the clock to `nowMs`, milliseconds since 1970: once a batch. */
+  setTime(nowMs: number): void {
+    this.#now = Math.floor(nowMs * this.#queriesPerSecond / MS_PER_SECOND) | 0;
+  }
+
+  /**
+   * Counts a query from an address of 4 or 16 bytes and says whether it is within the limit; one
+   * that is not leaves the bucket as it is. Leaves no garbage.
+   */
+  take(bytes: Uint8Array, offset: number, lengthBytes: number): boolean {
+    if (lengthBytes === 0) return true;
+    if (this.#exempt.find(bytes, offset, lengthBytes) !== NO_VALUE) return true;
+    const isIpv4 = lengthBytes === IPV4_BYTES;
+    const first = isIpv4 ? IPV4_MARK : wordAt(bytes, offset);
+    const second = wordAt(bytes, isIpv4 ? offset : offset + 4);
+    const hash = finishHash(Math.imul(this.#seed ^ first, PRIME) ^ second);
+    const set = (hash & (SETS - 1)) * SET_WORDS;
+    const table = this.#table;
+    let bucket = -1;
+    let leastDebt = Infinity;
+    for (let i = 0; i < WAYS; i++) {
+      const at = set + i * BUCKET_WORDS;
+      if (table[at] === first && table[at + 1] === second) return this.#takeFrom(at + FULLNESS);
+      const debt = this.#debt(table[at + FULLNESS]);
+      if (debt >= leastDebt) continue;
+      leastDebt = debt;
+      bucket = at;
+    }
+    table[bucket] = first;
+    table[bucket + 1] = second;
+    table[bucket + FULLNESS] = (this.#now + 1) | 0;
+    return true;
+  }
+
+  #takeFrom(at: number): boolean {
+    const table = this.#table;
+    for (let i = 0; i < TRIES_MAX; i++) {
+      const full = table[at];
+      const debt = this.#debt(full);
+      if (debt >= this.#burst) return false;
+      const fuller = (this.#now + debt + 1) | 0;
+      if (Atomics.compareExchange(table, at, full, fuller) === full) return true;
+    }
+    return true;
+  }
+
+  /** Queries that are missing in a bucket which is full at the tick `full`. */
+  #debt(full: number): number {
+    const debt = (full - this.#now) | 0;
+    return debt > 0 && debt <= this.#burst ? debt : 0;
+  }
+}
+
+function wordAt(bytes: Uint8Array, at: number): number {
+  return (bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3];
+}

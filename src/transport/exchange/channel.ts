@@ -1,0 +1,72 @@
+/** What a connection to an encrypted upstream is to whoever sends queries over it. */
+
+/** A query on its way to an encrypted upstream. */
+export interface EncryptedQuery {
+  readonly token: number;
+  /** The message: this exchange's own bytes. */
+  readonly packet: Uint8Array<ArrayBuffer>;
+  /** The connection it was sent on, or `null` while it waits for one. */
+  channel: Channel | null;
+  /** It was on a connection that was lost, and is sent no third time. */
+  isAgain: boolean;
+}
+
+/** One connection. Queries share it, and answers come in any order. */
+export interface Channel {
+  /** Queries that it takes beside those on it; 0 for one that is about to close. */
+  readonly room: number;
+  /** Queries on it. */
+  readonly pending: number;
+  send(query: EncryptedQuery): void;
+  /** Its answer is not wanted any more. */
+  cancel(query: EncryptedQuery): void;
+  /** Closes a connection that is idle for long, or dead. Called every `SWEEP_MS`. */
+  sweep(nowMs: number): void;
+  close(): void;
+}
+
+/** What becomes of queries on a connection. */
+export interface ChannelEvents {
+  /** The packet is the taker's own. */
+  onAnswer(query: EncryptedQuery, packet: Uint8Array): void;
+  /** There will be no answer, and another connection would not change that. */
+  onFailure(query: EncryptedQuery, reason: string): void;
+  /** There will be no answer on this connection, and on another one there may be. */
+  onLost(query: EncryptedQuery): void;
+  /** The connection is gone. Queries that were on it are lost after this. */
+  onEnd(channel: Channel): void;
+}
+
+/** Queries on one connection at a time. */
+export const QUERIES_PER_CONNECTION_MAX = 128;
+/** An idle connection is kept this long: a handshake costs more than an open one (RFC 7858 §3.4). */
+export const IDLE_MS = 30_000;
+/** A connection that says nothing for this long, with queries on it, is taken for a dead one. */
+export const SILENCE_MS_MAX = 2_000;
+/** How often connections are looked through, while there are any. */
+export const SWEEP_MS = 500;
+
+/** How long a connection has been idle, or been silent though it owes answers. */
+export class Silence {
+  #usedAtMs = performance.now();
+  /** Since when it owes a word; -1: it does not. */
+  #owesSinceMs = -1;
+
+  /** A query goes out. */
+  asked(): void {
+    this.#usedAtMs = performance.now();
+    if (this.#owesSinceMs < 0) this.#owesSinceMs = this.#usedAtMs;
+  }
+
+  /** Something came in; `pending` queries still wait. */
+  heard(pending: number): void {
+    this.#usedAtMs = performance.now();
+    this.#owesSinceMs = pending > 0 ? this.#usedAtMs : -1;
+  }
+
+  /** Says whether the connection is of no more use; `pending` queries wait on it. */
+  isOver(nowMs: number, pending: number): boolean {
+    if (this.#owesSinceMs >= 0 && nowMs - this.#owesSinceMs > SILENCE_MS_MAX) return true;
+    return pending === 0 && nowMs - this.#usedAtMs > IDLE_MS;
+  }
+}

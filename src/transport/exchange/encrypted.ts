@@ -1,0 +1,283 @@
+import type { TLSSocket } from "node:tls";
+import { messageOf } from "../../errors.ts";
+import { type Channel, type ChannelEvents, type EncryptedQuery, SWEEP_MS } from "./channel.ts";
+import { DohChannel } from "./doh_channel.ts";
+import { DotChannel } from "./dot_channel.ts";
+import { dialTls, type TlsTarget } from "./tls_dial.ts";
+import type { ExchangeEvents } from "./udp.ts";
+
+/** Connections to one upstream at a time. */
+export const CONNECTIONS_MAX = 4;
+/** Queries for one upstream that wait for a connection. */
+export const WAITING_MAX = 1_024;
+/** Pause after an upstream took no connection at any of its addresses. */
+const REDIAL_MS = 100;
+const HTTPS_PORT = 443;
+
+/** An upstream over TLS or HTTPS. */
+export interface EncryptedUpstream {
+  readonly transport: "tls" | "https";
+  /** The name or address that its certificate has to cover. */
+  readonly serverName: string;
+  readonly port: number;
+  /** Path and query of the URL; "" for `tls`. */
+  readonly path: string;
+  /** PEM of the authorities of a private upstream; `null` trusts the public ones. */
+  readonly ca: string | null;
+  /** Where it is; none, as long as its name has to be looked up. */
+  readonly ips: readonly Uint8Array[];
+}
+
+/** One upstream: its connections, and what waits for one. */
+class Lane implements ChannelEvents {
+  readonly channels: Channel[] = [];
+  readonly #upstream: EncryptedUpstream;
+  readonly #target: TlsTarget;
+  readonly #owner: LaneOwner;
+  readonly #waiting: EncryptedQuery[] = [];
+  readonly #abort = new AbortController();
+  #ips: readonly Uint8Array[];
+  /** The address that took the last connection stands first. */
+  #ipIndex = 0;
+  #dials = 0;
+  #redialTimer: ReturnType<typeof setTimeout> | undefined;
+  /** Of the last connection, to resume (RFC 8446 §2.2). */
+  #session: Uint8Array | null = null;
+
+  constructor(upstream: EncryptedUpstream, owner: LaneOwner) {
+    this.#upstream = upstream;
+    this.#owner = owner;
+    this.#ips = upstream.ips;
+    const isDot = upstream.transport === "tls";
+    this.#target = {
+      serverName: upstream.serverName,
+      port: upstream.port,
+      ca: upstream.ca,
+      alpn: [isDot ? "dot" : "h2"],
+      protocol: isDot ? "DNS over TLS" : "HTTP/2, which DNS over HTTPS goes by",
+    };
+  }
+
+  set ips(ips: readonly Uint8Array[]) {
+    this.#ips = ips;
+    this.#ipIndex = 0;
+    this.#dialIfNeeded();
+  }
+
+  /** Sends a query, or has it wait for a connection. False: too many wait. */
+  place(query: EncryptedQuery): boolean {
+    const channel = this.#emptiest();
+    if (channel !== null) {
+      channel.send(query);
+      return true;
+    }
+    if (this.#waiting.length >= WAITING_MAX) return false;
+    this.#waiting.push(query);
+    this.#dialIfNeeded();
+    return true;
+  }
+
+  cancel(query: EncryptedQuery): void {
+    if (query.channel !== null) {
+      query.channel.cancel(query);
+      this.#sendWaiting();
+      return;
+    }
+    const at = this.#waiting.indexOf(query);
+    if (at >= 0) this.#waiting.splice(at, 1);
+  }
+
+  /** Ends every wait for a connection. */
+  failWaiting(reason: string): void {
+    for (const query of this.#waiting.splice(0)) this.#owner.onFailure(query, reason);
+  }
+
+  close(): void {
+    this.#waiting.length = 0;
+    clearTimeout(this.#redialTimer);
+    this.#abort.abort();
+    for (const channel of this.channels.splice(0)) channel.close();
+  }
+
+  onAnswer(query: EncryptedQuery, packet: Uint8Array): void {
+    this.#owner.onAnswer(query, packet);
+  }
+
+  onFailure(query: EncryptedQuery, reason: string): void {
+    this.#owner.onFailure(query, reason);
+  }
+
+  onLost(query: EncryptedQuery): void {
+    query.channel = null;
+    // Closed for idleness just as we sent, or started anew: that is no failure (RFC 7766 §6.2.4).
+    const isPlaced = !query.isAgain && this.place(query);
+    query.isAgain = true;
+    if (!isPlaced) this.#owner.onFailure(query, "closed the connection");
+  }
+
+  onEnd(channel: Channel): void {
+    const at = this.channels.indexOf(channel);
+    if (at >= 0) this.channels.splice(at, 1);
+  }
+
+  #emptiest(): Channel | null {
+    let best: Channel | null = null;
+    for (const channel of this.channels) {
+      if (channel.room > 0 && (best === null || channel.room > best.room)) best = channel;
+    }
+    return best;
+  }
+
+  /** One connection is opened at a time: what waits may well fit on it. */
+  #dialIfNeeded(): void {
+    if (this.#waiting.length === 0 || this.#dials > 0 || this.#redialTimer !== undefined) return;
+    if (this.#ips.length === 0 || this.channels.length >= CONNECTIONS_MAX) return;
+    this.#dials++;
+    void this.#dial().finally(() => {
+      this.#dials--;
+      this.#dialIfNeeded();
+    });
+  }
+
+  async #dial(): Promise<void> {
+    const ips = this.#ips;
+    let reason = "";
+    for (let i = 0; i < ips.length; i++) {
+      const index = (this.#ipIndex + i) % ips.length;
+      try {
+        const { signal } = this.#abort;
+        const onSession = (session: Uint8Array) => this.#session = session;
+        const socket = await dialTls(this.#target, ips[index], this.#session, signal, onSession);
+        if (signal.aborted) {
+          socket.destroy();
+          return;
+        }
+        if (ips === this.#ips) this.#ipIndex = index;
+        this.#open(socket);
+        return;
+      } catch (error) {
+        reason = messageOf(error);
+      }
+    }
+    if (this.#abort.signal.aborted) return;
+    this.#session = null; // It may be what the server stumbles over.
+    this.#redialTimer = setTimeout(() => {
+      this.#redialTimer = undefined;
+      this.#dialIfNeeded();
+    }, REDIAL_MS);
+    this.failWaiting(reason);
+  }
+
+  #open(socket: TLSSocket): void {
+    const { transport, path } = this.#upstream;
+    if (transport === "https" && socket.alpnProtocol !== "h2") {
+      socket.destroy();
+      this.failWaiting(`does not speak ${this.#target.protocol}`);
+      return;
+    }
+    const channel = transport === "tls"
+      ? new DotChannel(socket, this)
+      : new DohChannel(socket, authorityOf(this.#target), path, this);
+    this.channels.push(channel);
+    this.#owner.onOpen();
+    this.#sendWaiting();
+  }
+
+  /** Sends what waits, as far as there is room. */
+  #sendWaiting(): void {
+    while (this.#waiting.length > 0) {
+      const channel = this.#emptiest();
+      if (channel === null) return this.#dialIfNeeded();
+      channel.send(this.#waiting.shift()!);
+    }
+  }
+}
+
+/** Takes what comes of a lane's queries. */
+interface LaneOwner {
+  onAnswer(query: EncryptedQuery, packet: Uint8Array): void;
+  onFailure(query: EncryptedQuery, reason: string): void;
+  onOpen(): void;
+}
+
+/**
+ * Queries to upstreams over TLS (RFC 7858) and HTTPS (RFC 8484). Connections are made when there is
+ * something to ask, shared, kept while they are of use, and made anew without losing who waits.
+ */
+export class EncryptedExchange {
+  readonly #lanes: readonly (Lane | null)[];
+  readonly #byToken = new Map<number, { readonly lane: Lane; readonly query: EncryptedQuery }>();
+  #sweeper: ReturnType<typeof setInterval> | undefined;
+
+  /** `upstreams` stand at their indexes; `null` is one that is asked in the clear. */
+  constructor(upstreams: readonly (EncryptedUpstream | null)[], events: ExchangeEvents) {
+    const owner: LaneOwner = {
+      onAnswer: ({ token }, packet) => events.onPacket(token, packet, packet.length),
+      onFailure: ({ token }, reason) => {
+        this.#byToken.delete(token);
+        events.onFailure(token, reason);
+      },
+      onOpen: () => {
+        this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS);
+      },
+    };
+    this.#lanes = upstreams.map((upstream) => upstream === null ? null : new Lane(upstream, owner));
+  }
+
+  /** Connections that are open. */
+  get connections(): number {
+    return this.#lanes.reduce((sum, lane) => sum + (lane?.channels.length ?? 0), 0);
+  }
+
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+    const lane = this.#lanes[upstream];
+    if (lane === null) return false;
+    // The caller's bytes change, and ours may be sent a second time.
+    const query = { token, packet: packet.slice(0, lengthBytes), channel: null, isAgain: false };
+    this.#byToken.set(token, { lane, query });
+    if (lane.place(query)) return true;
+    this.#byToken.delete(token);
+    return false;
+  }
+
+  cancel(token: number): void {
+    const sent = this.#byToken.get(token);
+    if (sent === undefined) return;
+    this.#byToken.delete(token);
+    sent.lane.cancel(sent.query);
+  }
+
+  /** Says where an upstream is whose name was looked up. Open connections stay. */
+  setAddresses(upstream: number, ips: readonly Uint8Array[]): void {
+    const lane = this.#lanes[upstream];
+    if (lane !== null) lane.ips = ips;
+  }
+
+  /** The upstream's name can't be looked up: who waits for a connection need not go on. */
+  failWaiting(upstream: number, reason: string): void {
+    this.#lanes[upstream]?.failWaiting(reason);
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+    this.#byToken.clear();
+    for (const lane of this.#lanes) lane?.close();
+  }
+
+  #sweep(): void {
+    const nowMs = performance.now();
+    for (const lane of this.#lanes) {
+      for (const channel of [...lane?.channels ?? []]) channel.sweep(nowMs);
+    }
+    if (this.connections > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+/** The host of a URL, with its port unless that is the usual one. */
+function authorityOf({ serverName, port }: TlsTarget): string {
+  const host = serverName.includes(":") ? `[${serverName}]` : serverName;
+  return port === HTTPS_PORT ? host : `${host}:${port}`;
+}

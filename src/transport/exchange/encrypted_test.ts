@@ -1,0 +1,347 @@
+// Goal: an encrypted upstream is asked over few connections, whoever waits is never lost with one, and
+// nothing is said to a server that is not the right one. Method: the real exchange against real servers
+// of TLS and HTTP/2 on loopback, with certificates of an authority of the test.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { makeAuthority } from "../../../tests/e2e/certificates.ts";
+import {
+  CONNECTIONS_MAX,
+  EncryptedExchange,
+  type EncryptedUpstream,
+  WAITING_MAX,
+} from "./encrypted.ts";
+import { QUERIES_PER_CONNECTION_MAX } from "./channel.ts";
+import {
+  type Asked,
+  type AskedHttps,
+  echo,
+  fakeDoh,
+  fakeDot,
+  type FakeServer,
+  LOOPBACK,
+  message,
+  Notes,
+  until,
+  upstreamAt,
+} from "./fakes.ts";
+
+const net = { permissions: { net: true, env: true } } as const;
+const authority = await makeAuthority();
+const issued = await authority.issue({ names: ["dns.test"], ips: ["127.0.0.1"] });
+
+const KINDS = [["tls", fakeDot], ["https", fakeDoh]] as const;
+
+/** An exchange with one upstream, which is closed in the end. */
+function exchangeOf(...upstreams: (EncryptedUpstream | null)[]) {
+  const notes = new Notes();
+  const exchange = new EncryptedExchange(upstreams, notes);
+  notes.cancel = (token) => exchange.cancel(token);
+  const send = (token: number, packet = message(0x100 + token, 1), upstream = 0) =>
+    exchange.send(upstream, packet, packet.length, token);
+  return { notes, exchange, send, [Symbol.dispose]: () => exchange.close() };
+}
+
+for (const [transport, start] of KINDS) {
+  const test = (name: string, fn: (server: FakeServer) => Promise<void>) =>
+    Deno.test(`EncryptedExchange, ${transport}: ${name}`, net, async () => {
+      await using server = await start(issued);
+      await fn(server);
+    });
+
+  test("asks over one connection, answers in any order", async (server) => {
+    using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
+    const { notes, send } = bench;
+    for (let token = 1; token <= 3; token++) assert.ok(send(token));
+    await until("three queries", () => server.asked.length === 3);
+    assert.deepEqual(notes.lines, []);
+    for (const asked of server.asked.toReversed()) echo(asked);
+    await notes.expect("1: 1 1 2", "2: 1 2 2", "3: 1 3 2");
+    server.script = echo;
+    assert.ok(send(4));
+    await notes.expect("4: 1 4 2");
+    assert.deepEqual(server.connections, { opened: 1, open: 1 });
+  });
+
+  test("sends again, once, what waits when a connection is lost", async (server) => {
+    using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
+    const { notes, send } = bench;
+    send(1);
+    send(2);
+    await until("both queries", () => server.asked.length === 2);
+    server.asked[0].hangUp();
+    await until("both, on another connection", () => server.asked.length === 4);
+    assert.deepEqual(server.connections, { opened: 2, open: 1 });
+    echo(server.asked[2]);
+    const [first] = server.asked[2].packet.subarray(1, 2);
+    await notes.expect(`${first}: 1 ${first} 2`);
+    server.asked[3].hangUp();
+    await notes.expect(`${3 - first} closed the connection`);
+    assert.equal(server.connections.opened, 2, "a third time would be no use");
+  });
+
+  test("asks anew after the server closed an idle connection", async (server) => {
+    using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
+    const { notes, send, exchange } = bench;
+    server.script = echo;
+    send(1);
+    await notes.expect("1: 1 1 2");
+    server.asked[0].hangUp();
+    await until("no connection", () => exchange.connections === 0);
+    send(2);
+    await notes.expect("2: 1 2 2");
+    assert.equal(server.connections.opened, 2);
+  });
+
+  test("answers who waited while the server was away", async (server) => {
+    using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
+    const { notes, send } = bench;
+    send(1);
+    await until("the query", () => server.asked.length === 1);
+    await server.stop();
+    await notes.expect("1 refused the connection");
+    server.script = echo;
+    await server.restart();
+    send(1);
+    await notes.expect("1: 1 1 2");
+  });
+
+  test("says nothing more of what was cancelled", async (server) => {
+    using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
+    const { notes, send, exchange } = bench;
+    send(1);
+    send(2);
+    exchange.cancel(1); // Still waiting for the connection.
+    await until("the other query", () => server.asked.length === 1);
+    send(3);
+    await until("the third", () => server.asked.length === 2);
+    exchange.cancel(2);
+    for (const asked of server.asked) echo(asked);
+    await notes.expect("3: 1 3 2");
+  });
+
+  test("refuses servers that are not the right one, and says why", async () => {
+    const day = 24 * 60 * 60 * 1_000;
+    const at = (days: number) => new Date(Date.now() + days * day);
+    const other = await makeAuthority("another authority");
+    const rows = [
+      [
+        { names: ["other.test"] },
+        authority,
+        /^1 shows a certificate that is not valid for dns\.test$/,
+      ],
+      [
+        { names: ["dns.test"], notBefore: at(-9), notAfter: at(-1) },
+        authority,
+        /^1 shows a certificate that expired at \d{4}-\d\d-\d\dT/,
+      ],
+      [
+        { names: ["dns.test"], notBefore: at(1), notAfter: at(9) },
+        authority,
+        /^1 shows a certificate that is not valid before \d{4}-\d\d-\d\dT/,
+      ],
+      [
+        { names: ["dns.test"] },
+        other,
+        /^1 shows a certificate of an authority that is not trusted/,
+      ],
+    ] as const;
+    for (const [options, issuer, want] of rows) {
+      await using wrong = await start(await issuer.issue(options));
+      using bench = exchangeOf(upstreamAt(transport, wrong.port, authority.cert));
+      bench.send(1);
+      await until("the refusal", () => bench.notes.lines.length === 1);
+      assert.match(bench.notes.lines[0], want);
+      assert.equal(wrong.asked.length, 0, "nothing was said to it");
+    }
+  });
+
+  test("checks a server without a name by its address", async (server) => {
+    server.script = echo;
+    const byAddress = upstreamAt(transport, server.port, authority.cert, {
+      serverName: "127.0.0.1",
+    });
+    using bench = exchangeOf(byAddress);
+    bench.send(1);
+    await bench.notes.expect("1: 1 1 2");
+    await using named = await start(await authority.issue({ names: ["dns.test"] }));
+    using refused = exchangeOf({ ...byAddress, port: named.port });
+    refused.send(1);
+    await refused.notes.expect("1 shows a certificate that is not valid for 127.0.0.1");
+  });
+
+  test("trusts nobody but the public authorities without a file of its own", async (server) => {
+    using bench = exchangeOf(upstreamAt(transport, server.port, null));
+    bench.send(1);
+    await bench.notes.expect("1 shows a certificate of an authority that is not trusted");
+  });
+
+  test("tries the addresses in turn, and waits for one that is looked up", async (server) => {
+    server.script = echo;
+    const nobody = LOOPBACK.map((byte, i) => i === 3 ? 9 : byte); // Nobody listens at 127.0.0.9.
+    using bench = exchangeOf(
+      upstreamAt(transport, server.port, authority.cert, { ips: [nobody, LOOPBACK] }),
+    );
+    bench.send(1);
+    await bench.notes.expect("1: 1 1 2");
+    using named = exchangeOf(upstreamAt(transport, server.port, authority.cert, { ips: [] }));
+    named.send(1);
+    named.send(2);
+    named.exchange.failWaiting(0, "has a name that can't be looked up");
+    await named.notes.expect(
+      "1 has a name that can't be looked up",
+      "2 has a name that can't be looked up",
+    );
+    named.send(3);
+    named.exchange.setAddresses(0, [LOOPBACK]);
+    await named.notes.expect("3: 1 3 2");
+  });
+
+  test("bounds connections and those who wait", async (server) => {
+    using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
+    const { send, exchange, notes } = bench;
+    const perConnection = transport === "https" ? 100 : QUERIES_PER_CONNECTION_MAX;
+    const most = CONNECTIONS_MAX * perConnection;
+    let sent = 0;
+    while (sent < WAITING_MAX) assert.ok(send(sent++), `query ${sent}`);
+    assert.equal(send(WAITING_MAX), false, "no room to wait");
+    await until("every connection, full", () => server.asked.length === most);
+    assert.equal(exchange.connections, CONNECTIONS_MAX);
+    // As answers come, those who waited go out.
+    server.script = echo;
+    for (const asked of server.asked.slice()) echo(asked);
+    await until("an answer for each", () => notes.lines.length === WAITING_MAX);
+    assert.ok(notes.lines.every((line) => line.includes(": ")));
+    assert.equal(server.connections.opened, CONNECTIONS_MAX);
+  });
+}
+
+Deno.test("EncryptedExchange keeps two queries of one ID apart", net, async () => {
+  await using server = await fakeDot(issued);
+  using bench = exchangeOf(upstreamAt("tls", server.port, authority.cert));
+  bench.send(1, message(7, 1));
+  bench.send(2, message(7, 5));
+  await until("both", () => server.asked.length === 2);
+  const ids = server.asked.map(({ packet }) => packet.subarray(0, 2).join());
+  assert.notEqual(ids[0], ids[1]);
+  for (const asked of server.asked) echo(asked);
+  await bench.notes.expect("1: 0 7 2", "2: 0 7 6");
+});
+
+Deno.test(
+  "EncryptedExchange speaks to servers of TLS that know no ALPN, and of 1.2",
+  net,
+  async () => {
+    await using server = await fakeDot(issued, ["dot"]);
+    server.script = echo;
+    using bench = exchangeOf(upstreamAt("tls", server.port, authority.cert));
+    bench.send(1);
+    await bench.notes.expect("1: 1 1 2");
+    await using other = await fakeDot(issued, ["h2"]);
+    using refused = exchangeOf(upstreamAt("tls", other.port, authority.cert));
+    refused.send(1);
+    await refused.notes.expect("1 does not speak DNS over TLS");
+  },
+);
+
+Deno.test("EncryptedExchange says what is no TLS, and takes no answer from it", net, async () => {
+  const server = createServer((socket) => {
+    socket.on("error", () => socket.destroy());
+    socket.resume();
+    socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  using bench = exchangeOf(upstreamAt("tls", port, authority.cert));
+  bench.send(1);
+  await bench.notes.expect("1 does not speak TLS on this port");
+  await new Promise((resolve) => server.close(resolve));
+});
+
+Deno.test("EncryptedExchange posts to the path of the URL (RFC 8484 §4.1)", net, async () => {
+  await using server = await fakeDoh(issued);
+  server.script = echo;
+  const path = "/some/path?key=1";
+  using bench = exchangeOf(upstreamAt("https", server.port, authority.cert, { path }));
+  bench.send(1);
+  await bench.notes.expect("1: 1 1 2");
+  const { head } = server.asked[0] as AskedHttps;
+  assert.deepEqual(
+    [head[":method"], head[":path"], head[":authority"], head["content-type"], head.accept],
+    [
+      "POST",
+      path,
+      `dns.test:${server.port}`,
+      "application/dns-message",
+      "application/dns-message",
+    ],
+  );
+});
+
+/** Responses that are no answer, and what is said of each. */
+const REFUSALS: readonly (readonly [string, (asked: AskedHttps) => void, string])[] = [
+  ["a status", ({ stream }) => {
+    stream.respond({ ":status": 404, "content-type": "text/plain" });
+    stream.end("there is nothing");
+  }, "answered with HTTP status 404"],
+  ["another type", ({ stream }) => {
+    stream.respond({ ":status": 200, "content-type": "text/html" });
+    stream.end("<p>");
+  }, "answered with something else than a DNS message"],
+  ["a body without end", ({ stream }) => {
+    stream.respond({ ":status": 200, "content-type": "application/dns-message" });
+    stream.write(new Uint8Array(70_000));
+  }, "sent more than a DNS message"],
+];
+
+Deno.test("EncryptedExchange takes no response of HTTP that is no answer", net, async (t) => {
+  for (const [name, react, want] of REFUSALS) {
+    await t.step(name, async () => {
+      await using server = await fakeDoh(issued);
+      server.script = (asked: Asked) => react(asked as AskedHttps);
+      using bench = exchangeOf(upstreamAt("https", server.port, authority.cert));
+      bench.send(1);
+      await bench.notes.expect(`1 ${want}`);
+      server.script = echo;
+      bench.send(2);
+      await bench.notes.expect("2: 1 2 2");
+      assert.equal(server.connections.opened, 1, "the connection is as good as before");
+    });
+  }
+});
+
+Deno.test("EncryptedExchange keeps to the streams that a server takes", net, async () => {
+  await using server = await fakeDoh(issued, 3);
+  using bench = exchangeOf(upstreamAt("https", server.port, authority.cert));
+  server.script = echo;
+  bench.send(1); // The server has said by then how many it takes.
+  await bench.notes.expect("1: 1 1 2");
+  server.script = null;
+  for (let token = 2; token <= 5; token++) bench.send(token);
+  await until("as many as fit, and another connection", () => server.asked.length === 5);
+  const counts = [0, 1].map((i) => server.asked.filter((asked) => asked.connection === i).length);
+  assert.deepEqual(counts, [4, 1]);
+});
+
+Deno.test("EncryptedExchange lets a server go that says so, and loses no answer", net, async () => {
+  await using server = await fakeDoh(issued);
+  using bench = exchangeOf(upstreamAt("https", server.port, authority.cert));
+  bench.send(1);
+  await until("the query", () => server.asked.length === 1);
+  (server.asked[0] as AskedHttps).stream.session?.close(); // GOAWAY (RFC 9113 §6.8).
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  bench.send(2);
+  await until("the other, on a connection of its own", () => server.asked.length === 2);
+  assert.deepEqual(server.asked.map(({ connection }) => connection), [0, 1]);
+  for (const asked of server.asked) echo(asked);
+  await bench.notes.expect("1: 1 1 2", "2: 1 2 2");
+});
+
+Deno.test("EncryptedExchange leaves a dead connection, and those who wait go on", net, async () => {
+  await using server = await fakeDot(issued);
+  server.script = (asked) => asked.connection > 0 ? echo(asked) : undefined; // Silent at first.
+  using bench = exchangeOf(upstreamAt("tls", server.port, authority.cert));
+  bench.send(1);
+  await bench.notes.expect("1: 1 1 2");
+  assert.equal(server.connections.opened, 2);
+});

@@ -1,0 +1,244 @@
+import { formatHostPort, formatIp, type HostPort } from "../../addr/mod.ts";
+import { equalBytes, equalConstantTime } from "../../bytes/mod.ts";
+import { messageOf, SvcError } from "../../errors.ts";
+import { Connection, DoqError, type DoqHandler } from "./doq_connection.ts";
+import type { StreamLimits } from "./stream_server.ts";
+import type { TlsIdentity } from "./tls.ts";
+
+export interface DoqLimits extends StreamLimits {
+  /** Streams of one connection at a time, which is: queries. */
+  readonly queriesMax: number;
+  /**
+   * A connection without a query for this long is closed, and one whose client takes so long to
+   * send a query or to take its answer.
+   */
+  readonly idleMs: number;
+  /** A handshake that takes longer is given up. */
+  readonly handshakeMs: number;
+  /** Handshakes under way at a time; one more ends the oldest. */
+  readonly handshakesMax: number;
+}
+
+/** The protocol's name in a handshake (RFC 9250 §4.1.1). */
+const ALPN = "doq";
+/** How often idle connections are looked for. */
+const SWEEP_MS = 1_000;
+/** Longest wait for an address in use, and how often it is tried. */
+const BIND_MS_MAX = 2_000;
+const BIND_AGAIN_MS = 20;
+/** Closing a connection drops what was not sent yet: the last answers get this long to leave. */
+const LINGER_MS = 100;
+
+/** DNS over QUIC (RFC 9250). Shares its port with no other isolate. */
+export class DoqListener {
+  readonly #handler: DoqHandler;
+  readonly #limits: DoqLimits;
+  #endpoint: Deno.QuicEndpoint | null = null;
+  /**
+   * One a certificate, the last of them shown. A former one must stay referenced: when it is
+   * collected, its endpoint forgets the certificate, whichever it shows, and takes nobody any more.
+   */
+  readonly #listeners: Deno.QuicListener[] = [];
+  #identity: TlsIdentity | null;
+  readonly #connections = new Set<Connection>();
+  /** Connections in a handshake, the oldest first. */
+  readonly #handshakes = new Set<Deno.QuicConn>();
+  readonly #perClient = new Map<string, number>();
+  readonly #sweep: ReturnType<typeof setInterval>;
+  #draining = false;
+
+  /** `identity` may be `null` as long as there is none: nobody is answered until `renew`. */
+  constructor(identity: TlsIdentity | null, handler: DoqHandler, limits: DoqLimits) {
+    this.#identity = identity;
+    this.#handler = handler;
+    this.#limits = limits;
+    this.#sweep = setInterval(() => this.#closeIdle(), SWEEP_MS);
+    Deno.unrefTimer(Number(this.#sweep));
+  }
+
+  /**
+   * Opens a socket of its own; one of `[::]` serves IPv4 as well. An address in use is tried again
+   * for `waitMs`: an isolate that is being replaced frees its port within moments.
+   *
+   * @throws {SvcError} `unavailable`, with the address and what is in the way.
+   */
+  async listenAt(address: HostPort, waitMs = BIND_MS_MAX): Promise<void> {
+    const endsAtMs = performance.now() + waitMs;
+    while (this.#endpoint === null) {
+      try {
+        this.#endpoint = new Deno.QuicEndpoint({
+          hostname: formatIp(address.ip),
+          port: address.port,
+        });
+      } catch (error) {
+        const isInUse = error instanceof Deno.errors.AddrInUse;
+        if (!isInUse || performance.now() > endsAtMs) {
+          const where = formatHostPort(address);
+          throw new SvcError("unavailable", `doq ${where}: cannot listen: ${messageOf(error)}`);
+        }
+        await new Promise((resolve) => setTimeout(resolve, BIND_AGAIN_MS));
+      }
+    }
+    if (this.#identity !== null) this.#show(this.#endpoint, this.#identity);
+  }
+
+  /** The port listened on. */
+  get port(): number {
+    return this.#endpoint?.addr.port ?? 0;
+  }
+
+  /** Connections at this moment, those in a handshake among them. */
+  get connections(): number {
+    return this.#connections.size + this.#handshakes.size;
+  }
+
+  /** Handshakes under way. */
+  get handshakes(): number {
+    return this.#handshakes.size;
+  }
+
+  /**
+   * Shows another certificate in the handshakes to come; connections that stand stay.
+   *
+   * @throws If the identity can't be used; the former one stays.
+   */
+  renew(identity: TlsIdentity): void {
+    const shown = this.#listeners.length > 0 ? this.#identity : null;
+    if (shown !== null && isSame(shown, identity)) return;
+    if (this.#endpoint !== null) this.#show(this.#endpoint, identity);
+    this.#identity = identity;
+  }
+
+  /** Takes no more connections and queries; those that wait are answered. */
+  drain(): void {
+    this.#draining = true;
+    clearInterval(this.#sweep);
+    for (const conn of this.#handshakes) this.#giveUp(conn, DoqError.NoError);
+    for (const connection of this.#connections) connection.drain();
+  }
+
+  /** Ends what is left, once the last answers have gone out. */
+  async close(): Promise<void> {
+    this.drain();
+    const since = performance.now() - LINGER_MS;
+    const isLeaving = [...this.#connections].some((c) => c.open > 0 || c.endedMs > since);
+    if (isLeaving) await new Promise((resolve) => setTimeout(resolve, LINGER_MS));
+    for (const connection of this.#connections) connection.close(DoqError.NoError);
+    // Never `listener.stop()`: a connection that comes in at that moment would end the process.
+    this.#endpoint?.close({ closeCode: DoqError.NoError, reason: "" });
+  }
+
+  #show(endpoint: Deno.QuicEndpoint, { cert, key }: TlsIdentity): void {
+    const text = new TextDecoder();
+    const listener = endpoint.listen({
+      cert: text.decode(cert),
+      key: text.decode(key),
+      alpnProtocols: [ALPN],
+      ...this.#transport,
+    });
+    this.#listeners.push(listener);
+    void this.#accept(listener);
+  }
+
+  get #transport(): Deno.QuicTransportOptions {
+    return {
+      maxIdleTimeout: this.#limits.idleMs,
+      maxConcurrentBidirectionalStreams: this.#limits.queriesMax,
+      maxConcurrentUnidirectionalStreams: 0, // RFC 9250 §4.2: there is no use for them.
+    };
+  }
+
+  /** Takes connections until another certificate is shown or the endpoint is closed. */
+  async #accept(listener: Deno.QuicListener): Promise<void> {
+    for (;;) {
+      let incoming: Deno.QuicIncoming;
+      try {
+        incoming = await listener.incoming();
+      } catch (error) {
+        if (this.#draining) return;
+        throw error; // Nobody would be answered any more: the isolate is replaced.
+      }
+      const isFormer = listener !== this.#listeners.at(-1);
+      if (isFormer || this.#draining) {
+        // Its client sends again, and comes to the certificate or to the process that is next.
+        incoming.ignore();
+        if (isFormer) return;
+        continue;
+      }
+      void this.#shake(incoming);
+    }
+  }
+
+  async #shake(incoming: Deno.QuicIncoming): Promise<void> {
+    let conn: Deno.QuicConn;
+    let client: string;
+    try {
+      // Gives the connection before its handshake, and with it the address: asking `incoming` for
+      // that makes it unusable. Nothing is read before the handshake is done.
+      conn = incoming.accept({ zeroRtt: true, ...this.#transport });
+      conn.closed.catch(() => {}); // Lost ones end in `run` or below.
+      const { hostname } = conn.remoteAddr;
+      client = hostname.startsWith("::ffff:") ? hostname.slice(7) : hostname;
+    } catch {
+      this.#handler.onHandshakeFailure(); // Gone before it was looked at.
+      return;
+    }
+    const held = this.#perClient.get(client) ?? 0;
+    const { connectionsMax, connectionsPerClientMax, handshakesMax, handshakeMs } = this.#limits;
+    const isOver = this.connections >= connectionsMax || held >= connectionsPerClientMax;
+    if (isOver || !this.#handler.admits(client)) {
+      if (isOver) this.#handler.onRefused();
+      conn.handshake.catch(() => {});
+      closeConn(conn, isOver ? DoqError.ExcessiveLoad : DoqError.NoError);
+      return;
+    }
+    if (this.#handshakes.size >= handshakesMax) {
+      for (const oldest of this.#handshakes) {
+        this.#giveUp(oldest, DoqError.ExcessiveLoad);
+        break;
+      }
+    }
+    this.#perClient.set(client, held + 1);
+    this.#handshakes.add(conn);
+    const timer = setTimeout(() => this.#giveUp(conn, DoqError.ExcessiveLoad), handshakeMs);
+    // One that was given up resolves all the same.
+    const isDone = await conn.handshake.then(() => this.#handshakes.has(conn), () => false);
+    clearTimeout(timer);
+    this.#handshakes.delete(conn);
+    if (isDone) await this.#run(conn, client);
+    else this.#handler.onHandshakeFailure();
+    closeConn(conn, DoqError.NoError);
+    this.#forget(client);
+  }
+
+  #giveUp(conn: Deno.QuicConn, code: DoqError): void {
+    this.#handshakes.delete(conn);
+    closeConn(conn, code);
+  }
+
+  async #run(conn: Deno.QuicConn, client: string): Promise<void> {
+    const connection = new Connection(conn, client, this.#handler);
+    this.#connections.add(connection);
+    await connection.run();
+    this.#connections.delete(connection);
+  }
+
+  #forget(client: string): void {
+    const held = (this.#perClient.get(client) ?? 1) - 1;
+    if (held > 0) this.#perClient.set(client, held);
+    else this.#perClient.delete(client);
+  }
+
+  #closeIdle(): void {
+    const beforeMs = performance.now() - this.#limits.idleMs;
+    for (const connection of this.#connections) connection.sweep(beforeMs);
+  }
+}
+
+function isSame(a: TlsIdentity, b: TlsIdentity): boolean {
+  return equalBytes(a.cert, b.cert) && equalConstantTime(a.key, b.key);
+}
+
+function closeConn(conn: Deno.QuicConn, closeCode: DoqError): void {
+  conn.close({ closeCode, reason: "" });
+}

@@ -1,0 +1,214 @@
+import {
+  isAnyCase,
+  MediaType,
+  Method,
+  readContentLength,
+  readMediaType,
+  readMethod,
+} from "./http.ts";
+
+/** Request line and fields of a request at most. */
+export const HEAD_BYTES_MAX = 16 * 1024;
+/** Longest target; no query that fits a URL needs more. */
+export const TARGET_BYTES_MAX = 12 * 1024;
+const FIELDS_MAX = 128;
+
+/** What reading a head came to: `Partial`, or the status of a refusal, or `Whole`. */
+export const Head = { Partial: 0, Whole: 1 } as const;
+
+const [SPACE, TAB, CR, LF, COLON, SLASH, COMMA] = [0x20, 0x09, 0x0d, 0x0a, 0x3a, 0x2f, 0x2c];
+
+const encoder = new TextEncoder();
+const [HOST, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, CONNECTION, EXPECT] = [
+  "host",
+  "content-length",
+  "content-type",
+  "transfer-encoding",
+  "connection",
+  "expect",
+].map((text) => encoder.encode(text));
+const [CHUNKED, CLOSE, CONTINUE] = ["chunked", "close", "100-continue"].map((text) =>
+  encoder.encode(text)
+);
+const VERSION = encoder.encode("http/1.");
+
+/** Characters of a token (RFC 9110 §5.6.2). */
+const isToken = new Uint8Array(256);
+for (
+  const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+) {
+  isToken[char.charCodeAt(0)] = 1;
+}
+
+/** Request line and fields of a request (RFC 9112 §3, §5). Used for one after the other. */
+export class RequestHead {
+  method: Method = Method.Other;
+  mediaType: MediaType = MediaType.None;
+  /** Where path and query string stand. */
+  targetStart = 0;
+  targetEnd = 0;
+  /** -1: there was none. */
+  contentLength = -1;
+  chunked = false;
+  /** The connection stays for the next request (RFC 9112 §9.3); never in HTTP/1.0. */
+  keepAlive = true;
+  /** The client waits for our leave to send the body (RFC 9110 §10.1.1). */
+  expectsContinue = false;
+  /** Where the body begins. */
+  end = 0;
+  #hosts = 0;
+
+  /**
+   * Reads the head at `start` of what came in so far. Returns `Head.Whole`, `Head.Partial`, or the
+   * status to refuse it with: then nothing is sure about where the next request begins.
+   */
+  read(bytes: Uint8Array, start: number, end: number): number {
+    // An empty line or two before a request are let pass (RFC 9112 §2.2).
+    while (start < end && (bytes[start] === CR || bytes[start] === LF)) start++;
+    const headEnd = findEnd(bytes, start, Math.min(end, start + HEAD_BYTES_MAX));
+    if (headEnd < 0) {
+      if (end - start < HEAD_BYTES_MAX) return Head.Partial;
+      return lineEnd(bytes, start, end) < 0 ? 414 : 431;
+    }
+    this.method = Method.Other;
+    this.mediaType = MediaType.None;
+    this.contentLength = -1;
+    this.chunked = false;
+    this.expectsContinue = false;
+    this.end = headEnd;
+    this.#hosts = 0;
+    let line = start;
+    let stop = lineEnd(bytes, line, headEnd);
+    const status = this.#readRequestLine(bytes, line, withoutCr(bytes, line, stop));
+    if (status !== Head.Whole) return status;
+    const isHttp10 = !this.keepAlive;
+    for (let fields = 0;; fields++) {
+      line = stop + 1;
+      stop = lineEnd(bytes, line, headEnd);
+      const lineStop = withoutCr(bytes, line, stop);
+      if (lineStop === line) break;
+      if (fields === FIELDS_MAX) return 431;
+      const failure = this.#readField(bytes, line, lineStop);
+      if (failure !== Head.Whole) return failure;
+    }
+    // RFC 9112 §3.2: exactly one Host, and §6.1: a length said twice is an attack.
+    if (this.#hosts > 1 || (this.#hosts === 0 && !isHttp10)) return 400;
+    if (this.chunked && (this.contentLength >= 0 || isHttp10)) return 400;
+    return Head.Whole;
+  }
+
+  /** METHOD SP TARGET SP HTTP/1.x */
+  #readRequestLine(bytes: Uint8Array, start: number, end: number): number {
+    let at = start;
+    while (at < end && isToken[bytes[at]] === 1) at++;
+    if (at === start || bytes[at] !== SPACE) return 400;
+    this.method = readMethod(bytes, start, at);
+    const target = ++at;
+    while (at < end && bytes[at] > SPACE && bytes[at] < 0x7f) at++;
+    if (at === target || at >= end || bytes[at] !== SPACE) return 400;
+    const version = at + 1;
+    const minor = version + VERSION.length;
+    if (end !== minor + 1 || !isAnyCase(bytes, version, minor, VERSION)) {
+      return end - version >= 5 && bytes[version] === 0x48 ? 505 : 400;
+    }
+    this.keepAlive = bytes[minor] !== 0x30;
+    if (at - target > TARGET_BYTES_MAX) return 414;
+    this.targetEnd = at;
+    this.targetStart = pathStart(bytes, target, at);
+    return Head.Whole;
+  }
+
+  #readField(bytes: Uint8Array, start: number, end: number): number {
+    let colon = start;
+    while (colon < end && isToken[bytes[colon]] === 1) colon++;
+    // White space in front of the colon or the line hides fields from others (RFC 9112 §5.1, §5.2).
+    if (colon === start || colon === end || bytes[colon] !== COLON) return 400;
+    let from = colon + 1;
+    let to = end;
+    while (from < to && (bytes[from] === SPACE || bytes[from] === TAB)) from++;
+    while (to > from && (bytes[to - 1] === SPACE || bytes[to - 1] === TAB)) to--;
+    for (let i = from; i < to; i++) if (bytes[i] < SPACE && bytes[i] !== TAB) return 400;
+    switch (colon - start) {
+      case HOST.length:
+        if (isAnyCase(bytes, start, colon, HOST)) this.#hosts++;
+        break;
+      case EXPECT.length:
+        if (isAnyCase(bytes, start, colon, EXPECT)) {
+          if (!isAnyCase(bytes, from, to, CONTINUE)) return 417;
+          this.expectsContinue = true;
+        }
+        break;
+      case CONNECTION.length:
+        if (isAnyCase(bytes, start, colon, CONNECTION)) {
+          if (hasOption(bytes, from, to, CLOSE)) this.keepAlive = false;
+        }
+        break;
+      case CONTENT_TYPE.length:
+        if (isAnyCase(bytes, start, colon, CONTENT_TYPE)) {
+          this.mediaType = readMediaType(bytes, from, to);
+        }
+        break;
+      case CONTENT_LENGTH.length:
+        if (isAnyCase(bytes, start, colon, CONTENT_LENGTH)) {
+          const length = readContentLength(bytes, from, to);
+          if (length < 0 || (this.contentLength >= 0 && this.contentLength !== length)) return 400;
+          this.contentLength = length;
+        }
+        break;
+      case TRANSFER_ENCODING.length:
+        if (isAnyCase(bytes, start, colon, TRANSFER_ENCODING)) {
+          if (this.chunked) return 400;
+          if (!isAnyCase(bytes, from, to, CHUNKED)) return 501;
+          this.chunked = true;
+        }
+        break;
+    }
+    return Head.Whole;
+  }
+}
+
+/** Behind the empty line that ends a head, or -1. */
+function findEnd(bytes: Uint8Array, start: number, end: number): number {
+  for (let at = bytes.indexOf(LF, start); at >= 0 && at < end; at = bytes.indexOf(LF, at + 1)) {
+    const next = at + 1;
+    if (next < end && bytes[next] === LF) return next + 1;
+    if (next + 1 < end && bytes[next] === CR && bytes[next + 1] === LF) return next + 2;
+  }
+  return -1;
+}
+
+/** Where the line feed of a line stands, or -1. */
+export function lineEnd(bytes: Uint8Array, start: number, end: number): number {
+  const at = bytes.indexOf(LF, start);
+  return at < end ? at : -1;
+}
+
+/** The end of a line without its carriage return (RFC 9112 §2.2). */
+export function withoutCr(bytes: Uint8Array, start: number, stop: number): number {
+  return stop > start && bytes[stop - 1] === CR ? stop - 1 : stop;
+}
+
+/** Behind scheme and authority of a target that has them (RFC 9112 §3.2.2). */
+function pathStart(bytes: Uint8Array, start: number, end: number): number {
+  if (bytes[start] === SLASH) return start;
+  let at = start;
+  while (at < end && bytes[at] !== COLON) at++;
+  if (bytes[at + 1] !== SLASH || bytes[at + 2] !== SLASH) return start;
+  at += 3;
+  while (at < end && bytes[at] !== SLASH) at++;
+  return at;
+}
+
+/** Says whether a list separated by commas holds an option. */
+function hasOption(bytes: Uint8Array, start: number, end: number, option: Uint8Array): boolean {
+  for (let at = start; at <= end;) {
+    let stop = at;
+    while (stop < end && bytes[stop] !== COMMA) stop++;
+    let [from, to] = [at, stop];
+    while (from < to && (bytes[from] === SPACE || bytes[from] === TAB)) from++;
+    while (to > from && (bytes[to - 1] === SPACE || bytes[to - 1] === TAB)) to--;
+    if (isAnyCase(bytes, from, to, option)) return true;
+    at = stop + 1;
+  }
+  return false;
+}

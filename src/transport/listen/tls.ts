@@ -1,0 +1,172 @@
+import type { Socket } from "node:net";
+import { Buffer } from "node:buffer";
+import {
+  createSecureContext,
+  type SecureContext,
+  TLSSocket,
+  type TLSSocketOptions,
+} from "node:tls";
+import type { HostPort } from "../../addr/mod.ts";
+import { type StreamGate, type StreamLimits, StreamServer } from "./stream_server.ts";
+
+/**
+ * What a listener shows to clients: PEM, the certificate with its chain, and its private key.
+ * Whoever makes one has checked that they can be used; with others handshakes fail.
+ */
+export interface TlsIdentity {
+  readonly cert: Uint8Array;
+  readonly key: Uint8Array;
+}
+
+export interface TlsLimits extends StreamLimits {
+  /** A handshake that takes longer is given up. */
+  readonly handshakeMs: number;
+  /**
+   * Handshakes under way at a time. One more ends the oldest: an honest one takes milliseconds, so
+   * whoever holds handshakes open is the first to go.
+   */
+  readonly handshakesMax: number;
+}
+
+/** A connection after its handshake. */
+export interface TlsConnection {
+  /** In clear text; errors of it are handled. */
+  readonly socket: Socket;
+  /** The client's address as text; IPv4-mapped ones as IPv4. */
+  readonly client: string;
+  /** The server name that the client asked for; `null` without one. */
+  readonly serverName: string | null;
+  /** The protocol that both agreed on (ALPN); `null` where the client named none. */
+  readonly protocol: string | null;
+}
+
+export interface TlsHandler extends StreamGate {
+  /** The handshake is done; whoever takes the connection listens to its `data`, `end`, `close`. */
+  onSecure(connection: TlsConnection): void;
+  /** A handshake failed, took too long, or was the oldest of too many. */
+  onHandshakeFailure(): void;
+}
+
+/** RFC 8996: nothing below TLS 1.2; RFC 7858 and RFC 9113 ask for no more than that. */
+const VERSION_MIN = "TLSv1.2";
+
+/** Takes TLS connections on a TCP socket: handshakes within the limits, then the handler's. */
+export class TlsListener {
+  readonly #server: StreamServer;
+  readonly #handler: TlsHandler;
+  readonly #limits: TlsLimits;
+  readonly #protocols: string[];
+  #context: SecureContext | null;
+  /** Sockets in a handshake, the oldest first. */
+  readonly #handshakes = new Set<TLSSocket>();
+
+  /**
+   * `identity` may be `null` as long as there is none: connections are closed at once until
+   * `renew`. `protocols` are offered by ALPN; a client that names none of them but others is
+   * refused, one that names none at all is taken (RFC 7301 §3.2).
+   */
+  constructor(
+    identity: TlsIdentity | null,
+    protocols: readonly string[],
+    handler: TlsHandler,
+    limits: TlsLimits,
+  ) {
+    this.#context = identity === null ? null : contextOf(identity);
+    this.#protocols = [...protocols];
+    this.#handler = handler;
+    this.#limits = limits;
+    this.#server = new StreamServer(handler, limits, (raw, client) => this.#shake(raw, client));
+  }
+
+  /** See `StreamServer.listenOn`. */
+  listenOn(open: () => number): Promise<void> {
+    return this.#server.listenOn(open);
+  }
+
+  /** See `StreamServer.listenAt`. */
+  listenAt(address: HostPort): Promise<void> {
+    return this.#server.listenAt(address);
+  }
+
+  /** The port listened on. */
+  get port(): number {
+    return this.#server.port;
+  }
+
+  /** Connections at this moment, those in a handshake among them. */
+  get connections(): number {
+    return this.#server.connections;
+  }
+
+  /** Handshakes under way. */
+  get handshakes(): number {
+    return this.#handshakes.size;
+  }
+
+  /** Shows another certificate in the handshakes to come; connections that stand stay. */
+  renew(identity: TlsIdentity): void {
+    this.#context = contextOf(identity);
+  }
+
+  /** Takes no more connections and ends handshakes; connections that stand are the handler's. */
+  close(): void {
+    this.#server.close();
+    for (const socket of this.#handshakes) socket.destroy();
+  }
+
+  #shake(raw: Socket, client: string): void {
+    const context = this.#context;
+    if (context === null) {
+      this.#handler.onHandshakeFailure();
+      raw.destroy();
+      return;
+    }
+    const options: TLSSocketOptions & { allowHalfOpen: boolean } = {
+      isServer: true,
+      secureContext: context,
+      ALPNProtocols: this.#protocols,
+      allowHalfOpen: true,
+    };
+    const socket = new TLSSocket(raw, options);
+    const handshakes = this.#handshakes;
+    if (handshakes.size >= this.#limits.handshakesMax) {
+      for (const oldest of handshakes) {
+        oldest.destroy();
+        break;
+      }
+    }
+    handshakes.add(socket);
+    const timer = setTimeout(() => socket.destroy(), this.#limits.handshakeMs);
+    const isOver = () => {
+      clearTimeout(timer);
+      return handshakes.delete(socket);
+    };
+    // Of the network and of whoever is on the other side: `close` follows.
+    socket.on("error", () => socket.destroy());
+    socket.once("end", () => {
+      if (handshakes.has(socket)) socket.destroy(); // Given up; a reset looks like that as well.
+    });
+    socket.on("close", () => {
+      if (isOver()) this.#handler.onHandshakeFailure();
+      raw.destroy();
+    });
+    socket.once("secure", () => {
+      if (!isOver() || socket.destroyed) return;
+      const { servername, alpnProtocol } = socket as { servername?: unknown } & TLSSocket;
+      this.#handler.onSecure({
+        socket,
+        client,
+        serverName: typeof servername === "string" && servername !== "" ? servername : null,
+        protocol: typeof alpnProtocol === "string" ? alpnProtocol : null,
+      });
+    });
+  }
+}
+
+function contextOf({ cert, key }: TlsIdentity): SecureContext {
+  return createSecureContext({
+    cert: Buffer.from(cert),
+    key: Buffer.from(key),
+    minVersion: VERSION_MIN,
+  });
+}

@@ -1,0 +1,10 @@
+/// <reference lib="deno.worker" />
+/** The worker of the query log, which also fails when it is told to: for tests of its supervisor. */
+import "../../src/isolate/querylog_worker.ts";
+
+self.addEventListener("message", ({ data }: MessageEvent<{ readonly type: string }>) => {
+  if (data.type !== "throw") return;
+  setTimeout(() => {
+    throw new Error("thrown by the test");
+  });
+});
