@@ -8,7 +8,7 @@ argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
 
 # Each isolate's space for young objects would grow to tens of MiB, and its garbage to more than what
 # it holds: more than its work ever needs.
-small_heap=--v8-flags=--max-semi-space-size=1,--heap-growing-percent=20
+small_heap=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growing-percent=20
 
 permissions_of() {
   case "${1-}" in

@@ -10,7 +10,7 @@ import { type Base, SERVICE_PREFIX } from "../snapshot/mod.ts";
 import { keepRules, readKeptRules } from "./kept_rules.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
-const RULES_FORMAT = 4;
+const RULES_FORMAT = 5;
 /** How soon after the start, and at most how long after one refresh, lists are looked at again. */
 const FIRST_REFRESH_MS = 1_000;
 const REFRESH_PAUSE_MIN_MS = 10_000;
@@ -70,8 +70,10 @@ export class Filtering {
   seed: number = crypto.getRandomValues(new Int32Array(1))[0];
   /** The texts that the rules in force were made of; empty before the first. */
   #key = "";
-  /** A text has changed since the last build began. */
+  /** Texts may have changed since the last build began… */
   #isDirty = false;
+  /** …and one is known to have. */
+  #isUpdated = false;
   /** The build and the reload under way, and the one that waits for it. */
   readonly #builds = new Latest(() => this.#build());
   readonly #reloads = new Latest(() => this.#refresh(this.#sources(), { force: true }));
@@ -212,7 +214,7 @@ export class Filtering {
         if (outcome === "updated" || outcome === "unchanged") {
           log.info("list refreshed", { list: source.name, outcome });
         }
-        if (outcome === "updated") this.#buildSoon();
+        if (outcome === "updated") this.#buildSoon(source);
       }
     } catch (error) {
       this.#fail(error);
@@ -223,8 +225,10 @@ export class Filtering {
   }
 
   /** Builds before the refresh ends, should the next lists take long. */
-  #buildSoon(): void {
+  #buildSoon(source: ListSource): void {
     this.#isDirty = true;
+    // A catalogue of services has more in it than rules.
+    if (source.id !== this.#options.services.source?.id) this.#isUpdated = true;
     this.#buildTimer ??= setTimeout(() => void this.#builds.run(), BUILD_DELAY_MS);
   }
 
@@ -233,9 +237,10 @@ export class Filtering {
     clearTimeout(this.#buildTimer);
     this.#buildTimer = undefined;
     if (this.#stop.signal.aborted) return;
-    this.#isDirty = false;
+    const mayBeSame = this.#key !== "" && !this.#isUpdated;
+    this.#isDirty = this.#isUpdated = false;
     try {
-      if (this.#key !== "" && keyOf(await this.#digests()).toString("hex") === this.#key) {
+      if (mayBeSame && keyOf(await this.#digests()).toString("hex") === this.#key) {
         this.#problem = null;
         return;
       }
@@ -265,8 +270,10 @@ export class Filtering {
     const { keeper } = this.#options;
     const alsoKeep = () => [...this.#sources().map(({ id }) => id), ...this.#lists.off];
     const texts: Text[] = [];
-    for await (const { source, bytes } of keeper.load(this.#lists.sources, alsoKeep)) {
-      texts.push({ id: source.id, name: source.name, sha256: sha256Of(bytes), bytes });
+    for await (
+      const { source: { id, name }, ...text } of keeper.load(this.#lists.sources, alsoKeep)
+    ) {
+      texts.push({ id, name, ...text });
     }
     return [...texts, ...await this.#serviceTexts()];
   }

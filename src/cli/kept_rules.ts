@@ -6,10 +6,10 @@ import { log } from "../log.ts";
 
 const MAGIC = 0x73766372; // "svcr"
 const SHA256_BYTES = 32;
-/** Magic, seed, length of the counts; then the key and the hash of all else. */
+/** Magic, seed, length of the counts; then the key and the seal. */
 const HEAD_BYTES = 12 + 2 * SHA256_BYTES;
-/** What of the head is hashed: all but the hash. */
-const HASHED_HEAD_BYTES = 12 + SHA256_BYTES;
+/** What of the head the seal is of; then come the counts and the hash of the rules. */
+const SEALED_HEAD_BYTES = 12 + SHA256_BYTES;
 /** Read and written in pieces, so that no second copy of the rules is made. */
 const PIECE_BYTES = 256 * 1024;
 /** A file that claims more is damaged. */
@@ -51,11 +51,11 @@ async function readFile(path: string, key: Uint8Array): Promise<KeptRules | null
     if (countsBytes > COUNTS_BYTES_MAX || HEAD_BYTES + countsBytes > size) return null;
     const counts = new Uint8Array(countsBytes);
     const rules = new SharedArrayBuffer(size - HEAD_BYTES - countsBytes);
-    const hash = createHash("sha256").update(head.subarray(0, HASHED_HEAD_BYTES));
-    if (!readInto(file, counts, hash) || !readInto(file, new Uint8Array(rules), hash)) return null;
-    const digest = hash.digest();
+    const hash = createHash("sha256");
+    if (!readInto(file, counts) || !readInto(file, new Uint8Array(rules), hash)) return null;
+    const seal = sealOf(head, counts, hash.digest());
     for (let i = 0; i < SHA256_BYTES; i++) {
-      if (head[HASHED_HEAD_BYTES + i] !== digest[i]) {
+      if (head[SEALED_HEAD_BYTES + i] !== seal[i]) {
         log.warn("compiled rules are damaged; compiling anew", { path });
         return null;
       }
@@ -68,8 +68,15 @@ async function readFile(path: string, key: Uint8Array): Promise<KeptRules | null
   }
 }
 
-/** Keeps compiled rules for the next start; a failure costs that start its time and no more. */
-export async function keepRules(path: string, key: Uint8Array, kept: KeptRules): Promise<void> {
+/**
+ * Keeps compiled rules for the next start; a failure costs that start its time and no more.
+ * `rulesSha256` is the hash of the rules.
+ */
+export async function keepRules(
+  path: string,
+  key: Uint8Array,
+  kept: KeptRules & { readonly rulesSha256: Uint8Array },
+): Promise<void> {
   const temporary = `${path}.new`;
   try {
     const counts = new TextEncoder().encode(
@@ -81,7 +88,7 @@ export async function keepRules(path: string, key: Uint8Array, kept: KeptRules):
     setU32(head, 4, kept.seed);
     setU32(head, 8, counts.length);
     head.set(key, 12);
-    const hash = createHash("sha256").update(head.subarray(0, HASHED_HEAD_BYTES)).update(counts);
+    head.set(sealOf(head, counts, kept.rulesSha256), SEALED_HEAD_BYTES);
     const file = await Deno.open(temporary, {
       write: true,
       create: true,
@@ -97,10 +104,8 @@ export async function keepRules(path: string, key: Uint8Array, kept: KeptRules):
       for (let at = 0; at < rules.length; at += PIECE_BYTES) {
         const part = rules.subarray(at, at + PIECE_BYTES);
         piece.set(part);
-        hash.update(piece.subarray(0, part.length));
         await writeAll(file, piece.subarray(0, part.length));
       }
-      head.set(hash.digest(), HASHED_HEAD_BYTES);
       await file.seek(0, Deno.SeekMode.Start);
       await writeAll(file, head);
       await file.syncData();
@@ -111,6 +116,12 @@ export async function keepRules(path: string, key: Uint8Array, kept: KeptRules):
   } catch (error) {
     log.warn("compiled rules can't be kept for the next start", { path, error: messageOf(error) });
   }
+}
+
+/** The hash by which a damaged or unfinished file is told from a whole one. */
+function sealOf(head: Uint8Array, counts: Uint8Array, rulesSha256: Uint8Array): Uint8Array {
+  const hash = createHash("sha256").update(head.subarray(0, SEALED_HEAD_BYTES));
+  return hash.update(counts).update(rulesSha256).digest();
 }
 
 function readInto(

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { compile } from "../filter/mod.ts";
 import { keepRules, type KeptRules, readKeptRules } from "./kept_rules.ts";
 
@@ -6,12 +7,17 @@ import { keepRules, type KeptRules, readKeptRules } from "./kept_rules.ts";
 const disk = { permissions: { read: true, write: true } } as const;
 const KEY = new Uint8Array(32).fill(7);
 
-function rulesOf(text: string, seed: number): KeptRules {
+function withHash(kept: KeptRules): KeptRules & { rulesSha256: Uint8Array } {
+  const bytes = new Uint8Array(kept.rules).slice();
+  return { ...kept, rulesSha256: createHash("sha256").update(bytes).digest() };
+}
+
+function rulesOf(text: string, seed: number) {
   const { snapshot, stats, badfilters } = compile({
     seed,
     sources: [{ bytes: new TextEncoder().encode(text) }],
   });
-  return { seed, rules: snapshot, stats, badfilters };
+  return withHash({ seed, rules: snapshot, stats, badfilters });
 }
 
 async function withFile(use: (path: string) => Promise<void>): Promise<void> {
@@ -61,7 +67,7 @@ Deno.test("readKeptRules() reads rules larger than a piece", disk, () =>
     crypto.getRandomValues(new Uint8Array(65_536)).forEach((b, i) =>
       new Uint8Array(rules)[i * 40] = b
     );
-    await keepRules(path, KEY, { seed: 1, rules, stats: [], badfilters: [] });
+    await keepRules(path, KEY, withHash({ seed: 1, rules, stats: [], badfilters: [] }));
     const read = await readKeptRules(path, KEY);
     assert.deepEqual(new Uint8Array(read!.rules), new Uint8Array(rules));
   }));

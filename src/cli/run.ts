@@ -10,7 +10,13 @@ import {
 } from "../isolate/mod.ts";
 import { denoDisk, type HttpGet, ListKeeper, nodeHttpGet, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import { openNative, returnLargeAllocations, takeTurns, Turn } from "../native/mod.ts";
+import {
+  openNative,
+  returnLargeAllocations,
+  stepHelpersBack,
+  takeTurns,
+  Turn,
+} from "../native/mod.ts";
 import { type LocalReplicator, openNodeStore } from "../store/mod.ts";
 import { ServerCertificate } from "./certificate.ts";
 import { OdohKeys } from "./odoh_keys.ts";
@@ -96,7 +102,8 @@ export async function run(args: string[]): Promise<number> {
   const native = openNative();
   if (native !== null) {
     returnLargeAllocations(native); // Before anything large is allocated.
-    takeTurns(native, Turn.Short); // Beside isolates that never rest it is answered soon.
+    takeTurns(native, Turn.Request);
+    stepHelpersBack(native);
   }
   log.info("starting", { version: VERSION, deno: Deno.version.deno });
   if (fromDefaults) log.info("no configuration file: built-in defaults", { looked: source.file });

@@ -2,7 +2,7 @@ import { formatIp } from "../addr/mod.ts";
 import { Cache } from "../cache/mod.ts";
 import { SvcError } from "../errors.ts";
 import { PROTOCOL_NAMES } from "../logqueue/mod.ts";
-import { EventQueue, type Native, openNative, takeTurns, Turn, UdpBatch } from "../native/mod.ts";
+import { EventQueue, type Native, openNative, UdpBatch } from "../native/mod.ts";
 import {
   Forwarder,
   type Found,
@@ -28,6 +28,7 @@ import {
 import { Bootstrap } from "./bootstrap.ts";
 import { EncryptedListeners, ownCopy } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
+import { Inbox } from "./inbox.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
 import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "./messages.ts";
@@ -198,8 +199,16 @@ export class DnsIsolate {
       await Promise.all(this.#portable.map((listener) => listener.run()));
       return;
     }
-    const { queue } = this.#native;
-    while (!this.#draining) this.#turn(this.#native, await queue.wait());
+    const { queue, inbox } = this.#native;
+    while (!this.#draining) {
+      this.#turn(this.#native, await queue.wait());
+      if (inbox.isExpecting) await inbox.arrivals();
+    }
+  }
+
+  /** The main isolate's message has come. */
+  heard(): void {
+    this.#native?.inbox.heard();
   }
 
   swap(data: SnapshotData): void {
@@ -388,11 +397,12 @@ export class DnsIsolate {
 interface NativeSide {
   readonly native: Native;
   readonly queue: EventQueue;
+  readonly inbox: Inbox;
 }
 
-function openNativeSide({ epoll, eventMemory }: DnsSockets): NativeSide {
+function openNativeSide({ epoll, eventMemory, inboxMemory }: DnsSockets): NativeSide {
   const native = openNative();
   if (native === null) throw new SvcError("unavailable", "the C library can't be opened here");
-  takeTurns(native, Turn.Usual); // Whoever starts a thread hands on its own.
-  return { native, queue: new EventQueue(native, epoll, eventMemory) };
+  const queue = new EventQueue(native, epoll, eventMemory);
+  return { native, queue, inbox: new Inbox(inboxMemory) };
 }

@@ -72,4 +72,7 @@ self.addEventListener("error", (event) => {
   event.preventDefault();
   crash(event.error);
 });
-self.onmessage = ({ data }: MessageEvent<ToDns>) => void handle(data).catch(crash);
+self.onmessage = ({ data }: MessageEvent<ToDns>) => {
+  void handle(data).catch(crash);
+  isolate?.heard(); // Behind what is handled at once.
+};

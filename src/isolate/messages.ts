@@ -31,6 +31,8 @@ export interface DnsSockets {
   readonly epoll: number;
   /** Where the kernel writes what is ready; kept by the main isolate for the same reason. */
   readonly eventMemory: SharedArrayBuffer;
+  /** Where messages to the isolate are counted; see `Inbox`. */
+  readonly inboxMemory: SharedArrayBuffer;
   /** Where the isolate notes the sockets it opens itself, so that they can be closed after it. */
   readonly exchangeMemory: SharedArrayBuffer;
 }
@@ -175,6 +177,8 @@ export type CompileResponse =
   | {
     readonly type: "compiled";
     readonly rules: SharedArrayBuffer;
+    /** SHA-256 of the rules, for the copy that is kept on disk. */
+    readonly rulesSha256: Uint8Array<ArrayBuffer>;
     readonly stats: SourceStats[];
     /** See `CompileResult.badfilters`. */
     readonly badfilters: string[];

@@ -1,3 +1,5 @@
+import { openNative, Turn, withTurns } from "../native/mod.ts";
+
 /** The isolates that `svc run` starts. */
 export type Isolate = "compile" | "dns" | "querylog";
 
@@ -22,6 +24,13 @@ function maySetPriority(): boolean {
   return Deno.permissions.querySync(descriptor).state === "granted";
 }
 
+/** How long the turns of each isolate on a processor are. */
+const TURNS: Record<Isolate, Turn> = {
+  compile: Turn.Work,
+  dns: Turn.Query,
+  querylog: Turn.Work,
+};
+
 /** Worker entries; each URL stands here in full, so that a compiler of programs finds it. */
 const ENTRIES: Record<Isolate, () => URL> = {
   compile: () => new URL("./compile_worker.ts", import.meta.url),
@@ -31,9 +40,13 @@ const ENTRIES: Record<Isolate, () => URL> = {
 
 /** Starts an isolate with its scope and nothing beyond it; `directory` is its own, if it has one. */
 export function startIsolate(isolate: Isolate, directory = ""): Worker {
-  return new Worker(ENTRIES[isolate](), {
-    type: "module",
-    name: isolate,
-    deno: { permissions: SCOPES[isolate](directory) },
-  });
+  const start = () =>
+    new Worker(ENTRIES[isolate](), {
+      type: "module",
+      name: isolate,
+      deno: { permissions: SCOPES[isolate](directory) },
+    });
+  const native = openNative();
+  // Its thread takes over the turns of who starts it.
+  return native === null ? start() : withTurns(native, TURNS[isolate], start);
 }

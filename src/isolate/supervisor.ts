@@ -17,6 +17,7 @@ import { type Found, RateLimiter } from "../resolver/mod.ts";
 import { memoryOf, type SnapshotData } from "../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
 import { NativeUdpExchange, type TlsIdentity } from "../transport/mod.ts";
+import { Inbox } from "./inbox.ts";
 import { PendingLookups } from "./pending_lookups.ts";
 import type {
   DnsPorts,
@@ -90,7 +91,9 @@ class Member {
   constructor(readonly index: number, readonly seat: Seat | null) {}
 
   tell(message: ToDns): void {
-    this.worker?.postMessage(message);
+    if (this.worker === null) return;
+    if (this.sockets !== null) Inbox.announce(this.sockets.inboxMemory);
+    this.worker.postMessage(message);
   }
 }
 
@@ -329,6 +332,7 @@ export class DnsSupervisor {
       wake: openWake(this.#native),
       epoll: openEpoll(this.#native),
       eventMemory: new SharedArrayBuffer(EventQueue.MEMORY_BYTES),
+      inboxMemory: new SharedArrayBuffer(Inbox.MEMORY_BYTES),
       exchangeMemory: new SharedArrayBuffer(NativeUdpExchange.MEMORY_BYTES),
     };
   }

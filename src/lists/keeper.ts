@@ -25,8 +25,8 @@ import {
 import { TextCheck } from "./text_check.ts";
 import { Turn } from "./turn.ts";
 
-/** A kept text of fewer lines may shrink as it likes. */
-const SHRINK_LINES_MIN = 1_000;
+/** A smaller kept text may shrink as it likes. */
+const SHRINK_BYTES_MIN = 8 * 1024;
 /** An answer smaller than this part of the kept text is taken for a mistake of the server's… */
 const SHRINK_RATIO_MIN = 0.1;
 /** …until it has been the answer for this long. */
@@ -52,7 +52,12 @@ export interface LoadedList {
   readonly source: ListSource;
   /** A buffer of its own, which may be transferred. */
   readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Of the bytes, in hexadecimal. */
+  readonly sha256: string;
 }
+
+/** A text and its hash. */
+type HashedText = Omit<LoadedList, "source">;
 
 /** What became of a list in a refresh; only `updated` is a reason to compile. */
 export type RefreshOutcome = "updated" | "unchanged" | "failed" | "skipped";
@@ -148,8 +153,8 @@ export class ListKeeper {
     alsoKeep: () => Iterable<string> = () => [],
   ): AsyncGenerator<LoadedList> {
     for (const source of sources) {
-      const bytes = await this.text(source);
-      if (bytes !== null) yield { source, bytes };
+      const text = await this.#files.run(() => this.#read(source));
+      if (text !== null) yield { source, ...text };
     }
     const ids = new Set([...sources.map(({ id }) => id), ...alsoKeep()]);
     for (const id of this.#entries.keys()) if (!ids.has(id)) this.#entries.delete(id);
@@ -163,8 +168,9 @@ export class ListKeeper {
   }
 
   /** The text of one source as it is at hand, or `null`; asks no server and removes nothing. */
-  text(source: ListSource): Promise<Uint8Array<ArrayBuffer> | null> {
-    return this.#files.run(() => this.#read(source));
+  async text(source: ListSource): Promise<Uint8Array<ArrayBuffer> | null> {
+    const text = await this.#files.run(() => this.#read(source));
+    return text?.bytes ?? null;
   }
 
   /** Bytes of the kept text, or `null` where there is none of this URL. */
@@ -306,12 +312,13 @@ export class ListKeeper {
     return intact ? this.#kept.copyOf(source.id)?.sha256 ?? null : null;
   }
 
-  async #read(source: ListSource): Promise<Uint8Array<ArrayBuffer> | null> {
+  async #read(source: ListSource): Promise<HashedText | null> {
     const entry = this.#entryOf(source);
     if (source.path !== undefined) return await this.#readLocal(source, entry);
     const bytes = await this.#kept.read(source.id);
     this.#noteKept(source, entry, bytes !== null);
-    return bytes;
+    const sha256 = this.#kept.copyOf(source.id)?.sha256;
+    return bytes === null || sha256 === undefined ? null : { bytes, sha256 };
   }
 
   /** Settles what is known of a list by URL once its kept text was looked at. */
@@ -330,13 +337,14 @@ export class ListKeeper {
     }
   }
 
-  #readLocal(source: ListSource, entry: Entry): Promise<Uint8Array<ArrayBuffer> | null> {
+  #readLocal(source: ListSource, entry: Entry): Promise<HashedText | null> {
     return this.#lookAtLocal(source, entry, async (path) => {
       const bytes = await readWhole(this.#disk, path, LIST_BYTES_MAX);
       const check = new TextCheck();
       check.add(bytes);
       check.finish(true); // An empty file is the operator's own wish.
-      return { value: bytes, sha256: sha256Hex(bytes) };
+      const sha256 = sha256Hex(bytes);
+      return { value: { bytes, sha256 }, sha256 };
     });
   }
 
@@ -444,12 +452,10 @@ export class ListKeeper {
         return false;
       }
       if (same !== undefined) await this.#checkShrink(id, same, check.sizeBytes);
-      const { sizeBytes, lineCount } = check;
       await this.#commit(id, text, {
         url: source.url ?? "",
         sha256,
-        sizeBytes,
-        lineCount,
+        sizeBytes: check.sizeBytes,
         fetchedAtMs: this.#now(),
         ...definedValidators(downloaded.validators),
       });
@@ -475,12 +481,11 @@ export class ListKeeper {
 
   /** The server has the text that we have. */
   #confirm(id: string, copy: Copy, validators: Validators): Promise<void> {
-    const { url, sha256, sizeBytes, lineCount } = copy;
+    const { url, sha256, sizeBytes } = copy;
     return this.#annotate(id, {
       url,
       sha256,
       sizeBytes,
-      lineCount,
       fetchedAtMs: this.#now(),
       ...definedValidators(validators),
     });
@@ -488,7 +493,7 @@ export class ListKeeper {
 
   /** @throws {SvcError} If the list has lost nearly all of its text, until that has lasted a day. */
   async #checkShrink(id: string, former: Copy, sizeBytes: number): Promise<void> {
-    if (former.lineCount <= SHRINK_LINES_MIN) return;
+    if (former.sizeBytes <= SHRINK_BYTES_MIN) return;
     if (sizeBytes >= former.sizeBytes * SHRINK_RATIO_MIN) return;
     const nowMs = this.#now();
     const sinceMs = former.shrunkAtMs;

@@ -7,12 +7,11 @@ import { LIST_BYTES_MAX } from "./source.ts";
 import { TextCheck } from "./text_check.ts";
 
 /** A kept text: where it came from and what its file holds. */
-const Copy = z.strictObject({
+const Copy = z.object({
   /** Empty for a file that was found without its entry. */
   url: z.string(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   sizeBytes: z.int().min(0).max(LIST_BYTES_MAX),
-  lineCount: z.int().min(0),
   /** When the text was fetched or confirmed last. */
   fetchedAtMs: z.int(),
   etag: z.string().optional(),
@@ -250,8 +249,7 @@ export class KeptLists {
   async #adopt(id: string): Promise<void> {
     try {
       const { sha256, check } = await hashText(this.disk, this.#pathOf(id));
-      const { sizeBytes, lineCount } = check;
-      this.#copies.set(id, { url: "", sha256, sizeBytes, lineCount, fetchedAtMs: 0 });
+      this.#copies.set(id, { url: "", sha256, sizeBytes: check.sizeBytes, fetchedAtMs: 0 });
       log.warn("list on disk has no entry in the index and is used as it is", { list: id });
     } catch (error) {
       log.warn("list on disk has no entry in the index and cannot be read", { list: id, error });

@@ -31,16 +31,9 @@ export class TextCheck {
   readonly #head = new Uint8Array(HEAD_BYTES);
   #headBytes = 0;
   #headChecked = false;
-  #lineEnds = 0;
   #atLineStart = true;
-  #endsInLine = false;
   #hasContent = false;
   #sizeBytes = 0;
-
-  /** Lines so far, the last one counted even where no line end closes it. */
-  get lineCount(): number {
-    return this.#lineEnds + (this.#endsInLine ? 1 : 0);
-  }
 
   get sizeBytes(): number {
     return this.#sizeBytes;
@@ -56,7 +49,7 @@ export class TextCheck {
       this.#headBytes += part.length;
       if (this.#headBytes === HEAD_BYTES) this.#checkHead();
     }
-    this.#countLines(chunk);
+    if (!this.#hasContent) this.#hasContent = this.#findContent(chunk);
   }
 
   /** @throws {SvcError} If what was added is no list; `mayBeEmpty` lets one without rules pass. */
@@ -67,20 +60,17 @@ export class TextCheck {
     throw new SvcError("invalid", what);
   }
 
-  #countLines(chunk: Uint8Array): void {
-    for (let i = 0; i < chunk.length; i++) {
-      const byte = chunk[i];
-      if (byte === LF) {
-        this.#lineEnds++;
+  /** Says whether a line in it is neither blank nor a comment. */
+  #findContent(chunk: Uint8Array): boolean {
+    for (const byte of chunk) {
+      if (byte === LF || byte === CR) {
         this.#atLineStart = true;
-      } else if (byte === CR) {
-        this.#atLineStart = true;
-      } else if (this.#atLineStart && !this.#hasContent && !BLANKS.has(byte)) {
+      } else if (this.#atLineStart && !BLANKS.has(byte)) {
+        if (!COMMENT_STARTS.has(byte)) return true;
         this.#atLineStart = false;
-        this.#hasContent = !COMMENT_STARTS.has(byte);
       }
     }
-    this.#endsInLine = chunk[chunk.length - 1] !== LF;
+    return false;
   }
 
   #checkHead(): void {

@@ -11,12 +11,14 @@ function verdict(content: string | Uint8Array, pieceBytes = Infinity): string {
     const step = Math.min(pieceBytes, Math.max(bytes.length, 1));
     for (let i = 0; i < bytes.length; i += step) check.add(bytes.subarray(i, i + step));
     check.finish();
-    return `${check.lineCount} lines`;
   } catch (error) {
     return messageOf(error);
   }
+  assert.equal(check.sizeBytes, bytes.length);
+  return LIST;
 }
 
+const LIST = "it is a list";
 const PAGE = "it is an HTML page, not a list";
 const BINARY = "it is binary, not text";
 const EMPTY = "it is empty";
@@ -24,17 +26,17 @@ const COMMENTS = "it holds comments only";
 const RULES = "||ads.example^\n".repeat(10_000);
 
 const CASES: readonly (readonly [string, string | Uint8Array, string])[] = [
-  ["one rule", "||ads.example^\n", "1 lines"],
-  ["no line end at the end", "ads.example\ntracker.example", "2 lines"],
-  ["CRLF", "! list\r\nads.example\r\n", "2 lines"],
-  ["a rule behind a byte order mark", "\ufeffads.example\n", "1 lines"],
-  ["a rule behind blanks", "  \n\tads.example", "2 lines"],
-  ["a hosts line of IPv6", "::1 localhost\n", "1 lines"],
-  ["an IDN", "\u00fcber.example\n", "1 lines"],
-  ["a line of 64 KiB and more", "a".repeat(70_000) + "\n", "1 lines"],
-  ["a comment in Latin-1", bytesOf("# caf\xe9\n" + RULES), "10001 lines"],
-  ["a character cut at the end of the head", "a".repeat(65_535) + "\u00fc\n", "1 lines"],
-  ["markup in a rule", "example.org##<html>\nads.example", "2 lines"],
+  ["one rule", "||ads.example^\n", LIST],
+  ["no line end at the end", "ads.example\ntracker.example", LIST],
+  ["CRLF", "! list\r\nads.example\r\n", LIST],
+  ["a rule behind a byte order mark", "\ufeffads.example\n", LIST],
+  ["a rule behind blanks", "  \n\tads.example", LIST],
+  ["a hosts line of IPv6", "::1 localhost\n", LIST],
+  ["an IDN", "\u00fcber.example\n", LIST],
+  ["a line of 64 KiB and more", "a".repeat(70_000) + "\n", LIST],
+  ["a comment in Latin-1", bytesOf("# caf\xe9\n" + RULES), LIST],
+  ["a character cut at the end of the head", "a".repeat(65_535) + "\u00fc\n", LIST],
+  ["markup in a rule", "example.org##<html>\nads.example", LIST],
   ["nothing", "", EMPTY],
   ["blanks", " \r\n\n", COMMENTS],
   ["comments", "! a\n# b\n[Adblock Plus 2.0]\n", COMMENTS],
@@ -93,7 +95,7 @@ Deno.test("TextCheck takes real lists", {
       const text = file.readable.pipeThrough(new DecompressionStream("gzip"));
       for await (const chunk of text) check.add(chunk);
       check.finish();
-      assert.ok(check.lineCount > 1000 && check.sizeBytes > check.lineCount);
+      assert.ok(check.sizeBytes > 10_000);
     });
   }
 });

@@ -9,5 +9,6 @@ export { dropPages, type Native, openNative, returnLargeAllocations } from "./li
 export { closeSocket, dupSocket, type ListenKind, openListener, portOf } from "./sockets.ts";
 export { UdpBatch } from "./udp_batch.ts";
 export { Received, UdpEphemeral } from "./udp_ephemeral.ts";
-export { takeTurns, Turn } from "./turns.ts";
+export { stepHelpersBack } from "./helpers.ts";
+export { takeTurns, Turn, withTurns } from "./turns.ts";
 export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type Native, openNative } from "./libc.ts";
-import { takeTurns, Turn } from "./turns.ts";
+import { takeTurns, Turn, withTurns } from "./turns.ts";
 
 const native = openNative();
 const SYSCALL = { x86_64: 315n, aarch64: 275n }[Deno.build.arch]; // sched_getattr
@@ -14,18 +14,23 @@ function scheduling(native: Native): { nice: number; turnNs: bigint } {
 }
 
 Deno.test({
-  name: "takeTurns() changes the length of turns and nothing else",
+  name: "takeTurns() and withTurns() change the length of turns and nothing else",
   permissions: { ffi: true },
   ignore: native === null,
   fn: () => {
     assert.ok(native !== null);
     const before = scheduling(native);
-    assert.equal(takeTurns(native, Turn.Short), true);
+    assert.equal(takeTurns(native, Turn.Query), true);
     const { nice, turnNs } = scheduling(native);
     // Kernels before 6.12 take the call and leave turns as they are.
-    assert.ok(turnNs === Turn.Short || turnNs === before.turnNs);
+    const isTaken = turnNs === Turn.Query;
+    assert.ok(isTaken || turnNs === before.turnNs);
     assert.equal(nice, before.nice);
-    assert.equal(takeTurns(native, Turn.Usual), true);
-    assert.deepEqual(scheduling(native), before);
+    const within = withTurns(native, Turn.Work, () => scheduling(native).turnNs);
+    assert.equal(within, isTaken ? Turn.Work : before.turnNs);
+    assert.equal(scheduling(native).turnNs, turnNs);
+    assert.throws(() => withTurns(native, Turn.Work, () => assert.fail("no thread")), /no thread/);
+    assert.equal(scheduling(native).turnNs, turnNs);
+    assert.equal(takeTurns(native, Turn.Request), true); // Other tests run on this thread.
   },
 });
