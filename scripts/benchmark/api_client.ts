@@ -1,47 +1,42 @@
-/** A client of the API of one svc. */
-import { Agent, request } from "node:http";
+/**
+ * A client of the API of one svc. It shares a processor with the load, so it does no more than a
+ * request needs: one text out, one answer in.
+ */
 import { BenchError } from "./bench_error.ts";
 
 /** Requests on their way at a time at most. */
 export const SIDE_BY_SIDE = 16;
+/** A connection that has rested for so long may be closed by the server at any moment. */
+const REST_MS_MAX = 3_000;
+const READ_BYTES = 64 * 1024;
+const HEAD_END = "\r\n\r\n";
 
-/** Speaks to one svc over kept connections. */
+export interface ApiAnswer {
+  readonly status: number;
+  readonly json: unknown;
+  readonly tookMs: number;
+}
+
+/** Speaks HTTP/1.1 to one svc over kept connections. */
 export class Api {
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: SIDE_BY_SIDE });
+  readonly #resting: Connection[] = [];
   constructor(readonly port: number) {}
 
   /** Sends a request; returns its status, body and time. */
-  call(
-    method: string,
-    path: string,
-    body?: unknown,
-  ): Promise<{ status: number; json: unknown; tookMs: number }> {
-    const text = body === undefined ? undefined : JSON.stringify(body);
+  async call(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
+    const text = body === undefined ? "" : JSON.stringify(body);
+    const content = body === undefined
+      ? ""
+      : `content-type: application/json\r\ncontent-length: ${new Blob([text]).size}\r\n`;
+    const head = `${method} /api/v1${path} HTTP/1.1\r\nhost: 127.0.0.1:${this.port}\r\n${content}`;
     const startedMs = performance.now();
-    return new Promise((resolve, reject) => {
-      const sent = request({
-        agent: this.#agent,
-        host: "127.0.0.1",
-        port: this.port,
-        method,
-        path: `/api/v1${path}`,
-        ...(text !== undefined && {
-          headers: { "content-type": "application/json", "content-length": `${text.length}` },
-        }),
-      }, (response) => {
-        const pieces: Uint8Array[] = [];
-        response.on("data", (piece: Uint8Array) => pieces.push(piece));
-        response.on("end", async () => {
-          const tookMs = performance.now() - startedMs;
-          const whole = await new Blob(pieces as BlobPart[]).text();
-          const json: unknown = whole === "" ? null : JSON.parse(whole);
-          resolve({ status: response.statusCode ?? 0, json, tookMs });
-        });
-        response.on("error", reject);
-      });
-      sent.on("error", reject);
-      sent.end(text);
-    });
+    const connection = await this.#connection();
+    const { status, body: answer } = await connection.exchange(`${head}\r\n${text}`);
+    const endedMs = performance.now();
+    connection.restsSinceMs = endedMs;
+    this.#resting.push(connection);
+    const json: unknown = answer === "" ? null : JSON.parse(answer);
+    return { status, json, tookMs: endedMs - startedMs };
   }
 
   /** Sends a request that has to succeed; returns its answer. */
@@ -52,6 +47,60 @@ export class Api {
   }
 
   close(): void {
-    this.#agent.destroy();
+    for (const connection of this.#resting.splice(0)) connection.close();
+  }
+
+  async #connection(): Promise<Connection> {
+    for (;;) {
+      const connection = this.#resting.pop();
+      if (connection === undefined) break;
+      if (performance.now() - connection.restsSinceMs < REST_MS_MAX) return connection;
+      connection.close();
+    }
+    return new Connection(await Deno.connect({ hostname: "127.0.0.1", port: this.port }));
+  }
+}
+
+class Connection {
+  restsSinceMs = 0;
+  readonly #conn: Deno.TcpConn;
+  readonly #chunk = new Uint8Array(READ_BYTES);
+  readonly #encoder = new TextEncoder();
+
+  constructor(conn: Deno.TcpConn) {
+    this.#conn = conn;
+    conn.setNoDelay(true);
+  }
+
+  /** Sends a whole request; returns the answer, whose length its head says. */
+  async exchange(request: string): Promise<{ status: number; body: string }> {
+    const bytes = this.#encoder.encode(request);
+    for (let sent = 0; sent < bytes.length;) sent += await this.#conn.write(bytes.subarray(sent));
+    const decoder = new TextDecoder();
+    let text = "";
+    /** Bytes that are still to come; `null` until the head is there. */
+    let missing: number | null = null;
+    let status = 0;
+    while (missing === null || missing > 0) {
+      const read = await this.#conn.read(this.#chunk);
+      if (read === null) throw new BenchError(`the API closed the connection within ${text}`);
+      text += decoder.decode(this.#chunk.subarray(0, read), { stream: true });
+      if (missing !== null) {
+        missing -= read;
+        continue;
+      }
+      const end = text.indexOf(HEAD_END);
+      if (end < 0) continue;
+      const head = text.slice(0, end);
+      status = Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1]);
+      const length = Number(/^content-length: *(\d+)$/im.exec(head)?.[1] ?? 0);
+      text = text.slice(end + HEAD_END.length);
+      missing = length - this.#encoder.encode(text).length;
+    }
+    return { status, body: text };
+  }
+
+  close(): void {
+    this.#conn.close();
   }
 }
