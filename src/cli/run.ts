@@ -109,6 +109,12 @@ export async function run(args: string[]): Promise<number> {
   if (fromDefaults) log.info("no configuration file: built-in defaults", { looked: source.file });
   const missing = notBuilt(config);
   if (missing.length > 0) log.warn("not built yet, and so not in force", { keys: missing });
+  const { listen, tls } = config.server;
+  if (tls.requireClientId && listen.length > 0) {
+    log.warn("plain DNS gets no answers: server.tls.require_client_id asks for a client ID", {
+      listen: listen.map(formatHostPort),
+    });
+  }
   return await serve(config);
 }
 

@@ -1,3 +1,4 @@
+import { isLoopback } from "../addr/mod.ts";
 import { Ede, Rcode } from "../dns/mod.ts";
 import { NO_CLIENT, type Snapshot } from "../snapshot/mod.ts";
 import { Counter, countOutcome } from "../telemetry/mod.ts";
@@ -39,13 +40,13 @@ export class Admission {
     return false;
   }
 
-  /** Passes a query on, or answers or drops it. */
-  admit(query: Query, reply: Reply, snapshot: Snapshot): Verdict {
+  /** Passes a query on, or answers or drops it. `isHealthCheck`: it asks how this node is. */
+  admit(query: Query, reply: Reply, snapshot: Snapshot, isHealthCheck: boolean): Verdict {
     const { bytes, offset, lengthBytes, id } = query.address;
     const { transport } = query;
-    // Encrypted listeners only: plain DNS stands in the access lists, or it does not.
-    const lacksId = this.#requireClientId && isEncrypted(transport) &&
-      (id === null || snapshot.clientWithId(id, 0, id.length) === NO_CLIENT);
+    const lacksId = this.#requireClientId &&
+      (id === null || snapshot.clientWithId(id, 0, id.length) === NO_CLIENT) &&
+      !(isHealthCheck && isOwnPlain(query)); // The node watches itself over plain DNS.
     if (lacksId || !snapshot.access.admits(bytes, offset, lengthBytes, id)) {
       this.#counts[REFUSED + transport]++;
       query.outcome = Outcome.Refused;
@@ -70,6 +71,10 @@ export class Admission {
     }
     return Verdict.Send;
   }
+}
+
+function isOwnPlain({ transport, address: { bytes, offset, lengthBytes } }: Query): boolean {
+  return !isEncrypted(transport) && isLoopback(bytes.subarray(offset, offset + lengthBytes));
 }
 
 function isEncrypted(transport: Transport): boolean {

@@ -23,6 +23,7 @@ const LOOPBACK_V6 = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1
 export class OwnNames {
   readonly #zone: Uint8Array = wire("svc.test");
   readonly #zoneHash: number;
+  readonly #healthHash: number;
   readonly #health: Uint8Array = wire("health.svc.test");
   readonly #leak: Uint8Array = wire("leak.svc.test");
   readonly #onLeakLookup: (query: Query, name: string) => void;
@@ -33,6 +34,8 @@ export class OwnNames {
     const hashed = new HashedName();
     hashed.read(this.#zone, 0, this.#zone.length, seed);
     this.#zoneHash = hashed.hashes[0];
+    hashed.read(this.#health, 0, this.#health.length, seed);
+    this.#healthHash = hashed.hashes[0];
   }
 
   /** Says whether a name is one of these. */
@@ -42,10 +45,16 @@ export class OwnNames {
       equalNames(packet, name.offsets[apex], this.#zone, 0);
   }
 
+  /** Says whether a name is the one that tells how this node is. */
+  isHealth(packet: Uint8Array, name: HashedName): boolean {
+    return name.hashes[0] === this.#healthHash && name.count === CHILD_LABELS &&
+      equalNames(packet, name.offsets[0], this.#health, 0);
+  }
+
   /** Answers for a name that `holds`; clients keep negative answers for `negativeTtl` seconds. */
   answer(query: Query, reply: Reply, name: HashedName, negativeTtl: number): void {
     const { packet } = query;
-    if (name.count === CHILD_LABELS && equalNames(packet, query.qname, this.#health, 0)) {
+    if (this.isHealth(packet, name)) {
       // The failover component asks every second, which is nothing to log.
       if (query.chain === null) query.isLogged = false;
       writeLoopback(query, reply, OWN_TTL, negativeTtl);

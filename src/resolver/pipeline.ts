@@ -144,7 +144,7 @@ export class Pipeline {
     if (read !== Read.Drop) {
       // Who gets no answer gets none to nonsense either.
       this.#identify(query);
-      const verdict = this.#admission.admit(query, reply, this.snapshot);
+      const verdict = this.#admission.admit(query, reply, this.snapshot, false);
       if (verdict !== Verdict.Next) return verdict;
     }
     switch (read) {
@@ -172,7 +172,8 @@ export class Pipeline {
     // Access, groups and the log ask who the client is.
     this.#identify(query);
     // Before any answer: a client that is refused learns nothing.
-    let verdict = this.#admission.admit(query, reply, this.snapshot);
+    const isHealthCheck = this.#own.isHealth(query.packet, this.name);
+    let verdict = this.#admission.admit(query, reply, this.snapshot, isHealthCheck);
     if (verdict !== Verdict.Next) return verdict;
     // What no resolver forwards, before anything looks at the name.
     verdict = this.#refuse(query, reply);

@@ -194,6 +194,10 @@ Deno.test("DNS transports and resolution, 4: require_client_id", OPTIONS, async 
       }
     }
   });
+  await t.step("plain queries can't carry one and get no answer", async () => {
+    assert.equal(await bench.brief("udp", "svc.test"), "nothing");
+    assert.equal(await bench.brief("tcp", "svc.test"), "REFUSED");
+  });
   await t.step("oblivious queries carry none and get REFUSED", async () => {
     const { body: configs } = await bench.curl(CONFIGS);
     const { status, answer } = await askObliviously(bench, configs, HEALTH);

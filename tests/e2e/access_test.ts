@@ -235,7 +235,7 @@ async function startEncrypted(directory: string, tls: ConfigText[string]): Promi
 }
 
 Deno.test({
-  name: "require_client_id leaves encrypted queries without a known client ID unanswered",
+  name: "require_client_id leaves queries without a known client ID unanswered",
   ignore: !HAS_CLIENTS,
   permissions,
   fn: async () => {
@@ -256,11 +256,10 @@ Deno.test({
     assert.equal(await ask(doh, "+https=/dns-query/phone"), "NOERROR");
     assert.equal(await ask(doh, "+https=/dns-query/tablet"), "REFUSED");
     assert.equal(await ask(doh, "+https"), "REFUSED");
-    assert.equal(
-      await ask(service.address, "+noedns"),
-      "NOERROR",
-      "plain DNS is left to access lists",
-    );
+    assert.equal(await ask(service.address, "+noedns"), "NOERROR", "a node watches itself");
+    const plain = (way: string) => lookUp("kdig", service.address, `${way} svc.test A`);
+    assert.match(await plain("+tcp"), /status: REFUSED/);
+    assert.doesNotMatch(await plain("+timeout=1 +retry=0"), /status:/);
     await api.call("DELETE", `clients/${id}`);
     assert.equal(await ask(dot, phone), "REFUSED");
     service.assertCalm();
