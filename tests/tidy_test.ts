@@ -44,7 +44,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   querylog: { imports: ["addr", "dns", "model", "logqueue"], scope: ["read", "write"] },
   cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
   api: {
-    imports: ["addr", "model", "store", "auth", "lists", "querylog", "cluster"],
+    imports: ["addr", "model", "store", "auth", "lists", "querylog", "cluster", "logqueue"],
     scope: ["net"],
   },
   isolate: {

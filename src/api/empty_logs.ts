@@ -1,12 +1,13 @@
+import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import type { LogsPort } from "./ports.ts";
 import type { LeakTests } from "./leak_tests.ts";
-import { OUTCOMES, type Statistics } from "./schemas/logs.ts";
+import type { Statistics } from "./schemas/logs.ts";
 
 const HOUR_MS = 3_600_000;
 
 /** Zero for each outcome. */
-function noCounts(): Statistics["outcomes"] {
-  return Object.fromEntries(OUTCOMES.map((name) => [name, 0])) as Statistics["outcomes"];
+export function noCounts(): Statistics["outcomes"] {
+  return Object.fromEntries(OUTCOME_NAMES.map((name) => [name, 0])) as Statistics["outcomes"];
 }
 
 /** The logs of a node that keeps none: every query is answered, with nothing in it. */

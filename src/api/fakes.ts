@@ -14,8 +14,9 @@ import {
   type StoredUser,
 } from "../model/mod.ts";
 import { aloneReport } from "./alone.ts";
+import { noCounts } from "./empty_logs.ts";
 import type { Accounts, ApiDeps, ClusterPort, ListsPort, LogsPort, NodePort } from "./ports.ts";
-import { OUTCOMES, type QuerylogEntry } from "./schemas/logs.ts";
+import type { QuerylogEntry } from "./schemas/logs.ts";
 
 export const NODE = "node-1";
 export const LOOPBACK = "127.0.0.1";
@@ -286,10 +287,6 @@ function fakeLists(): ListsPort {
 }
 
 function fakeLogs(): LogsPort {
-  const outcomes = Object.fromEntries(OUTCOMES.map((name) => [name, 0])) as Record<
-    typeof OUTCOMES[number],
-    number
-  >;
   const test = {
     id: "lt_1",
     names: Array.from({ length: 8 }, (_, i) => `${i}.leak.svc.test`),
@@ -314,8 +311,8 @@ function fakeLogs(): LogsPort {
         hours,
         scope,
         total: 0,
-        outcomes,
-        series: [{ time: new Date(NOW_MS).toISOString(), ...outcomes }],
+        outcomes: noCounts(),
+        series: [{ time: new Date(NOW_MS).toISOString(), ...noCounts() }],
         top: { names: [{ name: "www.example", count: 1 }], blocked: [], clients: [] },
         nodes: [NODE],
         unreachable: [],

@@ -29,15 +29,14 @@ export { aloneReport } from "./alone.ts";
 export { emptyLogs } from "./empty_logs.ts";
 export { LeakTests } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
-export {
-  type LeakTest,
-  OUTCOMES,
-  type QuerylogEntry,
-  type QuerylogFilter,
-  type QuerylogPage,
-  type QuerylogQuery,
-  type Statistics,
-  type StatisticsQuery,
+export type {
+  LeakTest,
+  QuerylogEntry,
+  QuerylogFilter,
+  QuerylogPage,
+  QuerylogQuery,
+  Statistics,
+  StatisticsQuery,
 } from "./schemas/logs.ts";
 export type {
   Directory,

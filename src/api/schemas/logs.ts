@@ -1,24 +1,14 @@
 import { z } from "zod";
+import { DNSSEC_NAMES, OUTCOME_NAMES, PROTOCOL_NAMES } from "../../logqueue/mod.ts";
 import { answer, count, limit, queryInteger, type Shown, timestamp } from "./common.ts";
 
 const HOURS_MAX = 720;
 const HOURS_DEFAULT = 24;
 const CURSOR_LENGTH_MAX = 256;
 
-/** What became of a query. */
-export const OUTCOMES = [
-  "forwarded",
-  "recursed",
-  "cached",
-  "local",
-  "blocked",
-  "rewritten",
-  "safe_search",
-  "refused",
-  "failed",
-] as const;
-const Outcome = z.enum(OUTCOMES);
-const Protocol = z.enum(["udp", "tcp", "dot", "doh", "doq", "odoh"]);
+const Outcome = z.enum(OUTCOME_NAMES);
+const Protocol = z.enum(PROTOCOL_NAMES);
+const [, ...VALIDATED_NAMES] = DNSSEC_NAMES;
 
 /** Which entries are asked for. */
 const filter = {
@@ -65,7 +55,7 @@ export const QuerylogEntry = answer(
     answers: z.array(z.string()).describe("RDATA in presentation form"),
     upstream: z.string().nullable().describe("the one that answered"),
     cached: z.boolean(),
-    dnssec: z.enum(["secure", "insecure", "bogus"]).nullable(),
+    dnssec: z.enum(VALIDATED_NAMES).nullable(),
     duration_us: count,
     node: z.string(),
   }),
@@ -87,8 +77,10 @@ export const StatisticsQuery = z.strictObject({
 export type StatisticsQuery = z.infer<typeof StatisticsQuery>;
 
 /** Counts by outcome, each named, also where it is 0. */
-export const outcomeCounts = Object.fromEntries(OUTCOMES.map((name) => [name, count])) as Record<
-  typeof OUTCOMES[number],
+export const outcomeCounts = Object.fromEntries(
+  OUTCOME_NAMES.map((name) => [name, count]),
+) as Record<
+  typeof OUTCOME_NAMES[number],
   typeof count
 >;
 const Top = z.array(z.object({ name: z.string(), count }));
