@@ -23,6 +23,10 @@ const WATCHED_MS = 250;
 /** How often the queues are looked at, and how soon after a full batch. */
 const POLL_MS = 50;
 const BUSY_MS = 1;
+/** The pause doubles up to this while nobody asks; somebody who watches notices none of it. */
+const IDLE_MS_MAX = 200;
+/** A queue takes 100,000 queries a second this long, see `QUEUE_BYTES`; several share them. */
+const QUEUE_MS = 100;
 /** How often what is too old is looked for when nothing is written. */
 const TRIM_MS = 60_000;
 /** Counts by the hour are written at least this often. */
@@ -73,6 +77,8 @@ export class QueryLogStore {
   readonly #record: RecordReader;
   readonly #figures: Float64Array;
   readonly live: LiveFeed;
+  readonly #idleMsMax: number;
+  #pauseMs = POLL_MS;
   #open: Open | null = null;
   #wroteAtMs: number;
   #savedAtMs: number;
@@ -86,6 +92,7 @@ export class QueryLogStore {
     this.#options = options;
     this.#ports = ports;
     this.#readers = options.queues.map((memory) => new QueueReader(memory));
+    this.#idleMsMax = Math.min(IDLE_MS_MAX, QUEUE_MS * options.queues.length);
     this.#record = new RecordReader(options);
     this.live = new LiveFeed(options.anonymize, ports.onLive);
     this.#figures = new Float64Array(options.figures);
@@ -97,13 +104,15 @@ export class QueryLogStore {
   turn(): number {
     const nowMs = this.#ports.monotonicMs();
     if (nowMs < this.#retryAtMs) return POLL_MS;
-    if (this.#isDue(nowMs)) {
+    const fill = Math.max(...this.#readers.map(({ fill }) => fill));
+    this.#pauseMs = fill > 0 ? POLL_MS : Math.min(2 * this.#pauseMs, this.#idleMsMax);
+    if (this.#isDue(nowMs, fill)) {
       const isMore = this.#write();
       this.#wroteAtMs = nowMs;
-      return isMore || this.#isTrimming ? BUSY_MS : POLL_MS;
+      return isMore || this.#isTrimming ? BUSY_MS : this.#pauseMs;
     }
     if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim(1);
-    return this.#isTrimming ? BUSY_MS : POLL_MS;
+    return this.#isTrimming ? BUSY_MS : this.#pauseMs;
   }
 
   /**
@@ -135,8 +144,7 @@ export class QueryLogStore {
     this.#open = null;
   }
 
-  #isDue(nowMs: number): boolean {
-    const fill = Math.max(...this.#readers.map(({ fill }) => fill));
+  #isDue(nowMs: number, fill: number): boolean {
     if (fill > FILL_MAX) return true;
     const waitMs = this.live.isWatched ? WATCHED_MS : WRITE_MS;
     return nowMs - this.#wroteAtMs >= waitMs;

@@ -131,6 +131,46 @@ Deno.test("QueryLogStore writes after a while, or when a queue fills up", disk, 
   assert.equal(bench.entries, 201);
 });
 
+Deno.test("QueryLogStore pauses longer while nobody asks", disk, () => {
+  using bench = new Bench({}, 2);
+  using lone = new Bench();
+  const pauses = ({ store }: Bench, turns: number) =>
+    Array.from({ length: turns }, () => store.turn());
+  assert.deepEqual(pauses(bench, 4), [100, 200, 200, 200]);
+  assert.deepEqual(pauses(lone, 4), [100, 100, 100, 100], "one queue is full twice as soon");
+  bench.ask({}, 1);
+  assert.deepEqual(pauses(bench, 3), [50, 50, 50], "as long as an entry waits");
+  bench.pass(6_000);
+  assert.deepEqual(pauses(bench, 2), [200, 200], "it is written");
+  for (let i = 0; i < 4; i++) {
+    bench.nowMs += 5_000;
+    bench.ask();
+    assert.ok(bench.store.turn() <= 50, "a turn that writes has found something too");
+    bench.pass(1_000);
+  }
+  bench.store.live.watch(7, {});
+  for (let turn = 0; turn < 20; turn++) {
+    const pauseMs = bench.store.turn();
+    assert.ok(pauseMs <= 250, "whoever watches waits no longer");
+    bench.nowMs += pauseMs;
+  }
+  const askedAtMs = bench.nowMs;
+  bench.ask();
+  while (bench.live.length === 0) bench.nowMs += bench.store.turn();
+  assert.ok(bench.nowMs - askedAtMs <= 300, `told after ${bench.nowMs - askedAtMs} ms`);
+});
+
+Deno.test("QueryLogStore takes all of a rush that follows a quiet night", disk, () => {
+  for (const queues of [1, 2, 4]) {
+    using bench = new Bench({}, queues);
+    bench.pass(1_000);
+    // The rush begins just behind a look at the queues, 100,000 queries a second.
+    const pauseMs = bench.store.turn();
+    for (let i = 0; i < 100 * pauseMs; i++) bench.ask({ answers: ["192.0.2.1"] }, i % queues);
+    assert.equal(bench.dropped, 0, `${queues} queues, ${pauseMs} ms`);
+  }
+});
+
 Deno.test("QueryLogStore brings several queues into the order of time", disk, () => {
   using bench = new Bench({}, 3);
   for (let i = 0; i < 30; i++) {
