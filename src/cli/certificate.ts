@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { coversClientIds, coversName, keyWeakness } from "../config/mod.ts";
-import type { ServerTlsConfig, TlsFiles } from "../config/mod.ts";
+import type { TlsFiles } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
+import { log } from "../log.ts";
 import type { TlsIdentity } from "../transport/mod.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -12,6 +13,37 @@ interface Clock {
   nowMs(): number;
 }
 
+/** Where a certificate is configured, and what it is for. */
+export interface CertificatePlace {
+  /** The keys of the configuration that name its files. */
+  readonly certKey: string;
+  readonly keyKey: string;
+  /** What the lack of one means, and what is to be done. */
+  readonly effect: string;
+}
+
+/** Of the encrypted listeners. */
+export const DNS_CERTIFICATE: CertificatePlace = {
+  certKey: "server.tls.cert",
+  keyKey: "server.tls.key",
+  effect: "encrypted listeners refuse every connection: mend it and send SIGHUP",
+};
+
+/** Of the API. */
+export const API_CERTIFICATE: CertificatePlace = {
+  certKey: "api.tls_cert",
+  keyKey: "api.tls_key",
+  effect: "the API is not served: mend it and start svc again",
+};
+
+export interface CertificateOptions {
+  readonly place: CertificatePlace;
+  /** `null`: none is configured. */
+  readonly files: TlsFiles | null;
+  /** The name that it has to cover; `null`: whichever it likes. */
+  readonly serverName: string | null;
+}
+
 /** A certificate that goes with its key. */
 interface Loaded {
   readonly identity: TlsIdentity;
@@ -20,8 +52,9 @@ interface Loaded {
   readonly validToMs: number;
 }
 
-/** The certificate of the encrypted listeners: read from its files, and read again when asked to. */
+/** A certificate of the service: read from its files, and read again when asked to. */
 export class ServerCertificate {
+  readonly #place: CertificatePlace;
   readonly #files: TlsFiles;
   readonly #serverName: string | null;
   readonly #clock: Clock;
@@ -29,32 +62,38 @@ export class ServerCertificate {
   /** Why the last reading was of no use. */
   #failure: string | null = null;
 
-  private constructor(files: TlsFiles, serverName: string | null, clock: Clock) {
+  private constructor(
+    { place, serverName }: CertificateOptions,
+    files: TlsFiles,
+    clock: Clock,
+  ) {
+    this.#place = place;
     this.#files = files;
     this.#serverName = serverName;
     this.#clock = clock;
   }
 
   /**
-   * Reads the certificate; `null` where none is configured. One that can't be used is a problem,
-   * and plain DNS goes on: see `problems`.
+   * Reads the certificate; `null` where none is configured. What is wrong with it is logged, and
+   * told by `problems`.
    */
-  static async open(
-    { files, serverName }: Pick<ServerTlsConfig, "files" | "serverName">,
-    clock: Clock,
-  ): Promise<ServerCertificate | null> {
+  static async open(options: CertificateOptions, clock: Clock): Promise<ServerCertificate | null> {
+    const { files, place } = options;
     if (files === null) return null;
-    const certificate = new ServerCertificate(files, serverName, clock);
+    const certificate = new ServerCertificate(options, files, clock);
     try {
       // An expired one is better than none: some clients ask for secrecy only (RFC 8310 §5).
       certificate.#loaded = await certificate.#read();
     } catch (error) {
       certificate.#failure = messageOf(error);
     }
+    for (const problem of certificate.problems) {
+      log.error("there is a problem with a certificate", { certificate: place.certKey, problem });
+    }
     return certificate;
   }
 
-  /** What listeners show; `null` as long as there is none that can be used. */
+  /** What is shown; `null` as long as there is none that can be used. */
   get identity(): TlsIdentity | null {
     return this.#loaded?.identity ?? null;
   }
@@ -78,15 +117,26 @@ export class ServerCertificate {
     }
   }
 
+  /** Reads the files again and has the new certificate shown; a bad one is logged and left. */
+  async renewFor(show: (identity: TlsIdentity) => void): Promise<void> {
+    const certificate = this.#place.certKey;
+    try {
+      show(await this.renew());
+      log.info("the certificate is shown as it is now", { certificate });
+    } catch (error) {
+      log.error("the certificate is not renewed: the former one stays", { certificate, error });
+    }
+  }
+
   /** What is wrong with the certificate at the moment, for the status. */
   get problems(): string[] {
     const found: string[] = [];
     const loaded = this.#loaded;
     if (this.#failure !== null) {
       const effect = loaded === null
-        ? "encrypted listeners refuse every connection"
-        : "the former certificate is still shown";
-      found.push(`${this.#failure}; ${effect}: mend it and send SIGHUP`);
+        ? this.#place.effect
+        : "the former certificate is still shown: mend it and send SIGHUP";
+      found.push(`${this.#failure}; ${effect}`);
     }
     if (loaded === null) return found;
     const outOfTime = this.#outOfTime(loaded);
@@ -96,7 +146,9 @@ export class ServerCertificate {
     } else if (leftMs < RENEW_BEFORE_MS) {
       const days = Math.floor(leftMs / DAY_MS);
       found.push(
-        `server.tls.cert: the certificate expires in ${days} day${days === 1 ? "" : "s"}, at ` +
+        `${this.#place.certKey}: the certificate expires in ${days} day${
+          days === 1 ? "" : "s"
+        }, at ` +
           `${instant(loaded.validToMs)}: renew it and send SIGHUP`,
       );
     }
@@ -104,7 +156,7 @@ export class ServerCertificate {
     const { certificate } = loaded;
     if (name !== null && !coversName(certificate, name) && !coversClientIds(certificate, name)) {
       found.push(
-        `server.tls.cert: ${this.#files.certFile} covers neither ${name} nor *.${name}: clients ` +
+        `${this.#place.certKey}: ${this.#files.certFile} covers neither ${name} nor *.${name}: clients ` +
           "refuse it, get one for that name and send SIGHUP",
       );
     }
@@ -113,25 +165,25 @@ export class ServerCertificate {
 
   #outOfTime({ validFromMs, validToMs }: Loaded): string | null {
     const nowMs = this.#clock.nowMs();
+    const { certKey } = this.#place;
     const { certFile } = this.#files;
     if (nowMs < validFromMs) {
-      return `server.tls.cert: ${certFile} is not valid before ${instant(validFromMs)}`;
+      return `${certKey}: ${certFile} is not valid before ${instant(validFromMs)}`;
     }
-    return nowMs > validToMs
-      ? `server.tls.cert: ${certFile} expired at ${instant(validToMs)}`
-      : null;
+    return nowMs > validToMs ? `${certKey}: ${certFile} expired at ${instant(validToMs)}` : null;
   }
 
   async #read(): Promise<Loaded> {
     const { certFile, keyFile } = this.#files;
-    const cert = await readBytes("cert", certFile);
-    const key = await readBytes("key", keyFile);
+    const { certKey, keyKey } = this.#place;
+    const cert = await readBytes(certKey, certFile);
+    const key = await readBytes(keyKey, keyFile);
     const text = new TextDecoder();
     let certificate: X509Certificate;
     try {
       certificate = new X509Certificate(text.decode(cert)); // The first: the chain is behind it.
     } catch (error) {
-      throw unusable("cert", `${certFile} is no PEM certificate`, error);
+      throw unusable(certKey, `${certFile} is no PEM certificate`, error);
     }
     let isPair: boolean;
     let weakness: string | null;
@@ -140,12 +192,12 @@ export class ServerCertificate {
       isPair = certificate.checkPrivateKey(privateKey);
       weakness = keyWeakness(privateKey);
     } catch (error) {
-      throw unusable("key", `${keyFile} is no PEM private key`, error);
+      throw unusable(keyKey, `${keyFile} is no PEM private key`, error);
     }
     if (!isPair) {
-      throw new SvcError("invalid", `server.tls.key: ${keyFile} is not the key of ${certFile}`);
+      throw new SvcError("invalid", `${keyKey}: ${keyFile} is not the key of ${certFile}`);
     }
-    if (weakness !== null) throw new SvcError("invalid", `server.tls.key: ${keyFile}: ${weakness}`);
+    if (weakness !== null) throw new SvcError("invalid", `${keyKey}: ${keyFile}: ${weakness}`);
     return {
       identity: { cert, key },
       certificate,
@@ -164,11 +216,11 @@ async function readBytes(key: string, file: string): Promise<Uint8Array> {
     return await Deno.readFile(file);
   } catch (error) {
     const reason = messageOf(error).split("\n", 1)[0];
-    throw new SvcError("unavailable", `server.tls.${key}: ${file} can't be read: ${reason}`);
+    throw new SvcError("unavailable", `${key}: ${file} can't be read: ${reason}`);
   }
 }
 
 function unusable(key: string, fact: string, cause: unknown): SvcError {
   const reason = messageOf(cause).split("\n", 1)[0];
-  return new SvcError("invalid", `server.tls.${key}: ${fact}: ${reason}`);
+  return new SvcError("invalid", `${key}: ${fact}: ${reason}`);
 }

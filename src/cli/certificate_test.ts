@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { type IssueOptions, makeAuthority, writePair } from "../../tests/e2e/certificates.ts";
-import { ServerCertificate } from "./certificate.ts";
+import {
+  API_CERTIFICATE,
+  type CertificatePlace,
+  DNS_CERTIFICATE,
+  ServerCertificate,
+} from "./certificate.ts";
 
 const files = { permissions: { read: true, write: true } } as const;
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -21,11 +26,14 @@ class Bench {
     await writePair(this.directory, "server", { ...issued, key: key ?? issued.key });
   }
 
-  async open(serverName: string | null = DOMAIN): Promise<ServerCertificate> {
+  async open(
+    place: CertificatePlace = DNS_CERTIFICATE,
+    serverName: string | null = DOMAIN,
+  ): Promise<ServerCertificate> {
     const certFile = `${this.directory}/server.crt`;
     const keyFile = `${this.directory}/server.key`;
     const opened = await ServerCertificate.open(
-      { files: { certFile, keyFile }, serverName },
+      { place, files: { certFile, keyFile }, serverName },
       this.clock,
     );
     assert.ok(opened !== null);
@@ -149,10 +157,50 @@ Deno.test(
 );
 
 Deno.test(
+  "ServerCertificate names the keys of the API, whose name is not checked",
+  files,
+  () =>
+    withBench(async (bench) => {
+      const problemsOf = async () => (await bench.open(API_CERTIFICATE, null)).problems.join();
+      assert.match(
+        await problemsOf(),
+        /^api\.tls_cert: .*server\.crt can't be read.*; the API is not served: mend it and start svc again$/,
+      );
+      await bench.write({}, (await AUTHORITY.issue({})).key);
+      assert.match(await problemsOf(), /^api\.tls_key: .* is not the key of/);
+      await bench.write({ names: ["other.example"] });
+      assert.equal(await problemsOf(), "");
+      bench.nowMs += 77.5 * DAY_MS;
+      assert.match(await problemsOf(), /^api\.tls_cert: the certificate expires in 12 days, at/);
+      bench.nowMs += 20 * DAY_MS;
+      assert.match(await problemsOf(), /^api\.tls_cert: .*server\.crt expired at/);
+    }),
+);
+
+Deno.test(
+  "ServerCertificate.renewFor() has a good one shown, and no other",
+  files,
+  () =>
+    withBench(async (bench) => {
+      await bench.write();
+      const opened = await bench.open(API_CERTIFICATE, null);
+      const shown: (typeof opened.identity)[] = [];
+      await bench.write({}, "garbage");
+      await opened.renewFor((identity) => shown.push(identity));
+      assert.equal(shown.length, 0);
+      assert.match(opened.problems[0], /^api\.tls_key: .* the former certificate is still shown/);
+      await bench.write();
+      await opened.renewFor((identity) => shown.push(identity));
+      assert.deepEqual([shown, opened.problems], [[opened.identity], []]);
+    }),
+);
+
+Deno.test(
   "ServerCertificate.open() is null where no certificate is configured",
   files,
   async () => {
     const clock = { nowMs: () => NOW_MS };
-    assert.equal(await ServerCertificate.open({ files: null, serverName: null }, clock), null);
+    const none = { place: API_CERTIFICATE, files: null, serverName: null };
+    assert.equal(await ServerCertificate.open(none, clock), null);
   },
 );

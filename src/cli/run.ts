@@ -18,7 +18,7 @@ import {
   Turn,
 } from "../native/mod.ts";
 import { type LocalReplicator, openNodeStore } from "../store/mod.ts";
-import { ServerCertificate } from "./certificate.ts";
+import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { loadConfig } from "./check_config.ts";
 import { ClockWatch } from "./clock_watch.ts";
@@ -155,7 +155,11 @@ async function serve(config: Config): Promise<number> {
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
   });
   const workers = config.server.workers === 0 ? automaticWorkers() : config.server.workers;
-  const certificate = await openCertificate(config);
+  const { files, serverName } = config.server.tls;
+  const certificate = await ServerCertificate.open(
+    { place: DNS_CERTIFICATE, files, serverName },
+    { nowMs: Date.now },
+  );
   const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
   const odoh = config.server.tls.odoh ? new OdohKeys() : null;
   const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers);
@@ -204,6 +208,7 @@ async function serve(config: Config): Promise<number> {
     inForce,
   };
   const api = await startApi(problems, node);
+  problems.watch(() => api?.problems ?? []);
   await telemetry.start({
     config,
     node: node.node,
@@ -217,7 +222,7 @@ async function serve(config: Config): Promise<number> {
     log.info("reloading the lists");
     void filtering.reload();
     void api?.renewTls();
-    void renewCertificate(certificate, supervisor);
+    void certificate?.renewFor((identity) => dns.renewCertificate(identity));
   };
   Deno.addSignalListener("SIGHUP", onHangup);
   const signal = await stop;
@@ -243,29 +248,6 @@ function watchClock(problems: Problems): ClockWatch {
   watch.start((stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }));
   problems.watch(() => watch.problems);
   return watch;
-}
-
-/** Reads the certificate of the encrypted listeners; what is wrong with it is logged. */
-async function openCertificate(config: Config): Promise<ServerCertificate | null> {
-  const certificate = await ServerCertificate.open(config.server.tls, { nowMs: Date.now });
-  for (const problem of certificate?.problems ?? []) {
-    log.error("there is a problem with the certificate of the encrypted listeners", { problem });
-  }
-  return certificate;
-}
-
-/** Has the certificate read again, which may have been renewed; a bad one is logged and left. */
-async function renewCertificate(
-  certificate: ServerCertificate | null,
-  dns: DnsSupervisor | null,
-): Promise<void> {
-  if (certificate === null) return;
-  try {
-    dns?.renewCertificate(await certificate.renew());
-    log.info("the encrypted listeners show the certificate as it is now");
-  } catch (error) {
-    log.error("the certificate is not renewed: the former one stays", { error });
-  }
 }
 
 /** Addresses of the encrypted listeners by protocol, for a log line. */

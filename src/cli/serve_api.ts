@@ -14,13 +14,14 @@ import {
 } from "../api/mod.ts";
 import { type Auth, Lockout, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
-import type { Config } from "../config/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
-import { messageOf, SvcError } from "../errors.ts";
+import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import type { NodeStore } from "../store/mod.ts";
+import type { TlsIdentity } from "../transport/mod.ts";
+import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
@@ -52,6 +53,8 @@ export interface RunningApi {
   readonly listening: readonly HostPort[];
   /** Reads the certificate again, which may have been renewed; a bad one is logged and left. */
   renewTls(): Promise<void>;
+  /** What is wrong with the certificate at the moment, for the status. */
+  readonly problems: readonly string[];
   stop(graceMs: number): Promise<void>;
 }
 
@@ -63,9 +66,14 @@ export interface RunningApi {
  */
 export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   const { api } = options.config;
+  const certificate = await ServerCertificate.open(
+    { place: API_CERTIFICATE, files: api.tls, serverName: null },
+    { nowMs: Date.now },
+  );
+  const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
   const server = new ApiServer({
     listen: api.listen,
-    tls: await readTls(options.config),
+    tls: identity === null ? null : pemOf(identity),
     hasToken: api.tokenSha256 !== null,
     handler: createApi(apiDeps(options)),
   });
@@ -74,27 +82,18 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   return {
     listening,
     async renewTls() {
-      try {
-        const tls = await readTls(options.config);
-        if (tls !== null) server.renewTls(tls);
-      } catch (error) {
-        log.error("the API's certificate is not renewed: the former one stays", { error });
-      }
+      await certificate?.renewFor((renewed) => server.renewTls(pemOf(renewed)));
+    },
+    get problems() {
+      return certificate?.problems ?? [];
     },
     stop: (graceMs) => server.stop(graceMs),
   };
 }
 
-async function readTls({ api: { tls } }: Config): Promise<TlsPem | null> {
-  if (tls === null) return null;
-  const read = async (key: string, path: string) => {
-    try {
-      return await Deno.readTextFile(path);
-    } catch (error) {
-      throw new SvcError("unavailable", `api.${key}: ${path}: ${messageOf(error)}`);
-    }
-  };
-  return { cert: await read("tls_cert", tls.certFile), key: await read("tls_key", tls.keyFile) };
+function pemOf({ cert, key }: TlsIdentity): TlsPem {
+  const text = new TextDecoder();
+  return { cert: text.decode(cert), key: text.decode(key) };
 }
 
 function randomHex(lengthBytes: number): string {

@@ -24,6 +24,8 @@ const DOMAIN = "dns.svc.test";
 const OWN_NAME = "health.svc.test";
 const AUTHORITY = await makeAuthority();
 const permissions = PERMISSIONS;
+/** Log lines about the certificate of DNS have this. */
+const DNS = { certificate: "server.tls.cert" };
 
 function issue(): Promise<Issued> {
   return AUTHORITY.issue({ names: [DOMAIN, `*.${DOMAIN}`], ips: ["127.0.0.1"] });
@@ -36,8 +38,9 @@ class Encrypted {
   static async start(
     config: ConfigText = {},
     without: readonly string[] = [],
+    inDirectory?: string,
   ): Promise<Encrypted> {
-    const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+    const directory = inDirectory ?? await Deno.makeTempDir({ prefix: "svc-e2e-" });
     await Deno.writeTextFile(`${directory}/ca.crt`, AUTHORITY.cert);
     await writePair(directory, "server", await issue());
     const listen = HAS_IPV6 ? ["127.0.0.1:0", "[::1]:0"] : ["127.0.0.1:0"];
@@ -69,8 +72,12 @@ class Encrypted {
 
   /** The API's status. */
   async status(): Promise<{ problems: string[]; listeners: unknown[] }> {
-    const { listen } = await this.service.logged("serving the API");
-    const response = await fetch(`http://${(listen as string[])[0]}/api/v1/status`);
+    const { listen, tls } = await this.service.logged("serving the API");
+    const scheme = tls === true ? "https" : "http";
+    // One for each request: what is asked for is shown the certificate as it is now.
+    using client = Deno.createHttpClient({ caCerts: [AUTHORITY.cert] });
+    const url = `${scheme}://${(listen as string[])[0]}/api/v1/status`;
+    const response = await fetch(url, { client });
     assert.equal(response.status, 200);
     return await response.json();
   }
@@ -286,7 +293,7 @@ Deno.test("SIGHUP renews the certificate under open connections, and refuses a b
 
   await Deno.writeTextFile(`${directory}/server.key`, "garbage");
   service.kill("SIGHUP");
-  await service.logged("the certificate is not renewed: the former one stays");
+  await service.logged("the certificate is not renewed: the former one stays", DNS);
   const [problem] = (await running.status()).problems;
   assert.match(problem, /^server\.tls\.key: .*server\.key is no PEM private key: .* SIGHUP$/);
   using same = await DotClient.connect(running.dot);
@@ -295,7 +302,7 @@ Deno.test("SIGHUP renews the certificate under open connections, and refuses a b
   const soon = new Date(Date.now() + 5 * 24 * 60 * 60 * 1_000);
   await writePair(directory, "server", await AUTHORITY.issue({ names: [DOMAIN], notAfter: soon }));
   service.kill("SIGHUP");
-  await service.logged("the encrypted listeners show the certificate as it is now");
+  await service.logged("the certificate is shown as it is now", DNS);
   await until("every isolate shows it", async () => {
     const serials = new Set<string>();
     for (let i = 0; i < 8; i++) {
@@ -311,6 +318,30 @@ Deno.test("SIGHUP renews the certificate under open connections, and refuses a b
   quic.close();
 });
 
+Deno.test("SIGHUP renews the API's certificate, whose end the status tells", {
+  permissions,
+}, async () => {
+  const api = { tls_cert: "api.crt", tls_key: "api.key" };
+  const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+  const soon = new Date(Date.now() + 5.5 * 24 * 60 * 60 * 1_000);
+  const ips = ["127.0.0.1"];
+  await writePair(directory, "api", await AUTHORITY.issue({ ips, notAfter: soon }));
+  await using running = await Encrypted.start({ api }, [], directory);
+  const problems = async () => (await running.status()).problems.join();
+  assert.match(await problems(), /^api\.tls_cert: the certificate expires in 5 days, at [^,]*$/);
+  await Deno.writeTextFile(`${directory}/api.key`, "garbage");
+  running.service.kill("SIGHUP");
+  const certificate = "api.tls_cert";
+  await running.service.logged("the certificate is not renewed: the former one stays", {
+    certificate,
+  });
+  assert.match(await problems(), /^api\.tls_key: .*api\.key is no PEM private key: .* still shown/);
+  await writePair(directory, "api", await AUTHORITY.issue({ ips }));
+  running.service.kill("SIGHUP");
+  await running.service.logged("the certificate is shown as it is now", { certificate });
+  assert.equal(await problems(), "");
+});
+
 Deno.test("a service without a usable certificate answers plain DNS, and encrypted DNS later", {
   permissions,
 }, async () => {
@@ -322,7 +353,7 @@ Deno.test("a service without a usable certificate answers plain DNS, and encrypt
   assert.equal(await tcp.next(), null);
   await Deno.copyFile(`${directory}/server.key`, `${directory}/missing.key`);
   service.kill("SIGHUP");
-  await service.logged("the encrypted listeners show the certificate as it is now");
+  await service.logged("the certificate is shown as it is now", DNS);
   using dot = await DotClient.connect(running.dot);
   assert.equal(await dot.ask(), Rcode.NoError);
   (await connectQuic(running.doq)).close();
