@@ -26,6 +26,11 @@ const SWEEP_MS = 1_000;
 /** Longest wait for an address in use, and how often it is tried. */
 const BIND_MS_MAX = 2_000;
 const BIND_AGAIN_MS = 20;
+/**
+ * Certificates that one endpoint shows in its life. Each stays in memory with the sessions that may
+ * be resumed, from 15 KB to about 1 MB, and the runtime has no way to let go of one alone.
+ */
+export const CERTIFICATES_MAX = 128;
 /** Closing a connection drops what was not sent yet: the last answers get this long to leave. */
 const LINGER_MS = 100;
 
@@ -36,7 +41,8 @@ export class DoqListener {
   #endpoint: Deno.QuicEndpoint | null = null;
   /**
    * One a certificate, the last of them shown. A former one must stay referenced: when it is
-   * collected, its endpoint forgets the certificate, whichever it shows, and takes nobody any more.
+   * collected, its endpoint forgets the certificate, whichever it shows, takes nobody any more, and
+   * ends the process if a handshake is on its way at that moment. Stopping one does the same.
    */
   readonly #listeners: Deno.QuicListener[] = [];
   #identity: TlsIdentity | null;
@@ -98,7 +104,8 @@ export class DoqListener {
   }
 
   /**
-   * Shows another certificate in the handshakes to come; connections that stand stay.
+   * Shows another certificate in the handshakes to come; connections that stand stay. The last of
+   * `CERTIFICATES_MAX` is shown and ends the isolate, whose successor starts with it alone.
    *
    * @throws If the identity can't be used; the former one stays.
    */
@@ -134,21 +141,16 @@ export class DoqListener {
       cert: text.decode(cert),
       key: text.decode(key),
       alpnProtocols: [ALPN],
-      ...this.#transport,
-    });
-    this.#listeners.push(listener);
-    void this.#accept(listener);
-  }
-
-  get #transport(): Deno.QuicTransportOptions {
-    return {
       maxIdleTimeout: this.#limits.idleMs,
       maxConcurrentBidirectionalStreams: this.#limits.queriesMax,
       maxConcurrentUnidirectionalStreams: 0, // RFC 9250 §4.2: there is no use for them.
-    };
+    });
+    const shown = this.#listeners.push(listener);
+    if (shown === 1) void this.#accept(listener);
+    if (shown === CERTIFICATES_MAX) void Promise.reject(wornOut(shown));
   }
 
-  /** Takes connections until another certificate is shown or the endpoint is closed. */
+  /** Takes connections until the endpoint is closed, whichever certificate it shows by then. */
   async #accept(listener: Deno.QuicListener): Promise<void> {
     for (;;) {
       let incoming: Deno.QuicIncoming;
@@ -158,14 +160,9 @@ export class DoqListener {
         if (this.#draining) return;
         throw error; // Nobody would be answered any more: the isolate is replaced.
       }
-      const isFormer = listener !== this.#listeners.at(-1);
-      if (isFormer || this.#draining) {
-        // Its client sends again, and comes to the certificate or to the process that is next.
-        incoming.ignore();
-        if (isFormer) return;
-        continue;
-      }
-      void this.#shake(incoming);
+      // Its client sends again, and comes to the process that is next.
+      if (this.#draining) incoming.ignore();
+      else void this.#shake(incoming);
     }
   }
 
@@ -174,8 +171,9 @@ export class DoqListener {
     let client: string;
     try {
       // Gives the connection before its handshake, and with it the address: asking `incoming` for
-      // that makes it unusable. Nothing is read before the handshake is done.
-      conn = incoming.accept({ zeroRtt: true, ...this.#transport });
+      // that makes it unusable. Nothing is read before the handshake is done. Any other option here
+      // would have the listener's certificate shown in place of the endpoint's newest.
+      conn = incoming.accept({ zeroRtt: true });
       conn.closed.catch(() => {}); // Lost ones end in `run` or below.
       const { hostname } = conn.remoteAddr;
       client = hostname.startsWith("::ffff:") ? hostname.slice(7) : hostname;
@@ -237,6 +235,11 @@ export class DoqListener {
 
 function isSame(a: TlsIdentity, b: TlsIdentity): boolean {
   return equalBytes(a.cert, b.cert) && equalConstantTime(a.key, b.key);
+}
+
+function wornOut(shown: number): SvcError {
+  const why = `doq: ${shown} certificates were shown, and all of them take memory: starting anew`;
+  return new SvcError("unavailable", why);
 }
 
 function closeConn(conn: Deno.QuicConn, closeCode: DoqError): void {

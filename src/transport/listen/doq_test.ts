@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm";
 import { parseIp } from "../../addr/mod.ts";
 import { encodeQuery, Qtype } from "../../dns/mod.ts";
 import { AUTHORITY, DOMAIN, identityOf, until } from "../fakes.ts";
-import { type DoqLimits, DoqListener } from "./doq.ts";
+import { CERTIFICATES_MAX, type DoqLimits, DoqListener } from "./doq.ts";
 import { type DoqClient, DoqError, type DoqExchange, type DoqHandler } from "./doq_connection.ts";
 import type { TlsIdentity } from "./tls.ts";
 
@@ -450,6 +450,45 @@ Deno.test("DoqListener.renew() shows another certificate and keeps connections",
     assert.throws(() => listener.renew({ cert: broken, key: broken }));
     await (await connect("other.example")).ask();
   });
+});
+
+Deno.test("DoqListener.renew() many times keeps nobody waiting", net, async () => {
+  const names = ["a.example", "b.example", "c.example", "d.example", "e.example", "f.example"];
+  const identities = await Promise.all(names.map((name) => identityOf(name)));
+  await withListener({}, async ({ listener, connect }) => {
+    const before = await connect();
+    // Nobody connects in between. A handshake that is left to what was shown before is sent again
+    // after 1, 2, 4, ... seconds, and given up after 30.
+    for (const identity of identities) listener.renew(identity);
+    await (await connect("f.example")).ask();
+    await assert.rejects(connect("e.example"), "the former name");
+    await before.ask();
+  });
+});
+
+Deno.test("DoqListener.renew() ends the isolate when it has shown too many", net, async () => {
+  const identities = [await identityOf("a.example"), await identityOf("b.example")];
+  const reasons: string[] = [];
+  const onRejection = (event: PromiseRejectionEvent) => {
+    event.preventDefault(); // Where nobody does, it ends the isolate.
+    reasons.push(event.reason.message);
+  };
+  addEventListener("unhandledrejection", onRejection);
+  try {
+    await withListener({}, async ({ listener, connect }) => {
+      for (let shown = 1; shown < CERTIFICATES_MAX - 1; shown++) {
+        listener.renew(identities[shown % 2]);
+      }
+      await (await connect("a.example")).ask();
+      assert.deepEqual(reasons, []);
+      listener.renew(identities[1]);
+      await until("it wants an end", () => reasons.length > 0);
+      assert.match(reasons.join(), /^doq: \d+ certificates were shown/);
+      await (await connect("b.example")).ask();
+    });
+  } finally {
+    removeEventListener("unhandledrejection", onRejection);
+  }
 });
 
 Deno.test("DoqListener goes on when what it showed before is collected", net, async () => {
