@@ -10,13 +10,16 @@ import { Outcome } from "../resolver/mod.ts";
 import { policyData } from "../snapshot/fakes.ts";
 import { Counter, sumOutcome } from "../telemetry/mod.ts";
 import type { Failure } from "../../tests/e2e/failing_dns_worker.ts";
+import { Hang } from "../../tests/e2e/hang.ts";
 import { AUTHORITY, Client, identityOf } from "../transport/fakes.ts";
 import type { DnsTls, DnsUpstream } from "./messages.ts";
 import { type DnsOptions, DnsSupervisor } from "./supervisor.ts";
 
 const PERMISSIONS = { net: true, ffi: true, read: true } as const;
 /** Longest wait for anything that must happen; silence of an isolate is believed after ten seconds. */
-const WAIT_MS_MAX = 40_000;
+const WAIT_MS_MAX = 60_000;
+/** A machine may be so busy that an isolate does not start in the time it has. */
+const START_TRIES_MAX = 5;
 const POLL_MS = 20;
 const OWN_NAME = "health.svc.test";
 const HAS_NATIVE = Deno.build.os === "linux";
@@ -33,15 +36,15 @@ const TLS: DnsTls = {
   doq: [],
   dotLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, queriesMax: 16, idleMs: 10_000 },
-    ...{ unreadBytesMax: 1024 * 1024, handshakeMs: 5_000, handshakesMax: 16 },
+    ...{ unreadBytesMax: 1024 * 1024, handshakeMs: 60_000, handshakesMax: 16 },
   },
   doqLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, queriesMax: 16, idleMs: 10_000 },
-    ...{ handshakeMs: 5_000, handshakesMax: 16 },
+    ...{ handshakeMs: 60_000, handshakesMax: 16 },
   },
   dohLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, requestsMax: 16, idleMs: 10_000 },
-    ...{ requestMs: 5_000, unreadBytesMax: 1024 * 1024, handshakeMs: 5_000, handshakesMax: 16 },
+    ...{ requestMs: 60_000, unreadBytesMax: 1024 * 1024, handshakeMs: 60_000, handshakesMax: 16 },
   },
   odohSeeds: [],
 };
@@ -103,19 +106,23 @@ async function askUdp({ ip, port }: HostPort, name = OWN_NAME): Promise<Message 
 async function askTcp({ ip, port }: HostPort): Promise<Message | null> {
   using conn = await Deno.connect({ hostname: formatIp(ip), port });
   const query = encodeQuery(OWN_NAME, Qtype.A, { id: 7 });
-  await conn.write(Uint8Array.of(0, query.length, ...query));
   const bytes = new Uint8Array(512);
-  const length = await conn.read(bytes).catch((error) => {
-    if (error instanceof Deno.errors.ConnectionReset) return 0;
+  try {
+    await conn.write(Uint8Array.of(0, query.length, ...query));
+    const length = await conn.read(bytes);
+    return length === null ? null : decodeMessage(bytes.subarray(2, length));
+  } catch (error) {
+    const { BrokenPipe, ConnectionReset } = Deno.errors;
+    if (error instanceof BrokenPipe || error instanceof ConnectionReset) return null;
     throw error;
-  }) ?? 0;
-  return decodeMessage(bytes.subarray(2, length));
+  }
 }
 
 /** A supervisor whose workers fail when they are told to. */
 class Failing {
   readonly workers: Worker[] = [];
   readonly supervisor: DnsSupervisor;
+  readonly #hang = new Hang();
 
   constructor(isolates: number, upstreams: DnsUpstream[] = [], tls: DnsTls | null = null) {
     const all = options([LOOPBACK], upstreams, tls);
@@ -130,17 +137,35 @@ class Failing {
     });
   }
 
+  /** One whose isolates answer. */
+  static async start(...args: ConstructorParameters<typeof Failing>): Promise<Failing> {
+    for (let i = 1;; i++) {
+      const failing = new Failing(...args);
+      try {
+        await failing.supervisor.start();
+        return failing;
+      } catch (error) {
+        await failing[Symbol.asyncDispose]();
+        if (i === START_TRIES_MAX || !/no sign of life/.test(String(error))) throw error;
+      }
+    }
+  }
+
   get address(): HostPort {
     return this.supervisor.listening[0];
   }
 
-  /** Has the newest worker fail. */
-  fail(type: Failure["type"]): void {
-    this.workers[this.workers.length - 1].postMessage({ type });
+  /** Has the newest worker fail; one that is to hang does so from here on. */
+  async fail(type: Failure["type"]): Promise<void> {
+    const { memory } = this.#hang;
+    const failure: Failure = type === "hang" ? { type, memory } : { type };
+    this.workers[this.workers.length - 1].postMessage(failure);
+    if (type === "hang") await until("a worker that hangs", () => this.#hang.hangs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.supervisor.stop(0);
+    this.#hang.end();
     // The last descriptors are closed a while after the isolates have ended.
     await new Promise((resolve) => setTimeout(resolve, 1_200));
   }
@@ -154,19 +179,18 @@ for (const failure of ["throw", "reject", "hang"] as const) {
     // Descriptors of the listening sockets are the process's own and stay open.
     sanitizeResources: false,
     fn: async () => {
-      await using failing = new Failing(1);
-      const { supervisor } = failing;
-      await supervisor.start();
-      const { address } = failing;
+      await using failing = await Failing.start(1);
+      const { supervisor, address } = failing;
       assert.equal((await askUdp(address))?.answers[0]?.data, "127.0.0.1");
       assert.equal((await askTcp(address))?.answers[0]?.data, "127.0.0.1");
 
-      failing.fail(failure);
+      await failing.fail(failure);
       // Asked with nobody there to answer: the sockets are open, and the next isolate reads on.
       await until("an answer over TCP", async () => await askTcp(address) !== null);
       assert.equal((await askUdp(address))?.answers.length, 1);
-      await until("the crash, counted", () => supervisor.crashes === 1);
-      await until("another worker", () => failing.workers.length === 2);
+      // Its successors may crash as well: they have little time to start.
+      await until("the crash, counted", () => supervisor.crashes >= 1);
+      await until("another worker", () => failing.workers.length >= 2);
       assert.equal((await askUdp(address))?.answers.length, 1);
       assert.deepEqual(supervisor.listening[0], address);
       // Counters belong to the place and not to who fills it: none began anew.
@@ -202,8 +226,7 @@ Deno.test({
       timeoutMs: 20_000,
       domains: [],
     };
-    await using failing = new Failing(1, [upstream]);
-    await failing.supervisor.start();
+    await using failing = await Failing.start(1, [upstream]);
     const client = createSocket("udp4");
     const { ip, port } = failing.address;
     const before = await openSockets();
@@ -211,7 +234,7 @@ Deno.test({
       client.send(encodeQuery(`n${i}.example`, Qtype.A, { id: i }), port, formatIp(ip));
     }
     await until("a socket for each", async () => await openSockets() >= before + QUERIES);
-    failing.fail("throw");
+    await failing.fail("throw");
     await until("as many sockets as before", async () => await openSockets() <= before + 2);
     assert.equal((await askUdp(failing.address))?.answers.length, 1);
     client.close();
@@ -224,15 +247,14 @@ Deno.test({
   ignore: !HAS_NATIVE,
   sanitizeResources: false,
   fn: async () => {
-    await using failing = new Failing(2);
+    await using failing = await Failing.start(2);
     const { supervisor } = failing;
-    await supervisor.start();
     await supervisor.publish({ ...SNAPSHOT, generation: 2 });
-    failing.fail("throw");
-    await until("the crash, counted", () => supervisor.crashes === 1);
+    await failing.fail("throw");
+    await until("the crash, counted", () => supervisor.crashes >= 1);
     // One of them is gone at this moment; the publication waits for its successor.
     await supervisor.publish({ ...SNAPSHOT, generation: 3 });
-    assert.equal(failing.workers.length, 3);
+    assert.ok(failing.workers.length >= 3);
     for (let i = 0; i < 20; i++) assert.equal((await askUdp(failing.address))?.answers.length, 1);
   },
 });
@@ -265,9 +287,10 @@ Deno.test({
     const serving = (async () => {
       for await (const [query, from] of upstream) {
         asked++;
-        // The question as it came, and one A record behind it; the OPT is left out.
+        // The question as it came, and one A record behind it, never twice the same; the OPT is left
+        // out.
         const question = query.subarray(0, query.length - 11);
-        const record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 0, 0, 4, 192, 0, 2, 1];
+        const record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 0, 0, 4, 192, 0, 2, asked];
         const response = Uint8Array.of(...question, ...record);
         response.set([0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0], 2);
         await upstream.send(response, from);
@@ -278,19 +301,20 @@ Deno.test({
       await serving;
     });
     const endpoint = { ip: LOOPBACK.ip, port: (upstream.addr as Deno.NetAddr).port };
-    await using failing = new Failing(1, [
-      { transport: "udp", address: "counting", endpoint, timeoutMs: 2_000, domains: [] },
+    await using failing = await Failing.start(1, [
+      { transport: "udp", address: "counting", endpoint, timeoutMs: 20_000, domains: [] },
     ]);
     const { supervisor } = failing;
-    await supervisor.start();
-    const ask = () => askUdp(failing.address, "www.example");
-    for (let i = 0; i < 3; i++) assert.equal((await ask())?.answers[0]?.data, "192.0.2.1");
-    assert.equal(asked, 1);
+    const ask = async () => (await askUdp(failing.address, "www.example"))?.answers[0]?.data;
+    const first = await ask();
+    assert.match(String(first), /^192\.0\.2\.\d+$/);
+    for (let i = 0; i < 3; i++) assert.equal(await ask(), first);
     await until("a report of the answer", () => supervisor.reports[0]?.cacheEntries === 1);
     assert.equal(supervisor.reports[0].upstreams[0].healthy, true);
     await supervisor.flushCaches();
-    assert.equal((await ask())?.answers[0]?.data, "192.0.2.1");
-    assert.equal(asked, 2);
+    const second = await ask();
+    assert.match(String(second), /^192\.0\.2\.\d+$/);
+    assert.notEqual(second, first);
   },
 });
 
@@ -316,19 +340,23 @@ Deno.test({
       await serving;
     });
     const endpoint = { ip: LOOPBACK.ip, port: (upstream.addr as Deno.NetAddr).port };
-    await using failing = new Failing(1, [
-      { transport: "udp", address: "fake", endpoint, timeoutMs: 2_000, domains: [] },
-    ]);
-    const { supervisor } = failing;
+    const upstreams: DnsUpstream[] = [
+      { transport: "udp", address: "fake", endpoint, timeoutMs: 20_000, domains: [] },
+    ];
     const { signal } = new AbortController();
-    await assert.rejects(supervisor.lookup("a.example", Qtype.A, signal), /no dns isolate runs/);
-    await supervisor.start();
+    {
+      await using stopped = new Failing(1, upstreams);
+      const { supervisor } = stopped;
+      await assert.rejects(supervisor.lookup("a.example", Qtype.A, signal), /no dns isolate runs/);
+    }
+    await using failing = await Failing.start(1, upstreams);
+    const { supervisor } = failing;
     const { addresses } = await supervisor.lookup("a.example", Qtype.A, signal);
     assert.deepEqual(addresses, ["192.0.2.1"]);
     // It is no query of a client.
     assert.equal(sumOutcome(supervisor.counters, Outcome.Forwarded), 0);
     await assert.rejects(supervisor.lookup("a..b", Qtype.A, signal), /is no name/);
-    failing.fail("hang");
+    await failing.fail("hang");
     const late = supervisor.lookup("b.example", Qtype.A, signal);
     await assert.rejects(late, (error) => error instanceof SvcError);
   },
@@ -340,9 +368,8 @@ Deno.test("DnsSupervisor serves encrypted DNS with the newest certificate after 
 }, async () => {
   const [first, second] = [await identityOf("first.example"), await identityOf("second.example")];
   const tls = { ...TLS, identity: first, dot: [LOOPBACK], doq: [LOOPBACK] };
-  await using failing = new Failing(2, [], tls);
+  await using failing = await Failing.start(2, [], tls);
   const { supervisor } = failing;
-  await supervisor.start();
   const addressOf = (protocol: string) => {
     const found = supervisor.listeners.find((listener) => listener.protocol === protocol);
     assert.ok(found !== undefined && found.address.port > 0, protocol);
@@ -369,7 +396,7 @@ Deno.test("DnsSupervisor serves encrypted DNS with the newest certificate after 
   await until("the second one shows", () => shows("second.example"));
   // The first isolate is the one that has the QUIC socket.
   failing.workers[0].postMessage({ type: "throw" });
-  await until("it is noticed", () => supervisor.crashes === 1);
+  await until("it is noticed", () => supervisor.crashes >= 1);
   await until("the port is served again", () => shows("second.example"));
   assert.deepEqual([addressOf("dot"), addressOf("doq")], [dot, doq]);
   assert.equal(await shows("first.example"), false);

@@ -222,7 +222,7 @@ const here: Lookup = () => Promise.resolve(["127.0.0.1"]);
 /** What a download came to, in a word: `text` for the whole list. */
 async function outcome(
   url: string,
-  { limits = {}, validators = {}, lookup = here, trusted = true, addressTimeoutMs = 200 }: {
+  { limits = {}, validators = {}, lookup = here, trusted = true, addressTimeoutMs = 20_000 }: {
     limits?: Partial<DownloadLimits>;
     validators?: Validators;
     lookup?: Lookup;

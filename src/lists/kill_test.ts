@@ -57,7 +57,7 @@ Deno.test("ListKeeper loses no list when its process is killed", {
       newest = await keptVersion(directory);
       assert.ok(newest >= reported && newest <= reported + 1, `${place}: ${newest}, ${reported}`);
     }
-    assert.ok(newest > KILLS, `the child was at work: version ${newest}`);
+    assert.ok(newest >= KILLS, `the child was at work: version ${newest}`);
   } finally {
     await Deno.remove(directory, { recursive: true });
   }

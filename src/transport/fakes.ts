@@ -9,7 +9,7 @@ import type { DotHandler } from "./listen/dot.ts";
 import type { TlsIdentity } from "./listen/tls.ts";
 
 /** Longest wait for anything in these tests. */
-const WAIT_MS_MAX = 10_000;
+const WAIT_MS_MAX = 30_000;
 
 export const DOMAIN = "dns.svc.test";
 export const AUTHORITY = await makeAuthority();

@@ -7,7 +7,15 @@ import { formatIp, type HostPort, parseIp } from "../../src/addr/mod.ts";
 import { Api } from "./api.ts";
 import { makeAuthority, writePair } from "./certificates.ts";
 import { lookUp } from "./clients.ts";
-import { type ConfigText, hasProgram, PERMISSIONS, runProgram, Service, until } from "./harness.ts";
+import {
+  type ConfigText,
+  hasProgram,
+  OwnDirectory,
+  PERMISSIONS,
+  runProgram,
+  Service,
+  until,
+} from "./harness.ts";
 import { HAS_NAMESPACES, Network } from "./network.ts";
 
 const permissions = PERMISSIONS;
@@ -23,38 +31,44 @@ const CLIENT = [`${PUBLIC}/24`, `${OTHER}/24`, `${PRIVATE}/24`, `${PUBLIC6}/64`]
 /** In the /64 of `PUBLIC6`. */
 const NEIGHBOUR6 = "2001:db8:77::3";
 
+type Over = "plain" | "dot" | "doh";
+
 /** A service with encrypted listeners, and the network it is asked from. */
 class Running {
   private constructor(
     readonly service: Service,
     readonly network: Network,
-    readonly directory: string,
     private readonly api: string,
+    private readonly stack: AsyncDisposableStack,
   ) {}
 
   static async start(config: ConfigText = {}): Promise<Running> {
-    const network = await Network.make(SERVER, [...CLIENT, `${NEIGHBOUR6}/64`]);
-    const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+    await using stack = new AsyncDisposableStack();
+    const network = stack.use(await Network.make(SERVER, [...CLIENT, `${NEIGHBOUR6}/64`]));
+    const directory = stack.use(await OwnDirectory.make()).path;
     const authority = await makeAuthority();
     const issued = await authority.issue({ names: [DOMAIN, `*.${DOMAIN}`] });
     await writePair(directory, "server", issued);
     const listen = SERVER.map((text) => text.split("/")[0])
       .map((ip) => ip.includes(":") ? `[${ip}]:0` : `${ip}:0`);
-    const service = await Service.start({
-      directory,
-      prefix: network.atServer,
-      config: {
-        ...config,
-        server: { listen, workers: 2, ...config.server },
-        "server.tls": {
-          ...{ cert: "server.crt", key: "server.key", server_name: DOMAIN },
-          ...{ dot: listen, doh: listen, doq: listen },
-          ...config["server.tls"],
+    const service = stack.use(
+      await Service.start({
+        directory,
+        prefix: network.atServer,
+        config: {
+          ...config,
+          server: { listen, workers: 2, ...config.server },
+          "server.tls": {
+            ...{ cert: "server.crt", key: "server.key", server_name: DOMAIN },
+            ...{ dot: listen, doh: listen, doq: listen },
+            ...config["server.tls"],
+          },
         },
-      },
-    });
+      }),
+    );
     const line = await service.logged("serving the API");
-    return new Running(service, network, directory, `http://${(line.listen as string[])[0]}`);
+    const api = `http://${(line.listen as string[])[0]}`;
+    return new Running(service, network, api, stack.move());
   }
 
   async curl(path: string, ...args: string[]): Promise<string> {
@@ -82,11 +96,11 @@ class Running {
   }
 
   /** What is said to a client at an address: the code, `cut` behind it, or `nothing`. */
-  async ask(from: string, args = "", over: "plain" | "dot" | "doh" = "plain"): Promise<string> {
+  async ask(from: string, args = "", over: Over = "plain"): Promise<string> {
     const place = this.place(from, over);
     const program = over === "plain" ? "dig" : "kdig";
     const how = { plain: "+ignore", dot: "+tls", doh: "+https" }[over];
-    const text = `-b ${from} +timeout=2 ${how} ${args} ${HEALTH} A`.replaceAll(/ +/g, " ");
+    const text = `-b ${from} ${how} ${args} ${HEALTH} A`.replaceAll(/ +/g, " ");
     const said = await lookUp(program, place, text, this.network.atClient);
     const code = /status: ([A-Z]+)/.exec(said)?.[1];
     if (code === undefined) return "nothing";
@@ -94,8 +108,13 @@ class Running {
     return /\btc\b/i.test(flags) ? `${code} cut` : code;
   }
 
+  /** Says that a client at an address is told nothing; how long to wait for it is no question. */
+  async assertSilent(from: string, args = "", over: Over = "plain"): Promise<void> {
+    assert.equal(await this.ask(from, `+timeout=2 ${args}`, over), "nothing");
+  }
+
   /** Where a client at an address reaches the service. */
-  place(from: string, over: "plain" | "dot" | "doh" = "plain"): HostPort {
+  place(from: string, over: Over = "plain"): HostPort {
     const { listening, encrypted } = this.service;
     const addresses = over === "plain" ? listening : encrypted[over];
     const prefix = from.includes(":") ? "2001" : from.split(".")[0];
@@ -103,9 +122,7 @@ class Running {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.service[Symbol.asyncDispose]();
-    await this.network[Symbol.asyncDispose]();
-    await Deno.remove(this.directory, { recursive: true });
+    await this.stack.disposeAsync();
   }
 }
 
@@ -121,10 +138,10 @@ Deno.test({
       assert.equal(await running.ask(PRIVATE, "+tcp"), "NOERROR");
       assert.equal(await running.ask(PRIVATE, "", "dot"), "NOERROR");
       for (const from of [PUBLIC, PUBLIC6]) {
-        assert.equal(await running.ask(from), "nothing");
-        assert.equal(await running.ask(from, "+tcp"), "nothing");
-        assert.equal(await running.ask(from, "", "dot"), "nothing");
-        assert.equal(await running.ask(from, "", "doh"), "nothing");
+        await running.assertSilent(from);
+        await running.assertSilent(from, "+tcp");
+        await running.assertSilent(from, "", "dot");
+        await running.assertSilent(from, "", "doh");
       }
       const refused = await running.counts("svc_access_refused_total");
       assert.equal(refused.udp, 2);
@@ -142,15 +159,15 @@ Deno.test({
         assert.equal(await running.ask(from, "", "doh"), "NOERROR");
       }
       for (const from of [OTHER, PRIVATE]) {
-        assert.equal(await running.ask(from), "nothing");
-        assert.equal(await running.ask(from, "", "dot"), "nothing");
+        await running.assertSilent(from);
+        await running.assertSilent(from, "", "dot");
       }
     });
     await t.step("an empty allowed list is everybody", async () => {
       await running.setAccess([], [OTHER]);
       assert.equal(await running.ask(PRIVATE), "NOERROR");
       assert.equal(await running.ask(PUBLIC), "NOERROR");
-      assert.equal(await running.ask(OTHER), "nothing");
+      await running.assertSilent(OTHER);
     });
     await t.step("client IDs, after the handshake", async () => {
       await running.setAccess(["phone"], ["tablet", OTHER]);
@@ -159,14 +176,14 @@ Deno.test({
       assert.equal(await running.ask(PUBLIC, `+tls-sni=tablet.${DOMAIN}`, "dot"), "REFUSED");
       assert.equal(await running.ask(PUBLIC, `+tls-sni=${DOMAIN}`, "dot"), "REFUSED");
       assert.equal(await running.ask(PUBLIC, "+https=/dns-query/tablet", "doh"), "REFUSED");
-      assert.equal(await running.ask(PUBLIC), "nothing");
-      assert.equal(await running.ask(PUBLIC, "+tcp"), "nothing");
-      assert.equal(await running.ask(OTHER, phone, "dot"), "nothing");
+      await running.assertSilent(PUBLIC);
+      await running.assertSilent(PUBLIC, "+tcp");
+      await running.assertSilent(OTHER, phone, "dot");
     });
     await t.step("loopback always passes", async () => {
       await running.setAccess([PRIVATE], ["127.0.0.0/8", "::1"]);
       assert.match(await running.curl("/api/v1/health"), /ok/);
-      assert.equal(await running.ask(PUBLIC), "nothing");
+      await running.assertSilent(PUBLIC);
     });
     running.service.assertCalm();
   },
@@ -239,8 +256,8 @@ Deno.test({
   ignore: !HAS_CLIENTS,
   permissions,
   fn: async () => {
-    const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
-    await using service = await startEncrypted(directory, { require_client_id: true });
+    await using directory = await OwnDirectory.make();
+    await using service = await startEncrypted(directory.path, { require_client_id: true });
     const api = await Api.of(service);
     const [dot] = service.encrypted.dot;
     const [doh] = service.encrypted.doh;
@@ -263,7 +280,6 @@ Deno.test({
     await api.call("DELETE", `clients/${id}`);
     assert.equal(await ask(dot, phone), "REFUSED");
     service.assertCalm();
-    await Deno.remove(directory, { recursive: true });
   },
 });
 
@@ -272,8 +288,8 @@ Deno.test({
   ignore: !HAS_CLIENTS,
   permissions,
   fn: async () => {
-    const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
-    await using service = await startEncrypted(directory, {});
+    await using directory = await OwnDirectory.make();
+    await using service = await startEncrypted(directory.path, {});
     const api = await Api.of(service);
     await api.create("rules", { rule: "||blocked.example^" });
     const group = await api.create("groups", { name: "Open", filtering: false });
@@ -292,7 +308,6 @@ Deno.test({
     assert.ok(await sized("+nopadding ok.example A") < 100);
     const plain = await lookUp("kdig", service.address, "+padding=128 ok.example A");
     assert.ok(Number(/Received (\d+) B/.exec(plain)?.[1]) < 100, plain);
-    await Deno.remove(directory, { recursive: true });
   },
 });
 

@@ -8,7 +8,7 @@ import { createHash, X509Certificate } from "node:crypto";
 import { Api } from "./api.ts";
 import { makeAuthority, writePair } from "./certificates.ts";
 import { address, FakeUpstream } from "./fake_upstream.ts";
-import { hasProgram, PERMISSIONS, Service } from "./harness.ts";
+import { hasProgram, OwnDirectory, PERMISSIONS, Service } from "./harness.ts";
 
 const LOCAL = "printer.home.example";
 const PASSED = "www.page.example";
@@ -99,43 +99,40 @@ Deno.test({
   ignore: !hasProgram("chromium"),
   permissions: PERMISSIONS,
   fn: async (t) => {
-    const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
-    try {
-      const issued = await (await makeAuthority()).issue({ ips: ["127.0.0.1"] });
-      await writePair(directory, "server", issued);
-      await using pages = new Pages();
-      // Whatever is asked, the blocked name included, is on the web server.
-      await using upstream = await FakeUpstream.start((query) => address(query, WEB_ADDRESS));
-      await using service = await Service.start({
-        directory,
-        config: {
-          upstream: [{ address: upstream.text }],
-          filter: { rules: [`||${BLOCKED}^`] },
-          security: { rebinding_protection: false },
-          "server.tls": { cert: "server.crt", key: "server.key", doh: ["127.0.0.1:0"] },
-        },
-      });
-      const api = await Api.of(service);
-      await api.create("records", { name: LOCAL, type: "A", value: WEB_ADDRESS });
-      const { port } = service.encrypted.doh[0];
-      const template = `https://127.0.0.1:${port}/dns-query{?dns}`;
-      const browser = new Browser(directory, template, keyHash(issued.cert));
+    await using own = await OwnDirectory.make();
+    const directory = own.path;
+    const issued = await (await makeAuthority()).issue({ ips: ["127.0.0.1"] });
+    await writePair(directory, "server", issued);
+    await using pages = new Pages();
+    // Whatever is asked, the blocked name included, is on the web server.
+    await using upstream = await FakeUpstream.start((query) => address(query, WEB_ADDRESS));
+    await using service = await Service.start({
+      directory,
+      config: {
+        upstream: [{ address: upstream.text }],
+        filter: { rules: [`||${BLOCKED}^`] },
+        security: { rebinding_protection: false },
+        "server.tls": { cert: "server.crt", key: "server.key", doh: ["127.0.0.1:0"] },
+      },
+    });
+    const api = await Api.of(service);
+    await api.create("records", { name: LOCAL, type: "A", value: WEB_ADDRESS });
+    const { port } = service.encrypted.doh[0];
+    const template = `https://127.0.0.1:${port}/dns-query{?dns}`;
+    const browser = new Browser(directory, template, keyHash(issued.cert));
 
-      await t.step("a name of the operator's own", async () => {
-        assert.match(await browser.load(pages.url(LOCAL)), new RegExp(`page of ${LOCAL}`));
-        assert.ok(!upstream.seen.some(({ name }) => name.toLowerCase() === LOCAL));
-      });
-      await t.step("a name that upstream answers", async () => {
-        assert.match(await browser.load(pages.url(PASSED)), new RegExp(`page of ${PASSED}`));
-      });
-      await t.step("a blocked name", async () => {
-        assert.doesNotMatch(await browser.load(pages.url(BLOCKED)), /page of/);
-        assert.ok(!upstream.seen.some(({ name }) => name.toLowerCase() === BLOCKED));
-      });
-      assert.deepEqual([...new Set(pages.asked)].sort(), [LOCAL, PASSED].sort());
-      service.assertCalm();
-    } finally {
-      await Deno.remove(directory, { recursive: true });
-    }
+    await t.step("a name of the operator's own", async () => {
+      assert.match(await browser.load(pages.url(LOCAL)), new RegExp(`page of ${LOCAL}`));
+      assert.ok(!upstream.seen.some(({ name }) => name.toLowerCase() === LOCAL));
+    });
+    await t.step("a name that upstream answers", async () => {
+      assert.match(await browser.load(pages.url(PASSED)), new RegExp(`page of ${PASSED}`));
+    });
+    await t.step("a blocked name", async () => {
+      assert.doesNotMatch(await browser.load(pages.url(BLOCKED)), /page of/);
+      assert.ok(!upstream.seen.some(({ name }) => name.toLowerCase() === BLOCKED));
+    });
+    assert.deepEqual([...new Set(pages.asked)].sort(), [LOCAL, PASSED].sort());
+    service.assertCalm();
   },
 });

@@ -4,7 +4,7 @@ import { formatIp, type HostPort } from "../../src/addr/mod.ts";
 import { Api } from "./api.ts";
 import { makeAuthority, writePair } from "./certificates.ts";
 import { lookUp } from "./clients.ts";
-import { type ConfigText, hasProgram, runProgram, Service } from "./harness.ts";
+import { type ConfigText, hasProgram, OwnDirectory, runProgram, Service } from "./harness.ts";
 import type { Network } from "./network.ts";
 
 export const TRANSPORTS = ["udp", "tcp", "dot", "doh", "doq"] as const;
@@ -69,14 +69,12 @@ function readKdig(text: string): Said[] {
   });
 }
 
-/** A directory with a certificate and its authority. */
-async function makeDirectory(): Promise<string> {
-  const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+/** Puts a certificate and its authority into a directory. */
+async function writeCertificate(directory: string): Promise<void> {
   const authority = await makeAuthority();
   const issued = await authority.issue({ names: [DOMAIN, `*.${DOMAIN}`], ips: ["127.0.0.1"] });
   await writePair(directory, "server", issued);
   await Deno.writeTextFile(`${directory}/ca.crt`, authority.cert);
-  return directory;
 }
 
 export class EveryTransport implements AsyncDisposable {
@@ -87,28 +85,32 @@ export class EveryTransport implements AsyncDisposable {
     readonly api: Api,
     readonly directory: string,
     private readonly network: Network | undefined,
-    private readonly isOwn: boolean,
+    private readonly stack: AsyncDisposableStack,
   ) {}
 
   static async start(options: EveryTransportOptions = {}): Promise<EveryTransport> {
     const { config = {}, ips = ["127.0.0.1"], network } = options;
-    const directory = options.directory ?? await makeDirectory();
+    await using stack = new AsyncDisposableStack();
+    const directory = options.directory ?? stack.use(await OwnDirectory.make()).path;
+    if (options.directory === undefined) await writeCertificate(directory);
     const listen = ips.map((ip) => ip.includes(":") ? `[${ip}]:0` : `${ip}:0`);
-    const service = await Service.start({
-      directory,
-      prefix: network?.atServer ?? [],
-      config: {
-        ...config,
-        server: { listen, ...config.server },
-        "server.tls": {
-          ...{ cert: "server.crt", key: "server.key", server_name: DOMAIN },
-          ...{ dot: listen, doh: listen, doq: listen },
-          ...config["server.tls"],
+    const service = stack.use(
+      await Service.start({
+        directory,
+        prefix: network?.atServer ?? [],
+        config: {
+          ...config,
+          server: { listen, ...config.server },
+          "server.tls": {
+            ...{ cert: "server.crt", key: "server.key", server_name: DOMAIN },
+            ...{ dot: listen, doh: listen, doq: listen },
+            ...config["server.tls"],
+          },
         },
-      },
-    });
+      }),
+    );
     const api = await Api.of(service, network?.atServer);
-    return new EveryTransport(service, api, directory, network, options.directory === undefined);
+    return new EveryTransport(service, api, directory, network, stack.move());
   }
 
   /** Where a client at an address reaches the service. */
@@ -208,7 +210,6 @@ export class EveryTransport implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.service[Symbol.asyncDispose]();
-    if (this.isOwn) await Deno.remove(this.directory, { recursive: true });
+    await this.stack.disposeAsync();
   }
 }

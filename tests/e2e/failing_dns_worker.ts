@@ -1,6 +1,7 @@
 /// <reference lib="deno.worker" />
 /** The worker of a dns isolate, which also fails when it is told to: for tests of its supervisor. */
 import "../../src/isolate/dns_worker.ts";
+import { Hang } from "./hang.ts";
 
 /** Ways to fail; posted to the worker as they are. */
 export type Failure =
@@ -8,8 +9,8 @@ export type Failure =
   | { readonly type: "throw" }
   /** A promise that nobody waits for. */
   | { readonly type: "reject" }
-  /** Never another turn. */
-  | { readonly type: "hang" };
+  /** Never another turn; `memory` is that of a `Hang`. */
+  | { readonly type: "hang"; readonly memory: SharedArrayBuffer };
 
 self.addEventListener("message", ({ data }: MessageEvent<Failure>) => {
   switch (data.type) {
@@ -22,6 +23,6 @@ self.addEventListener("message", ({ data }: MessageEvent<Failure>) => {
       void Promise.reject(new Error("rejected by the test"));
       return;
     case "hang":
-      for (;;);
+      new Hang(data.memory).begin();
   }
 });

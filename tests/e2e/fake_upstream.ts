@@ -27,6 +27,8 @@ import { until } from "./harness.ts";
 /** Tries to find one free port for UDP and TCP. */
 const PORT_TRIES_MAX = 16;
 const MESSAGE_BYTES_MAX = 0xffff;
+/** No message: a note to itself, behind all that came before it. */
+const MARKER = Uint8Array.of(0x21);
 
 /** A query as it came in. */
 export interface Seen {
@@ -144,6 +146,7 @@ export class FakeUpstream {
   script: Script;
   #udp: UdpSocket | null = null;
   #tcp: Server | null = null;
+  readonly #markers: (() => void)[] = [];
   readonly #streams = new Set<TcpSocket>();
 
   private constructor(readonly address: HostPort, script: Script) {
@@ -187,6 +190,7 @@ export class FakeUpstream {
     udp.removeAllListeners("error");
     udp.on("error", () => {}); // A client that is gone.
     udp.on("message", (packet: Uint8Array, from) => {
+      if (packet.length === MARKER.length) return this.#markers.shift()?.();
       const reply = (p: Uint8Array) => {
         if (this.#udp === udp) udp.send(Buffer.from(p), from.port, from.address);
       };
@@ -240,6 +244,20 @@ export class FakeUpstream {
   /** Queries for a name, whatever its case. */
   about(name: string): Seen[] {
     return this.seen.filter((query) => query.name.toLowerCase() === name.toLowerCase());
+  }
+
+  /**
+   * How many queries for a name were sent to it up to now. A question that it is slow to answer is
+   * sent again, so tests compare the number before and after, and never with one of their own.
+   */
+  async total(name: string): Promise<number> {
+    const udp = this.#udp;
+    assert(udp !== null, "it listens");
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#markers.push(resolve);
+    udp.send(Buffer.from(MARKER), this.address.port, formatIp(this.address.ip));
+    await promise;
+    return this.about(name).length;
   }
 
   /** Waits until it was asked for a name that often. */

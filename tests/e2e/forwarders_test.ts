@@ -7,8 +7,8 @@ import { type HostPort, parseHostPort } from "../../src/addr/mod.ts";
 import { encodeQuery, Qtype, Rcode } from "../../src/dns/mod.ts";
 import { makeAuthority, writePair } from "./certificates.ts";
 import { ask, exchangeUdp, nextId } from "./clients.ts";
-import { address, answer, FakeUpstream } from "./fake_upstream.ts";
-import { hasProgram, PERMISSIONS, Service, until } from "./harness.ts";
+import { address, answer, FakeUpstream, type Seen } from "./fake_upstream.ts";
+import { hasProgram, OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
 
 const NAME = "dns.svc.test";
 const BLOCKED = "ads.example";
@@ -28,14 +28,16 @@ class Server {
     readonly service: Service,
     readonly upstream: FakeUpstream,
     readonly directory: string,
+    private readonly stack: AsyncDisposableStack,
   ) {}
 
   static async start(): Promise<Server> {
-    const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+    await using stack = new AsyncDisposableStack();
+    const directory = stack.use(await OwnDirectory.make()).path;
     const authority = await makeAuthority();
     await Deno.writeTextFile(`${directory}/ca.crt`, authority.cert);
     await writePair(directory, "server", await authority.issue({ names: [NAME] }));
-    const upstream = await FakeUpstream.start((query) => {
+    const script = (query: Seen) => {
       if (query.type !== Qtype.TXT) return address(query, "192.0.2.7");
       const record = { type: Qtype.TXT, ttl: 60, data: TEXT };
       const answers = Array.from({ length: TEXTS }, (_, i) => ({
@@ -43,21 +45,20 @@ class Server {
         data: Uint8Array.from([...TEXT.subarray(0, -1), 0x61 + i]),
       }));
       return answer(query, { answers });
-    });
-    const service = await Service.start({
-      directory,
-      config: {
-        upstream: [{ address: upstream.text }],
-        filter: { rules: [`||${BLOCKED}^`] },
-        "server.tls": {
-          cert: "server.crt",
-          key: "server.key",
-          server_name: NAME,
-          dot: ["127.0.0.1:0"],
+    };
+    const upstream = stack.use(await FakeUpstream.start(script));
+    const tls = { cert: "server.crt", key: "server.key", server_name: NAME };
+    const service = stack.use(
+      await Service.start({
+        directory,
+        config: {
+          upstream: [{ address: upstream.text }],
+          filter: { rules: [`||${BLOCKED}^`] },
+          "server.tls": { ...tls, dot: ["127.0.0.1:0"] },
         },
-      },
-    });
-    return new Server(service, upstream, directory);
+      }),
+    );
+    return new Server(service, upstream, directory, stack.move());
   }
 
   get port(): number {
@@ -73,9 +74,7 @@ class Server {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.service[Symbol.asyncDispose]();
-    await this.upstream.close();
-    await Deno.remove(this.directory, { recursive: true });
+    await this.stack.disposeAsync();
   }
 }
 

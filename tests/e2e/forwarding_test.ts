@@ -35,23 +35,24 @@ Deno.test("svc run asks from random ports with random IDs and case", {
       Array.from({ length: AT_ONCE }, (_, i) => ask(service.address, nameOf(from + i), Qtype.A)),
     );
   }
-  assert.equal(upstream.seen.length, TOTAL);
-  assert(new Set(upstream.seen.map(({ port }) => port)).size > 0.9 * TOTAL);
-  const ids = upstream.seen.map(({ message }) => message.id);
+  // The first query for each name: one that waited long was sent again.
+  const seen = Array.from({ length: TOTAL }, (_, i) => upstream.about(nameOf(i))[0]);
+  assert(new Set(seen.map(({ port }) => port)).size > 0.9 * TOTAL);
+  const ids = seen.map(({ message }) => message.id);
   assert(new Set(ids).size > 0.9 * TOTAL);
   // A fair bit is set in 500 of 1,000, give or take 16; 100 away is no chance at all.
   const around = (count: number) => Math.abs(count - TOTAL / 2) < 100;
   for (let bit = 0; bit < 16; bit++) {
     assert(around(ids.filter((id) => (id >> bit & 1) !== 0).length), `bit ${bit} of IDs`);
   }
-  const ports = upstream.seen.map(({ port }) => port);
+  const ports = seen.map(({ port }) => port);
   for (let bit = 0; bit < 15; bit++) {
     assert(around(ports.filter((port) => (port >> bit & 1) !== 0).length), `bit ${bit} of ports`);
   }
   const name = nameOf(0);
   for (let at = 0; at < name.length; at++) {
     if (!/[a-z]/.test(name[at])) continue;
-    const upper = upstream.seen.filter((query) => /[A-Z]/.test(query.name[at])).length;
+    const upper = seen.filter((query) => /[A-Z]/.test(query.name[at])).length;
     assert(around(upper), `case of letter ${at}: ${upper}`);
   }
   // Neither follows from the one before.
@@ -115,7 +116,8 @@ Deno.test("svc run waits on after a wrong answer", { permissions: PERMISSIONS },
     await t.step(name, async () => {
       const got = await ask(service.address, `f${i}.example`, Qtype.A);
       assert.deepEqual([got.rcode, dataOf(got)], [Rcode.NoError, [TRUE_ADDRESS]]);
-      assert.deepEqual(upstream.about(`f${i}.example`).map((q) => q.transport), ["udp"]);
+      const ways = upstream.about(`f${i}.example`).map((q) => q.transport);
+      assert.deepEqual(new Set(ways), new Set(["udp"]));
     });
   }
   await t.step("from another port and another address", async () => {
@@ -136,6 +138,9 @@ Deno.test("svc run turns to TCP where UDP is doubtful or too small", {
   permissions: PERMISSIONS,
 }, async (t) => {
   const large = txtRdata(20_000);
+  const ways = (name: string) => upstream.about(name).map((query) => query.transport).join(" ");
+  /** By UDP and then by TCP; a question that waited long was sent again. */
+  const TURNED = /^udp( udp)* tcp/;
   await using upstream = await FakeUpstream.start((query) => {
     const [first] = query.name.toLowerCase().split(".");
     const udp = query.transport === "udp";
@@ -156,7 +161,7 @@ Deno.test("svc run turns to TCP where UDP is doubtful or too small", {
         (_, i) => answer(query, { id: query.message.id ^ (i + 1), answers: forged(query) }),
       );
     }
-    if (first === "cut-off" && upstream.about(query.name).length < 3) {
+    if (first === "cut-off" && ways(query.name).split("tcp").length <= 2) {
       return udp ? truncated(query) : "close";
     }
     return address(query, TRUE_ADDRESS);
@@ -164,24 +169,23 @@ Deno.test("svc run turns to TCP where UDP is doubtful or too small", {
   await using service = await Service.start({
     config: { upstream: [{ address: upstream.text, timeout: "5s" }] },
   });
-  const ways = (name: string) => upstream.about(name).map((query) => query.transport).join(" ");
   for (const name of ["folded.example", "flooded.example"]) {
     await t.step(name, async () => {
       assert.deepEqual(dataOf(await ask(service.address, name, Qtype.A)), [TRUE_ADDRESS]);
-      assert.equal(ways(name), "udp tcp");
+      assert.match(ways(name), TURNED);
     });
   }
   await t.step("a connection that is closed on the way", async () => {
     const got = await ask(service.address, "cut-off.example", Qtype.A);
     assert.deepEqual(dataOf(got), [TRUE_ADDRESS]);
     // Asked once more, by whichever way.
-    assert.match(ways("cut-off.example"), /^udp tcp (tcp|udp)$/);
+    assert.match(ways("cut-off.example"), /^udp( udp)* tcp (tcp|udp)/);
   });
   await t.step("truncated ones, on shared connections", async () => {
     const names = Array.from({ length: 60 }, (_, i) => `large-${i}.example`);
     const got = await Promise.all(names.map((name) => ask(service.address, name, Qtype.TXT)));
     for (const message of got) assert.deepEqual([message.tc, message.rcode], [true, 0]);
-    for (const name of names) assert.equal(ways(name), "udp tcp");
+    for (const name of names) assert.match(ways(name), TURNED);
     const streams = upstream.seen.filter(({ transport }) => transport === "tcp");
     assert(new Set(streams.map(({ port }) => port)).size <= 8);
   });

@@ -9,7 +9,7 @@ import { makeAuthority } from "./certificates.ts";
 import { ask, askTcp } from "./clients.ts";
 import { Collector } from "./collector.ts";
 import { address, answer, FakeUpstream } from "./fake_upstream.ts";
-import { type ConfigText, PERMISSIONS, Service, until } from "./harness.ts";
+import { type ConfigText, OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
 import { exposition, scrape, valueOf } from "./scrape.ts";
 
 const permissions = PERMISSIONS;
@@ -100,7 +100,7 @@ Deno.test("GET /metrics counts each query by outcome, protocol and time", {
   // Health and latency come with the isolates' next report.
   await until("the upstream's counters", async () => {
     const now = await scrape(api.base);
-    return valueOf(now, "svc_upstream_queries_total", { upstream: upstream.text }) === 1 &&
+    return valueOf(now, "svc_upstream_queries_total", { upstream: upstream.text }) >= 1 &&
       valueOf(now, "svc_upstream_latency_seconds", { upstream: upstream.text }) > 0 &&
       valueOf(now, "svc_cache_entries") === 1;
   });
@@ -125,7 +125,8 @@ function exporting(
 Deno.test("svc run sends metrics, log lines and traces by OTLP", { permissions }, async () => {
   await using upstream = await FakeUpstream.start();
   await using collector = new Collector();
-  const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+  await using own = await OwnDirectory.make();
+  const directory = own.path;
   await Deno.writeTextFile(`${directory}/headers`, `# a token\nAuthorization: ${SECRET}\n`);
   const more = {
     headers_file: "headers",
@@ -194,7 +195,6 @@ Deno.test("svc run sends metrics, log lines and traces by OTLP", { permissions }
     service.assertCalm();
     assert.ok(collector.logs.some(({ body }) => body === "stopping"), "flushed at the end");
   }
-  await Deno.remove(directory, { recursive: true });
 });
 
 Deno.test("traces leave names out unless they are asked for", { permissions }, async () => {
@@ -288,7 +288,8 @@ Deno.test("an endpoint of a private CA is reached by name, and by no other certi
     query.type === Qtype.A ? address(query, "127.0.0.1") : answer(query)
   );
   await using collector = new Collector({ tls: { cert, key } });
-  const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+  await using own = await OwnDirectory.make();
+  const directory = own.path;
   await Deno.writeTextFile(`${directory}/ca.crt`, authority.cert);
   const url = `https://otlp.test.example:${collector.port}`;
   const config = {
@@ -308,14 +309,14 @@ Deno.test("an endpoint of a private CA is reached by name, and by no other certi
     assert.equal(service.count("telemetry can't be sent; this is said once"), 0);
     service.assertCalm();
   }
-  await Deno.remove(directory, { recursive: true });
 });
 
 Deno.test("a file of headers that can't be read is a problem, and nothing is sent", {
   permissions,
 }, async () => {
   await using collector = new Collector();
-  const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+  await using own = await OwnDirectory.make();
+  const directory = own.path;
   await Deno.writeTextFile(`${directory}/headers`, `${SECRET}\n`);
   {
     await using service = await Service.start({
@@ -331,5 +332,4 @@ Deno.test("a file of headers that can't be read is a problem, and nothing is sen
     assert.equal(collector.requests, 0);
     assert.doesNotMatch(service.transcript() + problems.join(), /s3cret/);
   }
-  await Deno.remove(directory, { recursive: true });
 });
