@@ -118,6 +118,16 @@ export function handLogLines(to: ((line: LogLine) => void) | null): void {
   listener = to;
 }
 
+/** Says whether somebody is handed this isolate's lines. */
+export function areLogLinesHanded(): boolean {
+  return listener !== null;
+}
+
+/** Hands on a line that another isolate has written, like one of this isolate's own. */
+export function relayLogLine(line: LogLine): void {
+  listener?.(line);
+}
+
 /** Writes a log line; `fields` values are strings, numbers, plain data or errors. */
 export const log = {
   info: (message: string, fields?: LogFields): void => write("info", message, fields),

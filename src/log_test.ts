@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { SvcError } from "./errors.ts";
-import { handLogLines, log as jsonLog, type LogLine } from "./log.ts";
+import {
+  areLogLinesHanded,
+  handLogLines,
+  log as jsonLog,
+  type LogLine,
+  relayLogLine,
+} from "./log.ts";
 
 const none = { permissions: "none" } as const;
 type Log = typeof jsonLog;
@@ -159,3 +165,18 @@ Deno.test(
     assert.ok(Math.abs(told[0].timeMs - Date.now()) < 60_000);
   },
 );
+
+Deno.test("relayLogLine() hands a line on that is written already", none, () => {
+  const line: LogLine = { timeMs: 1, level: "warn", message: "elsewhere", fields: { n: 3 } };
+  const told: LogLine[] = [];
+  assert.equal(areLogLinesHanded(), false);
+  handLogLines((one) => told.push(one));
+  try {
+    assert.equal(areLogLinesHanded(), true);
+    assert.equal(written(false, () => relayLogLine(line)), "");
+  } finally {
+    handLogLines(null);
+  }
+  relayLogLine(line);
+  assert.deepEqual(told, [line]);
+});

@@ -35,7 +35,7 @@ import { Policy } from "./policy.ts";
 import { dnsProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
-import { Telemetry, telemetryOptions } from "./telemetry.ts";
+import { slowSample, Telemetry } from "./telemetry.ts";
 import { VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
@@ -412,7 +412,7 @@ function dnsOptions(
     prefetch: cache.prefetch,
     rebindingExempt: security.rebindingProtection ? wireNames(security.rebindingExempt) : null,
     failClosed: config.filter.onFailure === "closed",
-    ...telemetryOptions(config.telemetry),
+    traces: slowSample(config.telemetry),
     rateLimit: rateLimit.queriesPerSecond === 0 ? null : rateLimit,
     requireClientId: tls.requireClientId,
     tcp: TCP_LIMITS,

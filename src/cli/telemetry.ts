@@ -2,7 +2,7 @@ import type { Config, TelemetryConfig } from "../config/mod.ts";
 import { parseHeaders } from "../config/mod.ts";
 import { formatName, qtypeName, rcodeName } from "../dns/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import type { DnsSupervisor, SlowQuery } from "../isolate/mod.ts";
+import type { DnsSupervisor, SlowQuery, SlowSample } from "../isolate/mod.ts";
 import { type Lookup, nodeHttpPost } from "../lists/mod.ts";
 import { handLogLines, log, type LogLine } from "../log.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
@@ -19,22 +19,18 @@ export interface TelemetryOptions {
   readonly config: Config;
   readonly node: string;
   readonly startedAtMs: number;
-  readonly dns: Pick<DnsSupervisor, "onLogLine" | "onSlow">;
+  readonly dns: Pick<DnsSupervisor, "onSlow">;
   readonly lookup: Lookup;
   /** As the dns isolates have them. */
   readonly upstreams: readonly string[];
   readonly families: () => readonly MetricFamily[];
 }
 
-/** What the dns isolates are to hand on for the export. */
-export function telemetryOptions({ endpoint, ...telemetry }: TelemetryConfig) {
-  const { traces, traceSampleRatio, queryDetails, logs } = telemetry;
-  return {
-    traces: endpoint !== null && traces
-      ? { ratio: traceSampleRatio, withNames: queryDetails }
-      : null,
-    handsLogOn: endpoint !== null && logs,
-  };
+/** Which queries the dns isolates are to tell of for the export; `null`: none. */
+export function slowSample(telemetry: TelemetryConfig): SlowSample | null {
+  const { endpoint, traces, traceSampleRatio, queryDetails } = telemetry;
+  if (endpoint === null || !traces) return null;
+  return { ratio: traceSampleRatio, withNames: queryDetails };
 }
 
 /** The export of metrics, logs and traces. Without an endpoint there is nothing of it. */
@@ -46,7 +42,7 @@ export class Telemetry {
   /** Why nothing is sent, though it should be. */
   #problem: string | null = null;
 
-  /** Log lines are kept from now on, for the export to begin with. */
+  /** Log lines, also of isolates started later, are kept from now on, for the export to begin with. */
   constructor(config: TelemetryConfig) {
     this.#config = config;
     if (config.endpoint === null || !config.logs) return;
@@ -108,7 +104,6 @@ export class Telemetry {
     const { dns, upstreams } = options;
     if (logs) {
       for (const line of this.#early) made.log(line);
-      dns.onLogLine = (line) => made.log(line);
       handLogLines((line) => made.log(line));
     }
     if (traces) {

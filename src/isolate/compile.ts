@@ -1,4 +1,5 @@
 import { SvcError } from "../errors.ts";
+import { areLogLinesHanded, relayLogLine } from "../log.ts";
 import type { CompileRequest, CompileResponse } from "./messages.ts";
 import { startIsolate } from "./scopes.ts";
 
@@ -13,15 +14,24 @@ export type CompiledRules = Omit<Extract<CompileResponse, { type: "compiled" }>,
  *
  * @throws {SvcError} `unavailable`, when it fails or takes too long.
  */
-export function compileRules(request: CompileRequest): Promise<CompiledRules> {
+export function compileRules(
+  source: Omit<CompileRequest, "handsLogOn">,
+): Promise<CompiledRules> {
+  const request: CompileRequest = { ...source, handsLogOn: areLogLinesHanded() };
   const worker = startIsolate("compile");
   let timer: ReturnType<typeof setTimeout> | undefined;
   return new Promise<CompiledRules>((resolve, reject) => {
     const fail = (error: string) => reject(new SvcError("unavailable", `filter: ${error}`));
     timer = setTimeout(() => fail(`no result after ${COMPILE_MS_MAX} ms`), COMPILE_MS_MAX);
     worker.onmessage = ({ data }: MessageEvent<CompileResponse>) => {
-      if (data.type === "compiled") resolve(data);
-      else fail(data.error);
+      switch (data.type) {
+        case "logged":
+          return relayLogLine(data.line);
+        case "compiled":
+          return resolve(data);
+        case "failed":
+          fail(data.error);
+      }
     };
     worker.onerror = (event) => {
       event.preventDefault();

@@ -1,11 +1,12 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
-/// <reference lib="deno.worker" />
 /** Compiles lists to a snapshot of rules; ended after it, so that its heap goes away. @module */
 import { createHash } from "node:crypto";
 import { compile } from "../filter/mod.ts";
 import { messageOf } from "../errors.ts";
+import { handLogLines } from "../log.ts";
 import { Nice, stepBack } from "../thread/mod.ts";
+import { LogLines } from "./log_lines.ts";
 import type { CompileRequest, CompileResponse } from "./messages.ts";
 
 function respond(response: CompileResponse): void {
@@ -28,6 +29,7 @@ function sha256Of(shared: SharedArrayBuffer): Uint8Array<ArrayBuffer> {
 }
 
 self.onmessage = ({ data }: MessageEvent<CompileRequest>) => {
+  if (data.handsLogOn) handLogLines(new LogLines((line) => respond({ type: "logged", line })).take);
   stepBack(Nice.Build);
   try {
     const { snapshot: rules, stats, badfilters } = compile(data);

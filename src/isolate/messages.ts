@@ -1,8 +1,8 @@
 import type { HostPort } from "../addr/mod.ts";
-import type { LogLine } from "../log.ts";
 import type { CompileSource, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
+import type { Logged } from "./log_lines.ts";
 import type { SlowQuery, SlowSample } from "./slow_queries.ts";
 import type { SnapshotData } from "../snapshot/mod.ts";
 import type {
@@ -163,17 +163,20 @@ export type FromDns =
     /** A sample of the queries that waited since the last one. */
     readonly slow: readonly SlowQuery[];
   }
-  | { readonly type: "logged"; readonly line: LogLine }
+  | Logged
   /** It can't go on; the supervisor replaces it. */
   | { readonly type: "crashed"; readonly error: string };
 
 /** The texts of all sources, moved to the compile isolate. */
 export interface CompileRequest {
+  /** Log lines are handed on with `logged`. */
+  readonly handsLogOn: boolean;
   readonly seed: number;
   readonly sources: readonly (CompileSource & { readonly bytes: Uint8Array<ArrayBuffer> })[];
 }
 
 export type CompileResponse =
+  | Logged
   | {
     readonly type: "compiled";
     readonly rules: SharedArrayBuffer;

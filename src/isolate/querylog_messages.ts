@@ -6,6 +6,7 @@ import type {
   LogStatistics,
   QueryLogOptions,
 } from "../querylog/mod.ts";
+import type { Logged } from "./log_lines.ts";
 
 /** What is asked of the query log, by number. */
 export type LogQuestion =
@@ -21,7 +22,12 @@ export type LogQuestion =
 export type LogAnswer = LogPage | LogStatistics;
 
 export type ToLog =
-  | { readonly type: "start"; readonly options: QueryLogOptions }
+  | {
+    readonly type: "start";
+    readonly options: QueryLogOptions;
+    /** Log lines are handed on with `logged`. */
+    readonly handsLogOn: boolean;
+  }
   | { readonly type: "ask"; readonly id: number; readonly question: LogQuestion }
   /** Tell of entries that pass as they come, until `unwatch`. */
   | { readonly type: "watch"; readonly watcher: number; readonly filter: LogFilter }
@@ -43,6 +49,7 @@ export type FromLog =
   /** What keeps the log from being written; `null` once it is again. */
   | { readonly type: "problem"; readonly problem: string | null }
   | { readonly type: "pong" }
+  | Logged
   | { readonly type: "stopped" }
   /** It can't go on; the supervisor replaces it. */
   | { readonly type: "crashed"; readonly error: string };

@@ -1,5 +1,5 @@
 import { messageOf, SvcError } from "../errors.ts";
-import { log } from "../log.ts";
+import { areLogLinesHanded, log, relayLogLine } from "../log.ts";
 import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../logqueue/mod.ts";
 import type { LiveBatch, LogFilter, LogPage, LogStatistics } from "../querylog/mod.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
@@ -182,6 +182,7 @@ export class QuerylogSupervisor {
     this.#tell({
       type: "start",
       options: { ...options, queues: this.queues, figures: this.#figures },
+      handsLogOn: areLogLinesHanded(),
     });
     for (const [id, { filter }] of this.#watchers) {
       this.#tell({ type: "watch", watcher: id, filter });
@@ -231,6 +232,9 @@ export class QuerylogSupervisor {
       }
       case "problem":
         this.#problem = message.problem;
+        return;
+      case "logged":
+        relayLogLine(message.line);
         return;
       case "stopped":
         this.#stopped?.resolve();

@@ -2,6 +2,7 @@
 // its real scope, and one that fails when it is told to.
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
+import { handLogLines, type LogLine } from "../log.ts";
 import { QueueWriter } from "../logqueue/mod.ts";
 import { note } from "../querylog/fakes.ts";
 import type { LogEntry } from "../querylog/mod.ts";
@@ -151,4 +152,17 @@ log("QuerylogSupervisor says that the log can't be written", async () => {
   assert.match(supervisor.problems[0], /^the query log can't be written: store\.path: /);
   await assert.rejects(running.names(), { name: "SvcError", code: "unavailable" });
   assert.equal(supervisor.figures.entries, 1, "it waits");
+});
+
+log("QuerylogSupervisor hands the log lines of its isolate on", async () => {
+  const told: LogLine[] = [];
+  handLogLines((line) => told.push(line));
+  try {
+    await using _running = new Running({ directory: "/dev/null/querylog" });
+    await until("the line", () => told.length > 0);
+    assert.deepEqual([told[0].level, told[0].message], ["error", "the query log can't be written"]);
+    assert.match(String(told[0].fields.error), /store\.path: /);
+  } finally {
+    handLogLines(null);
+  }
 });

@@ -1,14 +1,16 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
-/// <reference lib="deno.worker" />
 /** Keeps the query log: nothing but its folder is open to it. @module */
 import { messageOf, SvcError } from "../errors.ts";
+import { handLogLines } from "../log.ts";
 import { QueryLogStore } from "../querylog/mod.ts";
 import { Nice, stepBack } from "../thread/mod.ts";
+import { LogLines } from "./log_lines.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
 
 let store: QueryLogStore | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
+const lines = new LogLines((line) => tell({ type: "logged", line }));
 
 function tell(message: FromLog): void {
   self.postMessage(message);
@@ -51,6 +53,7 @@ function answerOf(store: QueryLogStore, question: LogQuestion): LogAnswer {
 function handle(message: ToLog): void {
   switch (message.type) {
     case "start":
+      if (message.handsLogOn) handLogLines(lines.take);
       stepBack(Nice.Last);
       store = new QueryLogStore(message.options, {
         nowMs: () => Date.now(),
@@ -71,6 +74,7 @@ function handle(message: ToLog): void {
       store?.live.unwatch(message.watcher);
       return;
     case "ping":
+      lines.reset();
       tell({ type: "pong" });
       return;
     case "stop":

@@ -1,6 +1,6 @@
 import { formatHostPort, type HostPort } from "../addr/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import { log, type LogLine } from "../log.ts";
+import { areLogLinesHanded, log, relayLogLine } from "../log.ts";
 import {
   closeSocket,
   dropPages,
@@ -49,7 +49,10 @@ const PORT_TRIES_MAX = 16;
 
 /** What every isolate is started with, but for what is its own. */
 export type DnsOptions =
-  & Omit<DnsStart, "index" | "sockets" | "counters" | "buckets" | "logQueue" | "snapshot">
+  & Omit<
+    DnsStart,
+    "index" | "sockets" | "counters" | "buckets" | "logQueue" | "snapshot" | "handsLogOn"
+  >
   & {
     /** A queue of the query log for each isolate; none: nothing is logged. */
     readonly logQueues?: readonly SharedArrayBuffer[];
@@ -114,8 +117,6 @@ export class DnsSupervisor {
   crashes = 0;
   /** Takes a sample of the queries that waited, if `DnsOptions.traces` asks for one. */
   onSlow: ((queries: readonly SlowQuery[]) => void) | null = null;
-  /** Takes log lines of the isolates, if `DnsOptions.handsLogOn` asks for them. */
-  onLogLine: ((line: LogLine) => void) | null = null;
   /** Gets each query for a name that a leak test may have. */
   onLeakLookup: (lookup: LeakLookup) => void = () => {};
   /** How much each client has asked, whichever isolate it asked. */
@@ -315,6 +316,7 @@ export class DnsSupervisor {
       counters: member.counters,
       logQueue: logQueues?.[member.index] ?? null,
       buckets: this.#buckets,
+      handsLogOn: areLogLinesHanded(),
       snapshot: this.#snapshot,
     };
     member.tell({ type: "start", start });
@@ -378,7 +380,7 @@ export class DnsSupervisor {
         if (message.slow.length > 0) this.onSlow?.(message.slow);
         return;
       case "logged":
-        this.onLogLine?.(message.line);
+        relayLogLine(message.line);
         return;
     }
   }

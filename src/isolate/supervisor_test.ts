@@ -65,7 +65,6 @@ function options(
     rebindingExempt: [],
     failClosed: false,
     traces: null,
-    handsLogOn: false,
     rateLimit: null,
     requireClientId: false,
     tcp: {

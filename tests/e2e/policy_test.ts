@@ -59,7 +59,6 @@ class Running {
       rebindingExempt: [],
       failClosed: false,
       traces: null,
-      handsLogOn: false,
       rateLimit: null,
       requireClientId: false,
       tcp: {

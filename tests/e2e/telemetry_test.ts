@@ -220,6 +220,19 @@ Deno.test("traces leave names out unless they are asked for", { permissions }, a
   await collector.logged("upstream does not answer");
 });
 
+Deno.test("log lines of the query log's isolate are sent as well", { permissions }, async () => {
+  await using collector = new Collector();
+  const directory = await Deno.makeTempDir({ prefix: "svc-e2e-" });
+  await Deno.mkdir(`${directory}/store/querylog`, { recursive: true });
+  await Deno.writeTextFile(`${directory}/store/querylog/querylog.db`, "damaged ".repeat(1_000));
+  {
+    await using _service = await Service.start({ directory, config: exporting(collector) });
+    const message = "the query log's file can't be used: it is set aside, and a new one begun";
+    assert.equal((await collector.logged(message)).severity, "ERROR");
+  }
+  await Deno.remove(directory, { recursive: true });
+});
+
 Deno.test("an outage of the endpoint is counted and logged once, and touches no query", {
   permissions,
 }, async (t) => {
