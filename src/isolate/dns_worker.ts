@@ -1,25 +1,18 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
-/// <reference lib="deno.worker" />
 /** Answers DNS queries on sockets that the main isolate opened. @module */
-import { messageOf, SvcError } from "../errors.ts";
 import { handLogLines } from "../log.ts";
-import { LogLines } from "./log_lines.ts";
+import { tellCrashes } from "./crash.ts";
 import { DnsIsolate } from "./dns_isolate.ts";
+import { LogLines } from "./log_lines.ts";
 import type { FromDns, ToDns } from "./messages.ts";
 
 let isolate: DnsIsolate | null = null;
 const lines = new LogLines((line) => tell({ type: "logged", line }));
+const crash = tellCrashes((error) => tell({ type: "crashed", error }));
 
 function tell(message: FromDns): void {
   self.postMessage(message);
-}
-
-function crash(error: unknown): void {
-  // What a user can mend says so itself; anything else is ours to find.
-  const isOurs = error instanceof Error && !(error instanceof SvcError);
-  const detail = isOurs ? error.stack ?? error.message : messageOf(error);
-  tell({ type: "crashed", error: detail });
 }
 
 async function handle(message: ToDns): Promise<void> {
@@ -64,14 +57,6 @@ async function handle(message: ToDns): Promise<void> {
   }
 }
 
-self.addEventListener("unhandledrejection", (event) => {
-  event.preventDefault();
-  crash(event.reason);
-});
-self.addEventListener("error", (event) => {
-  event.preventDefault();
-  crash(event.error);
-});
 self.onmessage = ({ data }: MessageEvent<ToDns>) => {
   void handle(data).catch(crash);
   isolate?.heard(); // Behind what is handled at once.

@@ -127,6 +127,10 @@ log("QuerylogSupervisor replaces an isolate that fails, and loses nothing", asyn
   assert.equal(await running.names(), "meanwhile.example before.example");
   assert.deepEqual(supervisor.problems, []);
   await until("the watcher is told by the new one", () => told.includes("meanwhile.example"));
+  workers[1].postMessage({ type: "reject" });
+  await until("the second crash", () => supervisor.crashes === 2);
+  await until("a third one", () => workers.length === 3);
+  assert.equal(await running.names(), "meanwhile.example before.example");
 });
 
 log("QuerylogSupervisor bounds who asks and who watches", async () => {

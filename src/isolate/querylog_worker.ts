@@ -5,21 +5,20 @@ import { messageOf, SvcError } from "../errors.ts";
 import { handLogLines } from "../log.ts";
 import { QueryLogStore } from "../querylog/mod.ts";
 import { Nice, stepBack } from "../thread/mod.ts";
+import { tellCrashes } from "./crash.ts";
 import { LogLines } from "./log_lines.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
 
 let store: QueryLogStore | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const lines = new LogLines((line) => tell({ type: "logged", line }));
+const crash = tellCrashes((error) => {
+  clearTimeout(timer);
+  tell({ type: "crashed", error });
+});
 
 function tell(message: FromLog): void {
   self.postMessage(message);
-}
-
-function crash(error: unknown): void {
-  clearTimeout(timer);
-  const detail = error instanceof Error ? error.stack ?? error.message : messageOf(error);
-  tell({ type: "crashed", error: detail });
 }
 
 function turn(): void {
@@ -85,14 +84,6 @@ function handle(message: ToLog): void {
   }
 }
 
-self.addEventListener("unhandledrejection", (event) => {
-  event.preventDefault();
-  crash(event.reason);
-});
-self.addEventListener("error", (event) => {
-  event.preventDefault();
-  crash(event.error);
-});
 self.onmessage = ({ data }: MessageEvent<ToLog>) => {
   try {
     handle(data);

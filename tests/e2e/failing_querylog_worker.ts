@@ -3,6 +3,7 @@
 import "../../src/isolate/querylog_worker.ts";
 
 self.addEventListener("message", ({ data }: MessageEvent<{ readonly type: string }>) => {
+  if (data.type === "reject") void Promise.reject(new Error("rejected by the test"));
   if (data.type !== "throw") return;
   setTimeout(() => {
     throw new Error("thrown by the test");
