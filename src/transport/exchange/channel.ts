@@ -1,4 +1,5 @@
 /** What a connection to an encrypted upstream is to whoever sends queries over it. */
+import type { TLSSocket } from "node:tls";
 
 /** A query on its way to an encrypted upstream. */
 export interface EncryptedQuery {
@@ -68,5 +69,50 @@ export class Silence {
   isOver(nowMs: number, pending: number): boolean {
     if (this.#owesSinceMs >= 0 && nowMs - this.#owesSinceMs > SILENCE_MS_MAX) return true;
     return pending === 0 && nowMs - this.#usedAtMs > IDLE_MS;
+  }
+}
+
+/** A connection whose handshake is done, whichever protocol it speaks. */
+export abstract class SocketChannel implements Channel {
+  protected isOpen = true;
+  protected readonly silence: Silence = new Silence();
+
+  constructor(protected readonly socket: TLSSocket, protected readonly events: ChannelEvents) {}
+
+  abstract readonly room: number;
+  abstract readonly pending: number;
+  abstract send(query: EncryptedQuery): void;
+  abstract cancel(query: EncryptedQuery): void;
+  /** Forgets the queries on it, and returns them. */
+  protected abstract takeAll(): EncryptedQuery[];
+
+  sweep(nowMs: number): void {
+    if (this.silence.isOver(nowMs, this.pending)) this.end();
+  }
+
+  close(): void {
+    this.isOpen = false;
+    this.takeAll();
+    this.destroy();
+  }
+
+  /** The connection is of no more use, or is gone. */
+  protected end(): void {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    const unanswered = this.takeAll();
+    this.destroy();
+    this.events.onEnd(this);
+    for (const query of unanswered) this.events.onLost(query);
+  }
+
+  protected destroy(): void {
+    this.socket.destroy();
+  }
+
+  /** Has any of these events end the connection, and ends one that has gone already. */
+  protected endOn(...names: readonly string[]): void {
+    for (const name of names) this.socket.on(name, () => this.end());
+    if (this.socket.destroyed) queueMicrotask(() => this.end());
   }
 }

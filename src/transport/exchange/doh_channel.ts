@@ -7,11 +7,10 @@ import {
 } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import {
-  type Channel,
   type ChannelEvents,
   type EncryptedQuery,
   QUERIES_PER_CONNECTION_MAX,
-  Silence,
+  SocketChannel,
 } from "./channel.ts";
 
 const DNS_MESSAGE = "application/dns-message";
@@ -19,22 +18,17 @@ const DNS_MESSAGE = "application/dns-message";
 const BODY_BYTES_MAX = 0xffff;
 
 /** DNS over HTTPS (RFC 8484) in HTTP/2: each query a POST of its own, over one HTTP/2 connection. */
-export class DohChannel implements Channel {
-  readonly #socket: TLSSocket;
+export class DohChannel extends SocketChannel {
   readonly #session: ClientHttp2Session;
-  readonly #events: ChannelEvents;
   readonly #head: Readonly<Record<string, string>>;
   readonly #streams = new Map<EncryptedQuery, ClientHttp2Stream>();
-  #isOpen = true;
   /** The server takes no further streams (RFC 9113 §6.8). */
   #isLeaving = false;
   #streamsMax = QUERIES_PER_CONNECTION_MAX;
-  readonly #silence = new Silence();
 
   /** `authority` is the host of the URL, with its port unless that is 443. */
   constructor(socket: TLSSocket, authority: string, path: string, events: ChannelEvents) {
-    this.#socket = socket;
-    this.#events = events;
+    super(socket, events);
     this.#head = {
       ":method": "POST",
       ":path": path,
@@ -45,26 +39,24 @@ export class DohChannel implements Channel {
       createConnection: () => socket,
       settings: { enablePush: false },
     });
-    const end = () => this.#end();
     session.on("remoteSettings", ({ maxConcurrentStreams }) => {
       this.#streamsMax = Math.min(maxConcurrentStreams ?? Infinity, QUERIES_PER_CONNECTION_MAX);
     });
     session.on("goaway", () => this.#leave());
-    for (const event of ["error", "close"]) session.on(event, end);
-    for (const event of ["error", "close"]) socket.on(event, end);
-    if (socket.destroyed) queueMicrotask(end);
+    for (const event of ["error", "close"]) session.on(event, () => this.end());
+    this.endOn("error", "close");
   }
 
-  get room(): number {
-    const isClosing = this.#isLeaving || this.#session.closed || this.#socket.destroyed;
-    return this.#isOpen && !isClosing ? Math.max(0, this.#streamsMax - this.#streams.size) : 0;
+  override get room(): number {
+    const isClosing = this.#isLeaving || this.#session.closed || this.socket.destroyed;
+    return this.isOpen && !isClosing ? Math.max(0, this.#streamsMax - this.#streams.size) : 0;
   }
 
-  get pending(): number {
+  override get pending(): number {
     return this.#streams.size;
   }
 
-  send(query: EncryptedQuery): void {
+  override send(query: EncryptedQuery): void {
     query.channel = this;
     let stream: ClientHttp2Stream;
     try {
@@ -72,17 +64,17 @@ export class DohChannel implements Channel {
       stream = this.#session.request({ ...this.#head, "content-length": length });
     } catch {
       // The connection ended in this very turn, and nobody has said so yet.
-      this.#end();
-      this.#events.onLost(query);
+      this.end();
+      this.events.onLost(query);
       return;
     }
     this.#streams.set(query, stream);
     this.#listen(query, stream);
     stream.end(query.packet);
-    this.#silence.asked();
+    this.silence.asked();
   }
 
-  cancel(query: EncryptedQuery): void {
+  override cancel(query: EncryptedQuery): void {
     const stream = this.#streams.get(query);
     if (stream === undefined) return;
     this.#streams.delete(query);
@@ -90,15 +82,19 @@ export class DohChannel implements Channel {
     this.#closeIfLeft();
   }
 
-  sweep(nowMs: number): void {
-    if (this.#silence.isOver(nowMs, this.#streams.size)) this.#end();
+  protected override takeAll(): EncryptedQuery[] {
+    const queries = [...this.#streams.keys()];
+    this.#streams.clear();
+    return queries;
   }
 
-  close(): void {
-    this.#isOpen = false;
-    this.#streams.clear();
-    this.#session.destroy();
-    this.#socket.destroy();
+  protected override destroy(): void {
+    // The runtime may be in the middle of this session, and destroying it there frees what it still
+    // works with: the process dies of it. So it goes in a turn of its own.
+    setTimeout(() => {
+      this.#session.destroy();
+      super.destroy();
+    }, 0);
   }
 
   #listen(query: EncryptedQuery, stream: ClientHttp2Stream): void {
@@ -111,16 +107,16 @@ export class DohChannel implements Channel {
       if (this.#streams.get(query) !== stream) return;
       this.#streams.delete(query);
       // Refused, reset, or past the last one that the server takes: on another it may do.
-      this.#events.onLost(query);
+      this.events.onLost(query);
       this.#closeIfLeft();
     };
     stream.on("response", (head: IncomingHttpHeaders) => {
-      this.#silence.heard(this.#streams.size);
+      this.silence.heard(this.#streams.size);
       refusal = refusalOf(head);
       promised = Number(head["content-length"] ?? -1);
     });
     stream.on("data", (chunk: Uint8Array) => {
-      this.#silence.heard(this.#streams.size);
+      this.silence.heard(this.#streams.size);
       length += chunk.length;
       if (length > BODY_BYTES_MAX) this.#fail(query, stream, "sent more than a DNS message");
       else chunks.push(chunk);
@@ -131,8 +127,8 @@ export class DohChannel implements Channel {
       // What a lost connection leaves behind ends as well, before its head or in the middle.
       if (promised >= 0 && promised !== length) return broken();
       this.#streams.delete(query);
-      this.#silence.heard(this.#streams.size);
-      this.#events.onAnswer(query, joined(chunks, length));
+      this.silence.heard(this.#streams.size);
+      this.events.onAnswer(query, joined(chunks, length));
       this.#closeIfLeft();
     });
     stream.on("error", broken);
@@ -142,7 +138,7 @@ export class DohChannel implements Channel {
   #fail(query: EncryptedQuery, stream: ClientHttp2Stream, reason: string): void {
     this.#streams.delete(query);
     stream.close(constants.NGHTTP2_CANCEL);
-    this.#events.onFailure(query, reason);
+    this.events.onFailure(query, reason);
     this.#closeIfLeft();
   }
 
@@ -152,22 +148,7 @@ export class DohChannel implements Channel {
   }
 
   #closeIfLeft(): void {
-    if (this.#isLeaving && this.#streams.size === 0) this.#end();
-  }
-
-  #end(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    const unanswered = [...this.#streams.keys()];
-    this.#streams.clear();
-    // The runtime may be in the middle of this session, and destroying it there frees what it still
-    // works with: the process dies of it. So it goes in a turn of its own.
-    setTimeout(() => {
-      this.#session.destroy();
-      this.#socket.destroy();
-    }, 0);
-    this.#events.onEnd(this);
-    for (const query of unanswered) this.#events.onLost(query);
+    if (this.#isLeaving && this.#streams.size === 0) this.end();
   }
 }
 
