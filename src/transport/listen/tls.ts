@@ -6,7 +6,6 @@ import {
   TLSSocket,
   type TLSSocketOptions,
 } from "node:tls";
-import type { HostPort } from "../../addr/mod.ts";
 import { type StreamGate, type StreamLimits, StreamServer } from "./stream_server.ts";
 
 /**
@@ -41,8 +40,6 @@ export interface TlsConnection {
 }
 
 export interface TlsHandler extends StreamGate {
-  /** The handshake is done; whoever takes the connection listens to its `data`, `end`, `close`. */
-  onSecure(connection: TlsConnection): void;
   /** A handshake failed, took too long, or was the oldest of too many. */
   onHandshakeFailure(): void;
 }
@@ -51,10 +48,10 @@ export interface TlsHandler extends StreamGate {
 const VERSION_MIN = "TLSv1.2";
 
 /** Takes TLS connections on a TCP socket: handshakes within the limits, then the handler's. */
-export class TlsListener {
-  readonly #server: StreamServer;
+export class TlsListener extends StreamServer {
   readonly #handler: TlsHandler;
   readonly #limits: TlsLimits;
+  readonly #onSecure: (connection: TlsConnection) => void;
   readonly #protocols: string[];
   #context: SecureContext | null;
   /** Sockets in a handshake, the oldest first. */
@@ -63,39 +60,22 @@ export class TlsListener {
   /**
    * `identity` may be `null` as long as there is none: connections are closed at once until
    * `renew`. `protocols` are offered by ALPN; a client that names none of them but others is
-   * refused, one that names none at all is taken (RFC 7301 §3.2).
+   * refused, one that names none at all is taken (RFC 7301 §3.2). `onSecure` takes a connection
+   * whose handshake is done, and listens to its `data`, `end` and `close`.
    */
   constructor(
     identity: TlsIdentity | null,
     protocols: readonly string[],
     handler: TlsHandler,
     limits: TlsLimits,
+    onSecure: (connection: TlsConnection) => void,
   ) {
+    super(handler, limits, (raw, client) => this.#shake(raw, client));
     this.#context = identity === null ? null : contextOf(identity);
     this.#protocols = [...protocols];
     this.#handler = handler;
     this.#limits = limits;
-    this.#server = new StreamServer(handler, limits, (raw, client) => this.#shake(raw, client));
-  }
-
-  /** See `StreamServer.listenOn`. */
-  listenOn(open: () => number): Promise<void> {
-    return this.#server.listenOn(open);
-  }
-
-  /** See `StreamServer.listenAt`. */
-  listenAt(address: HostPort): Promise<void> {
-    return this.#server.listenAt(address);
-  }
-
-  /** The port listened on. */
-  get port(): number {
-    return this.#server.port;
-  }
-
-  /** Connections at this moment, those in a handshake among them. */
-  get connections(): number {
-    return this.#server.connections;
+    this.#onSecure = onSecure;
   }
 
   /** Handshakes under way. */
@@ -109,8 +89,8 @@ export class TlsListener {
   }
 
   /** Takes no more connections and ends handshakes; connections that stand are the handler's. */
-  close(): void {
-    this.#server.close();
+  override close(): void {
+    super.close();
     for (const socket of this.#handshakes) socket.destroy();
   }
 
@@ -153,7 +133,7 @@ export class TlsListener {
     socket.once("secure", () => {
       if (!isOver() || socket.destroyed) return;
       const { servername, alpnProtocol } = socket as { servername?: unknown } & TLSSocket;
-      this.#handler.onSecure({
+      this.#onSecure({
         socket,
         client,
         serverName: typeof servername === "string" && servername !== "" ? servername : null,
