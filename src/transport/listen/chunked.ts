@@ -1,4 +1,4 @@
-import { BODY_BYTES_MAX } from "./http.ts";
+import { appendBody, BODY_BYTES_MAX } from "./http.ts";
 import { lineEnd } from "./http1_head.ts";
 
 /** Longest line of a chunk's size with its extensions, or of a trailer. */
@@ -6,8 +6,6 @@ const LINE_BYTES_MAX = 1_024;
 const TRAILERS_MAX = 32;
 /** Chunks of one body; each has a byte at least. */
 const CHUNKS_MAX = 4_096;
-/** First room for a body; it doubles. */
-const BODY_BYTES_MIN = 1_024;
 
 /** What reading on came to. */
 export const Chunked = { Partial: 0, Whole: 1, Malformed: 400, TooLarge: 413 } as const;
@@ -43,7 +41,9 @@ export class ChunkedReader {
         }
         case State.Data: {
           const length = Math.min(this.#left, end - this.at);
-          this.#add(bytes.subarray(this.at, this.at + length));
+          const part = bytes.subarray(this.at, this.at + length);
+          this.body = appendBody(this.body, this.bodyBytes, part);
+          this.bodyBytes += length;
           this.at += length;
           this.#left -= length;
           if (this.#left > 0) return Chunked.Partial;
@@ -102,19 +102,6 @@ export class ChunkedReader {
     this.#left = size;
     this.#state = size === 0 ? State.Trailers : State.Data;
     return Chunked.Whole;
-  }
-
-  #add(part: Uint8Array): void {
-    const needed = this.bodyBytes + part.length;
-    if (needed > this.body.length) {
-      let size = BODY_BYTES_MIN;
-      while (size < needed) size *= 2;
-      const grown = new Uint8Array(Math.min(size, BODY_BYTES_MAX));
-      grown.set(this.body.subarray(0, this.bodyBytes));
-      this.body = grown;
-    }
-    this.body.set(part, this.bodyBytes);
-    this.bodyBytes = needed;
   }
 }
 

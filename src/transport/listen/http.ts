@@ -3,6 +3,8 @@ import { staticIndex, staticIndexOf } from "./http2/static_table.ts";
 
 /** Largest body of a request: a DNS message, or an oblivious one with what is around it. */
 export const BODY_BYTES_MAX = 0xffff;
+/** First room for a body that comes in parts; it doubles. */
+const BODY_BYTES_MIN = 1_024;
 
 /** Methods that any path knows. */
 export const Method = { Other: 0, Get: 1, Head: 2, Post: 3 } as const;
@@ -189,14 +191,17 @@ class DateField {
 /** `refresh` is called by whoever reads requests. */
 export const dateField = new DateField();
 
-/** Writes the fields that differ from answer to answer; returns where they end. */
-export function writeFields2(
+/** Writes a head and the fields that differ from answer to answer; returns where they end. */
+type WriteFields = (
   target: Uint8Array,
   at: number,
   head: ResponseHead,
   maxAge: number,
   length: number,
-): number {
+) => number;
+
+/** As a header block. */
+export const writeFields2: WriteFields = (target, at, head, maxAge, length) => {
   at = put(target, at, head.http2);
   at = put(target, at, dateField.http2);
   at = put(target, at, CONTENT_LENGTH);
@@ -209,16 +214,10 @@ export function writeFields2(
   at = writeDecimal(target, put(target, at, MAX_AGE), maxAge);
   target[ageAt] = at - ageAt - 1;
   return at;
-}
+};
 
-/** As `writeFields2`, in the lines of HTTP/1.1; the empty line is left to the caller. */
-export function writeFields1(
-  target: Uint8Array,
-  at: number,
-  head: ResponseHead,
-  maxAge: number,
-  length: number,
-): number {
+/** As lines of HTTP/1.1; the empty one is left to the caller. */
+export const writeFields1: WriteFields = (target, at, head, maxAge, length) => {
   at = put(target, at, head.http1);
   at = put(target, at, dateField.http1);
   at = writeDecimal(target, put(target, at, CONTENT_LENGTH_1), length);
@@ -226,6 +225,23 @@ export function writeFields1(
   if (maxAge < 0) return at;
   at = writeDecimal(target, put(target, at, CACHE_CONTROL_1), maxAge);
   return put(target, at, LINE_END);
+};
+
+/**
+ * Puts a part behind the `length` bytes of a body, and returns the buffer that holds both: the same
+ * one, or a larger one. The caller has checked that they fit `BODY_BYTES_MAX`.
+ */
+export function appendBody(body: Uint8Array, length: number, part: Uint8Array): Uint8Array {
+  const needed = length + part.length;
+  let whole = body;
+  if (needed > body.length) {
+    let size = BODY_BYTES_MIN;
+    while (size < needed) size *= 2;
+    whole = new Uint8Array(Math.min(size, BODY_BYTES_MAX));
+    whole.set(body.subarray(0, length));
+  }
+  whole.set(part, length);
+  return whole;
 }
 
 /** Copies `source` to `at`; returns its end there. Faster than `set` for the little there is. */

@@ -1,5 +1,5 @@
 import {
-  BODY_BYTES_MAX,
+  appendBody,
   type HttpPeer,
   type HttpRequest,
   MediaType,
@@ -15,8 +15,6 @@ import { FieldName, isText } from "./static_table.ts";
 /** Largest list of header fields, each counted with 32 bytes more (RFC 9113 §6.5.2). */
 export const HEADER_LIST_BYTES_MAX = 16 * 1024;
 const FIELD_OVERHEAD_BYTES = 32;
-/** First room for a body that comes in parts; it doubles. */
-const BODY_BYTES_MIN = 1_024;
 
 /** Where a request stands. */
 export const StreamState = {
@@ -113,16 +111,8 @@ export class Stream implements HttpRequest {
 
   /** Adds a part of the body; the caller has checked that it fits `BODY_BYTES_MAX`. */
   addBody(bytes: Uint8Array, start: number, end: number): void {
-    const needed = this.bodyBytes + end - start;
-    if (needed > this.body.length) {
-      let size = BODY_BYTES_MIN;
-      while (size < needed) size *= 2;
-      const grown = new Uint8Array(Math.min(size, BODY_BYTES_MAX));
-      grown.set(this.body.subarray(0, this.bodyBytes));
-      this.body = grown;
-    }
-    this.body.set(bytes.subarray(start, end), this.bodyBytes);
-    this.bodyBytes = needed;
+    this.body = appendBody(this.body, this.bodyBytes, bytes.subarray(start, end));
+    this.bodyBytes += end - start;
   }
 
   respond(
