@@ -11,6 +11,8 @@ interface Row {
   readonly imports: readonly string[];
   /** What a module may touch; nothing: it is handed its I/O as ports. */
   readonly scope: readonly ("net" | "ffi" | "read" | "write" | "sys")[];
+  /** Ways in beside `mod.ts`, for who needs a part of it and is not to hold the rest. */
+  readonly entrances?: readonly string[];
 }
 
 const none: Row["scope"] = [];
@@ -22,7 +24,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   dns: { imports: ["bytes", "addr"], scope: none },
   dnssec: { imports: ["bytes", "dns"], scope: none },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
-  model: { imports: ["addr", "filter"], scope: none },
+  model: { imports: ["addr", "filter"], scope: none, entrances: ["constants.ts"] },
   snapshot: { imports: ["model", "filter", "addr", "dns"], scope: none },
   cache: { imports: ["bytes", "dns"], scope: none },
   telemetry: { imports: [], scope: none },
@@ -36,7 +38,11 @@ const TABLE: Readonly<Record<string, Row>> = {
   vrrp: { imports: ["bytes", "addr"], scope: none },
   config: { imports: ["model", "addr"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"] },
-  transport: { imports: ["bytes", "addr", "dns", "native"], scope: ["net", "ffi"] },
+  transport: {
+    imports: ["bytes", "addr", "dns", "native"],
+    scope: ["net", "ffi"],
+    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts"],
+  },
   auth: { imports: ["bytes", "addr", "model"], scope: ["ffi"] },
   store: { imports: ["model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["model", "filter", "addr"], scope: ["net", "read", "write"] },
@@ -68,6 +74,8 @@ interface Import {
   /** As written. */
   readonly specifier: string;
   readonly typeOnly: boolean;
+  /** Loaded when the line is reached, if ever. */
+  readonly isDynamic: boolean;
 }
 
 interface SourceFile {
@@ -80,6 +88,11 @@ interface SourceFile {
 /** The name of a file's module, or "" of one that is in none. */
 function moduleOf(path: string): string {
   return /^src\/([^/]+)\//.exec(path)?.[1] ?? "";
+}
+
+/** The files by which others come into a module. */
+function entrancesOf(name: string): string[] {
+  return ["mod.ts", ...TABLE[name].entrances ?? []].map((file) => `src/${name}/${file}`);
 }
 
 /** Tests, benchmarks, and what only these use: they may look into their own module. */
@@ -98,9 +111,11 @@ function readImports(text: string): Import[] {
   const imports = Array.from(withoutComments(text).matchAll(statement), (match) => ({
     specifier: match[3],
     typeOnly: match[2] !== undefined,
+    isDynamic: false,
   }));
   for (const match of text.matchAll(/^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"\s*\)/gm)) {
-    imports.push({ specifier: match[1] ?? match[2], typeOnly: false });
+    const isDynamic = match[1] === undefined;
+    imports.push({ specifier: isDynamic ? match[2] : match[1], typeOnly: false, isDynamic });
   }
   return imports;
 }
@@ -155,8 +170,10 @@ Deno.test("readImports() sees every form and nothing in comments", { permissions
     'const url = "https://example/"; // from "./no.ts"',
   ].join("\n");
   assert.deepEqual(
-    readImports(text).map(({ specifier, typeOnly }) => specifier + (typeOnly ? " type" : "")),
-    ["./a.ts", "../b/mod.ts", "./d.ts type", "./e.ts", "./f.ts type", "./g.ts", "./h.ts"],
+    readImports(text).map(({ specifier, typeOnly, isDynamic }) =>
+      specifier + (typeOnly ? " type" : "") + (isDynamic ? " later" : "")
+    ),
+    ["./a.ts", "../b/mod.ts", "./d.ts type", "./e.ts", "./f.ts type", "./g.ts", "./h.ts later"],
   );
 });
 
@@ -169,21 +186,23 @@ Deno.test("the table's rows import from rows above them", { permissions: "none" 
   }
 });
 
-Deno.test("a module imports what its row says, through mod.ts", reading, () => {
+Deno.test("a module imports what its row says, through an entrance", reading, () => {
   const files = readFiles("src/");
   const modules = new Set(files.map(({ path }) => moduleOf(path)).filter((name) => name !== ""));
   for (const name of modules) assert.ok(Object.hasOwn(TABLE, name), `src/${name}/ has no row`);
   for (const name of modules) {
-    const seam = files.find(({ path }) => path === `src/${name}/mod.ts`);
-    assert.ok(seam !== undefined, `src/${name}/mod.ts is missing`);
-    assert.match(seam.text, /^\/\*\*[^]*?@module\s*\*\//, `${seam.path} opens with its chapter`);
+    for (const entrance of entrancesOf(name)) {
+      const seam = files.find(({ path }) => path === entrance);
+      assert.ok(seam !== undefined, `${entrance} is missing`);
+      assert.match(seam.text, /^\/\*\*[^]*?@module\s*\*\//, `${entrance} opens with its chapter`);
+    }
   }
   const problems = crossings(files).flatMap(({ path, to, from, module }) => {
     if (to.startsWith("tests/")) return isForTests(path) ? [] : [`${path}: ${to} is for tests`];
     if (module === "") {
       return SHARED.includes(to.slice(4)) ? [] : [`${path}: ${to} is in no module`];
     }
-    const seam = to === `src/${module}/mod.ts`;
+    const seam = entrancesOf(module).includes(to);
     // A fake stands for a module's surroundings in the tests of whoever uses it.
     const fake = isForTests(path) && to.endsWith("/fakes.ts");
     if (!seam && !fake) return [`${path}: ${to} is behind a seam`];
@@ -234,25 +253,62 @@ Deno.test("modules without a scope do no I/O of their own", reading, () => {
   assert.deepEqual(problems, []);
 });
 
+/**
+ * What is loaded with a file, itself too: paths, and packages by name. `later`: also what is loaded
+ * when something asks for it.
+ */
+function loadedBy(
+  entry: string,
+  files: ReadonlyMap<string, SourceFile>,
+  later: boolean,
+): ReadonlySet<string> {
+  const loaded = new Set<string>();
+  const visit = (path: string): void => {
+    if (loaded.has(path)) return;
+    loaded.add(path);
+    const file = files.get(path);
+    assert.ok(file !== undefined, path);
+    for (const { specifier, typeOnly, isDynamic } of file.imports) {
+      if (typeOnly || (isDynamic && !later)) continue;
+      if (specifier.startsWith(".")) visit(target(path, specifier));
+      else loaded.add(specifier);
+    }
+  };
+  visit(entry);
+  return loaded;
+}
+
+Deno.test("a dns isolate holds encrypted DNS only where it is asked for", reading, () => {
+  const files = new Map(readFiles("src/").map((file) => [file.path, file]));
+  const entry = "src/isolate/dns_worker.ts";
+  const parts = [
+    ...["src/transport/listen/dot.ts", "src/transport/listen/doh.ts"],
+    ...["src/transport/listen/doq.ts", "src/transport/listen/tls.ts"],
+    ...["src/transport/listen/http2/connection.ts", "src/transport/exchange/encrypted.ts"],
+    ...["node:tls", "@hpke/core"],
+  ];
+  const atStart = loadedBy(entry, files, false);
+  assert.deepEqual(parts.filter((part) => atStart.has(part)), []);
+  assert.ok(atStart.has("src/transport/listen/tcp.ts") && atStart.has("node:net"));
+  const ever = loadedBy(entry, files, true);
+  assert.deepEqual(parts.filter((part) => !ever.has(part)), [], "they are still there");
+  // Oblivious DoH is a matter of its own, and the largest.
+  assert.ok(!loadedBy("src/isolate/encrypted.ts", files, false).has("@hpke/core"));
+  // A third of what an isolate would hold: those who answer have nothing to check with it.
+  for (const isolate of Object.keys(SCOPES)) {
+    assert.ok(!loadedBy(`src/isolate/${isolate}_worker.ts`, files, true).has("zod"), isolate);
+  }
+});
+
 Deno.test("SCOPES give each isolate what its modules need, and no more", reading, () => {
   const files = new Map(readFiles("src/").map((file) => [file.path, file]));
   for (const [isolate, scope] of Object.entries(SCOPES)) {
     const needed = new Set<string>();
-    const seen = new Set<string>();
-    const visit = (path: string): void => {
-      const file = files.get(path);
-      assert.ok(file !== undefined, path);
-      if (seen.has(path)) return;
-      seen.add(path);
+    for (const path of loadedBy(`src/isolate/${isolate}_worker.ts`, files, true)) {
       const name = moduleOf(path);
-      if (name !== "isolate" && name !== "") {
-        for (const permission of TABLE[name].scope) needed.add(permission);
-      }
-      for (const { specifier, typeOnly } of file.imports) {
-        if (specifier.startsWith(".") && !typeOnly) visit(target(path, specifier));
-      }
-    };
-    visit(`src/isolate/${isolate}_worker.ts`);
+      if (name === "isolate" || !Object.hasOwn(TABLE, name)) continue;
+      for (const permission of TABLE[name].scope) needed.add(permission);
+    }
     const permissions = scope("/var/lib/svc/querylog");
     const given = Object.keys(permissions);
     assert.deepEqual(given.sort(), [...needed].sort(), isolate);

@@ -25,10 +25,12 @@ import {
   type TlsIdentity,
   UdpListener,
 } from "../transport/mod.ts";
+import type { EncryptedExchange } from "../transport/exchange_encrypted.ts";
 import { Bootstrap } from "./bootstrap.ts";
-import { EncryptedListeners, ownCopy } from "./encrypted.ts";
+import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
 import { Inbox } from "./inbox.ts";
+import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
 import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "./messages.ts";
@@ -44,6 +46,12 @@ const EVALUATE_MS_MIN = 1;
 
 /** Look-ups of leak tests that are told in a second; a test has some dozens. */
 const LEAKS_PER_SECOND_MAX = 1_000;
+
+/** Code for what not every configuration asks for; `null`: this one does not. */
+interface Loaded {
+  readonly Listeners: typeof EncryptedListeners | null;
+  readonly Exchange: typeof EncryptedExchange | null;
+}
 
 /** All of a dns isolate: its sockets, its cache, its queries in flight. */
 export class DnsIsolate {
@@ -78,8 +86,15 @@ export class DnsIsolate {
   #leaksAt = 0;
   #leaks = 0;
 
-  /** `tell` hands a look-up of a leak test to the main isolate. */
-  constructor(start: DnsStart, tell: (lookup: LeakLookup) => void) {
+  /**
+   * Loads what `start` asks for and no more: each isolate holds its code for itself. `tell` hands a
+   * look-up of a leak test to the main isolate.
+   */
+  static async open(start: DnsStart, tell: (lookup: LeakLookup) => void): Promise<DnsIsolate> {
+    return new DnsIsolate(start, tell, await load(start));
+  }
+
+  private constructor(start: DnsStart, tell: (lookup: LeakLookup) => void, loaded: Loaded) {
     this.#start = start;
     this.#tellLeak = tell;
     this.#limits = start.rateLimit === null
@@ -116,7 +131,12 @@ export class DnsIsolate {
         this.#flushSoon();
       },
     };
-    this.#exchange = new UpstreamExchange(start.upstreams, events, this.#exchangeQueue());
+    this.#exchange = new UpstreamExchange(
+      start.upstreams,
+      events,
+      this.#exchangeQueue(),
+      loaded.Exchange,
+    );
     this.#forwarder = new Forwarder({
       upstreams: start.upstreams,
       exchange: this.#exchange,
@@ -155,7 +175,9 @@ export class DnsIsolate {
       admits: (transport, client) => this.#resolver.admitsConnection(transport, client),
       serverName: start.tls?.serverName ?? null,
     };
-    this.#encrypted = start.tls === null ? null : new EncryptedListeners(start.tls, this.#front);
+    const { tls } = start;
+    const { Listeners } = loaded;
+    this.#encrypted = tls === null || Listeners === null ? null : new Listeners(tls, this.#front);
     this.#evaluate();
   }
 
@@ -356,9 +378,9 @@ export class DnsIsolate {
       lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
       onAddresses: (index, ips) => {
         this.#forwarder.upstreams[index].isUnresolved = false;
-        this.#exchange.encrypted.setAddresses(index, ips);
+        this.#exchange.encrypted?.setAddresses(index, ips);
       },
-      onFailure: (index, reason) => this.#exchange.encrypted.failWaiting(index, reason),
+      onFailure: (index, reason) => this.#exchange.encrypted?.failWaiting(index, reason),
     });
   }
 
@@ -392,6 +414,19 @@ export class DnsIsolate {
       this.#flush();
     }, TICK_MS);
   }
+}
+
+async function load({ tls, upstreams }: DnsStart): Promise<Loaded> {
+  const listens = tls !== null && [tls.dot, tls.doh, tls.doq].some(({ length }) => length > 0);
+  const asks = upstreams.some(({ transport }) => transport !== "udp");
+  const [listeners, exchange] = await Promise.all([
+    listens ? import("./encrypted.ts") : null,
+    asks ? import("../transport/exchange_encrypted.ts") : null,
+  ]);
+  return {
+    Listeners: listeners?.EncryptedListeners ?? null,
+    Exchange: exchange?.EncryptedExchange ?? null,
+  };
 }
 
 interface NativeSide {

@@ -5,9 +5,14 @@ import { handLogLines } from "../log.ts";
 import { tellCrashes } from "./crash.ts";
 import { DnsIsolate } from "./dns_isolate.ts";
 import { LogLines } from "./log_lines.ts";
-import type { FromDns, ToDns } from "./messages.ts";
+import type { DnsStart, FromDns, ToDns } from "./messages.ts";
+
+/** What an isolate is told once it is started. */
+type Told = Exclude<ToDns, { readonly type: "start" }>;
 
 let isolate: DnsIsolate | null = null;
+/** Came while the isolate was opened, and wait for it: a few, it is soon open or replaced. */
+const early: Told[] = [];
 const lines = new LogLines((line) => tell({ type: "logged", line }));
 const crash = tellCrashes((error) => tell({ type: "crashed", error }));
 
@@ -15,49 +20,58 @@ function tell(message: FromDns): void {
   self.postMessage(message);
 }
 
-async function handle(message: ToDns): Promise<void> {
+async function open(start: DnsStart): Promise<void> {
+  if (start.handsLogOn) handLogLines(lines.take);
+  const opened = await DnsIsolate.open(start, (lookup) => tell({ type: "leak", lookup }));
+  isolate = opened;
+  opened.heard(); // Of its start.
+  const listening = opened.listen();
+  for (const message of early.splice(0)) take(opened, message);
+  const ports = await listening;
+  opened.run().catch(crash);
+  tell({ type: "ready", ports });
+}
+
+function take(opened: DnsIsolate, message: Told): void {
+  void handle(opened, message).catch(crash);
+  opened.heard(); // Behind what is handled at once.
+}
+
+async function handle(opened: DnsIsolate, message: Told): Promise<void> {
   switch (message.type) {
-    case "start": {
-      if (message.start.handsLogOn) handLogLines(lines.take);
-      isolate = new DnsIsolate(message.start, (lookup) => tell({ type: "leak", lookup }));
-      const ports = await isolate.listen();
-      isolate.run().catch(crash);
-      tell({ type: "ready", ports });
-      return;
-    }
     case "snapshot":
-      isolate?.swap(message.snapshot);
+      opened.swap(message.snapshot);
       tell({ type: "swapped", generation: message.snapshot.generation });
       return;
     case "drain":
-      await isolate?.drain(message.graceMs);
+      await opened.drain(message.graceMs);
       tell({ type: "drained" });
       return;
     case "flush":
-      isolate?.flush();
+      opened.flush();
       tell({ type: "flushed" });
       return;
     case "lookup": {
       const { id } = message;
-      isolate?.lookup(message.hostname, message.qtype, (found) => {
+      opened.lookup(message.hostname, message.qtype, (found) => {
         tell({ type: "lookedUp", id, found });
       });
       return;
     }
     case "certificate":
-      isolate?.renew(message.identity);
+      opened.renew(message.identity);
       return;
     case "odoh":
-      await isolate?.renewOdoh(message.seeds);
+      await opened.renewOdoh(message.seeds);
       return;
     case "ping":
       lines.reset();
-      if (isolate === null) return;
-      tell({ type: "pong", report: isolate.report(), slow: isolate.takeSlow() });
+      tell({ type: "pong", report: opened.report(), slow: opened.takeSlow() });
   }
 }
 
 self.onmessage = ({ data }: MessageEvent<ToDns>) => {
-  void handle(data).catch(crash);
-  isolate?.heard(); // Behind what is handled at once.
+  if (data.type === "start") void open(data.start).catch(crash);
+  else if (isolate === null) early.push(data);
+  else take(isolate, data);
 };

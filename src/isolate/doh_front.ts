@@ -10,14 +10,13 @@ import {
   type Waiter,
 } from "../resolver/mod.ts";
 import { Counter } from "../telemetry/mod.ts";
-import {
-  answerQuery,
-  type DohListenerHandler,
-  type HttpPeer,
-  type HttpRequest,
-  type ObliviousAsker,
-  type ObliviousHandler,
-  refuseQuery,
+import { answerQuery, refuseQuery } from "../transport/listen_encrypted.ts";
+import type {
+  DohListenerHandler,
+  HttpPeer,
+  HttpRequest,
+  ObliviousAsker,
+  ObliviousHandler,
 } from "../transport/mod.ts";
 import { clientAddress, type FrontOptions } from "./fronts.ts";
 

@@ -1,23 +1,12 @@
 import type { HostPort } from "../addr/mod.ts";
-import { SvcError } from "../errors.ts";
 import { log } from "../log.ts";
-import { dupSocket, type Native } from "../native/mod.ts";
-import {
-  DohListener,
-  DoqListener,
-  DotListener,
-  ObliviousTarget,
-  type TlsIdentity,
-} from "../transport/mod.ts";
+import { DohListener, DoqListener, DotListener } from "../transport/listen_encrypted.ts";
+import type { TlsIdentity } from "../transport/mod.ts";
+import type { ObliviousTarget } from "../transport/oblivious.ts";
 import { DohFront } from "./doh_front.ts";
 import { DoqFront, type FrontOptions, OVER_DOT, StreamFront } from "./fronts.ts";
-import type { DnsPorts, DnsSockets, DnsTls } from "./messages.ts";
-
-/** The main isolate's sockets, and what duplicates them. */
-export interface OpenedSockets {
-  readonly native: Native;
-  readonly sockets: DnsSockets;
-}
+import type { DnsPorts, DnsTls } from "./messages.ts";
+import { type OpenedSockets, ownCopy } from "./sockets.ts";
 
 /** The encrypted listeners of one isolate. */
 export class EncryptedListeners {
@@ -94,7 +83,8 @@ export class EncryptedListeners {
     if (doh.length === 0) return ports;
     const front = new DohFront(this.#front);
     if (odohSeeds.length > 0) {
-      front.oblivious = this.#oblivious = await ObliviousTarget.open(odohSeeds, front);
+      const oblivious = await import("../transport/oblivious.ts");
+      front.oblivious = this.#oblivious = await oblivious.ObliviousTarget.open(odohSeeds, front);
     }
     for (const [i, address] of doh.entries()) {
       const listener = new DohListener(this.#identity, front, dohLimits);
@@ -133,15 +123,4 @@ export class EncryptedListeners {
   get #all(): readonly (DotListener | DohListener | DoqListener)[] {
     return [...this.#dot, ...this.#doh, ...this.#doq];
   }
-}
-
-/**
- * A number of a socket that a listener may close; the main isolate's own one stays.
- *
- * @throws {SvcError} `unavailable`.
- */
-export function ownCopy(native: Native, fd: number): number {
-  const copy = dupSocket(native, fd);
-  if (copy < 0) throw new SvcError("unavailable", "a listener: no more file descriptors");
-  return copy;
 }

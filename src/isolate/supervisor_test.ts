@@ -361,6 +361,25 @@ Deno.test({
   },
 });
 
+Deno.test("DnsSupervisor tells isolates in order what there is while they are opened", {
+  permissions: PERMISSIONS,
+  ignore: !HAS_NATIVE,
+}, async () => {
+  // Encrypted DNS is loaded first, and messages come meanwhile.
+  await using failing = new Failing(1, [], { ...TLS, dot: [LOOPBACK] });
+  const { supervisor } = failing;
+  const started = supervisor.start();
+  const said: string[] = [];
+  failing.workers[0].addEventListener("message", ({ data }) => said.push(data.type));
+  const published = supervisor.publish({ ...SNAPSHOT, generation: SNAPSHOT.generation + 1 });
+  const flushed = supervisor.flushCaches();
+  await started;
+  await until("the last is done", () => said.includes("flushed"));
+  await Promise.all([published, flushed]);
+  const done = said.filter((type) => type === "swapped" || type === "flushed");
+  assert.deepEqual(done.slice(0, 2), ["swapped", "flushed"]);
+});
+
 Deno.test("DnsSupervisor serves encrypted DNS with the newest certificate after a failure", {
   permissions: PERMISSIONS,
   ignore: !HAS_NATIVE,

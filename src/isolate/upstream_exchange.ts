@@ -1,7 +1,7 @@
 import { log } from "../log.ts";
 import type { Exchange } from "../resolver/mod.ts";
+import type { EncryptedExchange } from "../transport/exchange_encrypted.ts";
 import {
-  EncryptedExchange,
   type ExchangeEvents,
   NativeUdpExchange,
   PortableUdpExchange,
@@ -22,24 +22,27 @@ export interface ExchangeQueue {
 export class UpstreamExchange implements Exchange {
   /** Sockets of the event queue; `null` without the C library. */
   readonly native: NativeUdpExchange | null;
-  readonly encrypted: EncryptedExchange;
+  /** `null` where every upstream is asked in the clear. */
+  readonly encrypted: EncryptedExchange | null;
   readonly #isEncrypted: readonly boolean[];
   readonly #udp: NativeUdpExchange | PortableUdpExchange;
   readonly #tcp: TcpExchange;
 
-  /** `queue` is `null` where the C library can't be had. */
+  /**
+   * `queue` is `null` where the C library can't be had, `Encrypted` where no upstream needs it: it is
+   * loaded only then.
+   */
   constructor(
     upstreams: readonly DnsUpstream[],
     events: ExchangeEvents,
     queue: ExchangeQueue | null,
+    Encrypted: typeof EncryptedExchange | null,
   ) {
     const endpoints = upstreams.map((u) => u.transport === "udp" ? u.endpoint : null);
     this.#isEncrypted = upstreams.map(({ transport }) => transport !== "udp");
     this.#tcp = new TcpExchange(endpoints, events);
-    this.encrypted = new EncryptedExchange(
-      upstreams.map((u) => u.transport === "udp" ? null : u),
-      events,
-    );
+    const others = upstreams.map((u) => u.transport === "udp" ? null : u);
+    this.encrypted = Encrypted === null ? null : new Encrypted(others, events);
     if (queue === null) {
       this.native = null;
       this.#udp = new PortableUdpExchange(endpoints, events);
@@ -52,7 +55,7 @@ export class UpstreamExchange implements Exchange {
   }
 
   send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    const exchange = this.#isEncrypted[upstream] ? this.encrypted : this.#udp;
+    const exchange = this.#isEncrypted[upstream] ? this.encrypted! : this.#udp;
     return exchange.send(upstream, packet, lengthBytes, token);
   }
 
@@ -63,11 +66,11 @@ export class UpstreamExchange implements Exchange {
   cancel(token: number): void {
     this.#udp.cancel(token);
     this.#tcp.cancel(token);
-    this.encrypted.cancel(token);
+    this.encrypted?.cancel(token);
   }
 
   close(): void {
     this.#tcp.close();
-    this.encrypted.close();
+    this.encrypted?.close();
   }
 }

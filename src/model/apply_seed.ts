@@ -1,10 +1,10 @@
 import type { Change } from "./command.ts";
+import { DEFAULT_GROUP_ID } from "./constants.ts";
 import type { Draft } from "./draft.ts";
 import { isSeeded, type Refused, settingsEnvelope } from "./live_state.ts";
 import { refuse } from "./references.ts";
 import {
   CONFIG_LIST_PREFIX,
-  DEFAULT_GROUP_ID,
   type Envelope,
   GROUP_LISTS_MAX,
   ID_PREFIX,

@@ -15,7 +15,7 @@ import {
   stateAfter,
 } from "./fakes.ts";
 import { emptyState, type LiveState, type Made } from "./live_state.ts";
-import { DEFAULT_GROUP_ID } from "./resources.ts";
+import { DEFAULT_GROUP_ID } from "./constants.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 
 const none = { permissions: "none" } as const;

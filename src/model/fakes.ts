@@ -2,7 +2,8 @@
 import { apply } from "./apply.ts";
 import type { Actor, Change, Command, StoredUser } from "./command.ts";
 import { emptyState, type LiveState } from "./live_state.ts";
-import { DEFAULT_GROUP_ID, ID_PREFIX, type SpecOf, USER_ID_PREFIX } from "./resources.ts";
+import { DEFAULT_GROUP_ID } from "./constants.ts";
+import { ID_PREFIX, type SpecOf, USER_ID_PREFIX } from "./resources.ts";
 import { FRESH_NODE_SETTINGS } from "./settings.ts";
 
 export const ACTOR: Actor = { kind: "user", name: "ann", address: "192.0.2.1" };

@@ -5,6 +5,7 @@
  * to be stored for it, or a refusal. All of it is deterministic: IDs, times and hashes are drawn
  * by whoever proposes a change. Scope: none. @module
  */
+export { type Day, DAYS, DEFAULT_GROUP_ID } from "./constants.ts";
 export {
   type AccessSettings,
   BlockResponse,
@@ -19,9 +20,6 @@ export {
   type Collection,
   COLLECTIONS,
   CONFIG_LIST_PREFIX,
-  type Day,
-  DAYS,
-  DEFAULT_GROUP_ID,
   type Envelope,
   GROUP_LISTS_MAX,
   GroupSpec,

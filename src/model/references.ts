@@ -1,5 +1,6 @@
+import { DEFAULT_GROUP_ID } from "./constants.ts";
 import { keysOfClient, type LiveState, type Refused } from "./live_state.ts";
-import { type Collection, DEFAULT_GROUP_ID, type Envelope, type SpecOf } from "./resources.ts";
+import type { Collection, Envelope, SpecOf } from "./resources.ts";
 
 /** Users of a resource that a refusal names; the rest it counts. */
 const NAMED_USERS_MAX = 5;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { formatPrefix, parseIp, parsePrefix, unmapIpv4 } from "../addr/mod.ts";
+import { DAYS, DEFAULT_GROUP_ID } from "./constants.ts";
 
 /** The collections of resources, in the order in which one may refer to the next. */
 export const COLLECTIONS = [
@@ -24,8 +25,6 @@ export const ID_PREFIX = {
 export const USER_ID_PREFIX = "us_";
 /** Lists that came from the configuration file; see `configListId`. */
 export const CONFIG_LIST_PREFIX = "li_cfg_";
-/** The group of every client that no other is for. */
-export const DEFAULT_GROUP_ID = "gr_0000000000000000";
 
 /** A stored spec, as JSON, stays below this, so that an audit entry holds it twice. */
 export const SPEC_BYTES_MAX = 24 * 1024;
@@ -142,9 +141,6 @@ export const ClientSpec = z.strictObject({
   path: ["addresses"],
 });
 export type ClientSpec = z.infer<typeof ClientSpec>;
-
-export const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
-export type Day = typeof DAYS[number];
 
 const start = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "HH:MM");
 const end = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, "HH:MM, or 24:00");

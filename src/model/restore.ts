@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { StoredUser } from "./command.ts";
+import { DEFAULT_GROUP_ID } from "./constants.ts";
 import {
   type Collections,
   isSeeded,
@@ -12,14 +13,7 @@ import {
 } from "./live_state.ts";
 import { PersistentMap, PLACES_MAX } from "./persistent_map.ts";
 import { findConflict } from "./references.ts";
-import {
-  type Collection,
-  COLLECTIONS,
-  DEFAULT_GROUP_ID,
-  type Envelope,
-  SettingsSpec,
-  SPECS,
-} from "./resources.ts";
+import { type Collection, COLLECTIONS, type Envelope, SettingsSpec, SPECS } from "./resources.ts";
 import type { Settings } from "./settings.ts";
 import { StoredUserSchema } from "./stored_user.ts";
 

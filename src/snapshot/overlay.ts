@@ -1,12 +1,6 @@
 import { compile, Matcher, parseRule, type Rule } from "../filter/mod.ts";
-import {
-  DEFAULT_GROUP_ID,
-  type Envelope,
-  type GroupSpec,
-  type ScheduleSpec,
-  type Settings,
-  type State,
-} from "../model/mod.ts";
+import { DEFAULT_GROUP_ID } from "../model/constants.ts";
+import type { Envelope, GroupSpec, ScheduleSpec, Settings, State } from "../model/mod.ts";
 import { AccessCompiler, type AccessData } from "./access.ts";
 import { type ClientParts, ClientTablesCompiler } from "./client_tables.ts";
 import { compileRecords, type RecordsData } from "./records.ts";

@@ -1,5 +1,6 @@
 import { invariant } from "../errors.ts";
-import { type Day, DAYS, type ScheduleSpec } from "../model/mod.ts";
+import { type Day, DAYS } from "../model/constants.ts";
+import type { ScheduleSpec } from "../model/mod.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;

@@ -3,9 +3,6 @@ import { Aes128Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256, HpkeError } 
 import { equalBytes, getU16, setU16 } from "../../bytes/mod.ts";
 import { invariant } from "../../errors.ts";
 
-/** Bytes of the seed that a key pair is derived from (RFC 9180 §7.1.3). */
-export const ODOH_SEED_BYTES = 32;
-
 // The one suite that every client has to know (RFC 9230 §9).
 const [KEM_X25519, KDF_SHA256, AEAD_AES128] = [0x0020, 0x0001, 0x0001];
 const CONFIG_VERSION = 0x0001;
