@@ -7,7 +7,8 @@ argon2_env=--ignore-env=NAPI_RS_NATIVE_LIBRARY_PATH,NAPI_RS_FORCE_WASI,NAPI_RS_W
 argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
 
 # Each isolate's space for young objects would grow to tens of MiB, and its garbage to more than what
-# it holds: more than its work ever needs.
+# it holds: more than its work ever needs. Each isolate collects its own: the threads that would help
+# stand behind all others, and whoever collects would have to wait for them.
 small_heap=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growing-percent=20
 
 permissions_of() {
