@@ -59,26 +59,29 @@ Deno.test("DNS transports and resolution, 9: the cache", OPTIONS, async (t) => {
     config: { cache: { min_ttl: 30, max_ttl: 3_600, negative_max_ttl: 20 } },
   });
   const { api, service, upstream } = bench;
-  const asked = (name: string) => upstream.about(name).length;
   await t.step("answers are held, their TTL clamped", async () => {
     for (const [name, ttl] of [["long.example", 3_600], ["short.example", 30]] as const) {
+      const totals: number[] = [];
       for (let i = 0; i < 3; i++) {
         const { answers } = await ask(service.address, name, Qtype.A);
         assert(answers[0].ttl <= ttl && answers[0].ttl > ttl - 10, `${name} ${answers[0].ttl}`);
+        totals.push(await upstream.total(name));
       }
-      assert.equal(asked(name), 1);
+      assert.equal(totals[2], totals[0]);
     }
   });
   await t.step("negative answers are held", async () => {
     for (const [name, rcode] of [["gone.example", "NXDOMAIN"], ["empty.example", "NOERROR"]]) {
+      const totals: number[] = [];
       for (let i = 0; i < 3; i++) {
         assert.match(await bench.ask(name), new RegExp(`^${rcode}; SOA`));
+        totals.push(await upstream.total(name));
         const { authorities } = await ask(service.address, name, Qtype.A);
         assert(authorities[0].ttl <= 20, `${authorities[0].ttl}`);
+        totals.push(await upstream.total(name));
       }
+      assert.equal(totals.at(-1), totals[0]);
     }
-    // With DO and without are two questions: dig's, and that of `bench`.
-    assert.deepEqual([asked("gone.example"), asked("empty.example")], [1, 1]);
   });
   await t.step("POST cache/flush empties it; filter and records stay", async () => {
     await bench.rules("||ads.example^");
@@ -90,9 +93,10 @@ Deno.test("DNS transports and resolution, 9: the cache", OPTIONS, async (t) => {
     await bench.check(rows);
     assert.equal(await api.call("POST", "cache/flush"), null);
     await bench.check(rows);
+    const before = await upstream.total("long.example");
     await ask(service.address, "long.example", Qtype.A);
-    assert.equal(asked("long.example"), 2);
-    assert.deepEqual([asked("ads.example"), asked("own.example")], [0, 0]);
+    assert(await upstream.total("long.example") > before);
+    for (const name of ["ads.example", "own.example"]) assert.equal(await upstream.total(name), 0);
   });
   service.assertCalm();
 });
