@@ -13,6 +13,8 @@ const CLIENTS = 10_000;
 const GROUPS = 1_000;
 /** Pause between requests: some 15 a second, as of several people and tools at once. */
 const PAUSE_MS = 80;
+const PAUSES_PER_ROUND = 3;
+const WARM_ROUNDS = 20;
 /** Requests over which memory has to stay flat, and those before it, for the heap to settle. */
 const MEMORY_REQUESTS = 100_000;
 const WARM_REQUESTS = 10_000;
@@ -81,16 +83,16 @@ async function measure(
   const rate = async () =>
     (await runLoad({ port, queries, once: false, seconds, cpu })).queriesPerSecond;
   await rate(); // Fills the cache.
+  await timeRequests(api, [], [], WARM_ROUNDS); // So that code is as warm as after an hour.
 
+  const timedRounds = Math.ceil(seconds * 1_000 / (PAUSES_PER_ROUND * PAUSE_MS));
   const [readMs, writeMs]: number[][] = [[], []];
   const [quietRates, busyRates]: number[][] = [[], []];
   for (let round = 0; round < rounds; round++) {
     progress(`round ${round + 1} of ${rounds}: queries alone, then requests beside them`);
     quietRates.push(await rate());
-    let isOver = false;
-    const busy = rate().finally(() => isOver = true);
-    await timeRequests(api, readMs, writeMs, () => isOver);
-    busyRates.push(await busy);
+    const [busy] = await Promise.all([rate(), timeRequests(api, readMs, writeMs, timedRounds)]);
+    busyRates.push(busy);
   }
   const plainRates = [];
   for (let round = 0; round < rounds; round++) plainRates.push(await rate());
@@ -124,14 +126,14 @@ async function measure(
   };
 }
 
-/** Half of them reads, half of them writes, one after the other, until it is over. */
+/** Rounds of a write, two reads and a write, one after the other. */
 async function timeRequests(
   api: Api,
   readMs: number[],
   writeMs: number[],
-  isOver: () => boolean,
+  rounds: number,
 ): Promise<void> {
-  for (let i = 0; !isOver(); i++) {
+  for (let i = 0; i < rounds; i++) {
     const made = await api.call("POST", "/rules", { rule: `||bench${i}.example^` });
     writeMs.push(made.tookMs);
     await sleep(PAUSE_MS);
