@@ -1,5 +1,6 @@
 /** What the API costs: its own latency, and what it takes from the queries beside it. */
 import { Api, SIDE_BY_SIDE } from "./api_client.ts";
+import { ApiLoad, roundsIn, secondsOf } from "./api_load.ts";
 import { address, askUntil, freePort } from "./ask.ts";
 import { runLoad } from "./dnsperf.ts";
 import { mix, type QueryNames, writeQueries } from "./names.ts";
@@ -11,10 +12,9 @@ import { median, medianRatio, percentile } from "./stats.ts";
 /** Clients and groups of a large office; the default group is beside them. */
 const CLIENTS = 10_000;
 const GROUPS = 1_000;
-/** Pause between requests: some 15 a second, as of several people and tools at once. */
-const PAUSE_MS = 80;
-const PAUSES_PER_ROUND = 3;
 const WARM_ROUNDS = 20;
+/** Beside queries and in all, two writes each: below 100, a 99th percentile is the slowest one. */
+const TIMED_ROUNDS_MIN = 100;
 /** Requests over which memory has to stay flat, and those before it, for the heap to settle. */
 const MEMORY_REQUESTS = 100_000;
 const WARM_REQUESTS = 10_000;
@@ -60,9 +60,11 @@ export async function measureApi(setup: Setup, plan: ApiPlan): Promise<ApiResult
   // On two cores whatever runs beside moves a server about, which costs it more than that takes.
   if (cpus !== null) await Promise.all([pin(child.pid, [cpus.server]), pin(Deno.pid, [cpus.load])]);
   const api = new Api(apiPort);
+  const load = new ApiLoad();
   try {
-    return await measure(api, child, port, setup, plan);
+    return await measure(api, load, child, port, setup, plan);
   } finally {
+    load.close();
     api.close();
     if (cpus !== null) await pin(Deno.pid, allowed);
     await workspace.stop(child);
@@ -71,6 +73,7 @@ export async function measureApi(setup: Setup, plan: ApiPlan): Promise<ApiResult
 
 async function measure(
   api: Api,
+  load: ApiLoad,
   child: Child,
   port: number,
   setup: Setup,
@@ -80,22 +83,26 @@ async function measure(
   const cpu = cpus === null ? null : cpus.load;
   const queries = setup.workspace.path("api.names");
   await writeQueries(queries, mix(plan.names));
-  const rate = async () =>
+  const rate = async (seconds: number) =>
     (await runLoad({ port, queries, once: false, seconds, cpu })).queriesPerSecond;
-  await rate(); // Fills the cache.
-  await timeRequests(api, [], [], WARM_ROUNDS); // So that code is as warm as after an hour.
+  await rate(seconds); // Fills the cache.
+  const requests = (rounds: number) => load.time({ port: api.port, rounds });
+  await requests(WARM_ROUNDS); // So that code is as warm as after an hour.
 
-  const timedRounds = Math.ceil(seconds * 1_000 / (PAUSES_PER_ROUND * PAUSE_MS));
+  const timedRounds = Math.ceil(Math.max(roundsIn(seconds), TIMED_ROUNDS_MIN / rounds));
+  const timedSeconds = secondsOf(timedRounds);
   const [readMs, writeMs]: number[][] = [[], []];
   const [quietRates, busyRates]: number[][] = [[], []];
   for (let round = 0; round < rounds; round++) {
     progress(`round ${round + 1} of ${rounds}: queries alone, then requests beside them`);
-    quietRates.push(await rate());
-    const [busy] = await Promise.all([rate(), timeRequests(api, readMs, writeMs, timedRounds)]);
+    quietRates.push(await rate(timedSeconds));
+    const [busy, times] = await Promise.all([rate(timedSeconds), requests(timedRounds)]);
     busyRates.push(busy);
+    readMs.push(...times.readMs);
+    writeMs.push(...times.writeMs);
   }
   const plainRates = [];
-  for (let round = 0; round < rounds; round++) plainRates.push(await rate());
+  for (let round = 0; round < rounds; round++) plainRates.push(await rate(seconds));
   progress(`making ${CLIENTS} clients and ${GROUPS} groups`);
   const startedMs = performance.now();
   const edited = await makeMany(api);
@@ -103,7 +110,7 @@ async function measure(
   const manyRates = [];
   for (let round = 0; round < rounds; round++) {
     progress(`round ${round + 1} of ${rounds}: queries with as many clients`);
-    manyRates.push(await rate());
+    manyRates.push(await rate(seconds));
   }
   progress("editing a client");
   const editMs = await timeEdits(api, port, edited);
@@ -124,26 +131,6 @@ async function measure(
     memoryBefore,
     memoryAfter,
   };
-}
-
-/** Rounds of a write, two reads and a write, one after the other. */
-async function timeRequests(
-  api: Api,
-  readMs: number[],
-  writeMs: number[],
-  rounds: number,
-): Promise<void> {
-  for (let i = 0; i < rounds; i++) {
-    const made = await api.call("POST", "/rules", { rule: `||bench${i}.example^` });
-    writeMs.push(made.tookMs);
-    await sleep(PAUSE_MS);
-    readMs.push((await api.call("GET", "/status")).tookMs);
-    readMs.push((await api.call("GET", "/groups")).tookMs);
-    await sleep(PAUSE_MS);
-    const { id } = made.json as { id: string };
-    writeMs.push((await api.call("DELETE", `/rules/${id}`)).tookMs);
-    await sleep(PAUSE_MS);
-  }
 }
 
 /** The client of 127.0.0.1, and two groups that differ in filtering. */
@@ -211,10 +198,6 @@ function residentOf(child: Child): number {
   const memory = readMemory(child.pid);
   if (memory === null) throw child.failure("ended by itself");
   return memory.residentBytes;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** The 99th percentile, in milliseconds. */

@@ -113,7 +113,12 @@ export function isInstalled(program: string): boolean {
   });
 }
 
-/** A running server and what it says on standard error. */
+/**
+ * A running server and what it says on standard error. It has a session of its own, as from a manager
+ * of services: Linux (`sched_autogroup`) weighs all of a session as one, and load and server in one
+ * held others off the server's processor, the kernel's own threads of a durable write too, for up to
+ * 95 ms.
+ */
 export class Child {
   readonly lines: string[] = [];
   readonly #process: Deno.ChildProcess;
@@ -128,6 +133,7 @@ export class Child {
       stdin: "null",
       stdout: "null",
       stderr: "piped",
+      detached: true,
     }).spawn();
     this.#process.status.then((status) => {
       this.#ended = status;
