@@ -9,7 +9,6 @@ import type { Answer, Endpoint } from "./endpoint.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { errorResponse } from "./errors.ts";
 import { formatEtag, parseIfMatch } from "./etag.ts";
-import { SECURITY_HEADERS } from "./headers.ts";
 import type { ApiDeps } from "./ports.ts";
 import { hasBody, readJsonBody } from "./request_body.ts";
 
@@ -20,7 +19,10 @@ const DOCS_PATH = "/api/docs";
 type Env = { Bindings: { readonly remoteAddress: string } };
 type ApiContext = Context<Env>;
 
-/** Answers one request of the client at this address: an IP address, never an IPv4-mapped one. */
+/**
+ * Answers one request of the client at this address: an IP address, never an IPv4-mapped one. Who
+ * sends the response adds what each has in common (`SECURITY_HEADERS`).
+ */
 export type ApiHandler = (request: Request, remoteAddress: string) => Promise<Response>;
 
 export interface ApiOptions {
@@ -55,13 +57,7 @@ export function createApi(deps: ApiDeps, options: ApiOptions = {}): ApiHandler {
     await checkBrowser(deps, c);
     throw new SvcError("not_found", `${c.req.path}: there is no such endpoint`);
   });
-  return async (request, remoteAddress) => {
-    const response = await app.fetch(request, { remoteAddress });
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) {
-      if (!response.headers.has(name)) response.headers.set(name, value);
-    }
-    return response;
-  };
+  return async (request, remoteAddress) => await app.fetch(request, { remoteAddress });
 }
 
 /** The one place where an error becomes a response. */

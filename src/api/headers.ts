@@ -9,13 +9,13 @@ export function pagePolicy(scriptSha256: string, styleSha256: string): string {
     `style-src 'sha256-${styleSha256}'; connect-src 'self'; ${COMMON_POLICY}`;
 }
 
-/** What every response carries, whatever it answers. */
+/** What every response carries, whatever it answers; a policy of its own goes before this one. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
-  "Content-Security-Policy": DATA_POLICY,
-  "X-Content-Type-Options": "nosniff",
-  "X-Frame-Options": "DENY",
-  "Referrer-Policy": "no-referrer",
-  "Cross-Origin-Resource-Policy": "same-origin",
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Cache-Control": "no-store",
+  "content-security-policy": DATA_POLICY,
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-store",
 };

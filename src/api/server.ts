@@ -195,12 +195,13 @@ export class ApiServer {
       const answer = request === null
         ? badRequest()
         : await this.#options.handler(request, remoteAddress);
-      if (answer.body !== null && answer.headers.get("transfer-encoding") === "chunked") {
-        await sendStream(answer, answer.body, response);
+      const headers = headersOf(answer);
+      // Whoever asks for `body` turns it into a stream, which costs more than the rest of an answer.
+      if (headers["transfer-encoding"] === "chunked" && answer.body !== null) {
+        await sendStream(answer.status, headers, answer.body, response);
         return;
       }
       const body = new Uint8Array(await answer.arrayBuffer());
-      const headers: Record<string, string> = Object.fromEntries(answer.headers);
       // What is left of a body would have to be read before the next request.
       if (!message.complete) headers["connection"] = "close";
       const isBodiless = answer.status === 204 || message.method === "HEAD";
@@ -214,13 +215,19 @@ export class ApiServer {
   }
 }
 
+/** By their names in lower case. */
+function headersOf(answer: Response): Record<string, string> {
+  return { ...SECURITY_HEADERS, ...Object.fromEntries(answer.headers) };
+}
+
 /** Sends a body as it comes, no faster than the client takes it, until either of them ends it. */
 async function sendStream(
-  answer: Response,
+  status: number,
+  headers: Record<string, string>,
   body: ReadableStream<Uint8Array>,
   response: http.ServerResponse,
 ): Promise<void> {
-  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  response.writeHead(status, headers);
   response.flushHeaders();
   const reader = body.getReader();
   const onClose = () => void reader.cancel().catch(() => undefined);
@@ -273,24 +280,23 @@ function checkTls({ cert, key }: TlsPem): void {
 
 function badRequest(): Response {
   const body = { error: { code: "bad_request", message: "request: its target is no path" } };
-  return Response.json(body, { status: 400, headers: SECURITY_HEADERS });
+  return Response.json(body, { status: 400 });
 }
 
 /** The request as the handler takes it; `null` for a target that is no path (`OPTIONS *`). */
 function requestOf(message: http.IncomingMessage): Request | null {
   const { method = "GET", url = "" } = message;
   if (!url.startsWith("/") || /^(CONNECT|TRACE|TRACK)$/i.test(method)) return null;
-  const headers = new Headers();
-  for (let i = 0; i < message.rawHeaders.length; i += 2) {
-    headers.append(message.rawHeaders[i], message.rawHeaders[i + 1]);
-  }
   const hasBody = method !== "GET" && method !== "HEAD";
   // The host is a header like any other: what is asked for never hangs on it.
-  return new Request(`http://api.invalid${url}`, {
+  const request = new Request(`http://api.invalid${url}`, {
     method,
-    headers,
     body: hasBody ? Readable.toWeb(message) as ReadableStream<Uint8Array> : null,
   });
+  for (let i = 0; i < message.rawHeaders.length; i += 2) {
+    request.headers.append(message.rawHeaders[i], message.rawHeaders[i + 1]);
+  }
+  return request;
 }
 
 /** The client's address in its canonical form, without a zone. */
@@ -315,9 +321,9 @@ function refuseUnread(error: NodeJS.ErrnoException, socket: Socket): void {
   });
   const headers = {
     ...SECURITY_HEADERS,
-    "Content-Type": "application/json",
-    "Content-Length": String(body.length),
-    Connection: "close",
+    "content-type": "application/json",
+    "content-length": String(body.length),
+    connection: "close",
   };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   socket.end(`HTTP/1.1 ${status}\r\n${head}\r\n${body}`, () => socket.destroy());

@@ -3,6 +3,7 @@ import { type HostPort, parseHostPort } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
 import { createApi } from "./app.ts";
 import { fakeDeps } from "./fakes.ts";
+import type { ApiDeps } from "./ports.ts";
 import { API_LIMITS, type ApiLimits, ApiServer, type ApiServerOptions } from "./server.ts";
 
 const local = { permissions: { net: true } };
@@ -114,6 +115,39 @@ Deno.test(
     }
   },
 );
+
+Deno.test("ApiServer sends the security headers with every response", local, async (t) => {
+  const { deps } = fakeDeps();
+  const broken = { ...deps, logs: null } as unknown as ApiDeps;
+  await using running = await start({ handler: createApi(broken) });
+  const rows = [
+    ["GET /api/v1/health", 200],
+    ["HEAD /api/v1/health", 200],
+    ["GET /metrics", 200],
+    ["GET /api/docs", 200],
+    ["GET /nothing", 404],
+    ["PATCH /api/v1/rules", 405],
+    ["POST /api/v1/rules", 400],
+    ["GET /api/v1/leak-tests", 500],
+  ] as const;
+  for (const [line, status] of rows) {
+    await t.step(line, async () => {
+      const [method, path] = line.split(" ");
+      const response = await fetch(`http://127.0.0.1:${running.port}${path}`, { method });
+      await response.body?.cancel();
+      assert.equal(response.status, status);
+      const policy = response.headers.get("content-security-policy") ?? "";
+      for (const part of ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'"]) {
+        assert.ok(policy.includes(part), policy);
+      }
+      assert.equal(/script-src/.test(policy), path === "/api/docs", policy);
+      assert.ok(!/unsafe|\*|https?:/.test(policy), policy);
+      assert.equal(response.headers.get("x-content-type-options"), "nosniff");
+      assert.equal(response.headers.get("referrer-policy"), "no-referrer");
+      assert.equal(response.headers.get("cache-control"), "no-store");
+    });
+  }
+});
 
 /** What a client sends and then leaves, with the limit that ends it. */
 const SLOW: readonly (readonly [string, string, Partial<ApiLimits>, RegExp])[] = [
