@@ -6,12 +6,12 @@ import { BenchError } from "./bench_error.ts";
 
 /** Pause between requests: some 15 a second, as of several people and tools at once. */
 export const PAUSE_MS = 80;
-/** A write, two reads and a write, the reads without a pause between them. */
+/** A rule is made, two things are read without a pause between them, the rule is deleted. */
 const PAUSES_PER_ROUND = 3;
 
 export interface ApiOrder {
   readonly port: number;
-  readonly rounds: number;
+  readonly seconds: number;
 }
 
 export interface ApiTimes {
@@ -19,13 +19,9 @@ export interface ApiTimes {
   readonly writeMs: readonly number[];
 }
 
-/** Rounds that take some seconds, beside what their requests take. */
-export const roundsIn = (seconds: number): number =>
-  Math.ceil(1_000 * seconds / (PAUSES_PER_ROUND * PAUSE_MS));
-
-/** Seconds for a load that is to end with so many rounds, or before. */
-export const secondsOf = (rounds: number): number =>
-  Math.ceil(rounds * PAUSES_PER_ROUND * PAUSE_MS / 1_000);
+/** Writes within some seconds, as long as each of them takes no time. */
+export const writesIn = (seconds: number): number =>
+  2 * Math.floor(1_000 * seconds / (PAUSES_PER_ROUND * PAUSE_MS));
 
 /** Its thread runs where the one that makes it may run. */
 export class ApiLoad {
@@ -33,7 +29,7 @@ export class ApiLoad {
     type: "module",
   });
 
-  /** Sends the requests of some rounds one after the other; one order at a time. */
+  /** Sends requests one after the other for so long; one order at a time. */
   time(order: ApiOrder): Promise<ApiTimes> {
     const { promise, resolve, reject } = Promise.withResolvers<ApiTimes>();
     this.#worker.onmessage = (event: MessageEvent<ApiTimes>) => resolve(event.data);

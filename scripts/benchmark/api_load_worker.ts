@@ -10,15 +10,16 @@ const native = openNative();
 if (native !== null) takeTurns(native, Turn.Query);
 
 self.onmessage = async (event: MessageEvent<ApiOrder>) => {
-  self.postMessage(await timeRounds(event.data));
+  self.postMessage(await timeRequests(event.data));
 };
 
-async function timeRounds({ port, rounds }: ApiOrder): Promise<ApiTimes> {
+async function timeRequests({ port, seconds }: ApiOrder): Promise<ApiTimes> {
   const api = new Api(port);
   const [readMs, writeMs]: number[][] = [[], []];
   try {
     await api.call("GET", "/status"); // Opens the connection.
-    for (let i = 0; i < rounds; i++) {
+    const endsAtMs = performance.now() + 1_000 * seconds;
+    for (let i = 0; performance.now() < endsAtMs; i++) {
       const made = await api.call("POST", "/rules", { rule: `||bench${i}.example^` });
       writeMs.push(made.tookMs);
       await sleep(PAUSE_MS);

@@ -1,20 +1,21 @@
 /** What the API costs: its own latency, and what it takes from the queries beside it. */
 import { Api, SIDE_BY_SIDE } from "./api_client.ts";
-import { ApiLoad, roundsIn, secondsOf } from "./api_load.ts";
+import { ApiLoad, writesIn } from "./api_load.ts";
 import { address, askUntil, freePort } from "./ask.ts";
 import { runLoad } from "./dnsperf.ts";
 import { mix, type QueryNames, writeQueries } from "./names.ts";
 import type { Cpus } from "./dns_runs.ts";
-import { allowedCpus, type Child, pin, readMemory } from "./processes.ts";
+import { allowedCpus, type Child, pin, readCpuTime, readMemory } from "./processes.ts";
 import { BLOCKED, type Setup, START_MS_MAX, svcCommand, writeSvcConfig } from "./servers.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 
 /** Clients and groups of a large office; the default group is beside them. */
 const CLIENTS = 10_000;
 const GROUPS = 1_000;
-const WARM_ROUNDS = 20;
-/** Beside queries and in all, two writes each: below 100, a 99th percentile is the slowest one. */
-const TIMED_ROUNDS_MIN = 100;
+/** So that the API's code is as warm as after an hour. */
+const WARM_SECONDS = 5;
+/** Of fewer than 100 the 99th percentile is the slowest one. */
+const WRITES_MIN = 200;
 /** Requests over which memory has to stay flat, and those before it, for the heap to settle. */
 const MEMORY_REQUESTS = 100_000;
 const WARM_REQUESTS = 10_000;
@@ -27,9 +28,9 @@ export interface ApiResults {
   /** DNS queries a second without requests and with them beside, a pair each round. */
   readonly quietRates: readonly number[];
   readonly busyRates: readonly number[];
-  /** The same rate before and after thousands of clients and groups were made. */
-  readonly plainRates: readonly number[];
-  readonly manyRates: readonly number[];
+  /** User time a query of a svc without clients, and of one with thousands of clients and groups. */
+  readonly plainUs: readonly number[];
+  readonly manyUs: readonly number[];
   readonly importSeconds: number;
   /** From the request that changes a client to the first query that shows it. */
   readonly editMs: readonly number[];
@@ -46,74 +47,96 @@ export interface ApiPlan {
   readonly progress: (text: string) => void;
 }
 
-/** Measures a svc of its own with its API. */
+/** A svc with an API, started for this measurement. */
+interface Node {
+  readonly child: Child;
+  readonly port: number;
+  readonly api: Api;
+}
+
+/** Measures a svc of its own with its API, beside a second one that gets no clients. */
 export async function measureApi(setup: Setup, plan: ApiPlan): Promise<ApiResults> {
-  const { workspace } = setup;
-  const folder = "api-svc";
-  const [port, apiPort] = [freePort(), freePort()];
-  const config = await writeSvcConfig(folder, port, setup, apiPort);
-  const [program, ...args] = await svcCommand(setup.program, config);
-  const child = workspace.start(folder, program, args);
-  await askUntil(port, plan.names.blocked[0], BLOCKED, START_MS_MAX);
   const { cpus } = plan;
   const allowed = allowedCpus();
+  const nodes: Node[] = [];
+  for (const folder of ["api-svc", "api-plain"]) nodes.push(await start(folder, setup, plan));
   // On two cores whatever runs beside moves a server about, which costs it more than that takes.
-  if (cpus !== null) await Promise.all([pin(child.pid, [cpus.server]), pin(Deno.pid, [cpus.load])]);
-  const api = new Api(apiPort);
+  if (cpus !== null) await pin(Deno.pid, [cpus.load]);
   const load = new ApiLoad();
   try {
-    return await measure(api, load, child, port, setup, plan);
+    return await measure(nodes[0], nodes[1], load, setup, plan);
   } finally {
     load.close();
-    api.close();
     if (cpus !== null) await pin(Deno.pid, allowed);
-    await workspace.stop(child);
+    for (const { api, child } of nodes) {
+      api.close();
+      await setup.workspace.stop(child);
+    }
   }
 }
 
+async function start(folder: string, setup: Setup, { names, cpus }: ApiPlan): Promise<Node> {
+  const [port, apiPort] = [freePort(), freePort()];
+  const config = await writeSvcConfig(folder, port, setup, apiPort);
+  const [program, ...args] = await svcCommand(setup.program, config);
+  const child = setup.workspace.start(folder, program, args);
+  await askUntil(port, names.blocked[0], BLOCKED, START_MS_MAX);
+  if (cpus !== null) await pin(child.pid, [cpus.server]);
+  return { child, port, api: new Api(apiPort) };
+}
+
 async function measure(
-  api: Api,
+  node: Node,
+  plain: Node,
   load: ApiLoad,
-  child: Child,
-  port: number,
   setup: Setup,
   plan: ApiPlan,
 ): Promise<ApiResults> {
   const { progress, rounds, seconds, cpus } = plan;
+  const { api, child } = node;
   const cpu = cpus === null ? null : cpus.load;
   const queries = setup.workspace.path("api.names");
   await writeQueries(queries, mix(plan.names));
-  const rate = async (seconds: number) =>
+  const rate = async ({ port }: Node) =>
     (await runLoad({ port, queries, once: false, seconds, cpu })).queriesPerSecond;
-  await rate(seconds); // Fills the cache.
-  const requests = (rounds: number) => load.time({ port: api.port, rounds });
-  await requests(WARM_ROUNDS); // So that code is as warm as after an hour.
+  for (const each of [node, plain]) await rate(each); // Fills the caches.
+  await load.time({ port: api.port, seconds: WARM_SECONDS });
 
-  const timedRounds = Math.ceil(Math.max(roundsIn(seconds), TIMED_ROUNDS_MIN / rounds));
-  const timedSeconds = secondsOf(timedRounds);
   const [readMs, writeMs]: number[][] = [[], []];
   const [quietRates, busyRates]: number[][] = [[], []];
-  for (let round = 0; round < rounds; round++) {
-    progress(`round ${round + 1} of ${rounds}: queries alone, then requests beside them`);
-    quietRates.push(await rate(timedSeconds));
-    const [busy, times] = await Promise.all([rate(timedSeconds), requests(timedRounds)]);
+  const pairs = Math.max(rounds, Math.ceil(WRITES_MIN / Math.max(1, writesIn(seconds))));
+  for (let pair = 0; pair < pairs; pair++) {
+    progress(`round ${pair + 1} of ${pairs}: queries alone, then requests beside them`);
+    quietRates.push(await rate(node));
+    const [busy, times] = await Promise.all([
+      rate(node),
+      load.time({ port: api.port, seconds }),
+    ]);
     busyRates.push(busy);
     readMs.push(...times.readMs);
     writeMs.push(...times.writeMs);
   }
-  const plainRates = [];
-  for (let round = 0; round < rounds; round++) plainRates.push(await rate(seconds));
   progress(`making ${CLIENTS} clients and ${GROUPS} groups`);
   const startedMs = performance.now();
   const edited = await makeMany(api);
   const importSeconds = (performance.now() - startedMs) / 1_000;
-  const manyRates = [];
-  for (let round = 0; round < rounds; round++) {
-    progress(`round ${round + 1} of ${rounds}: queries with as many clients`);
-    manyRates.push(await rate(seconds));
+  const userUs = async ({ port, child }: Node) => {
+    const before = readCpuTime(child.pid);
+    const { completed } = await runLoad({ port, queries, once: false, seconds, cpu });
+    const after = readCpuTime(child.pid);
+    if (before === null || after === null) throw child.failure("ended under load");
+    return (after.userUs - before.userUs) / completed;
+  };
+  const [plainUs, manyUs]: number[][] = [[], []];
+  for (let pair = 0; pair < pairs; pair++) {
+    progress(`round ${pair + 1} of ${pairs}: queries without and with as many clients`);
+    // Each is first in turn, so that a machine that gets slower or faster favours neither.
+    if (pair % 2 === 0) plainUs.push(await userUs(plain));
+    manyUs.push(await userUs(node));
+    if (pair % 2 === 1) plainUs.push(await userUs(plain));
   }
   progress("editing a client");
-  const editMs = await timeEdits(api, port, edited);
+  const editMs = await timeEdits(api, node.port, edited);
   progress(`${MEMORY_REQUESTS} requests`);
   await read(api, WARM_REQUESTS);
   const memoryBefore = residentOf(child);
@@ -124,8 +147,8 @@ async function measure(
     writeMs,
     quietRates,
     busyRates,
-    plainRates,
-    manyRates,
+    plainUs,
+    manyUs,
     importSeconds,
     editMs,
     memoryBefore,
@@ -207,6 +230,6 @@ export const p99 = (values: readonly number[]): number => percentile(values, 0.9
 export const keptShare = ({ busyRates, quietRates }: ApiResults): number =>
   medianRatio(busyRates, quietRates);
 
-/** Time that so many clients and groups add to a query, in microseconds of wall time. */
-export const identificationUs = ({ plainRates, manyRates }: ApiResults): number =>
-  1e6 / median(manyRates) - 1e6 / median(plainRates);
+/** User time that so many clients and groups add to a query, in microseconds. */
+export const identificationUs = ({ plainUs, manyUs }: ApiResults): number =>
+  median(manyUs.map((us, pair) => us - plainUs[pair]));

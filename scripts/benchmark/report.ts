@@ -256,7 +256,7 @@ export function formatApi(api: ApiResults): string {
     percentile(values, 0.99).toFixed(2),
     Math.max(...values).toFixed(2),
   ];
-  const rates = (values: readonly number[]) => median(values).toFixed(0);
+  const rate = (values: readonly number[]) => median(values).toFixed(0);
   return [
     formatTable([
       ["API", "p50 ms", "p99 ms", "most"],
@@ -264,8 +264,9 @@ export function formatApi(api: ApiResults): string {
       ["durable write", ...latency(api.writeMs)],
       ["edit to effect", ...latency(api.editMs)],
     ]),
-    `queries a second: ${rates(api.quietRates)} alone, ${rates(api.busyRates)} beside requests; ` +
-    `${rates(api.plainRates)} before and ${rates(api.manyRates)} with 10,000 clients`,
+    `queries a second: ${rate(api.quietRates)} alone, ${rate(api.busyRates)} beside requests`,
+    `user time a query, µs: ${figure(median(api.plainUs), 2)} without clients, ` +
+    `${figure(median(api.manyUs), 2)} with 10,000 in 1,000 groups`,
     `making 10,000 clients and 1,000 groups: ${api.importSeconds.toFixed(1)} s`,
     `resident: ${(api.memoryBefore / MIB_BYTES).toFixed(1)} MiB, ` +
     `${(api.memoryAfter / MIB_BYTES).toFixed(1)} MiB 100,000 requests later`,
