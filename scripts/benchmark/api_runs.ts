@@ -106,12 +106,14 @@ async function measure(
   const [quietRates, busyRates]: number[][] = [[], []];
   const pairs = Math.max(rounds, Math.ceil(WRITES_MIN / Math.max(1, writesIn(seconds))));
   for (let pair = 0; pair < pairs; pair++) {
-    progress(`round ${pair + 1} of ${pairs}: queries alone, then requests beside them`);
-    quietRates.push(await rate(node));
+    progress(`round ${pair + 1} of ${pairs}: queries alone, and with requests beside them`);
+    // Each is first in turn, so that a machine that gets slower or faster favours neither.
+    if (pair % 2 === 0) quietRates.push(await rate(node));
     const [busy, times] = await Promise.all([
       rate(node),
       load.time({ port: api.port, seconds }),
     ]);
+    if (pair % 2 === 1) quietRates.push(await rate(node));
     busyRates.push(busy);
     readMs.push(...times.readMs);
     writeMs.push(...times.writeMs);
@@ -130,7 +132,6 @@ async function measure(
   const [plainUs, manyUs]: number[][] = [[], []];
   for (let pair = 0; pair < pairs; pair++) {
     progress(`round ${pair + 1} of ${pairs}: queries without and with as many clients`);
-    // Each is first in turn, so that a machine that gets slower or faster favours neither.
     if (pair % 2 === 0) plainUs.push(await userUs(plain));
     manyUs.push(await userUs(node));
     if (pair % 2 === 1) plainUs.push(await userUs(plain));

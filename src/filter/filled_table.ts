@@ -1,5 +1,6 @@
 import { invariant } from "../errors.ts";
 import { nameEnd } from "./names.ts";
+import { LINE_LENGTH_MAX } from "./parse_rule.ts";
 
 /** Words of a slot: tag | source and flags | text offset, or number of the newest further rule. */
 export const SLOT_WORDS = 3;
@@ -36,22 +37,25 @@ export interface FilledTable {
 const CHUNK_SHIFT = 20;
 const CHUNK_BYTES = 1 << CHUNK_SHIFT;
 const CHUNK_MASK = CHUNK_BYTES - 1;
+/**
+ * Rules may be few: each chunk has twice the bytes of the one before, up to `CHUNK_BYTES`. The first
+ * has room for what a line can hold.
+ */
+const FIRST_CHUNK_BYTES = 4 * LINE_LENGTH_MAX;
 /** Offsets are 31 bits. */
 const CHUNKS_MAX = 2 ** 31 / CHUNK_BYTES;
 
 /** Names with what stands behind them, in chunks, so that text never has to be copied to grow. */
 export class TextChunks {
   #chunks: Uint8Array<ArrayBuffer>[] = [];
-  #usedBytes = CHUNK_BYTES;
+  /** Of the last chunk. */
+  #usedBytes = 0;
+  #chunkBytes = 0;
 
   /** Keeps a name in wire format and the tail behind it; returns its offset. */
   put(wire: Uint8Array, start: number, lengthBytes: number, tail: Uint8Array): number {
     const total = lengthBytes + tail.length;
-    if (this.#usedBytes + total > CHUNK_BYTES) {
-      invariant(this.#chunks.length < CHUNKS_MAX, "the text of all rules is under 2 GiB");
-      this.#chunks.push(new Uint8Array(CHUNK_BYTES));
-      this.#usedBytes = 0;
-    }
+    if (this.#usedBytes + total > this.#chunkBytes) this.#addChunk();
     const last = this.#chunks.length - 1;
     const chunk = this.#chunks[last];
     const to = this.#usedBytes;
@@ -59,6 +63,14 @@ export class TextChunks {
     if (tail.length > 0) chunk.set(tail, to + lengthBytes);
     this.#usedBytes = to + total;
     return (last << CHUNK_SHIFT) | to;
+  }
+
+  #addChunk(): void {
+    invariant(this.#chunks.length < CHUNKS_MAX, "the text of all rules is under 2 GiB");
+    const isFirst = this.#chunks.length === 0;
+    this.#chunkBytes = isFirst ? FIRST_CHUNK_BYTES : Math.min(CHUNK_BYTES, 2 * this.#chunkBytes);
+    this.#chunks.push(new Uint8Array(this.#chunkBytes));
+    this.#usedBytes = 0;
   }
 
   /** The chunk that holds what is at an offset, which stands there at `startOf`. */

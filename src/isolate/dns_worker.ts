@@ -11,8 +11,10 @@ import type { DnsStart, FromDns, ToDns } from "./messages.ts";
 type Told = Exclude<ToDns, { readonly type: "start" }>;
 
 let isolate: DnsIsolate | null = null;
-/** Came while the isolate was opened, and wait for it: a few, it is soon open or replaced. */
+/** Came while the isolate was opened, and wait for it. */
 const early: Told[] = [];
+/** More than who sends them ever has on their way. */
+const EARLY_MAX = 1_024;
 const lines = new LogLines((line) => tell({ type: "logged", line }));
 const crash = tellCrashes((error) => tell({ type: "crashed", error }));
 
@@ -72,6 +74,7 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
 
 self.onmessage = ({ data }: MessageEvent<ToDns>) => {
   if (data.type === "start") void open(data.start).catch(crash);
-  else if (isolate === null) early.push(data);
-  else take(isolate, data);
+  else if (isolate !== null) take(isolate, data);
+  else if (early.length < EARLY_MAX) early.push(data);
+  else crash(new Error(`more than ${EARLY_MAX} messages came before it was open`));
 };

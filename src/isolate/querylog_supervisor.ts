@@ -163,8 +163,13 @@ export class QuerylogSupervisor {
     if (this.#worker === null) return;
     this.#tell({ type: "stop" });
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, graceMs));
-    await Promise.race([this.#stopped.promise, late]);
+    const late = new Promise<"late">((resolve) => {
+      timer = setTimeout(() => resolve("late"), graceMs);
+    });
+    if (await Promise.race([this.#stopped.promise, late]) === "late") {
+      const waiting = this.queues.reduce((sum, queue) => sum + queueFigures(queue).waiting, 0);
+      log.warn("the query log was not written to its end: the machine is busy", { waiting });
+    }
     clearTimeout(timer);
     this.#end("the service stops");
   }

@@ -105,6 +105,21 @@ log("QuerylogSupervisor.stop() has everything written", async () => {
   }
 });
 
+log("QuerylogSupervisor.stop() says what there was no time for", async () => {
+  const told: LogLine[] = [];
+  handLogLines((line) => told.push(line));
+  const running = new Running();
+  try {
+    running.ask("a.example");
+    running.ask("b.example");
+    await running.supervisor.stop(0); // Its isolate has not even begun.
+    assert.deepEqual(told.map(({ level, fields }) => [level, fields]), [["warn", { waiting: 2 }]]);
+  } finally {
+    handLogLines(null);
+    Deno.removeSync(running.directory, { recursive: true });
+  }
+});
+
 log("QuerylogSupervisor replaces an isolate that fails, and loses nothing", async () => {
   await using running = new Running({}, true);
   const { supervisor, workers } = running;

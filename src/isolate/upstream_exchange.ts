@@ -1,3 +1,4 @@
+import { invariant } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Exchange } from "../resolver/mod.ts";
 import type { EncryptedExchange } from "../transport/exchange_encrypted.ts";
@@ -24,8 +25,9 @@ export class UpstreamExchange implements Exchange {
   readonly native: NativeUdpExchange | null;
   /** `null` where every upstream is asked in the clear. */
   readonly encrypted: EncryptedExchange | null;
-  readonly #isEncrypted: readonly boolean[];
   readonly #udp: NativeUdpExchange | PortableUdpExchange;
+  /** By upstream: what its queries go through. */
+  readonly #ways: readonly Pick<Exchange, "send">[];
   readonly #tcp: TcpExchange;
 
   /**
@@ -39,24 +41,28 @@ export class UpstreamExchange implements Exchange {
     Encrypted: typeof EncryptedExchange | null,
   ) {
     const endpoints = upstreams.map((u) => u.transport === "udp" ? u.endpoint : null);
-    this.#isEncrypted = upstreams.map(({ transport }) => transport !== "udp");
     this.#tcp = new TcpExchange(endpoints, events);
     const others = upstreams.map((u) => u.transport === "udp" ? null : u);
-    this.encrypted = Encrypted === null ? null : new Encrypted(others, events);
+    const encrypted = Encrypted === null ? null : new Encrypted(others, events);
+    this.encrypted = encrypted;
     if (queue === null) {
       this.native = null;
       this.#udp = new PortableUdpExchange(endpoints, events);
       log.warn("no C library here: UDP goes the portable way, in one isolate");
-      return;
+    } else {
+      const { native, queue: eventQueue, tokenBase, memory } = queue;
+      this.native = new NativeUdpExchange(native, eventQueue, tokenBase, endpoints, events, memory);
+      this.#udp = this.native;
     }
-    const { native, queue: eventQueue, tokenBase, memory } = queue;
-    this.native = new NativeUdpExchange(native, eventQueue, tokenBase, endpoints, events, memory);
-    this.#udp = this.native;
+    this.#ways = upstreams.map(({ transport }) => {
+      if (transport === "udp") return this.#udp;
+      invariant(encrypted !== null, "what encrypted upstreams need is loaded");
+      return encrypted;
+    });
   }
 
   send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    const exchange = this.#isEncrypted[upstream] ? this.encrypted! : this.#udp;
-    return exchange.send(upstream, packet, lengthBytes, token);
+    return this.#ways[upstream].send(upstream, packet, lengthBytes, token);
   }
 
   sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
