@@ -11,6 +11,7 @@ const LINES_MAX = 5_000;
 const STOP_MS = 5_000;
 /** Longest run of a program that only looks or sets something up. */
 const TOOL_MS = 10_000;
+const PIN_ATTEMPTS_MAX = 5;
 
 export interface CpuTime {
   readonly userUs: number;
@@ -85,7 +86,16 @@ export function allowedCpus(): number[] {
 
 /** Keeps every thread of a running process on some CPUs. Its thread pools keep the size they have. */
 export async function pin(pid: number, cpus: readonly number[]): Promise<void> {
-  await runTool("taskset", ["--all-tasks", "--cpu-list", "--pid", cpus.join(), `${pid}`]);
+  for (let attempt = 1;; attempt++) {
+    try {
+      await runTool("taskset", ["--all-tasks", "--cpu-list", "--pid", cpus.join(), `${pid}`]);
+      return;
+    } catch (error) {
+      // A thread that ended after it was listed fails the rest.
+      const isGone = error instanceof BenchError && /No such process/.test(error.message);
+      if (!isGone || attempt === PIN_ATTEMPTS_MAX) throw error;
+    }
+  }
 }
 
 /** Runs a program to its end; returns what it wrote to standard output. */
