@@ -3,15 +3,13 @@ import { Api, SIDE_BY_SIDE } from "./api_client.ts";
 import { ApiLoad, writesIn } from "./api_load.ts";
 import { address, askUntil, freePort } from "./ask.ts";
 import { runLoad } from "./dnsperf.ts";
+import { addressesOf, CLIENTS, GROUPS, timeIdentification } from "./identify_runs.ts";
 import { mix, type QueryNames, writeQueries } from "./names.ts";
 import type { Cpus } from "./dns_runs.ts";
 import { allowedCpus, type Child, pin, readCpuTime, readMemory } from "./processes.ts";
 import { BLOCKED, type Setup, START_MS_MAX, svcCommand, writeSvcConfig } from "./servers.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 
-/** Clients and groups of a large office; the default group is beside them. */
-const CLIENTS = 10_000;
-const GROUPS = 1_000;
 /** So that the API's code is as warm as after an hour. */
 const WARM_SECONDS = 5;
 /** Of fewer than 100 the 99th percentile is the slowest one. */
@@ -31,6 +29,8 @@ export interface ApiResults {
   /** User time a query of a svc without clients, and of one with thousands of clients and groups. */
   readonly plainUs: readonly number[];
   readonly manyUs: readonly number[];
+  /** What finding the client adds by itself, a figure a round. */
+  readonly identificationNs: readonly number[];
   readonly importSeconds: number;
   /** From the request that changes a client to the first query that shows it. */
   readonly editMs: readonly number[];
@@ -150,6 +150,7 @@ async function measure(
     busyRates,
     plainUs,
     manyUs,
+    identificationNs: timeIdentification(pairs),
     importSeconds,
     editMs,
     memoryBefore,
@@ -174,13 +175,9 @@ async function makeMany(api: Api): Promise<Edited> {
     groups[i] = id as string;
   });
   await sideBySide(CLIENTS, async (i) => {
-    // Networks of every kind of length, none of them the loopback's.
-    const third = i & 255;
-    const second = i >> 8;
-    const networks = [`10.${second}.${third}.7`, `10.${64 + second}.${third}.0/24`];
     await api.must("POST", "/clients", {
       name: `client ${i}`,
-      addresses: [...networks, `2001:db8:${i.toString(16)}::/48`],
+      addresses: addressesOf(i),
       group: groups[i % GROUPS],
     });
   });
@@ -231,6 +228,6 @@ export const p99 = (values: readonly number[]): number => percentile(values, 0.9
 export const keptShare = ({ busyRates, quietRates }: ApiResults): number =>
   medianRatio(busyRates, quietRates);
 
-/** User time that so many clients and groups add to a query, in microseconds. */
-export const identificationUs = ({ plainUs, manyUs }: ApiResults): number =>
-  median(manyUs.map((us, pair) => us - plainUs[pair]));
+/** Time that so many clients and groups add to a query, in nanoseconds. */
+export const identificationNs = ({ identificationNs }: ApiResults): number =>
+  median(identificationNs);
