@@ -9,6 +9,8 @@ export const SIDE_BY_SIDE = 16;
 /** A connection that has rested for so long may be closed by the server at any moment. */
 const REST_MS_MAX = 3_000;
 const READ_BYTES = 64 * 1024;
+/** How often a svc that starts is asked whether it listens. */
+const LOOK_MS = 20;
 const HEAD_END = "\r\n\r\n";
 
 export interface ApiAnswer {
@@ -21,6 +23,22 @@ export interface ApiAnswer {
 export class Api {
   readonly #resting: Connection[] = [];
   constructor(readonly port: number) {}
+
+  /** @throws {BenchError} Where nobody listens within `msMax`. */
+  static async whenUp(port: number, msMax: number): Promise<Api> {
+    const api = new Api(port);
+    const endsAtMs = performance.now() + msMax;
+    for (;;) {
+      try {
+        await api.must("GET", "/health");
+        return api;
+      } catch (error) {
+        if (!(error instanceof Deno.errors.ConnectionRefused)) throw error;
+        if (performance.now() > endsAtMs) throw new BenchError(`the API is not up in ${msMax} ms`);
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      }
+    }
+  }
 
   /** Sends a request; returns its status, body and time. */
   async call(method: string, path: string, body?: unknown): Promise<ApiAnswer> {

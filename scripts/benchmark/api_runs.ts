@@ -82,7 +82,7 @@ async function start(folder: string, setup: Setup, { names, cpus }: ApiPlan): Pr
   const child = setup.workspace.start(folder, program, args);
   await askUntil(port, names.blocked[0], BLOCKED, START_MS_MAX);
   if (cpus !== null) await pin(child.pid, [cpus.server]);
-  return { child, port, api: new Api(apiPort) };
+  return { child, port, api: await Api.whenUp(apiPort, START_MS_MAX) };
 }
 
 async function measure(

@@ -281,7 +281,7 @@ async function timeCustomRules(setup: Setup, plan: FilterPlan): Promise<number[]
   const [program, ...args] = await svcCommand(setup.program, config);
   plan.progress("custom rules");
   const child = setup.workspace.start(folder, program, args);
-  const api = new Api(apiPort);
+  const api = await Api.whenUp(apiPort, START_MS_MAX);
   const times: number[] = [];
   try {
     await askUntil(port, plan.names.blocked[0], BLOCKED, START_MS_MAX);

@@ -12,6 +12,11 @@ import { medianRatio } from "./stats.ts";
 /** A rate that the log has to bear, and how many of a round's seconds it is borne. */
 const STEADY_RATE = 100_000;
 const STEADY_ROUNDS = 20;
+/** Entries that searches are timed over, and a rate at which next to each query gets one. */
+export const LOG_ENTRIES = 1_000_000;
+const FILL_RATE = 15_000;
+const FILL_SECONDS = 10;
+const FILL_ROUNDS_MAX = 20;
 /** Times that each request is sent. */
 const REQUESTS = 15;
 /** Until what waits is written: the log does so every few seconds. */
@@ -91,14 +96,23 @@ export async function measureLog(setup: Setup, plan: LogPlan): Promise<LogResult
     await sleep(SETTLE_MS);
     progress(`${STEADY_RATE} queries a second for ${STEADY_ROUNDS * seconds} seconds`);
     const steady = await bear(logged, queries, STEADY_ROUNDS * seconds, cpu);
+    for (let round = 0; round < FILL_ROUNDS_MAX; round++) {
+      const entries = await entriesOf(logged.api);
+      if (entries >= LOG_ENTRIES) break;
+      progress(
+        `${entries} entries: ${FILL_RATE} queries a second for ${FILL_SECONDS} seconds more`,
+      );
+      const load = { port: logged.port, queries, once: false, seconds: FILL_SECONDS, cpu };
+      await runLoad({ ...load, rate: FILL_RATE });
+    }
+    await sleep(SETTLE_MS);
     progress("searching");
     const searchMs: Record<string, number[]> = {};
     for (const search of SEARCHES) {
       searchMs[search] = await time(logged.api, `/querylog?limit=100&${search}`);
     }
     const statisticsMs = await time(logged.api, "/stats?hours=24");
-    const { querylog } = await logged.api.must("GET", "/status");
-    const { entries } = querylog as { entries: number };
+    const entries = await entriesOf(logged.api);
     const file = `${logged.folder}/store/querylog/querylog.db`;
     const fileBytes = (await Deno.stat(file)).size;
     return { withoutRates, withRates, steady, entries, fileBytes, searchMs, statisticsMs };
@@ -119,7 +133,13 @@ async function start(setup: Setup, { names, cpus }: LogPlan): Promise<Logged> {
   const child = workspace.start(folder, program, args);
   await askUntil(port, names.blocked[0], BLOCKED, START_MS_MAX);
   if (cpus !== null) await pin(child.pid, [cpus.server]);
-  return { child, port, api: new Api(apiPort), folder: workspace.path(folder) };
+  const api = await Api.whenUp(apiPort, START_MS_MAX);
+  return { child, port, api, folder: workspace.path(folder) };
+}
+
+async function entriesOf(api: Api): Promise<number> {
+  const { querylog } = await api.must("GET", "/status");
+  return (querylog as { entries: number }).entries;
 }
 
 /** Puts the log under a rate, and sees that nothing is lost uncounted. */
