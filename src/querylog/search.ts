@@ -10,6 +10,8 @@ import { clientStart, clientTest, foldedName } from "./filter.ts";
  */
 const INDEXED_MAX = 20_000;
 const INDEXED_MAX_OF_SEVERAL = 100_000;
+/** Entries that are looked through first where there are several conditions: many may meet them all. */
+const NEWEST_MAX = 20_000;
 /** Names that are looked for by number; more of them are everywhere in the log. */
 const NAMES_MAX = 50_000;
 const CLIENTS_MAX = 1_000;
@@ -64,23 +66,35 @@ export class LogSearch {
     const range = `e.id >= ${from} AND e.id < ${end}`;
     const conditions = this.#conditions(filter);
     if (conditions === null || from >= end) return { entries: [], next: null };
-    const index = this.#choose(conditions, range);
     const where = [range, ...conditions.map(({ sql }) => sql)].join(" AND ");
-    const by = index === "" ? "NOT INDEXED" : `INDEXED BY ${index}`;
-    const rows = this.#db.prepare(`
+    let rows: Row[] = [];
+    if (conditions.length > 1) {
+      const newest = `SELECT * FROM entries e NOT INDEXED WHERE ${range} ORDER BY e.id DESC`;
+      rows = this.#rows(`(${newest} LIMIT ${NEWEST_MAX}) e`, where, limit + 1);
+    }
+    if (rows.length <= limit) {
+      const index = this.#choose(conditions, range);
+      const by = index === "" ? "NOT INDEXED" : `INDEXED BY ${index}`;
+      rows = this.#rows(`entries e ${by}`, where, limit + 1);
+    }
+    const page = rows.slice(0, limit);
+    const next = rows.length > limit ? page[page.length - 1].id : null;
+    return { entries: page.map(showRow), next };
+  }
+
+  /** The newest entries of a source of them that pass. */
+  #rows(source: string, where: string, count: number): Row[] {
+    return this.#db.prepare(`
       SELECT e.id, n.text AS name, c.text AS client, e.outcome, k.text AS kind, r.text AS rule,
         a.text AS answers, e.duration
-      FROM (SELECT e.id FROM entries e ${by} WHERE ${where} ORDER BY e.id DESC LIMIT ?) f
+      FROM (SELECT e.id FROM ${source} WHERE ${where} ORDER BY e.id DESC LIMIT ?) f
       CROSS JOIN entries e ON e.id = f.id
       LEFT JOIN names n ON n.id = e.name
       LEFT JOIN clients c ON c.id = e.client
       LEFT JOIN kinds k ON k.id = e.kind
       LEFT JOIN rules r ON r.id = e.rule
       LEFT JOIN answers a ON a.id = e.answers
-      ORDER BY e.id DESC`).all(limit + 1) as unknown as Row[];
-    const page = rows.slice(0, limit);
-    const next = rows.length > limit ? page[page.length - 1].id : null;
-    return { entries: page.map(showRow), next };
+      ORDER BY e.id DESC`).all(count) as unknown as Row[];
   }
 
   /** What a filter says in SQL; `null` where nothing can pass it. */
