@@ -1,4 +1,4 @@
-import { formatIp } from "../addr/mod.ts";
+import { formatIp, type HostPort } from "../addr/mod.ts";
 import { Cache } from "../cache/mod.ts";
 import { SvcError } from "../errors.ts";
 import { PROTOCOL_NAMES } from "../logqueue/mod.ts";
@@ -46,6 +46,8 @@ const EVALUATE_MS_MIN = 1;
 
 /** Look-ups of leak tests that are told in a second; a test has some dozens. */
 const LEAKS_PER_SECOND_MAX = 1_000;
+/** Ports that are drawn until one is free over UDP and TCP. */
+const PORT_TRIES_MAX = 16;
 
 /** Code for what not every configuration asks for; `null`: this one does not. */
 interface Loaded {
@@ -201,17 +203,30 @@ export class DnsIsolate {
 
   async #listenPortable(): Promise<number[]> {
     const ports: number[] = [];
-    for (const address of this.#start.listen) {
+    for (const address of this.#start.listen) ports.push(await this.#listenPortableAt(address));
+    return ports;
+  }
+
+  async #listenPortableAt(address: HostPort): Promise<number> {
+    for (let attempt = 1;; attempt++) {
       const udp = new PortableUdpListener(address, (packet, client, reply) => {
         this.#setTime();
         this.#counts[Counter.QueriesUdp]++;
         new DatagramFront(this.#resolver, client, reply).onPacket(packet);
       });
+      const { port } = udp;
+      try {
+        await this.#newTcp().listenAt({ ip: address.ip, port });
+      } catch (error) {
+        udp.close();
+        this.#tcp.pop();
+        // The system gave a port that is free over UDP; over TCP it may be somebody's.
+        if (address.port !== 0 || attempt === PORT_TRIES_MAX) throw error;
+        continue;
+      }
       this.#portable.push(udp);
-      await this.#newTcp().listenAt({ ip: address.ip, port: udp.port });
-      ports.push(udp.port);
+      return port;
     }
-    return ports;
   }
 
   /** Serves until it drains. */

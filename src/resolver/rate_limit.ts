@@ -28,7 +28,7 @@ const IPV4_BYTES = 4;
 const PRIME = 0x9e3779b1 | 0;
 const MS_PER_SECOND = 1_000;
 /** Times that another isolate may come in between before a query passes uncounted. */
-const TRIES_MAX = 64;
+const TRIES_MAX = 1_024;
 
 /**
  * The limit of queries per client, an IPv4 address or an IPv6 /64: a token bucket each, in one table
@@ -101,12 +101,14 @@ export class RateLimiter {
 
   #takeFrom(at: number): boolean {
     const table = this.#table;
+    let full = table[at];
     for (let i = 0; i < TRIES_MAX; i++) {
-      const full = table[at];
       const debt = this.#debt(full);
       if (debt >= this.#burst) return false;
       const fuller = (this.#now + debt + 1) | 0;
-      if (Atomics.compareExchange(table, at, full, fuller) === full) return true;
+      const found = Atomics.compareExchange(table, at, full, fuller);
+      if (found === full) return true;
+      full = found;
     }
     return true;
   }
