@@ -2,7 +2,7 @@
 # linux-x64-glibc, into FILE. npm keeps the binary in a package of its own for each platform and
 # checks what it downloads; no install script has to run, and any platform can be fetched on any.
 
-deno_version=2.9.6
+deno_version=2.9.5
 
 fail() {
   printf '%s: %s\n' "$(basename -- "$0")" "$1" >&2
