@@ -66,6 +66,8 @@ export interface DnsStart {
   /** Where answered queries are noted; `null`: nowhere. */
   readonly logQueue: SharedArrayBuffer | null;
   readonly upstreams: readonly DnsUpstream[];
+  /** Queries on their way to upstreams at one time; each may take a descriptor. */
+  readonly openMax: number;
   readonly cacheBytes: number;
   readonly ttl: TtlBounds;
   /** Seconds. */
@@ -125,6 +127,8 @@ export interface DnsReport {
   readonly cacheBytes: number;
   /** Entries that were pushed out before their time. */
   readonly cacheEvicted: number;
+  /** Queries were not sent of late because the process has no socket left. */
+  readonly lacksSockets: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */
   readonly upstreams: readonly {
     readonly healthy: boolean;

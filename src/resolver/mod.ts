@@ -17,9 +17,12 @@ export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
   type AttemptFailure,
   type Exchange,
+  type Failure,
   Forwarder,
   type ForwarderOptions,
+  OPEN_MAX,
   type Responder,
+  type Sending,
   TICK_MS,
   type TtlBounds,
   type UpstreamSpec,

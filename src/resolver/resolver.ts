@@ -1,6 +1,7 @@
 import { Ede, Rcode } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
-import type { Forwarder, Responder, Waiter } from "./forward/mod.ts";
+import type { Failure, Forwarder, Responder, Waiter } from "./forward/mod.ts";
+import { RELAYED } from "./extended_errors.ts";
 import { Outcome } from "./outcome.ts";
 import type { QueryLog } from "./query_log.ts";
 import { type Pipeline, Verdict } from "./pipeline.ts";
@@ -11,7 +12,6 @@ import type { TurnClock } from "./turn_clock.ts";
 
 /** Text of the extended error of a query that found no room to wait. */
 const FULL = new TextEncoder().encode("too many queries wait");
-const encoder = new TextEncoder();
 const NOBODY = new ClientAddress();
 
 export interface ResolverOptions {
@@ -122,9 +122,9 @@ export class Resolver {
   }
 
   /** Writes that there is no answer for a waiter, and why (RFC 8914). */
-  writeFailure(waiter: Waiter, ede: number, text: string, reply: Reply): void {
+  writeFailure(waiter: Waiter, { errors }: Failure, reply: Reply): void {
     waiter.query.outcome = Outcome.Failed;
-    writeEmpty(waiter.query, reply, Rcode.ServFail, ede, encoder.encode(text));
+    writeEmpty(waiter.query, reply, Rcode.ServFail, RELAYED, errors);
     this.#answered(waiter.query, reply, true);
   }
 

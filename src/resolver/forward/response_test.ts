@@ -29,7 +29,8 @@ import {
   soaRdata,
   wire,
 } from "../fakes.ts";
-import { Fit, ResponseReader, type TtlBounds } from "./response.ts";
+import { Fit, ResponseReader } from "./response.ts";
+import type { TtlBounds } from "./scrubber.ts";
 
 const none = { permissions: "none" } as const;
 const N = "www.example";
@@ -55,15 +56,26 @@ function read(c: Case): { fit: Fit; reader: ResponseReader; kept: Uint8Array } {
   buffer.set(packet);
   const questionEnd = 12 + wire(c.name ?? N).length + 4;
   const fit = reader.read(buffer, packet.length, asked, questionEnd, c.dnssecOk ?? false);
-  return { fit, reader, kept: buffer.slice(0, reader.length) };
+  return { fit, reader, kept: reader.message.slice(0, reader.length) };
+}
+
+/** The codes of the extended errors, with their texts. */
+function codes({ errors }: ResponseReader): string {
+  const found: string[] = [];
+  const bytes = errors.view();
+  for (let at = 0; at < bytes.length; at += 4 + getU16(bytes, at + 2)) {
+    const text = new TextDecoder().decode(bytes.subarray(at + 6, at + 4 + getU16(bytes, at + 2)));
+    found.push(`${getU16(bytes, at + 4)}${text === "" ? "" : ` ${text}`}`);
+  }
+  return found.length === 0 ? "none" : found.join(" and ");
 }
 
 /** The outcome and, of an answer, what is kept: flags, TTL, sections. */
 function show(c: Case): string {
   const { fit, reader, kept } = read(c);
-  if (fit !== Fit.Answer) {
+  if (fit !== Fit.Answer && fit !== Fit.Open) {
     return fit === Fit.Failure
-      ? `Failure: rcode ${reader.rcode}, ede ${reader.ede}`
+      ? `Failure: rcode ${reader.rcode}, ede ${codes(reader)}`
       : `${fitName(fit)}`;
   }
   const message = decodeMessage(kept);
@@ -78,8 +90,9 @@ function show(c: Case): string {
   assert.deepEqual(ttls, records.map(({ ttl }) => ttl), "every TTL is noted");
   const section = (list: readonly (typeof records)[number][]) =>
     list.map(({ type, ttl }) => `${qtypeName(type)} ${ttl}`).join(" ");
-  const parts = [`rcode ${message.rcode}`, `ttl ${reader.ttl}`];
-  if (reader.ede >= 0) parts.push(`ede ${reader.ede}`);
+  const parts = [`${fit === Fit.Open ? "open, " : ""}rcode ${message.rcode}`, `ttl ${reader.ttl}`];
+  if (reader.isBare) parts.push("bare");
+  if (reader.errors.length > 0) parts.push(`ede ${codes(reader)}`);
   if (message.ad) parts.push("ad");
   return `${parts.join(", ")}: ${section(message.answers)} | ${section(message.authorities)}`;
 }
@@ -274,42 +287,51 @@ Deno.test("ResponseReader tells what is no answer to the question", none, async 
       records: [a(N, 9), { section: 2, name: ".", type: 41, ttl: 0, rdata: [] }],
       opt: [],
     }, "Mismatched"],
-    ["a referral", { flags: QR_BIT, records: [ns(900), glue] }, "Failure: rcode 0, ede -1"],
-    ["a referral of a resolver", { records: [ns(900)] }, "Failure: rcode 0, ede -1"],
-    ["nothing from no resolver", { flags: QR_BIT }, "Failure: rcode 0, ede -1"],
+    ["a referral", { flags: QR_BIT, records: [ns(900), glue] }, "Failure: rcode 0, ede none"],
+    ["a referral of a resolver", { records: [ns(900)] }, "Failure: rcode 0, ede none"],
+    ["nothing from no resolver", { flags: QR_BIT }, "Failure: rcode 0, ede none"],
     [
       "an authoritative denial",
       { flags: QR_BIT | AA_BIT, records: [soa(9, 9)] },
       "rcode 0, ttl 9:  | SOA 9",
     ],
-    ["SERVFAIL", { flags: OK | Rcode.ServFail }, "Failure: rcode 2, ede -1"],
-    ["REFUSED", { flags: OK | Rcode.Refused }, "Failure: rcode 5, ede -1"],
-    ["NOTIMP", { flags: OK | Rcode.NotImp }, "Failure: rcode 4, ede -1"],
-    ["an unknown code", { flags: OK | 15 }, "Failure: rcode 15, ede -1"],
-    ["FORMERR with an answer", { flags: OK | 1, records: [a(N, 9)] }, "Failure: rcode 1, ede -1"],
-    ["BADVERS", { extendedRcode: 1 }, "Failure: rcode 0, ede -1"],
-    ["BADCOOKIE", { flags: OK | 7, extendedRcode: 1 }, "Failure: rcode 7, ede -1"],
+    ["SERVFAIL", { flags: OK | Rcode.ServFail }, "Failure: rcode 2, ede none"],
+    ["REFUSED", { flags: OK | Rcode.Refused }, "Failure: rcode 5, ede none"],
+    ["NOTIMP", { flags: OK | Rcode.NotImp }, "Failure: rcode 4, ede none"],
+    ["an unknown code", { flags: OK | 15 }, "Failure: rcode 15, ede none"],
+    ["FORMERR with an answer", { flags: OK | 1, records: [a(N, 9)] }, "Failure: rcode 1, ede none"],
+    ["BADVERS", { extendedRcode: 1 }, "Failure: rcode 0, ede none"],
+    ["BADCOOKIE", { flags: OK | 7, extendedRcode: 1 }, "Failure: rcode 7, ede none"],
   ];
   for (const [name, c, want] of rows) await t.step(name, () => assert.equal(show(c), want));
 });
 
-Deno.test("ResponseReader relays the first extended error and knows the bogus ones", none, () => {
+Deno.test("ResponseReader relays extended errors as they are, and knows the bogus ones", none, () => {
   const opt = (...codes: number[]) => codes.map((code) => ({ code: 15, data: edeData(code, "x") }));
   assert.equal(
     show({ records: [a(N, 9)], opt: opt(Ede.Filtered) }),
-    "rcode 0, ttl 9, ede 17: A 9 | ",
+    "rcode 0, ttl 9, ede 17 x: A 9 | ",
   );
-  assert.equal(show({ records: [a(N, 9)], opt: opt(4, 17) }), "rcode 0, ttl 9, ede 4: A 9 | ");
+  assert.equal(
+    show({ records: [a(N, 9)], opt: opt(4, 17, 65_535) }),
+    "rcode 0, ttl 9, ede 4 x and 17 x and 65535 x: A 9 | ",
+  );
+  // The text is cut behind a whole character, and what has no room is left out.
+  const long = { code: 15, data: edeData(17, `${"x".repeat(255)}é`) };
+  assert.equal(
+    show({ records: [a(N, 9)], opt: [long, long, { code: 15, data: edeData(4) }] }),
+    `rcode 0, ttl 9, ede 17 ${"x".repeat(255)} and 4: A 9 | `,
+  );
   const short = [{ code: 15, data: [0] }, { code: 10, data: [1, 2, 3] }];
   assert.equal(show({ records: [a(N, 9)], opt: short }), "rcode 0, ttl 9: A 9 | ");
   for (let code = 0; code <= 24; code++) {
     const { fit, reader } = read({ flags: OK | Rcode.ServFail, opt: opt(code) });
     assert.equal(fit, Fit.Failure);
-    assert.equal(reader.ede, code);
+    assert.equal(codes(reader), `${code} x`);
     assert.equal(reader.bogus, code >= 6 && code <= 12, `${code}`);
   }
   const { reader } = read({ flags: OK | Rcode.ServFail });
-  assert.deepEqual([reader.ede, reader.bogus], [-1, false]);
+  assert.deepEqual([codes(reader), reader.bogus], ["none", false]);
 });
 
 Deno.test("ResponseReader keeps QR, RA, AD and the code of the header, and no more", none, () => {
