@@ -2,6 +2,7 @@ import { getU16 } from "../../bytes/mod.ts";
 import { TTLS_MAX } from "../../cache/mod.ts";
 import {
   AA_BIT,
+  checkRdata,
   EdnsOption,
   expandName,
   FOLD,
@@ -155,11 +156,12 @@ export class ResponseReader {
     const authorities = getU16(packet, 8);
     const additionals = getU16(packet, 10);
     if (answers + authorities + additionals > RECORDS_MAX) return Fit.Broken;
-    const authoritiesAt = this.#skip(packet, questionEnd, length, answers);
-    let at = authoritiesAt;
+    let at = questionEnd;
+    for (let i = 0; i < answers && at >= 0; i++) at = this.#readWhole(packet, at, length);
+    const authoritiesAt = at;
     let refers = false;
     for (let i = 0; i < authorities && at >= 0; i++) {
-      at = this.#readRecord(packet, at, length);
+      at = this.#readWhole(packet, at, length);
       refers ||= this.#record.type === Qtype.NS;
     }
     let extended = 0;
@@ -191,11 +193,11 @@ export class ResponseReader {
     return Fit.Answer;
   }
 
-  /** Goes over `count` records; returns where the next is, or -1. */
-  #skip(packet: Uint8Array, from: number, end: number, count: number): number {
-    let at = from;
-    for (let i = 0; i < count && at >= 0; i++) at = this.#readRecord(packet, at, end);
-    return at;
+  /** As `#readRecord` for a record that may be kept, whose RDATA has to be well formed as well. */
+  #readWhole(packet: Uint8Array, at: number, end: number): number {
+    const next = this.#readRecord(packet, at, end);
+    const { type, rdataOffset, rdataLength } = this.#record;
+    return next >= 0 && checkRdata(packet, type, rdataOffset, rdataLength) ? next : -1;
   }
 
   /** Reads the next record if it is whole and its owner well formed, else returns -1. */

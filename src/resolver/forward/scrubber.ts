@@ -3,7 +3,6 @@ import { getU16, getU32 } from "../../bytes/mod.ts";
 import { TTLS_MAX } from "../../cache/mod.ts";
 import {
   AD_BIT,
-  checkRdata,
   copyRdata,
   equalNames,
   expandName,
@@ -34,8 +33,6 @@ const MESSAGE_BYTES_MAX = 0xffff;
 const RDATA_BYTES_MAX = MESSAGE_BYTES_MAX + 2 * NAME_BYTES_MAX;
 /** Bytes of RRSIG RDATA before the signer's name (RFC 4034 §3.1). */
 const RRSIG_SIGNER_OFFSET = 18;
-/** Least RDATA of an SOA: two names and five numbers. */
-const SOA_BYTES_MIN = 22;
 
 /** Bounds on TTLs, from the configuration, in seconds. */
 export interface TtlBounds {
@@ -107,7 +104,7 @@ export class Scrubber {
 
   /**
    * Reads the response in the first `end` bytes of `packet`, whose question ends at `questionEnd`
-   * and whose authority section starts at `authoritiesAt`; every owner name has been checked.
+   * and whose authority section starts at `authoritiesAt`; owners and RDATA have been checked.
    * `lead` is what goes before: a message with the question of the client and with the chain so far.
    */
   scrub(
@@ -166,7 +163,7 @@ export class Scrubber {
     const writer = this.#writer;
     const nameEnd = skipName(lead, HEADER_BYTES, lead.length);
     const [qtype, qclass] = [getU16(lead, nameEnd), getU16(lead, nameEnd + 2)];
-    const isWritten = writer.start(this.message, 0, MESSAGE_BYTES_MAX, 0, kept) &&
+    const isWritten = writer.start(this.message, 0, MESSAGE_BYTES_MAX, getU16(packet, 0), kept) &&
       writer.question(lead.subarray(HEADER_BYTES, nameEnd), qtype, qclass);
     this.#isBroken = !isWritten;
     let aliases = 0;
@@ -269,8 +266,7 @@ export class Scrubber {
   }
 
   #isSoaOfTarget(): boolean {
-    const { type, rdataLength } = this.#record;
-    return type === Qtype.SOA && this.#isOfClass() && rdataLength >= SOA_BYTES_MIN &&
+    return this.#record.type === Qtype.SOA && this.#isOfClass() &&
       isAtOrBelow(this.target, 0, this.#owner, 0);
   }
 
@@ -351,11 +347,9 @@ export class Scrubber {
     const { type, cls, ownerOffset, rdataOffset, rdataLength } = this.#record;
     const rdata = this.#rdata;
     const ownerLength = expandName(packet, ownerOffset, this.#owner, 0);
-    const isWhole = ownerLength > 0 && this.ttlCount < TTLS_MAX &&
-      checkRdata(packet, type, rdataOffset, rdataLength);
-    const length = isWhole ? copyRdata(packet, type, rdataOffset, rdataLength, rdata, 0) : -1;
+    const length = copyRdata(packet, type, rdataOffset, rdataLength, rdata, 0);
     const owner = this.#owner.subarray(0, ownerLength);
-    const isCopied = length >= 0 && length <= MESSAGE_BYTES_MAX &&
+    const isCopied = this.ttlCount < TTLS_MAX && length >= 0 && length <= MESSAGE_BYTES_MAX &&
       this.#writer.record(section, owner, type, cls, ttl, rdata.subarray(0, length));
     if (!isCopied) {
       this.#isBroken = true;
