@@ -67,6 +67,16 @@ export class Attempt {
   isDoubted = false;
 
   constructor(readonly token: number, public upstream: Upstream) {}
+
+  /** Says whether a query is the very one that was sent, its ID and case included. */
+  isWhatWasSent({ id, packet, qname, qnameLength }: Query): boolean {
+    if (this.questionEnd !== HEADER_BYTES + qnameLength + 4) return false;
+    if (id !== getU16(this.packet, 0)) return false;
+    for (let i = 0; i < qnameLength; i++) {
+      if (packet[qname + i] !== this.packet[HEADER_BYTES + i]) return false;
+    }
+    return true;
+  }
 }
 
 /** A question on its way to upstreams. Used again a while after it is done: see `FlightTable`. */

@@ -1,24 +1,27 @@
-import { getU16, setU16 } from "../../bytes/mod.ts";
-import { type Cache, CacheHit } from "../../cache/mod.ts";
-import { Ede, HEADER_BYTES, Rcode, RCODE_MASK } from "../../dns/mod.ts";
+import { Ede, Rcode, RCODE_MASK } from "../../dns/mod.ts";
 import { log } from "../../log.ts";
 import { Counter, type CounterBlock, countOutcome } from "../../telemetry/mod.ts";
-import { NO_ERROR, ownError } from "../extended_errors.ts";
+import { NO_ERROR } from "../extended_errors.ts";
 import { Outcome } from "../outcome.ts";
 import { isServiceName } from "../own_names.ts";
-import type { RebindingProtection } from "../rebinding.ts";
 import { KEY_DO, type Query } from "../query.ts";
 import { AttemptTable } from "./attempts.ts";
 import {
-  type Attempt,
-  type Failure,
-  type Flight,
-  PROBE,
-  PROBE_HASH,
-  questionEnd,
-  Waiter,
-} from "./flight.ts";
+  leadsBack,
+  NO_ANSWER,
+  NO_SOCKET,
+  NOBODY_ANSWERED,
+  NOBODY_SERVES,
+  NOT_SENT,
+  TOO_LARGE,
+  TOO_MANY_CLIENTS,
+  tooMany,
+  unhelpful,
+  unreachable,
+} from "./failures.ts";
+import { type Attempt, type Failure, type Flight, PROBE, PROBE_HASH, Waiter } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
+import { KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
 import type { AttemptFailure, Exchange, Sending, UpstreamSpec } from "./ports.ts";
 import { QueryWriter } from "./query_writer.ts";
 import { Fit, ResponseReader } from "./response.ts";
@@ -34,8 +37,6 @@ const ATTEMPTS_MAX = 6;
 const FLIGHT_MS = 4_800;
 /** A client that could have a stale answer waits this long for a fresh one (RFC 8767 §5). */
 const STALE_PATIENCE_MS = 1_800;
-/** Seconds that a failure to resolve is remembered (RFC 9520 §3.2). */
-const FAILURE_TTL = 5;
 /** How often waits are looked through, while there are any. */
 export const TICK_MS = 50;
 /** An upstream that can't be reached is tried again after this, twice as long each time, */
@@ -49,24 +50,17 @@ export const OPEN_MAX = 4_096;
 /** How often it is logged that there is no socket. */
 const NO_SOCKET_LOG_MS = 60_000;
 
-export interface ForwarderOptions {
+export interface ForwarderOptions extends KeptAnswersOptions {
   readonly upstreams: readonly UpstreamSpec[];
   readonly exchange: Exchange;
-  readonly cache: Cache;
   readonly counters: CounterBlock;
   readonly ttl: TtlBounds;
-  /** Takes private addresses out of answers; `null`: they stay. */
-  readonly rebinding: RebindingProtection | null;
   /** Queries on their way to upstreams at one time. */
   readonly openMax: number;
-  /** Seconds past expiry that an entry may be served. */
-  readonly serveStale: number;
   /** Bytes of `Waiter.peer`. */
   readonly peerBytes: number;
   /** Milliseconds, monotonic. */
   readonly nowMs: () => number;
-  /** Seconds, as the cache counts them. */
-  readonly nowSeconds: () => number;
   /** Starts and stops calls of `tick` every `TICK_MS`. */
   readonly ticking: (on: boolean) => void;
   /** Fills the array with random numbers that cannot be foretold. */
@@ -91,12 +85,14 @@ export class Forwarder {
   #noSocketAtMs = -Infinity;
   #noSocketLoggedAtMs = -Infinity;
   readonly #writer: QueryWriter;
+  readonly #kept: KeptAnswers;
 
   constructor(options: ForwarderOptions) {
     this.#options = options;
     this.#table = new UpstreamTable(options.upstreams);
     this.#attempts = new AttemptTable(options.openMax);
     this.#reader = new ResponseReader(options.ttl);
+    this.#kept = new KeptAnswers(options, this.#reader);
     this.#writer = new QueryWriter(options.random);
     this.#counts = options.counters.values;
   }
@@ -158,13 +154,12 @@ export class Forwarder {
     if (known !== null) {
       if (known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
         this.#counts[Counter.FlightsFull]++;
-        this.#failWaiter(waiter, ownFailure(Ede.Other, "too many clients wait for this name"));
+        this.#failWaiter(waiter, TOO_MANY_CLIENTS);
         return;
       }
-      const looping = known.attempts.find((attempt) => isSame(attempt, waiter.query));
+      const looping = known.attempts.find((attempt) => attempt.isWhatWasSent(waiter.query));
       if (looping !== undefined) {
-        const { address } = looping.upstream.spec;
-        this.#failWaiter(waiter, ownFailure(Ede.Other, `upstream ${address} ${LEADS_BACK}`));
+        this.#failWaiter(waiter, leadsBack(looping.upstream));
         return;
       }
       this.#counts[Counter.Merged]++;
@@ -245,7 +240,7 @@ export class Forwarder {
       return;
     }
     flight.declined.push(upstream);
-    flight.failure = this.#failureOf(upstream, fit);
+    flight.failure = unhelpful(upstream, fit, reader);
     this.#release(attempt);
     if (reader.bogus) this.#fail(flight);
     else this.#askNext(flight);
@@ -264,25 +259,12 @@ export class Forwarder {
     // A true answer may still follow; another upstream, or TCP, is asked beside it.
     attempt.isDoubted = true;
     if (flight.probe) return;
-    flight.failure = this.#failureOf(attempt.upstream, fit);
+    flight.failure = unhelpful(attempt.upstream, fit, this.#reader);
     const next = this.#choose(flight);
     if (next !== null && next !== attempt.upstream) this.#askNext(flight);
     else if (!this.#attempts.isFull(attempt.upstream)) {
       this.#askOverTcp(this.#takeAttempt(flight, attempt.upstream));
     }
-  }
-
-  #failureOf({ spec: { address } }: Upstream, fit: Fit): Failure {
-    const { rcode, errors } = this.#reader;
-    if (fit === Fit.Broken) {
-      return ownFailure(Ede.InvalidData, `${address} answered with a malformed message`);
-    }
-    if (fit === Fit.Endless) {
-      return ownFailure(Ede.Other, `${address} leads in a circle of CNAME records, or too far`);
-    }
-    const text = `${address} answered ${RCODE_TEXT[rcode] ?? "an error"}`;
-    if (errors.length > 0) return { text, errors: errors.copy() };
-    return ownFailure(Ede.NoReachableAuthority, text);
   }
 
   /**
@@ -311,7 +293,7 @@ export class Forwarder {
         flight.failure = NO_SOCKET;
         return;
       default:
-        flight.failure = ownFailure(Ede.NoReachableAuthority, `${upstream.spec.address} ${reason}`);
+        flight.failure = unreachable(upstream, reason);
         this.#countFailure(attempt, reason);
     }
   }
@@ -552,17 +534,12 @@ export class Forwarder {
 
   /** Keeps the answer and hands it to all who wait. */
   #answer(flight: Flight, upstream: number): void {
-    const reader = this.#reader;
-    const message = this.#protect(flight);
-    // Rules are about the response as it came, with what is taken out of it here.
-    const taken = message === reader.message ? undefined : this.#options.rebinding?.taken;
-    const ttl = Math.min(reader.ttl, flight.leadTtl);
-    const entry = this.#store(flight, message, reader.length, ttl, reader.errors.view(), taken);
+    const entry = this.#kept.keep(flight);
     this.#close(flight);
     for (let waiter = flight.waiters; waiter !== null;) {
       const { next } = waiter;
       if (entry < 0) {
-        this.#failWaiter(waiter, ownFailure(Ede.Other, "the answer is too large to handle"));
+        this.#failWaiter(waiter, TOO_LARGE);
       } else {
         waiter.query.upstream = upstream;
         waiter.responder?.respond(waiter, entry, NO_ERROR);
@@ -572,68 +549,19 @@ export class Forwarder {
     }
   }
 
-  /** The message as it may be kept, which the reader speaks of then. */
-  #protect(flight: Flight): Uint8Array {
-    const { rebinding } = this.#options;
-    const { message } = this.#reader;
-    // Who sends a domain to an upstream of its own wants the addresses of that network.
-    if (rebinding === null || flight.isOwnDomain) return message;
-    return rebinding.protect(message, this.#reader);
-  }
-
-  #store(
-    flight: Flight,
-    message: Uint8Array,
-    length: number,
-    ttl: number,
-    errors: Uint8Array,
-    aside?: Uint8Array,
-  ): number {
-    const { query, hash } = flight;
-    return this.#options.cache.store(
-      {
-        hash,
-        qtype: query.qtype,
-        keyBits: query.keyBits,
-        qnameLength: query.qnameLength,
-        ttl,
-        errors,
-        nowSeconds: this.#options.nowSeconds(),
-        ...(aside !== undefined && { aside }),
-      },
-      message,
-      0,
-      length,
-      this.#reader.ttlOffsets,
-      this.#reader.ttlCount,
-    );
-  }
-
   /** Gives up: a stale answer where there is one, else SERVFAIL, which is remembered a while. */
   #fail(flight: Flight): void {
     if (flight.done) return;
     if (!flight.servedStale) this.#serveStale(flight);
     this.#close(flight);
-    const failure = flight.failure ?? NO_UPSTREAM_ANSWERED;
-    const silent = flight.background || flight.probe || this.#staleEntry(flight) >= 0;
-    if (!silent) this.#rememberFailure(flight, failure.errors);
+    const failure = flight.failure ?? NOBODY_ANSWERED;
+    const silent = flight.background || flight.probe || this.#kept.stale(flight) >= 0;
+    if (!silent) this.#kept.keepFailure(flight, failure.errors);
     for (let waiter = flight.waiters; waiter !== null;) {
       const { next } = waiter;
       this.#failWaiter(waiter, failure);
       waiter = next;
     }
-  }
-
-  /** A SERVFAIL message in the cache for a short while (RFC 9520). */
-  #rememberFailure(flight: Flight, errors: Uint8Array): void {
-    const { query } = flight;
-    const length = questionEnd(query);
-    const message = query.packet.slice(0, length);
-    setU16(message, 2, 0x8080 | Rcode.ServFail);
-    setU16(message, 4, 1);
-    message.fill(0, 6, HEADER_BYTES);
-    this.#reader.ttlCount = 0;
-    this.#store(flight, message, length, FAILURE_TTL, errors);
   }
 
   #failWaiter(waiter: Waiter, failure: Failure): void {
@@ -643,18 +571,9 @@ export class Forwarder {
     this.releaseWaiter(waiter);
   }
 
-  #staleEntry(flight: Flight): number {
-    if (this.#options.serveStale === 0) return -1;
-    const { query, hash } = flight;
-    const { cache, nowSeconds } = this.#options;
-    const { qtype, keyBits, packet, qname, qnameLength } = query;
-    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
-    return entry >= 0 && cache.freshness(entry, nowSeconds()) === CacheHit.Stale ? entry : -1;
-  }
-
   /** Answers those who wait with what is past its time, and goes on asking. */
   #serveStale(flight: Flight): void {
-    const entry = this.#staleEntry(flight);
+    const entry = this.#kept.stale(flight);
     if (entry < 0) return;
     flight.servedStale = true;
     const rcode = this.#options.cache.flags(entry) & RCODE_MASK;
@@ -692,40 +611,4 @@ export class Forwarder {
   }
 }
 
-/** Why an upstream failed, behind its name. */
-const NO_ANSWER = "did not answer in time";
-const NOT_SENT = "can't be reached from here";
-const LEADS_BACK = "leads back to this service";
 const ROOT = Uint8Array.of(0);
-
-function ownFailure(code: number, text: string): Failure {
-  return { text, errors: ownError(code, text) };
-}
-
-function tooMany(names: string): Failure {
-  return ownFailure(Ede.Other, `too many queries wait for ${names}`);
-}
-
-const NOBODY_SERVES = ownFailure(Ede.NoReachableAuthority, "no upstream serves this name");
-const NO_UPSTREAM_ANSWERED = ownFailure(Ede.NoReachableAuthority, "no upstream answered");
-const NO_SOCKET = ownFailure(
-  Ede.Other,
-  "no socket is left for queries to upstreams: raise the limit on open files",
-);
-
-/** Says whether a query is the very one that an attempt sent, its ID and case included. */
-function isSame(attempt: Attempt, { id, packet, qname, qnameLength }: Query): boolean {
-  if (attempt.questionEnd !== HEADER_BYTES + qnameLength + 4) return false;
-  if (attempt.length === 0 || id !== getU16(attempt.packet, 0)) return false;
-  for (let i = 0; i < qnameLength; i++) {
-    if (packet[qname + i] !== attempt.packet[HEADER_BYTES + i]) return false;
-  }
-  return true;
-}
-
-const RCODE_TEXT: Readonly<Record<number, string>> = {
-  [Rcode.FormErr]: "FORMERR",
-  [Rcode.ServFail]: "SERVFAIL",
-  [Rcode.NotImp]: "NOTIMP",
-  [Rcode.Refused]: "REFUSED",
-};
