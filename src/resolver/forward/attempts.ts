@@ -36,7 +36,7 @@ export class AttemptTable {
     attempt.sentAtMs = nowMs;
     attempt.overStream = upstream.spec.transport !== "udp";
     attempt.mismatches = 0;
-    attempt.failed = attempt.isDoubted = false;
+    attempt.failed = attempt.isDoubted = attempt.hasBeside = false;
     flight.attempts.push(attempt);
     upstream.open++;
     return attempt;

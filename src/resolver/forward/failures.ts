@@ -57,7 +57,9 @@ export function unhelpful(
   if (fit === Fit.Endless) {
     return failure(Ede.Other, `${address} leads in a circle of CNAME records, or too far`);
   }
-  const text = `${address} answered ${RCODE_TEXT[rcode] ?? "an error"}`;
+  const text = rcode === Rcode.NoError
+    ? `${address} does not answer for this name`
+    : `${address} answered ${RCODE_TEXT[rcode] ?? "an error"}`;
   if (errors.length > 0) return { text, errors: errors.copy() };
   return failure(Ede.NoReachableAuthority, text);
 }

@@ -63,8 +63,10 @@ export class Attempt {
   mismatches = 0;
   /** Its failure has been counted; a late answer is still good. */
   failed = false;
-  /** It had a malformed answer, and another way was taken beside it. */
+  /** It had a malformed answer over UDP: a true one may follow. */
   isDoubted = false;
+  /** The upstream is asked over TCP beside it. */
+  hasBeside = false;
 
   constructor(readonly token: number, public upstream: Upstream) {}
 
@@ -156,6 +158,14 @@ export class Flight {
     this.lead = lead;
     this.leadTtl = Math.min(this.leadTtl, ttl);
     this.asked.length = this.declined.length = 0;
+  }
+
+  /** The attempt that an upstream has answered with a malformed message, or `null`. */
+  doubted(upstream: Upstream): Attempt | null {
+    for (const attempt of this.attempts) {
+      if (attempt.isDoubted && attempt.upstream === upstream) return attempt;
+    }
+    return null;
   }
 
   /** How often an upstream was asked. */

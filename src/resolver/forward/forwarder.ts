@@ -19,20 +19,28 @@ import {
   unhelpful,
   unreachable,
 } from "./failures.ts";
-import { type Attempt, type Failure, type Flight, PROBE, PROBE_HASH, Waiter } from "./flight.ts";
+import {
+  type Attempt,
+  type Failure,
+  type Flight,
+  PROBE,
+  PROBE_HASH,
+  type Waiter,
+} from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
 import { KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
 import type { AttemptFailure, Exchange, Sending, UpstreamSpec } from "./ports.ts";
 import { QueryWriter } from "./query_writer.ts";
 import { Fit, ResponseReader } from "./response.ts";
+import { ATTEMPTS_MAX, nextUpstream } from "./next_upstream.ts";
+import { Shortages } from "./shortages.ts";
 import { DENIAL_TTL, type TtlBounds } from "./scrubber.ts";
 import { type Upstream, UpstreamSet, UpstreamTable } from "./upstream.ts";
+import { WaiterPool } from "./waiter_pool.ts";
 
 /** Queries that wait for them, all told, and for one of them. */
 export const WAITERS_MAX = 16_384;
 const WAITERS_PER_FLIGHT_MAX = 1_024;
-/** Times one question is sent, whatever the number of upstreams. */
-const ATTEMPTS_MAX = 6;
 /** A stub resolver gives up after five seconds: an answer must come before. */
 const FLIGHT_MS = 4_800;
 /** A client that could have a stale answer waits this long for a fresh one (RFC 8767 §5). */
@@ -47,8 +55,6 @@ const RETRY_MS_MAX = 2_000;
 const MISMATCHES_MAX = 32;
 /** Queries on their way to upstreams, all told, where the system has sockets for that many. */
 export const OPEN_MAX = 4_096;
-/** How often it is logged that there is no socket. */
-const NO_SOCKET_LOG_MS = 60_000;
 
 export interface ForwarderOptions extends KeptAnswersOptions {
   readonly upstreams: readonly UpstreamSpec[];
@@ -78,12 +84,9 @@ export class Forwarder {
   readonly #counts: Float64Array;
   readonly #flights = new FlightTable();
   readonly #attempts: AttemptTable;
-  #freeWaiters: Waiter | null = null;
-  #waiterCount = 0;
+  readonly #waiters: WaiterPool;
+  readonly #shortages: Shortages;
   #ticking = false;
-  /** When a query was last not sent for want of a socket. */
-  #noSocketAtMs = -Infinity;
-  #noSocketLoggedAtMs = -Infinity;
   readonly #writer: QueryWriter;
   readonly #kept: KeptAnswers;
 
@@ -95,6 +98,8 @@ export class Forwarder {
     this.#kept = new KeptAnswers(options, this.#reader);
     this.#writer = new QueryWriter(options.random);
     this.#counts = options.counters.values;
+    this.#waiters = new WaiterPool(WAITERS_MAX, options.peerBytes);
+    this.#shortages = new Shortages(this.#counts, options.nowMs);
   }
 
   /** Health of every upstream, in the order configured. */
@@ -114,7 +119,7 @@ export class Forwarder {
 
   /** Queries that wait. */
   get waiting(): number {
-    return this.#waiterCount;
+    return this.#waiters.count;
   }
 
   /** Ways that questions are being sent at this moment. */
@@ -124,28 +129,19 @@ export class Forwarder {
 
   /** Queries were not sent of late because the process has no socket left. */
   get lacksSockets(): boolean {
-    return this.#options.nowMs() - this.#noSocketAtMs < NO_SOCKET_LOG_MS;
+    return this.#shortages.lacksSockets;
   }
 
   /** A waiter to fill in, or `null` when as many wait as may. */
   takeWaiter(): Waiter | null {
-    if (this.#waiterCount >= WAITERS_MAX) {
-      this.#counts[Counter.FlightsFull]++;
-      return null;
-    }
-    const waiter = this.#freeWaiters ?? new Waiter(this.#options.peerBytes);
-    this.#freeWaiters = waiter.next;
-    waiter.next = null;
-    this.#waiterCount++;
+    const waiter = this.#waiters.take();
+    if (waiter === null) this.#counts[Counter.FlightsFull]++;
     return waiter;
   }
 
   /** Gives back a waiter that was answered, or never waited. */
   releaseWaiter(waiter: Waiter): void {
-    waiter.responder = null;
-    waiter.next = this.#freeWaiters;
-    this.#freeWaiters = waiter;
-    this.#waiterCount--;
+    this.#waiters.release(waiter);
   }
 
   /** Has the question of `waiter` asked; its responder is called once, now or later. */
@@ -174,8 +170,13 @@ export class Forwarder {
       return;
     }
     if (this.#flights.isFull(set)) {
+      const stale = this.#kept.stale(waiter.query, hash);
+      if (stale >= 0) {
+        this.#respondStale(waiter, stale);
+        return;
+      }
       this.#counts[Counter.FlightsFull]++;
-      for (const upstream of set.upstreams) this.#noteFull(upstream);
+      for (const upstream of set.upstreams) this.#shortages.noteFull(upstream);
       this.#failWaiter(waiter, tooMany(set.names));
       return;
     }
@@ -242,6 +243,9 @@ export class Forwarder {
     flight.declined.push(upstream);
     flight.failure = unhelpful(upstream, fit, reader);
     this.#release(attempt);
+    // What is malformed over TCP as well is no forgery.
+    const hopeless = fit === Fit.Broken ? flight.doubted(upstream) : null;
+    if (hopeless !== null) this.#release(hopeless);
     if (reader.bogus) this.#fail(flight);
     else this.#askNext(flight);
   }
@@ -256,15 +260,10 @@ export class Forwarder {
       return;
     }
     if (fit !== Fit.Broken || attempt.isDoubted) return;
-    // A true answer may still follow; another upstream, or TCP, is asked beside it.
+    // A true answer may still follow; others are asked beside it.
     attempt.isDoubted = true;
-    if (flight.probe) return;
     flight.failure = unhelpful(attempt.upstream, fit, this.#reader);
-    const next = this.#choose(flight);
-    if (next !== null && next !== attempt.upstream) this.#askNext(flight);
-    else if (!this.#attempts.isFull(attempt.upstream)) {
-      this.#askOverTcp(this.#takeAttempt(flight, attempt.upstream));
-    }
+    this.#askNext(flight);
   }
 
   /**
@@ -283,37 +282,20 @@ export class Forwarder {
   /** Notes why a query was not sent, or not answered, and whose fault that is. */
   #noteFailure(flight: Flight, attempt: Attempt, sending: Sending, reason: string): void {
     const { upstream } = attempt;
+    if (flight.probe && sending !== "unreachable") upstream.postponeProbe(this.#options.nowMs());
     switch (sending) {
       case "full":
-        this.#noteFull(upstream);
+        this.#shortages.noteFull(upstream);
         flight.failure = tooMany(upstream.spec.address);
         return;
       case "noSocket":
-        this.#noteNoSocket();
+        this.#shortages.noteNoSocket();
         flight.failure = NO_SOCKET;
         return;
       default:
         flight.failure = unreachable(upstream, reason);
         this.#countFailure(attempt, reason);
     }
-  }
-
-  #noteFull(upstream: Upstream): void {
-    this.#counts[Counter.UpstreamFull]++;
-    if (upstream.isFull) return;
-    upstream.isFull = true;
-    log.warn("too many queries wait for an upstream: further ones get SERVFAIL", {
-      upstream: upstream.spec.address,
-      waiting: upstream.open,
-    });
-  }
-
-  #noteNoSocket(): void {
-    this.#counts[Counter.NoSocket]++;
-    const nowMs = this.#noSocketAtMs = this.#options.nowMs();
-    if (nowMs - this.#noSocketLoggedAtMs < NO_SOCKET_LOG_MS) return;
-    this.#noSocketLoggedAtMs = nowMs;
-    log.error(NO_SOCKET.text);
   }
 
   /** Looks through the waits; called every `TICK_MS` while there are any. */
@@ -380,11 +362,14 @@ export class Forwarder {
   #askNext(flight: Flight, isUnreachable = false): void {
     while (!flight.done) {
       const upstream = flight.asked.length < (flight.probe ? 1 : ATTEMPTS_MAX)
-        ? this.#choose(flight)
+        ? nextUpstream(flight, this.#attempts, this.#shortages)
         : null;
       if (upstream === null) {
         if (flight.attempts.length === 0) this.#fail(flight);
-        else flight.nextAtMs = Infinity;
+        else {
+          flight.nextAtMs = Infinity;
+          this.#askBeside(flight);
+        }
         return;
       }
       const before = flight.timesAsked(upstream);
@@ -404,29 +389,12 @@ export class Forwarder {
     }
   }
 
-  /**
-   * The upstream that was asked least often, so that a query is answered while any of them works;
-   * among those the first healthy one whose address is known.
-   */
-  #choose(flight: Flight): Upstream | null {
-    let best: Upstream | null = null;
-    const { upstreams } = flight.set;
-    let bestCount = Math.floor(ATTEMPTS_MAX / upstreams.length) + 1;
-    let bestRank = 0;
-    for (const upstream of upstreams) {
-      if (flight.declined.includes(upstream)) continue;
-      if (this.#attempts.isFull(upstream)) {
-        this.#noteFull(upstream);
-        flight.failure ??= tooMany(upstream.spec.address);
-        continue;
-      }
-      const count = flight.timesAsked(upstream);
-      const rank = (upstream.healthy ? 0 : 1) + (upstream.isUnresolved ? 2 : 0);
-      if (count < bestCount || (count === bestCount && best !== null && rank < bestRank)) {
-        [best, bestCount, bestRank] = [upstream, count, rank];
-      }
-    }
-    return best;
+  /** Nobody else is left: who answered with a malformed message may do better over TCP. */
+  #askBeside(flight: Flight): void {
+    const doubted = flight.attempts.find((attempt) => attempt.isDoubted && !attempt.hasBeside);
+    if (doubted === undefined || this.#attempts.isFull(doubted.upstream)) return;
+    doubted.hasBeside = true;
+    this.#askOverTcp(this.#takeAttempt(flight, doubted.upstream));
   }
 
   /** Sends the question to an upstream. */
@@ -555,7 +523,8 @@ export class Forwarder {
     if (!flight.servedStale) this.#serveStale(flight);
     this.#close(flight);
     const failure = flight.failure ?? NOBODY_ANSWERED;
-    const silent = flight.background || flight.probe || this.#kept.stale(flight) >= 0;
+    const silent = flight.background || flight.probe ||
+      this.#kept.stale(flight.query, flight.hash) >= 0;
     if (!silent) this.#kept.keepFailure(flight, failure.errors);
     for (let waiter = flight.waiters; waiter !== null;) {
       const { next } = waiter;
@@ -573,22 +542,26 @@ export class Forwarder {
 
   /** Answers those who wait with what is past its time, and goes on asking. */
   #serveStale(flight: Flight): void {
-    const entry = this.#kept.stale(flight);
+    const entry = this.#kept.stale(flight.query, flight.hash);
     if (entry < 0) return;
     flight.servedStale = true;
-    const rcode = this.#options.cache.flags(entry) & RCODE_MASK;
-    const ede = rcode === Rcode.NXDomain ? Ede.StaleNxdomainAnswer : Ede.StaleAnswer;
     const { waiters } = flight;
     flight.waiters = null;
     flight.waiterCount = 0;
     for (let waiter = waiters; waiter !== null;) {
       const { next } = waiter;
-      this.#counts[Counter.Stale]++;
-      waiter.query.source = Outcome.Cached;
-      waiter.responder?.respond(waiter, entry, ede);
-      this.releaseWaiter(waiter);
+      this.#respondStale(waiter, entry);
       waiter = next;
     }
+  }
+
+  #respondStale(waiter: Waiter, entry: number): void {
+    const rcode = this.#options.cache.flags(entry) & RCODE_MASK;
+    const ede = rcode === Rcode.NXDomain ? Ede.StaleNxdomainAnswer : Ede.StaleAnswer;
+    this.#counts[Counter.Stale]++;
+    waiter.query.source = Outcome.Cached;
+    waiter.responder?.respond(waiter, entry, ede);
+    this.releaseWaiter(waiter);
   }
 
   #close(flight: Flight): void {

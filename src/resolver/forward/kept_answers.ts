@@ -1,6 +1,7 @@
 import { setU16 } from "../../bytes/mod.ts";
 import { type Cache, CacheHit } from "../../cache/mod.ts";
 import { HEADER_BYTES, QR_BIT, RA_BIT, Rcode } from "../../dns/mod.ts";
+import type { Query } from "../query.ts";
 import type { RebindingProtection } from "../rebinding.ts";
 import { type Flight, questionEnd } from "./flight.ts";
 import type { ResponseReader } from "./response.ts";
@@ -51,10 +52,9 @@ export class KeptAnswers {
   }
 
   /** The entry that is past its time and may be served still, or -1. */
-  stale(flight: Flight): number {
+  stale(query: Query, hash: number): number {
     const { cache, nowSeconds, serveStale } = this.#options;
     if (serveStale === 0) return -1;
-    const { query, hash } = flight;
     const { qtype, keyBits, packet, qname, qnameLength } = query;
     const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
     return entry >= 0 && cache.freshness(entry, nowSeconds()) === CacheHit.Stale ? entry : -1;

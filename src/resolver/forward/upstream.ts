@@ -69,6 +69,12 @@ export class Upstream {
     return recovered;
   }
 
+  /** The probe could not be sent, which says nothing about the upstream. */
+  postponeProbe(nowMs: number): void {
+    this.probing = false;
+    this.probeAtMs = nowMs + this.#backoffMs;
+  }
+
   /** Returns true when this failure makes the upstream an unhealthy one. */
   failed(nowMs: number, reason: string): boolean {
     this.failures++;
