@@ -164,6 +164,7 @@ export class DnsIsolate {
       pipeline: this.#pipeline,
       forwarder: this.#forwarder,
       seed: start.seed,
+      cookieSecret: start.cookieSecret,
       clock: this.#clock,
       log: logQueue === null ? null : new QueryLog(logQueue),
       counters,

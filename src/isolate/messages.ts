@@ -59,6 +59,8 @@ export interface DnsStart {
   readonly index: number;
   /** Of every hash of a name in this process; the rules are compiled with it. */
   readonly seed: number;
+  /** Of DNS cookies; of every isolate of this process. */
+  readonly cookieSecret: Uint8Array;
   /** `null` where the C library can't be had: the isolate listens on `listen` itself. */
   readonly sockets: DnsSockets | null;
   readonly listen: readonly HostPort[];

@@ -30,6 +30,7 @@ import { Query, Read, readQuery, Transport } from "./query.ts";
 import { Reply } from "./reply.ts";
 
 export const SEED = 4711;
+export const COOKIE_SECRET: Uint8Array = new Uint8Array(16).fill(7);
 /** Seconds at which a test starts. */
 export const START_SECONDS = 1_800_000_000;
 const MIB = 1024 * 1024;

@@ -4,6 +4,7 @@
  * Scope: none. RFC 1035, 2308, 5452, 6891, 8482, 8767, 8914, 9520, 9619. @module
  */
 export { clientIdOf, readClientId } from "./client_id.ts";
+export { COOKIE_SECRET_BYTES } from "./cookies.ts";
 export { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
 export { Outcome } from "./outcome.ts";
 export { QueryLog } from "./query_log.ts";

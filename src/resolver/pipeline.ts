@@ -7,7 +7,6 @@ import {
   finishHash,
   HashedName,
   HEADER_BYTES,
-  OPT_BYTES,
   Qclass,
   Qtype,
   Rcode,
@@ -43,7 +42,7 @@ import {
   type Transport,
 } from "./query.ts";
 import type { RateLimiter } from "./rate_limit.ts";
-import { finish, type Reply, streamReply, writeEmpty, writeTruncated } from "./reply.ts";
+import { finish, optBytes, type Reply, streamReply, writeEmpty, writeTruncated } from "./reply.ts";
 import { writeBlocked, writeRuled } from "./ruled_answers.ts";
 import { Splicer } from "./splice.ts";
 import { Verdict } from "./verdict.ts";
@@ -512,8 +511,7 @@ export class Pipeline {
       return;
     }
     // An extended error goes before any record does (RFC 8914 §3): see `finish`.
-    const more = query.edns ? OPT_BYTES : 0;
-    if (length + more > query.limitBytes) {
+    if (length + optBytes(query) > query.limitBytes) {
       this.#counts[Counter.Truncated]++;
       writeTruncated(query, reply, stored & RCODE_MASK, ede, errors);
       return;

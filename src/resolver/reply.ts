@@ -13,12 +13,18 @@ import {
   TC_BIT,
   UDP_PAYLOAD_MAX,
 } from "../dns/mod.ts";
+import { COOKIE_OPTION_BYTES } from "./cookies.ts";
 import { RELAYED, writeErrors } from "./extended_errors.ts";
 import { paddedLength, PADDING_HEAD_BYTES } from "./padding.ts";
 import type { Query } from "./query.ts";
 
 /** Bytes of an extended error option without text (RFC 8914 §2). */
 const EDE_BYTES = 6;
+
+/** Bytes of the OPT record of a query's response, extended errors and padding left out. */
+export function optBytes({ edns, hasCookie }: Query): number {
+  return edns ? (hasCookie ? OPT_BYTES + COOKIE_OPTION_BYTES : OPT_BYTES) : 0;
+}
 
 /** Where a response is written: a buffer of the transport, and what the writers made of it. */
 export class Reply {
@@ -92,7 +98,7 @@ export function finish(
 ): void {
   const { bytes, offset } = reply;
   if (query.edns) {
-    const room = query.limitBytes - (at - offset) - OPT_BYTES;
+    const room = query.limitBytes - (at - offset) - optBytes(query);
     bytes[at] = 0;
     setU16(bytes, at + 1, Qtype.OPT);
     setU16(bytes, at + 3, UDP_PAYLOAD_MAX);
@@ -101,6 +107,7 @@ export function finish(
     setU16(bytes, at + 7, query.dnssecOk ? DO_BIT : 0);
     const lengthAt = at + 9;
     at += OPT_BYTES;
+    if (query.hasCookie && query.cookies !== null) at = query.cookies.write(query, bytes, at);
     if (ede === RELAYED) at = writeErrors(text, bytes, at, room);
     else if (ede >= 0 && room >= EDE_BYTES) at = writeOwnError(bytes, at, room, ede, text);
     if (query.isPadded) at = writePadding(query, reply, at);

@@ -5,14 +5,20 @@ import {
   expandName,
   HEADER_BYTES,
   NAME_BYTES_MAX,
-  OPT_BYTES,
   readRecord,
   RECORD_FIXED_BYTES,
   RecordView,
 } from "../dns/mod.ts";
 import type { OwnChain } from "./own_chain.ts";
 import type { Query } from "./query.ts";
-import { finish, type Reply, streamReply, writeAnswerHead, writeTruncated } from "./reply.ts";
+import {
+  finish,
+  optBytes,
+  type Reply,
+  streamReply,
+  writeAnswerHead,
+  writeTruncated,
+} from "./reply.ts";
 
 const MESSAGE_BYTES_MAX = 0xffff;
 /** A record of the largest RDATA, whose names take their full length once they are uncompressed. */
@@ -47,7 +53,7 @@ export class Splicer {
     const answers = getU16(kept, 6);
     const authorities = getU16(kept, 8);
     const from = HEADER_BYTES + query.qnameLength + 4;
-    const room = query.limitBytes - (query.edns ? OPT_BYTES : 0);
+    const room = query.limitBytes - optBytes(query);
     const begin = start - reply.offset;
     const end = this.#copyRecords(chain, from, answers + authorities, begin, room);
     if (end < 0) {

@@ -7,6 +7,7 @@ import { decodeMessage, encodeQuery, type Message } from "../../dns/mod.ts";
 import type { Snapshot } from "../../snapshot/mod.ts";
 import { Counter } from "../../telemetry/mod.ts";
 import {
+  COOKIE_SECRET,
   describe,
   type FakeResponse,
   PipelineBench,
@@ -140,6 +141,7 @@ export class ForwarderBench implements Exchange {
       pipeline: this.front.pipeline,
       forwarder: this.forwarder,
       seed: SEED,
+      cookieSecret: COOKIE_SECRET,
       clock: this.clock,
       log: options.log ?? null,
       counters: this.front.counters,
