@@ -64,6 +64,8 @@ const SEGMENTS_MIN = 8;
 const SEGMENT_BYTES_MAX = 256 * 1024;
 /** Two thirds of a segment hold the largest message with its head and TTL offsets. */
 const SEGMENT_BYTES_MIN = 128 * 1024;
+/** A clock that is set back by more than this makes what was stored before worthless. */
+const CLOCK_BACK_SECONDS = 60;
 /** Most TTLs of one message that are aged: more RRs than this are not cached. */
 export const TTLS_MAX = 4_000;
 /** Header and question: where the first record can start at the earliest. */
@@ -159,6 +161,8 @@ export class Cache {
   freshness(entry: number, nowSeconds: number): CacheHit {
     const words = this.#words;
     words[entry + E_KEY] |= VISITED_BIT;
+    // Of a clock that was far ahead: its time says nothing, and may be years away.
+    if (words[entry + E_STORED] > nowSeconds + CLOCK_BACK_SECONDS) return CacheHit.Miss;
     const expires = words[entry + E_EXPIRES];
     if (nowSeconds < expires) return CacheHit.Fresh;
     return nowSeconds < expires + this.#staleSeconds ? CacheHit.Stale : CacheHit.Miss;

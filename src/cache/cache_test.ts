@@ -233,3 +233,20 @@ Deno.test("Cache.flush() forgets everything, and claimRefresh() is granted once"
   assert.equal(cache.usedBytes, 0);
   assert.equal(find(cache, "www.example"), -1);
 });
+
+Deno.test("Cache forgets what a clock stored that was far ahead", none, () => {
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 3_600 });
+  const ahead = NOW + 400_000_000;
+  const { message } = response("www.example", 300);
+  const hash = hashOf("www.example");
+  const options = { hash, qtype: 1, keyBits: 0, qnameLength: 13, ttl: 300, nowSeconds: ahead };
+  const entry = cache.store(options, message, 0, message.length, new Uint16Array(0), 0);
+  assert.equal(cache.freshness(entry, ahead), CacheHit.Fresh);
+  assert.equal(
+    cache.freshness(entry, ahead - 60),
+    CacheHit.Fresh,
+    "a small step back does no harm",
+  );
+  assert.equal(cache.freshness(entry, ahead - 61), CacheHit.Miss);
+  assert.equal(cache.freshness(entry, NOW), CacheHit.Miss);
+});
