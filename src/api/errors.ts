@@ -39,10 +39,10 @@ export class ProblemsError extends SvcError {
   }
 }
 
-/** All that is wrong; what was refused behind the schemas says it in its message. */
+/** All that is wrong with a value; what was refused behind the schemas says it in its message. */
 function detailsOf(error: SvcError): readonly SpecProblem[] | undefined {
-  if (error instanceof ProblemsError) return error.problems;
   if (error.code !== "invalid") return undefined;
+  if (error instanceof ProblemsError) return error.problems;
   const [, path, message] = /^([\w.[\]]+): ([^]*)$/.exec(error.message) ?? [];
   return [path === undefined ? { path: "", message: error.message } : { path, message }];
 }

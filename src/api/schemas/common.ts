@@ -70,7 +70,7 @@ export const ErrorAnswer = answer(
       details: z.array(z.object({
         path: z.string().describe("the field, such as lists[2].list; empty: the whole"),
         message: z.string().describe("what is wrong with it, for people"),
-      })).optional().describe("all that is wrong with what was sent, with 422 and some 400"),
+      })).optional().describe("with 422: all that is wrong with what was sent"),
     }).describe("why nothing was done"),
   }),
   {

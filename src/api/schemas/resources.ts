@@ -71,7 +71,7 @@ export const ListStatus = answer(
     message: z.string().nullable().describe("what is wrong and how to mend it"),
     rules: count.describe("rules of it in force"),
     unsupported: count.describe("lines left out as no rule of ours"),
-    refreshed_at: timestamp.nullable(),
+    refreshed_at: timestamp.nullable().describe("when its text was last fetched or read"),
   }),
   { state: "ok", message: null, rules: 52_341, unsupported: 12, refreshed_at: EXAMPLE_TIME },
 );
