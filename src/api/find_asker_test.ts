@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { clientSpec, ids, stateAfter } from "../model/fakes.ts";
+import { ACTOR, clientSpec, ids, stateAfter } from "../model/fakes.ts";
+import { createApi } from "./app.ts";
+import { fakeDeps, LOOPBACK } from "./fakes.ts";
 import { findAsker } from "./find_asker.ts";
 
 const none = { permissions: "none" } as const;
@@ -58,3 +60,20 @@ Deno.test(
     }
   },
 );
+
+Deno.test("GET /explain asks as the client that is named, or refuses", none, async () => {
+  const { deps, store } = fakeDeps();
+  await store.propose(create(1, "Ann's tablet", ["192.0.2.7"]), ACTOR);
+  const ask = async (client: string) => {
+    const path = `/api/v1/explain?name=ads.example&client=${encodeURIComponent(client)}`;
+    const request = new Request(`http://api.invalid${path}`, { headers: { host: "localhost" } });
+    const response = await createApi(deps)(request, LOOPBACK);
+    return { status: response.status, json: await response.json() };
+  };
+  // The fake node tells by what it was asked.
+  assert.equal((await ask("ann's tablet")).json.client.name, ids.client(1));
+  assert.equal((await ask("192.0.2.9")).json.client.name, "192.0.2.9");
+  const { status, json } = await ask("somebody");
+  assert.equal(status, 400);
+  assert.match(json.error.message, /^client: somebody is no address/);
+});

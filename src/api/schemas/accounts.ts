@@ -32,7 +32,7 @@ const hasOtp = z.boolean().describe("whether a second factor is on");
 const disabled = z.boolean().describe("keeps the user from signing in");
 
 const EXAMPLE_USER = { name: "ann", role: "admin", disabled: false, otp: true } as const;
-const EXAMPLE_PASSWORD = "correct horse battery staple";
+const EXAMPLE_PASSWORD = "example password 1";
 
 export const UserCreate = request(
   "UserCreate",
@@ -133,7 +133,7 @@ const ownPassword = anyPassword.describe("one's own, as it is");
 export const PasswordChange = request(
   "PasswordChange",
   z.strictObject({ current: ownPassword, password: newPassword }),
-  { current: EXAMPLE_PASSWORD, password: "another horse battery staple" },
+  { current: EXAMPLE_PASSWORD, password: "example password 2" },
 );
 export const OtpBegin = request(
   "OtpBegin",
