@@ -15,7 +15,7 @@ import { QuerylogEntry } from "./schemas/logs.ts";
 import { METRICS_TYPE } from "./schemas/node.ts";
 
 /** Of the interface, not of the program: it grows with what the API can do. */
-const API_VERSION = "1.0.0";
+const API_VERSION = "1.1.0";
 const SCHEMAS = "#/components/schemas/";
 
 type JsonObject = Record<string, unknown>;
@@ -58,7 +58,7 @@ const WHEN: Readonly<Record<ErrorCode, string>> = {
   otp_required: "the second factor's code is needed",
   forbidden: "not for this role, a disabled account, or a foreign host or origin",
   not_found: "no such resource",
-  conflict: "refers to something missing, or is still referred to",
+  conflict: "refers to something missing, is still referred to, or clashes with what is there",
   revision_mismatch: "changed since the revision of If-Match",
   invalid: "invalid value or unknown field",
   too_many_requests: "too many failed attempts: wait as long as Retry-After says",
