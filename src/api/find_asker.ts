@@ -35,7 +35,8 @@ export function findAsker({ collections: { clients } }: State, text: string): st
     );
   }
   const more = named.length - NAMED_MAX;
-  const shown = named.slice(0, NAMED_MAX).map(({ id }) => id).join(", ");
+  const shown = named.slice(0, NAMED_MAX).map(({ id, spec }) => `${id} (${shownText(spec.name)})`)
+    .join(", ");
   throw new SvcError(
     "bad_request",
     `client: ${named.length} clients are called ${shownText(text)}: ask by one of their IDs: ` +

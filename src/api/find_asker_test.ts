@@ -40,8 +40,8 @@ const FOUND: readonly (readonly [string, string])[] = [
 
 const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["nobody", /^client: nobody is no address, and no client has it for an ID or name$/],
-  ["TABLET", /^client: 2 clients are called TABLET: .*: cl_0+1, cl_0+2$/],
-  ["TV", /^client: 2 clients are called TV: .*: cl_0+5, cl_0+6$/],
+  ["TABLET", /^client: 2 clients are called TABLET: .*: cl_0+1 \(Tablet\), cl_0+2 \(tablet\)$/],
+  ["TV", /^client: 2 clients are called TV: .*: cl_0+5 \(TV\), cl_0+6 \(TV\)$/],
   ["192.0.2.0/28", /no address/],
   ["a\u202eb".repeat(40), /^client: a\ufffdb.*…/],
 ];
