@@ -35,7 +35,7 @@ import { readOptions } from "./options.ts";
 import { CONNECTIONS_MAX, fileLimitWarning, openMaxOf, workersOf } from "./open_files.ts";
 import { LONE_NODE } from "./open_users.ts";
 import { Policy } from "./policy.ts";
-import { dnsProblems, Problems } from "./problems.ts";
+import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
@@ -189,6 +189,9 @@ async function serve(config: Config, fileLimit: FileLimit | null): Promise<numbe
   problems.watch(() => filtering.problems);
   problems.watch(() => certificate?.problems ?? []);
   problems.watch(() => dnsProblems(dns, upstreams));
+  problems.watch(() =>
+    openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+  );
   problems.watch(() => telemetry.problems);
   problems.watch(() => querylog?.problems ?? []);
   const node: ServeApiOptions = {
