@@ -162,6 +162,19 @@ Deno.test(
   },
 );
 
+Deno.test("svc run raises the soft limit on open files to the hard one", OPTIONS, async () => {
+  await using upstream = await FakeUpstream.start();
+  await using service = await Service.start({
+    prefix: ["sh", "-c", 'ulimit -H -n 3000; ulimit -S -n 200; exec "$0" "$@"'],
+    config: { upstream: [{ address: upstream.text }] },
+  });
+  assert.equal((await service.logged("starting")).openFiles, 3_000);
+  const { stdout } = await runProgram("cat", `/proc/${service.pid}/limits`);
+  assert.match(stdout, /^Max open files +3000 +3000 /m);
+  const warned = service.logs.find(({ message }) => /limit on open files is 3000/.test(message));
+  assert.match(warned?.message ?? "", /this configuration may need 5376: raise it/);
+});
+
 /** An answer of records that say their own class, names written as they are. */
 function raw(
   query: Seen,
