@@ -165,7 +165,7 @@ Deno.test(
 Deno.test("svc run raises the soft limit on open files to the hard one", OPTIONS, async () => {
   await using upstream = await FakeUpstream.start();
   await using service = await Service.start({
-    prefix: ["sh", "-c", 'ulimit -H -n 3000; ulimit -S -n 200; exec "$0" "$@"'],
+    prefix: ["sh", "-c", 'ulimit -S -n 200; ulimit -H -n 3000; exec "$0" "$@"'],
     config: { upstream: [{ address: upstream.text }] },
   });
   assert.equal((await service.logged("starting")).openFiles, 3_000);
