@@ -180,6 +180,7 @@ async function serve(config: Config): Promise<number> {
   problems.watch(() => filtering.problems);
   problems.watch(() => certificate?.problems ?? []);
   problems.watch(() => dnsProblems(dns, upstreams));
+  problems.watch(() => dns.left.problems);
   problems.watch(() => telemetry.problems);
   problems.watch(() => querylog?.problems ?? []);
   const node: ServeApiOptions = {

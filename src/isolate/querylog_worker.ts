@@ -6,6 +6,7 @@ import { handLogLines } from "../log.ts";
 import { QueryLogStore } from "../querylog/mod.ts";
 import { Nice, stepBack } from "../thread/mod.ts";
 import { tellCrashes } from "./crash.ts";
+import type { FromKept } from "./kept_isolate.ts";
 import { LogLines } from "./log_lines.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
 
@@ -17,7 +18,7 @@ const crash = tellCrashes((error) => {
   tell({ type: "crashed", error });
 });
 
-function tell(message: FromLog): void {
+function tell(message: FromLog | FromKept): void {
   self.postMessage(message);
 }
 

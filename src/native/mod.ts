@@ -10,5 +10,6 @@ export { closeSocket, dupSocket, type ListenKind, openListener, portOf } from ".
 export { UdpBatch } from "./udp_batch.ts";
 export { Received, UdpEphemeral } from "./udp_ephemeral.ts";
 export { stepHelpersBack } from "./helpers.ts";
+export { hasSpareDescriptors, threadCpuMs, threadId } from "./threads.ts";
 export { takeTurns, Turn, withTurns } from "./turns.ts";
 export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";
