@@ -35,4 +35,6 @@ export interface Auth {
   readonly sessions: SessionStore;
   readonly lockout: Lockout;
   readonly clock: Clock;
+  /** What one-time codes go by: the system's own clock, believed or not; `clock`, if left out. */
+  readonly otpClock?: Clock;
 }

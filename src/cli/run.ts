@@ -1,5 +1,6 @@
 import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
+import type { ClockJudge } from "../clock/mod.ts";
 import { type Config, formatProblem } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import {
@@ -21,7 +22,6 @@ import { type LocalReplicator, openNodeStore } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { loadConfig } from "./check_config.ts";
-import { ClockWatch } from "./clock_watch.ts";
 import { dnsUpstreams, wireNames } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { listsOf, seedSource } from "./lists_of.ts";
@@ -36,7 +36,8 @@ import { dnsProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
-import { VERSION } from "./version.ts";
+import { trustedClock } from "./trusted_clock.ts";
+import { RELEASED_MS, VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
 
@@ -124,8 +125,8 @@ async function serve(config: Config): Promise<number> {
   const stop = stopSignal();
   const telemetry = new Telemetry(config.telemetry);
   const problems = new Problems();
-  const clock = watchClock(problems);
-  const { replicator, store, close } = await openStoreOf(config, problems);
+  const clock = trustedClock(problems);
+  const { replicator, store, close } = await openStoreOf(config, problems, clock.judge);
   let supervisor: DnsSupervisor | null = null;
   let policy: Policy | null = null;
   const get = nodeHttpGet({
@@ -158,13 +159,16 @@ async function serve(config: Config): Promise<number> {
   const { files, serverName } = config.server.tls;
   const certificate = await ServerCertificate.open(
     { place: DNS_CERTIFICATE, files, serverName },
-    { nowMs: Date.now },
+    clock.judge,
   );
   const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
   const odoh = config.server.tls.odoh ? new OdohKeys() : null;
   const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers);
   const querylog = querylogOf(config, options, workers);
-  querylog?.start();
+  if (querylog !== null) {
+    querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
+    querylog.start();
+  }
   const logQueues = querylog?.queues ?? [];
   supervisor = new DnsSupervisor({ ...options, logQueues }, workers, policy.data);
   await supervisor.start();
@@ -186,6 +190,7 @@ async function serve(config: Config): Promise<number> {
   const node: ServeApiOptions = {
     config,
     node: LONE_NODE,
+    clock: clock.judge,
     startedAtMs,
     store: { replicator, store },
     problems: () => problems.now(),
@@ -243,14 +248,6 @@ async function serve(config: Config): Promise<number> {
   return 0;
 }
 
-/** Tells when the machine's clock jumps. */
-function watchClock(problems: Problems): ClockWatch {
-  const watch = new ClockWatch({ wallMs: Date.now, monotonicMs: () => performance.now() });
-  watch.start((stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }));
-  problems.watch(() => watch.problems);
-  return watch;
-}
-
 /** Addresses of the encrypted listeners by protocol, for a log line. */
 function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string[]> {
   const found: Record<string, string[]> = {};
@@ -262,7 +259,7 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
 }
 
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
-async function openStoreOf(config: Config, problems: Problems) {
+async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
   let hold: StoreHold | null = null;
   try {
@@ -276,9 +273,11 @@ async function openStoreOf(config: Config, problems: Problems) {
     directory: dir,
     node: LONE_NODE,
     onFailure: filter.onFailure,
-    clock: { nowMs: () => Date.now() },
+    clock,
     program: VERSION,
   });
+  const [newest] = await opened.store.audit(1);
+  if (newest !== undefined) clock.witness(Date.parse(newest.time));
   for (const problem of opened.problems) problems.add(problem);
   const close = async () => {
     await opened.replicator.close();
@@ -389,6 +388,7 @@ function querylogOf(
     maxEntries: querylog.maxEntries,
     retentionMs: querylog.retentionMs,
     anonymize: querylog.anonymize,
+    releasedMs: RELEASED_MS,
     upstreams: upstreams.map(({ address }) => address),
     writers: workers,
   });

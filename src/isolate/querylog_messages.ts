@@ -49,4 +49,6 @@ export type FromLog =
   | { readonly type: "live"; readonly batch: LiveBatch }
   /** What keeps the log from being written; `null` once it is again. */
   | { readonly type: "problem"; readonly problem: string | null }
+  /** The newest entry of the file that was opened, in milliseconds since 1970. */
+  | { readonly type: "newest"; readonly newestMs: number }
   | { readonly type: "stopped" };

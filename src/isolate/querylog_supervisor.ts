@@ -34,6 +34,8 @@ export interface QuerylogOptions {
   readonly anonymize: boolean;
   /** As configured, by number. */
   readonly upstreams: readonly string[];
+  /** When this program was released, in milliseconds since 1970. */
+  readonly releasedMs: number;
   /** Isolates that answer queries: each has a queue of its own. */
   readonly writers: number;
 }
@@ -69,6 +71,8 @@ export interface Watcher {
 export class QuerylogSupervisor {
   /** Of each isolate that answers queries. */
   readonly queues: readonly SharedArrayBuffer[];
+  /** The log was opened, and its newest entry is of this time. */
+  onNewest: (newestMs: number) => void = () => {};
   readonly #options: QuerylogOptions;
   readonly #figures = figuresMemory();
   readonly #isolate: KeptIsolate<ToLog, FromLog>;
@@ -242,6 +246,9 @@ export class QuerylogSupervisor {
         this.#watchers.get(watcher)?.watcher.tell(entries, skipped);
         return;
       }
+      case "newest":
+        this.onNewest(message.newestMs);
+        return;
       case "problem":
         this.#problem = message.problem;
         return;

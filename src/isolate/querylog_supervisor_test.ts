@@ -34,6 +34,7 @@ class Running {
       maxEntries: 1_000,
       retentionMs: 400 * 86_400_000,
       anonymize: false,
+      releasedMs: 0,
       upstreams: [],
       writers: 1,
       ...options,

@@ -56,9 +56,10 @@ function handle(message: ToLog): void {
       if (message.handsLogOn) handLogLines(lines.take);
       stepBack(Nice.Last);
       store = new QueryLogStore(message.options, {
-        nowMs: () => Date.now(),
+        wallMs: () => Date.now(),
         monotonicMs: () => performance.now(),
         onProblem: (problem) => tell({ type: "problem", problem }),
+        onNewest: (newestMs) => tell({ type: "newest", newestMs }),
         onLive: (batch) => tell({ type: "live", batch }),
       });
       turn();
