@@ -53,7 +53,6 @@ export class ClockJudge implements Clock {
   readonly #clocks: Clocks;
   readonly #options: ClockJudgeOptions;
   readonly #startedAtMs: number;
-  readonly #startedMs: number;
   /** Wall clock less monotonic clock, now and before the last step. */
   #offsetMs: number;
   #formerOffsetMs: number;
@@ -77,10 +76,10 @@ export class ClockJudge implements Clock {
     this.#clocks = clocks;
     this.#options = options;
     this.#startedAtMs = this.#lookedAtMs = clocks.monotonicMs();
-    this.#startedMs = clocks.wallMs();
-    this.#offsetMs = this.#formerOffsetMs = this.#courseMs = this.#startedMs - this.#startedAtMs;
+    const wallMs = clocks.wallMs();
+    this.#offsetMs = this.#formerOffsetMs = this.#courseMs = wallMs - this.#startedAtMs;
     this.#knownMs = options.releasedMs;
-    if (this.#startedMs < options.releasedMs) this.#hold(options.releasedMs);
+    if (wallMs < options.releasedMs) this.#hold(options.releasedMs);
   }
 
   /** The time; it goes on where the system's clock is not believed. */
@@ -195,9 +194,10 @@ export class ClockJudge implements Clock {
       this.#jumpMs = gapMs;
       this.#jumpedAtMs = atMs;
     }
+    const startMs = this.#startedAtMs + this.#courseMs;
     this.#courseMs = this.#offsetMs;
-    if (gapMs >= STEP_MS_MIN && atMs - this.#startedAtMs < START_MS) {
-      this.#correct({ fromMs: this.#startedMs, shiftMs: gapMs });
+    if (gapMs > 0 && atMs - this.#startedAtMs < START_MS) {
+      this.#correct({ fromMs: startMs, shiftMs: gapMs });
     }
   }
 
@@ -210,13 +210,11 @@ export class ClockJudge implements Clock {
     if (gapMs >= -BEHIND_MS_MAX) {
       this.#believe({ fromMs: heldFromMs, shiftMs: gapMs });
     } else if (wallMs >= this.#knownMs && atMs - this.#startedAtMs < START_MS) {
-      this.#believe({ fromMs: Math.min(heldFromMs, this.#startedMs), shiftMs: gapMs });
+      this.#believe({ fromMs: this.#startedAtMs + this.#courseMs, shiftMs: gapMs });
     } else if (
       this.#left !== null && Math.abs(this.#offsetMs - this.#left.offsetMs) <= BEHIND_MS_MAX
     ) {
       this.#believe({ fromMs: this.#left.fromMs, shiftMs: gapMs });
-      this.#left = null;
-      this.#jumpedAtMs = -Infinity; // It was undone.
     } else if (steadyMs >= STEADY_MS) {
       this.#believe({ fromMs: wallMs, shiftMs: gapMs });
     }
@@ -225,6 +223,10 @@ export class ClockJudge implements Clock {
   #believe(correction: Correction): void {
     this.#heldFromMs = null;
     this.#courseMs = this.#offsetMs;
+    if (correction.shiftMs < 0) {
+      this.#left = null;
+      this.#jumpedAtMs = -Infinity; // It was undone.
+    }
     this.#correct(correction);
   }
 

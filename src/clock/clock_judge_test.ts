@@ -159,6 +159,16 @@ Deno.test("ClockJudge follows a clock that is set back soon after the start", no
   assert.ok(judge.isBelieved);
 });
 
+Deno.test("ClockJudge takes back what a clock soon after the start was followed in", none, () => {
+  const { clocks, corrections, pass } = judged();
+  pass(60_000, 400 * DAY_MS);
+  assert.equal(pass(60_000, -400 * DAY_MS), clocks.wall);
+  assert.deepEqual(corrections, [
+    { fromMs: NOW_MS, shiftMs: 400 * DAY_MS },
+    { fromMs: NOW_MS + 400 * DAY_MS, shiftMs: -400 * DAY_MS },
+  ]);
+});
+
 Deno.test("ClockJudge never goes back while the clock is set here and there", none, () => {
   const { judge, pass } = judged();
   pass(HOUR_MS);

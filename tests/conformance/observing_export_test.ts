@@ -32,7 +32,6 @@ const FAMILIES: Readonly<Record<string, readonly [type: string, ...labels: strin
   svc_filter_rules: ["GAUGE"],
   svc_querylog_entries: ["GAUGE"],
   svc_querylog_dropped_total: ["COUNTER"],
-  svc_querylog_written_total: ["COUNTER"],
 };
 
 Deno.test("Metrics, and telemetry export with its defaults", OPTIONS, async (t) => {
