@@ -278,7 +278,7 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
   });
   const [newest] = await opened.store.audit(1);
   if (newest !== undefined) clock.witness(Date.parse(newest.time));
-  for (const problem of opened.problems) problems.add(problem);
+  problems.watch(() => opened.problems);
   const close = async () => {
     await opened.replicator.close();
     opened.store.close();
