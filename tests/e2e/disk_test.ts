@@ -232,7 +232,7 @@ for (
     ["cut short", "truncate -s 5000 store.kv"],
     [
       "flipped",
-      "printf '\\377\\000\\377' | dd of=store.kv bs=1 seek=4200 conv=notrunc 2>/dev/null",
+      "head -c 64 /dev/zero | tr '\\000' '\\377' | dd of=store.kv bs=1 seek=4096 conv=notrunc",
     ],
   ] as const
 ) {
@@ -265,12 +265,8 @@ for (
 disk("two services on one store: the second one says so and ends", async (disk) => {
   await using first = await OnDisk.start(disk);
   assert.ok((await first.add("kept")).id !== undefined);
-  for (const way of ["rw", "ro"] as const) {
-    await disk.remount(way);
-    await using second = await Service.launch({ directory: disk.directory, prefix: disk.prefix });
-    assert.equal((await second.ended).code, 1);
-    assert.match(second.rest.join("\n"), /store\.path: .* is in use: stop svc/);
-  }
-  await disk.remount("rw");
+  await using second = await Service.launch({ directory: disk.directory, prefix: disk.prefix });
+  assert.equal((await second.ended).code, 1);
+  assert.match(second.rest.join("\n"), /store\.path: .* is in use: stop svc/);
   assert.ok(await first.holds("kept"));
 });
