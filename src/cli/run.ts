@@ -35,6 +35,8 @@ import { Policy } from "./policy.ts";
 import { dnsProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
+import { Signals } from "./signals.ts";
+import { StopTime } from "./stop_time.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
 import { trustedClock } from "./trusted_clock.ts";
 import { RELEASED_MS, VERSION } from "./version.ts";
@@ -47,14 +49,6 @@ certificates.
   --config FILE  the configuration (default /etc/svc/svc.toml; built-in defaults if that is missing)
   --help         this text`;
 
-/** Longest wait for queries in flight at the end; the process is gone within two seconds. */
-const STOP_GRACE_MS = 1_500;
-/** The same for the query log's last entries. */
-const QUERYLOG_STOP_GRACE_MS = 1_000;
-/** The same for requests; a change that was taken is durable before it is answered. */
-const API_STOP_GRACE_MS = 1_000;
-/** The same for what a telemetry endpoint has not been sent. */
-const TELEMETRY_STOP_GRACE_MS = 1_000;
 /** More isolates than this win nothing: the system's part of a query is the larger one. */
 const WORKERS_AUTO_MAX = 4;
 const TCP_LIMITS = {
@@ -106,6 +100,7 @@ export async function run(args: string[]): Promise<number> {
     takeTurns(native, Turn.Request);
     stepHelpersBack(native);
   }
+  const signals = new Signals();
   log.info("starting", { version: VERSION, deno: Deno.version.deno });
   if (fromDefaults) log.info("no configuration file: built-in defaults", { looked: source.file });
   const missing = notBuilt(config);
@@ -116,13 +111,12 @@ export async function run(args: string[]): Promise<number> {
       listen: listen.map(formatHostPort),
     });
   }
-  return await serve(config);
+  return await serve(config, signals);
 }
 
 /** Runs the node: store, lists, policy, DNS, API; returns the exit code once it has stopped. */
-async function serve(config: Config): Promise<number> {
+async function serve(config: Config, signals: Signals): Promise<number> {
   const startedAtMs = Date.now();
-  const stop = stopSignal();
   const telemetry = new Telemetry(config.telemetry);
   const problems = new Problems();
   const clock = trustedClock(problems);
@@ -224,25 +218,26 @@ async function serve(config: Config): Promise<number> {
     upstreams: node.upstreams,
     families: () => familiesOf(node),
   });
-  const onHangup = () => {
+  signals.onHangup = () => {
     log.info("reloading the lists");
     void filtering.reload();
     void api?.renewTls();
     void certificate?.renewFor((identity) => dns.renewCertificate(identity));
   };
-  Deno.addSignalListener("SIGHUP", onHangup);
-  const signal = await stop;
+  const signal = await signals.stop;
   log.info("stopping", { signal });
-  Deno.removeSignalListener("SIGHUP", onHangup);
+  signals.onHangup = () => {};
   filtering.stop();
   clock.stop();
   querylog?.endWatchers();
+  const time = new StopTime(() => performance.now());
+  const graceMs = time.firstMs();
   await Promise.all([
-    supervisor.stop(STOP_GRACE_MS),
-    api?.stop(API_STOP_GRACE_MS),
-    telemetry.stop(TELEMETRY_STOP_GRACE_MS),
+    supervisor.stop(graceMs),
+    api?.stop(graceMs), // A change that was taken is durable before it is answered.
+    telemetry.stop(graceMs),
   ]);
-  await querylog?.stop(QUERYLOG_STOP_GRACE_MS); // Last: it has what was answered until now.
+  await querylog?.stop(time.lastMs()); // Last: it has what was answered until now.
   await close();
   log.info("stopped");
   return 0;
@@ -330,20 +325,6 @@ async function startApi(
     log.error("the API can't be served; DNS goes on without it", { error });
     return null;
   }
-}
-
-/** Resolves with the signal that asks for the end. A second one ends at once. */
-function stopSignal(): Promise<Deno.Signal> {
-  const { promise, resolve } = Promise.withResolvers<Deno.Signal>();
-  let asked = false;
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    Deno.addSignalListener(signal, () => {
-      if (asked) Deno.exit(1);
-      asked = true;
-      resolve(signal);
-    });
-  }
-  return promise;
 }
 
 function automaticWorkers(): number {

@@ -51,7 +51,7 @@ const LINES = {
 /** Longest wait for a snapshot to hold everywhere. */
 const SWAP_MS_MAX = 5_000;
 /** The parked thread of an ended isolate has left its memory alone after this. */
-const PARKED_MS = 1_000;
+export const PARKED_MS = 1_000;
 /** Tries to find one free port for UDP and TCP, where any will do. */
 const PORT_TRIES_MAX = 16;
 
