@@ -32,7 +32,7 @@ import { familiesOf } from "./node_status.ts";
 import { readOptions } from "./options.ts";
 import { LONE_NODE } from "./open_users.ts";
 import { Policy } from "./policy.ts";
-import { dnsProblems, Problems } from "./problems.ts";
+import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
 import { Signals } from "./signals.ts";
@@ -179,6 +179,9 @@ async function serve(config: Config, signals: Signals): Promise<number> {
   problems.watch(() => certificate?.problems ?? []);
   problems.watch(() => dnsProblems(dns, upstreams));
   problems.watch(() => dns.left.problems);
+  problems.watch(() =>
+    openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+  );
   problems.watch(() => telemetry.problems);
   problems.watch(() => querylog?.problems ?? []);
   const node: ServeApiOptions = {
@@ -271,8 +274,9 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
     clock,
     program: VERSION,
   });
-  const [newest] = await opened.store.audit(1);
-  if (newest !== undefined) clock.witness(Date.parse(newest.time));
+  // An audit log that can't be read says so to who asks for it.
+  const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
+  for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
   problems.watch(() => opened.problems);
   const close = async () => {
     await opened.replicator.close();

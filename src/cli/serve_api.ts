@@ -12,7 +12,7 @@ import {
   type NodePort,
   type TlsPem,
 } from "../api/mod.ts";
-import { type Auth, Lockout, UserAccounts } from "../auth/mod.ts";
+import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
@@ -112,6 +112,7 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     users: replicator,
     sessions: store,
     lockout: new Lockout(clock),
+    signInLog: new SignInLog(replicator, clock),
     clock,
     otpClock,
   };
@@ -131,6 +132,7 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
+    publicUrl: api.publicUrl,
   };
 }
 
