@@ -31,6 +31,7 @@ export interface MetricsFacts {
   /** How long the last build of the filter took. */
   readonly buildMs: number | null;
   readonly exportFailures: number;
+  readonly uncaughtErrors: number;
 }
 
 /** Every family of metrics of a node, in the order they are told. */
@@ -85,6 +86,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       sumCounters(facts.counters, Counter.TracesDropped),
     ),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
+    counter(
+      "svc_uncaught_errors_total",
+      "Errors outside of the DNS path that nothing was prepared for.",
+      facts.uncaughtErrors,
+    ),
     counter("svc_isolate_crashes_total", "Isolates that were started again.", facts.crashes),
     {
       name: "svc_build_info",

@@ -31,6 +31,8 @@ export interface NodeParts {
   readonly buildMs: () => number | null;
   /** Requests to the telemetry endpoint that failed. */
   readonly exportFailures: () => number;
+  /** Errors of this isolate that nobody caught. */
+  readonly uncaughtErrors: () => number;
 }
 
 type Status = ReturnType<NodePort["status"]>;
@@ -87,6 +89,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     status: statusOf(node),
     buildMs: node.buildMs(),
     exportFailures: node.exportFailures(),
+    uncaughtErrors: node.uncaughtErrors(),
   });
 }
 

@@ -36,6 +36,7 @@ import { dnsProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
+import { UncaughtErrors } from "./uncaught.ts";
 import { VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
@@ -168,6 +169,9 @@ async function serve(config: Config): Promise<number> {
   const logQueues = querylog?.queues ?? [];
   supervisor = new DnsSupervisor({ ...options, logQueues }, workers, policy.data);
   await supervisor.start();
+  const uncaught = new UncaughtErrors({ target: globalThis, nowMs: () => performance.now() });
+  uncaught.arm(); // From here on nothing of this isolate ends DNS.
+  problems.watch(() => uncaught.problems);
   odoh?.rotateDaily((seeds) => supervisor?.renewOdoh(seeds));
   log.info("answering", {
     listen: supervisor.listening.map(formatHostPort),
@@ -175,7 +179,7 @@ async function serve(config: Config): Promise<number> {
     isolates: workers,
   });
   const inForce = follow(replicator, policy, filtering, problems);
-  filtering.start();
+  await uncaught.survive(() => filtering.start());
   const dns = supervisor;
   problems.watch(() => filtering.problems);
   problems.watch(() => certificate?.problems ?? []);
@@ -205,19 +209,22 @@ async function serve(config: Config): Promise<number> {
     builtAtMs: () => filtering.builtAtMs,
     buildMs: () => filtering.buildMs,
     exportFailures: () => telemetry.failures,
+    uncaughtErrors: () => uncaught.count,
     inForce,
   };
   const api = await startApi(problems, node);
   problems.watch(() => api?.problems ?? []);
-  await telemetry.start({
-    config,
-    node: node.node,
-    startedAtMs,
-    dns: supervisor,
-    lookup: hostLookup(supervisor),
-    upstreams: node.upstreams,
-    families: () => familiesOf(node),
-  });
+  await uncaught.survive(() =>
+    telemetry.start({
+      config,
+      node: node.node,
+      startedAtMs,
+      dns: supervisor,
+      lookup: hostLookup(supervisor),
+      upstreams: node.upstreams,
+      families: () => familiesOf(node),
+    })
+  );
   const onHangup = () => {
     log.info("reloading the lists");
     void filtering.reload();
@@ -231,12 +238,14 @@ async function serve(config: Config): Promise<number> {
   filtering.stop();
   clock.stop();
   querylog?.endWatchers();
+  // Whatever one of them fails of, the others come to their end.
   await Promise.all([
-    supervisor.stop(STOP_GRACE_MS),
-    api?.stop(API_STOP_GRACE_MS),
-    telemetry.stop(TELEMETRY_STOP_GRACE_MS),
+    uncaught.survive(() => dns.stop(STOP_GRACE_MS)),
+    uncaught.survive(() => api?.stop(API_STOP_GRACE_MS)),
+    uncaught.survive(() => telemetry.stop(TELEMETRY_STOP_GRACE_MS)),
   ]);
-  await querylog?.stop(QUERYLOG_STOP_GRACE_MS); // Last: it has what was answered until now.
+  // Last: it has what was answered until now.
+  await uncaught.survive(() => querylog?.stop(QUERYLOG_STOP_GRACE_MS));
   await close();
   log.info("stopped");
   return 0;
