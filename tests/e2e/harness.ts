@@ -130,6 +130,12 @@ export class OwnDirectory implements AsyncDisposable {
   }
 }
 
+/** Runs `work` in a directory of its own. */
+export async function inOwnDirectory(work: (directory: string) => Promise<void>): Promise<void> {
+  await using directory = await OwnDirectory.make();
+  await work(directory.path);
+}
+
 /** Runs steps side by side: they wait for time to pass more than they use the machine. */
 export async function sideBySide(
   t: Deno.TestContext,
