@@ -145,8 +145,6 @@ async function serve(parts: Parts, endpoint: Endpoint, c: ApiContext): Promise<R
     caller,
     address: from.remoteAddress,
     isSecure,
-    // An origin has been held against the host; behind a proxy it knows the scheme.
-    origin: from.origin ?? `${isSecure ? "https" : "http"}://${from.host ?? ""}`,
     param,
     query,
     body,

@@ -8,6 +8,7 @@ import {
   newToken,
   otpCode,
   SESSION_LIFETIME_MS,
+  SignInLog,
   tokenSha256,
   UserAccounts,
 } from "../../src/auth/mod.ts";
@@ -38,7 +39,13 @@ class Watched implements AsyncDisposable {
       node: "node-1",
       onFailure: "closed",
     });
-    const auth: Auth = { users: replicator, sessions: store, lockout: new Lockout(clock), clock };
+    const auth: Auth = {
+      users: replicator,
+      sessions: store,
+      lockout: new Lockout(clock),
+      signInLog: new SignInLog(replicator, clock),
+      clock,
+    };
     const { deps } = fakeDeps({
       replicator,
       local: store,
@@ -156,7 +163,7 @@ Deno.test("a stream of the query log ends with its session", permissions, async 
 Deno.test("an export of the query log breaks off with its session", permissions, async () => {
   await inOwnDirectory(async (directory) => {
     await using node = await Watched.start(directory);
-    const ann = await node.user("ann");
+    const [ann] = [await node.user("ann"), await node.user("bob")];
     const file = await node.open("export", ann.cookie);
     await node.send(`DELETE /users/${ann.id}`);
     await assert.rejects(file.read(), "what is there must not look like the whole file");

@@ -29,43 +29,41 @@ Deno.test(
     });
     const api = await Api.of(service);
     using asker = await Asker.open(service.address);
-    {
-      let names = 0;
-      const answers = async () => {
-        const answer = await asker.ask(`n${++names}.example`);
-        assert.equal(answer.rcode, "NOERROR");
-      };
-      await answers();
-      assert.deepEqual((await api.call("GET", "status")).problems, []);
-      const steps: readonly (readonly [string, () => unknown])[] = [
-        ["an API handler", () => api.call("GET", "explain?name=a.example")],
-        ["a list download", () => api.call("POST", "lists/refresh")],
-        ["the query log", () => api.call("GET", "querylog")],
-        ["the export", () => scrape(api.base)],
-        ["a certificate", () => service.kill("SIGHUP")],
-      ];
-      for (const [place, fail] of steps) {
-        await t.step(place, async () => {
-          await fail();
-          for (const how of ["thrown", "rejected"]) {
-            await until(
-              `${how} in ${place}, logged`,
-              () =>
-                service.logs.some(({ message, error }) =>
-                  message === UNCAUGHT && String(error).startsWith(`Error: ${how} in ${place}\n`)
-                ),
-            );
-          }
-          await answers();
-          const { problems } = await api.call("GET", "status");
-          assert.match(problems.join(), /\d errors inside the service.*DNS goes on; last: /);
-          assert.equal((await api.call("GET", "health")).status, "degraded");
-        });
-      }
-      const families = await scrape(api.base);
-      assert.ok(valueOf(families, "svc_uncaught_errors_total") >= 2 * steps.length);
-      assert.equal(valueOf(families, "svc_degraded"), 1);
+    let names = 0;
+    const answers = async () => {
+      const answer = await asker.ask(`n${++names}.example`);
+      assert.equal(answer.rcode, "NOERROR");
+    };
+    await answers();
+    assert.deepEqual((await api.call("GET", "status")).problems, []);
+    const steps: readonly (readonly [string, () => unknown])[] = [
+      ["an API handler", () => api.call("GET", "explain?name=a.example")],
+      ["a list download", () => api.call("POST", "lists/refresh")],
+      ["the query log", () => api.call("GET", "querylog")],
+      ["the export", () => scrape(api.base)],
+      ["a certificate", () => service.kill("SIGHUP")],
+    ];
+    for (const [place, fail] of steps) {
+      await t.step(place, async () => {
+        await fail();
+        for (const how of ["thrown", "rejected"]) {
+          await until(
+            `${how} in ${place}, logged`,
+            () =>
+              service.logs.some(({ message, error }) =>
+                message === UNCAUGHT && String(error).startsWith(`Error: ${how} in ${place}\n`)
+              ),
+          );
+        }
+        await answers();
+        const { problems } = await api.call("GET", "status");
+        assert.match(problems.join(), /\d errors inside the service.*DNS goes on; last: /);
+        assert.equal((await api.call("GET", "health")).status, "degraded");
+      });
     }
+    const families = await scrape(api.base);
+    assert.ok(valueOf(families, "svc_uncaught_errors_total") >= 2 * steps.length);
+    assert.equal(valueOf(families, "svc_degraded"), 1);
     assert.equal((await service.stop()).code, 0);
     assert.equal(service.count("stopped"), 1);
   },
