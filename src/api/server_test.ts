@@ -422,3 +422,46 @@ Deno.test("ApiServer bounds the TLS handshake in time", tls, async () => {
   await plain.write(GET);
   assert.ok(!(await plain.ended()).text.includes("HTTP/1.1"));
 });
+
+Deno.test("ApiServer ends the oldest handshake for a new connection", tls, async () => {
+  assert(certificate !== null);
+  await using running = await start({ tls: certificate });
+  const silent: RawClient[] = [];
+  try {
+    for (let i = 0; i < API_LIMITS.connectionsMax; i++) {
+      silent.push(await RawClient.open(running.port));
+    }
+    for (let i = 0; i < 3; i++) {
+      assert.equal(await statusOverTls(running.port, certificate.cert), 200);
+    }
+    assert.equal((await silent[0].ended()).text, "");
+    assert.ok(running.server.connections <= API_LIMITS.connectionsMax);
+  } finally {
+    for (const client of silent) client[Symbol.dispose]();
+  }
+});
+
+Deno.test("ApiServer sends large answers over TLS whole, a piece at a time", tls, async () => {
+  assert(certificate !== null);
+  const large = crypto.getRandomValues(new Uint8Array(60_000));
+  let left = 200;
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      controller.enqueue(large);
+      if (--left === 0) controller.close();
+    },
+  }, { highWaterMark: 0 });
+  await using running = await start({
+    tls: certificate,
+    handler: () =>
+      Promise.resolve(new Response(body, { headers: { "transfer-encoding": "chunked" } })),
+  });
+  using client = Deno.createHttpClient({ caCerts: [certificate.cert] });
+  const response = await fetch(`https://localhost:${running.port}/`, { client });
+  let bytes = 0;
+  for await (const piece of response.body!) {
+    bytes += piece.length;
+    assert.ok(running.server.bufferedBytes < 1024 * 1024);
+  }
+  assert.equal(bytes, 200 * large.length);
+});
