@@ -42,7 +42,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   transport: {
     imports: ["bytes", "addr", "dns", "native"],
     scope: ["net", "ffi"],
-    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts"],
+    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   auth: { imports: ["bytes", "addr", "model"], scope: ["ffi"] },
   store: { imports: ["model", "raft"], scope: ["read", "write"] },
@@ -51,7 +51,10 @@ const TABLE: Readonly<Record<string, Row>> = {
   querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
   cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
   api: {
-    imports: ["addr", "model", "store", "auth", "lists", "querylog", "cluster", "logqueue"],
+    imports: [
+      ...["addr", "transport", "model", "store", "auth", "lists", "querylog", "cluster"],
+      ...["logqueue"],
+    ],
     scope: ["net"],
   },
   isolate: {

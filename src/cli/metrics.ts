@@ -32,6 +32,7 @@ export interface MetricsFacts {
   readonly buildMs: number | null;
   readonly exportFailures: number;
   readonly querylogWritten: number;
+  readonly uncaughtErrors: number;
 }
 
 /** Every family of metrics of a node, in the order they are told. */
@@ -91,6 +92,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       sumCounters(facts.counters, Counter.TracesDropped),
     ),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
+    counter(
+      "svc_uncaught_errors_total",
+      "Errors outside of the DNS path that nothing was prepared for.",
+      facts.uncaughtErrors,
+    ),
     counter("svc_isolate_crashes_total", "Isolates that were started again.", facts.crashes),
     {
       name: "svc_build_info",

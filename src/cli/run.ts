@@ -42,6 +42,7 @@ import { Signals } from "./signals.ts";
 import { StopTime } from "./stop_time.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
 import { trustedClock } from "./trusted_clock.ts";
+import { UncaughtErrors } from "./uncaught.ts";
 import { RELEASED_MS, VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
@@ -179,6 +180,9 @@ async function serve(
   const logQueues = querylog?.queues ?? [];
   supervisor = new DnsSupervisor({ ...options, logQueues }, workers, policy.data);
   await supervisor.start();
+  const uncaught = new UncaughtErrors({ target: globalThis, nowMs: () => performance.now() });
+  uncaught.arm(); // From here on nothing of this isolate ends DNS.
+  problems.watch(() => uncaught.problems);
   odoh?.rotateDaily((seeds) => supervisor?.renewOdoh(seeds));
   log.info("answering", {
     listen: supervisor.listening.map(formatHostPort),
@@ -186,7 +190,7 @@ async function serve(
     isolates: workers,
   });
   const inForce = follow(replicator, policy, filtering, problems);
-  filtering.start();
+  await uncaught.survive(() => filtering.start());
   const dns = supervisor;
   problems.watch(() => filtering.problems);
   problems.watch(() => certificate?.problems ?? []);
@@ -221,19 +225,22 @@ async function serve(
     builtAtMs: () => filtering.builtAtMs,
     buildMs: () => filtering.buildMs,
     exportFailures: () => telemetry.failures,
+    uncaughtErrors: () => uncaught.count,
     inForce,
   };
   const api = await startApi(problems, node);
   problems.watch(() => api?.problems ?? []);
-  await telemetry.start({
-    config,
-    node: node.node,
-    startedAtMs,
-    dns: supervisor,
-    lookup: hostLookup(supervisor),
-    upstreams: node.upstreams,
-    families: () => familiesOf(node),
-  });
+  await uncaught.survive(() =>
+    telemetry.start({
+      config,
+      node: node.node,
+      startedAtMs,
+      dns: supervisor,
+      lookup: hostLookup(supervisor),
+      upstreams: node.upstreams,
+      families: () => familiesOf(node),
+    })
+  );
   signals.onHangup = () => {
     log.info("reloading the lists");
     void filtering.reload();
@@ -248,12 +255,15 @@ async function serve(
   querylog?.endWatchers();
   const time = new StopTime(() => performance.now());
   const graceMs = time.firstMs();
+  // Whatever one of them fails of, the others come to their end.
   await Promise.all([
-    supervisor.stop(graceMs),
-    api?.stop(graceMs), // A change that was taken is durable before it is answered.
-    telemetry.stop(graceMs),
+    uncaught.survive(() => dns.stop(graceMs)),
+    // A change that was taken is durable before it is answered.
+    uncaught.survive(() => api?.stop(graceMs)),
+    uncaught.survive(() => telemetry.stop(graceMs)),
   ]);
-  await querylog?.stop(time.lastMs()); // Last: it has what was answered until now.
+  // Last: it has what was answered until now.
+  await uncaught.survive(() => querylog?.stop(time.lastMs()));
   await close();
   log.info("stopped");
   return 0;

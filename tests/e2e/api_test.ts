@@ -108,6 +108,7 @@ class Node implements AsyncDisposable {
       builtAtMs: () => null,
       buildMs: () => null,
       exportFailures: () => 0,
+      uncaughtErrors: () => 0,
       inForce: () => inForce,
     });
     return node;
