@@ -135,6 +135,7 @@ Deno.test("compile() lets $badfilter disable one rule of any source", {
 }, async (t) => {
   const rows: [disable: string, left: string[]][] = [
     ["||ads.example^$badfilter", ["|ads.example^", "ads.example", "||ads.example^$important"]],
+    ["||ads.example^|$badfilter", ["|ads.example^", "ads.example", "||ads.example^$important"]],
     ["||ADS.example$badfilter", ["|ads.example^", "ads.example", "||ads.example^$important"]],
     ["|ads.example^$badfilter", ["||ads.example^", "ads.example", "||ads.example^$important"]],
     ["ads.example$badfilter", ["||ads.example^", "|ads.example^", "||ads.example^$important"]],
@@ -228,6 +229,7 @@ const PIECES = [
   "::1 ",
   "192.0.2.1 ",
   "0.0.0.0",
+  "^|",
   "$important",
   "$badfilter",
   ",badfilter",
