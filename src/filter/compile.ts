@@ -20,7 +20,7 @@ export interface CompileInput {
 /** A text to compile. */
 export interface CompileSource {
   readonly bytes: Uint8Array;
-  /** It is a blocked service: no `$badfilter` of another source turns its rules off. */
+  /** It is a blocked service: no `$badfilter` of another source concerns its rules. */
   readonly isService?: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface SourceStats {
   duplicates: number;
   /** `$badfilter` rules, which are not among `rules`. */
   badfilters: number;
-  /** Rules that a `$badfilter` of any source, but of none that is a service, turned off. */
+  /** Rules that a `$badfilter` of the same source turned off. */
   disabled: number;
   /** Lines by the reason they, or the first name left out of a hosts line, make no rule. */
   readonly skipped: Record<SkipReason, number>;
@@ -42,8 +42,14 @@ export interface CompileResult {
   readonly snapshot: SharedArrayBuffer;
   /** By source number. */
   readonly stats: SourceStats[];
-  /** The `$badfilter` rules as written, for whoever compiles other sources on their own. */
-  readonly badfilters: string[];
+  /** The `$badfilter` rules of sources that are no services, for who compiles others on their own. */
+  readonly badfilters: SourcedRule[];
+}
+
+/** A rule as written, and the number of its source. */
+export interface SourcedRule {
+  readonly source: number;
+  readonly text: string;
 }
 
 /** Most `$badfilter` rules that are handed on; lists have a few hundred all told. */
@@ -56,14 +62,14 @@ export function compile(input: CompileInput): CompileResult {
   for (const { bytes } of input.sources) lines += countLines(bytes);
   const table = new RuleTable(lines);
   const stats: SourceStats[] = [];
-  const badfilters: string[] = [];
+  const badfilters: SourcedRule[] = [];
   const services = input.sources.map(({ isService = false }) => isService);
   for (let source = 0; source < input.sources.length; source++) {
     const scanner = new SourceScanner(input.sources[source].bytes, source, input.seed, table);
     scanner.scan();
     stats.push(scanner.stats);
     if (services[source]) continue;
-    for (const text of scanner.badfilters) badfilters.push(text);
+    for (const text of scanner.badfilters) badfilters.push({ source, text });
   }
   const { snapshot, disabled } = table.finish(input.seed, services);
   for (let source = 0; source < stats.length; source++) {

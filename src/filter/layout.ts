@@ -24,7 +24,9 @@
  *
  * A rule reference is the number of the word, counted from the first run's, that holds the rule's
  * source and flags. A name with several rules has `Flag.Run` in its entry, and in the word before it
- * a reference to the first rule of a run; `Flag.Last` ends the run.
+ * a reference to the first rule of a run; `Flag.Last` ends the run. A `$badfilter` counts where its
+ * source is active: it stands, of kind `Name` or not, without `Self` and `Below` behind the rules that
+ * it turns off, which have `Flag.Disputed`. What it turns off in its own source is left out.
  */
 
 import { formatIp } from "../addr/mod.ts";
@@ -33,7 +35,7 @@ import { addressOctets } from "./names.ts";
 import type { Rule, RuleKind } from "./parse_rule.ts";
 
 export const MAGIC = 0x53564346; // "SVCF"
-export const VERSION = 3;
+export const VERSION = 4;
 
 /** Words of the header; what it does not name yet is for sections to come. */
 export const HEADER_WORDS = 32;
@@ -113,8 +115,10 @@ export const Flag = {
   Odd: 1 << 8,
   Run: 1 << 9,
   Last: 1 << 10,
-  /** While compiling only: turns off the rules of the same identity. */
+  /** It turns off the rules of other sources before it in its run that are `Disputed`. */
   Badfilter: 1 << 11,
+  /** A `$badfilter` of another source may turn it off. */
+  Disputed: 1 << 14,
 } as const;
 
 /** Important exception 3, important block 2, exception 1, block 0. */

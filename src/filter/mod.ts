@@ -13,6 +13,7 @@ export {
   type CompileInput,
   type CompileResult,
   type CompileSource,
+  type SourcedRule,
   type SourceStats,
 } from "./compile.ts";
 export { type Hit, Matcher, NO_RULE, ruleText } from "./matcher.ts";
