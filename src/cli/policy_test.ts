@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Qtype } from "../dns/mod.ts";
+import { compile } from "../filter/mod.ts";
 import type { SnapshotData } from "../snapshot/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../snapshot/fakes.ts";
 import { Policy } from "./policy.ts";
@@ -13,6 +14,8 @@ class Bench {
   /** Ends each publication, in order; `null` ends them at once. */
   waiting: (() => void)[] | null = null;
   failure: Error | null = null;
+  /** So often were all custom rules merged beside the changes. */
+  merges = 0;
   readonly policy: Policy;
 
   constructor(fake: FakePolicy) {
@@ -20,6 +23,11 @@ class Bench {
       seed: SEED,
       state: policyState(fake),
       base: baseOf(fake, SEED),
+      compile: (input) => {
+        this.merges++;
+        const { snapshot: rules, stats } = compile(input);
+        return Promise.resolve({ rules, stats });
+      },
       publish: (data) => {
         this.published.push(data);
         if (this.failure !== null) return Promise.reject(this.failure);
@@ -52,13 +60,14 @@ Deno.test("Policy.update() has a change hold, and compiles no rule for others", 
   const [first] = bench.published;
   assert.equal(first, bench.policy.data);
   assert.deepEqual([first.generation, first.rules], [2, rules]);
-  assert.equal(first.overlay.customRules, overlay.customRules, "the same memory");
-  assert.notEqual(first.overlay.memory, overlay.memory);
+  assert.equal(first.overlay.custom, overlay.custom, "the same memory");
+  assert.equal(first.overlay.custom.memory, overlay.custom.memory);
+  assert.notEqual(first.overlay.clients.networks.memory, overlay.clients.networks.memory);
   assert.equal(bench.decides("ads.example"), "blocked by ||ads.example^ in default");
   assert.equal(bench.decides("ads.example", "192.0.2.1"), "forwarded by null in free");
   const rule = "@@||ads.example^";
   await bench.policy.update(policyState({ ...FAKE, rules: [rule] }));
-  assert.notEqual(bench.policy.data.overlay.customRules, overlay.customRules);
+  assert.notEqual(bench.policy.data.overlay.custom, overlay.custom);
   assert.equal(bench.policy.data.rules, rules, "the lists' rules stay");
   assert.equal(bench.decides("ads.example"), `forwarded by ${rule} in default`);
 });

@@ -3,6 +3,7 @@ import { formatHostPort } from "../addr/mod.ts";
 import { type Config, formatProblem } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import {
+  compileRules,
   type DnsOptions,
   DnsSupervisor,
   type DnsUpstream,
@@ -153,6 +154,7 @@ async function serve(config: Config): Promise<number> {
     state: replicator.state,
     base,
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
+    compile: compileRules,
   });
   const workers = config.server.workers === 0 ? automaticWorkers() : config.server.workers;
   const { files, serverName } = config.server.tls;

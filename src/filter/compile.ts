@@ -13,7 +13,7 @@ import { Added, RuleTable, tailOf } from "./rule_table.ts";
 export interface CompileInput {
   /** 32 bits of chance that names are hashed with; the same that QNAMEs are. */
   readonly seed: number;
-  /** A source's number is its index, `SOURCES_MAX` sources at most. */
+  /** A source's number is its index; lists and services are `SOURCES_MAX` at most. */
   readonly sources: readonly CompileSource[];
 }
 
@@ -57,7 +57,7 @@ export const BADFILTERS_MAX = 65_536;
 
 /** Compiles list text, as downloaded, into one snapshot. Takes any bytes as text. */
 export function compile(input: CompileInput): CompileResult {
-  invariant(input.sources.length <= SOURCES_MAX, "a source number has 16 bits");
+  invariant(input.sources.length <= SOURCES_MAX + 1, "a source number has 16 bits");
   let lines = 0;
   for (const { bytes } of input.sources) lines += countLines(bytes);
   const table = new RuleTable(lines);

@@ -80,8 +80,8 @@ export const RUN_WORDS = 2;
 /** A tail begins with the number of its entry, in network order. */
 export const TAIL_HEAD_BYTES = 4;
 
-/** Most sources of one snapshot; a source number is 16 bits. */
-export const SOURCES_MAX = 65_536;
+/** Most lists and services; a source number is 16 bits, and custom rules are the source behind them. */
+export const SOURCES_MAX = 65_535;
 
 const TAGS = 2 ** 32;
 const TAG_MIN = -(2 ** 31);
@@ -119,6 +119,8 @@ export const Flag = {
   Badfilter: 1 << 11,
   /** A `$badfilter` of another source may turn it off. */
   Disputed: 1 << 14,
+  /** Its source has it more than once, whatever the spelling. */
+  Repeated: 1 << 15,
 } as const;
 
 /** Important exception 3, important block 2, exception 1, block 0. */
@@ -203,6 +205,11 @@ const IDENTITY_FLAGS = KIND_FLAGS | (FORM_MASK << FORM_SHIFT) | (RANK_MASK << RA
  */
 export function identityOf(flags: number): number {
   return flags & IDENTITY_FLAGS;
+}
+
+/** What `$badfilter` compares rules by, as a text: two rules that have it alike are one to it. */
+export function ruleIdentity(rule: Rule): string {
+  return `${identityOf(flagsOf(rule))} ${rule.name} ${rule.value.join(".")}`;
 }
 
 /** The flags that say how a form is written and what it covers, for a rule of kind `Name`. */

@@ -17,7 +17,7 @@ export {
   type SourceStats,
 } from "./compile.ts";
 export { type Hit, Matcher, NO_RULE, ruleText } from "./matcher.ts";
-export { Flag, Kind, kindOf, SOURCES_MAX } from "./layout.ts";
+export { Flag, Kind, kindOf, ruleIdentity, SOURCES_MAX } from "./layout.ts";
 export {
   LINE_LENGTH_MAX,
   type ParsedRule,

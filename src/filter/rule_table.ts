@@ -147,7 +147,10 @@ export class RuleTable {
     let offset = hasTail(flags) ? -1 : nameOffset;
     if ((table[word + 1] & Flag.Run) === 0) {
       const [only, text] = [table[word + 1], table[word + 2]];
-      if (this.#isDuplicate(only, text, meta, tail)) return Added.Duplicate;
+      if (this.#isDuplicate(only, text, meta, tail)) {
+        table[word + 1] |= Flag.Repeated;
+        return Added.Duplicate;
+      }
       if (this.#isSame(only, text, flags, tail)) offset = text;
       const first = this.#putMore(only, text, this.#moreCount);
       if (!hasTail(only)) this.#entryWordsMax++; // It leads to a run from now on.
@@ -161,7 +164,10 @@ export class RuleTable {
       do {
         const entry = at * MORE_WORDS;
         const [other, text] = [more[entry], more[entry + 1]];
-        if (this.#isDuplicate(other, text, meta, tail)) return Added.Duplicate;
+        if (this.#isDuplicate(other, text, meta, tail)) {
+          more[entry] |= Flag.Repeated;
+          return Added.Duplicate;
+        }
         if (this.#isSame(other, text, flags, tail)) offset = text;
         if (++count === VALUES_MAX && hasValue(flags)) return Added.TooMany;
         at = more[entry + 2];
@@ -181,13 +187,13 @@ export class RuleTable {
 
   /** Says whether two rules of a name do the same for the same source, however they are spelled. */
   #isDuplicate(meta: number, offset: number, other: number, tail: Uint8Array): boolean {
-    if (((meta ^ other) & ~Flag.Odd) !== 0) return false;
+    if (((meta ^ other) & ~(Flag.Odd | Flag.Repeated)) !== 0) return false;
     return !hasValue(meta) || this.#text.tailStartsWith(offset, tail, 1 + tail[0]);
   }
 
   /** Says whether a rule of the same name looks the same, whichever source it is of. */
   #isSame(meta: number, offset: number, flags: number, tail: Uint8Array): boolean {
-    if ((meta & 0xffff) !== flags) return false;
+    if ((meta & 0xffff & ~Flag.Repeated) !== flags) return false;
     // What begins alike is alike: each part of a tail stands behind its length.
     return !hasTail(flags) || this.#text.tailStartsWith(offset, tail, tail.length);
   }

@@ -238,8 +238,8 @@ function shown(match: AnyMatch) {
 }
 
 /** Says whether a rule holds for the group now. */
-function counts({ applies, turnedOff }: AnyMatch): boolean {
-  return applies && !turnedOff;
+function counts({ applies, turnedOffBy }: AnyMatch): boolean {
+  return applies && turnedOffBy === null;
 }
 
 function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean): string {
@@ -247,7 +247,7 @@ function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean
     return `the group does not use this ${match.isService ? "service" : "list"} now`;
   }
   if (!isFiltered) return "queries of this client are not filtered now";
-  if (match.turnedOff) return "a custom $badfilter turns it off";
+  if (match.turnedOffBy !== null) return `${match.turnedOffBy} turns it off`;
   if (match.kind === Kind.Rewrite) {
     return effectOf(match) === "allow"
       ? "it is about rewrites only"

@@ -12,16 +12,9 @@ export { ADDRESSES_MAX, Decision, NO_RCODE, Ruling } from "./decision.ts";
 export { Canaries, NO_CANARY } from "./canaries.ts";
 export { NO_CLIENT } from "./client_ids.ts";
 export { explain, type Explanation } from "./explain.ts";
-export {
-  type Base,
-  compileCustomRules,
-  type CustomRules,
-  customRuleTexts,
-  OverlayCompiler,
-  type OverlayData,
-  type PolicyState,
-  SERVICE_PREFIX,
-} from "./overlay.ts";
+export { type Base, SERVICE_PREFIX } from "./base.ts";
+export { type CustomRules, CustomRulesCompiler, type Settling } from "./custom_rules.ts";
+export { OverlayCompiler, type OverlayData, type PolicyState } from "./overlay.ts";
 export { LocalRecords, NO_RECORDS } from "./records.ts";
 export { NO_ENGINE, SafeSearch, SEARCH_ENGINES, type SearchEngine } from "./safe_search.ts";
 export { Schedule } from "./schedule.ts";

@@ -4,20 +4,22 @@ import type { HashedName } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
 import type { Settings } from "../model/mod.ts";
 import { Access } from "./access.ts";
+import { SERVICE_PREFIX } from "./base.ts";
 import { ClientIds, NO_CLIENT } from "./client_ids.ts";
+import { type ClientDetails, clientTexts } from "./client_tables.ts";
 import { AnswerRules } from "./answer_rules.ts";
 import { type Decision, Ruling } from "./decision.ts";
 import {
   ENTRY_WORDS,
   GroupFlag,
+  type GroupParts,
   type OverlayData,
-  type OverlayParts,
-  SERVICE_PREFIX,
+  overlayMemory,
   TEXTS_EACH,
 } from "./overlay.ts";
 import { LocalRecords } from "./records.ts";
 import { Schedule } from "./schedule.ts";
-import { type Texts, unpackText } from "./shared.ts";
+import { unpackText } from "./shared.ts";
 
 /** What travels to a dns isolate; rules and tables are shared memory and not copied. */
 export interface SnapshotData {
@@ -32,8 +34,7 @@ export interface SnapshotData {
 
 /** The memory of a snapshot that can be given back after it. */
 export function memoryOf({ rules, overlay }: SnapshotData): SharedArrayBuffer[] {
-  const { customRules, memory, clientMemory, access } = overlay;
-  return [rules, customRules, memory, clientMemory, access.memory].filter((one) => one !== null);
+  return rules === null ? overlayMemory(overlay) : [rules, ...overlayMemory(overlay)];
 }
 
 /** What a blocked name is answered with. */
@@ -44,11 +45,11 @@ export type BlockForm = typeof BlockForm[keyof typeof BlockForm];
 export const REEVALUATE_MS = 30_000;
 /** The number of the default group. */
 export const DEFAULT_GROUP = 0;
-/** The bit that tells a custom rule's reference from one of the base. */
+/** The bit that tells a custom rule's reference from one of the base, and the one of their level. */
 const CUSTOM = 1 << 30;
-/** The custom rules are one source, the first. */
-const CUSTOM_SOURCES = Uint32Array.of(1);
-/** The custom rules that others turn off are gone when they are compiled. */
+const SECOND_LEVEL = 1 << 29;
+const REF_MASK = SECOND_LEVEL - 1;
+/** The custom rules that others of their level turn off are gone when they are compiled. */
 const NONE: Int32Array = new Int32Array(0);
 export const CUSTOM_LIST: { readonly id: string; readonly name: string } = {
   id: "rules",
@@ -62,11 +63,20 @@ const TEXTS_MAX = 4_096;
 interface Group {
   readonly filtering: boolean;
   readonly safeSearch: boolean;
-  /** Bits of the base sources that apply now. */
+  /** Bits of the base sources that apply now, and of the custom rules, which always do. */
   readonly lists: Uint32Array;
   readonly services: Uint32Array;
   /** Rules about addresses in answers hold for it. */
   hasAddressRules: boolean;
+}
+
+/** A part of the custom rules. */
+interface Level {
+  readonly matcher: Matcher;
+  /** What references of its rules have beside. */
+  readonly mark: number;
+  /** References of its rules that do not count. */
+  readonly off: Int32Array;
 }
 
 export class Snapshot {
@@ -83,15 +93,16 @@ export class Snapshot {
   readonly data: SnapshotData;
 
   readonly #base: Matcher | null;
-  readonly #custom: Matcher | null;
-  readonly #parts: OverlayParts;
+  /** References of its rules that custom rules turn off. */
+  readonly #turnedOff: Int32Array;
+  readonly #custom: readonly Level[];
+  readonly #groupParts: GroupParts;
+  readonly #clients: ClientDetails;
   readonly #sources: OverlayData["sources"];
   readonly #prefixes: PrefixTable;
   readonly #ids: ClientIds;
   readonly #groups: readonly Group[];
   readonly #schedules: readonly Schedule[];
-  /** The bits of all base sources. */
-  readonly #everything: Uint32Array;
   /** Whether each schedule was active when it was last looked at. */
   readonly #active: boolean[];
   /** Queries are filtered: protection is on, and not paused. */
@@ -101,22 +112,27 @@ export class Snapshot {
 
   constructor(data: SnapshotData, nowMs: number) {
     const { generation, rules, overlay } = data;
-    const { parts, settings } = overlay;
+    const { settings, custom: rulesMade, clients, groups } = overlay;
     this.data = data;
     this.generation = generation;
     this.#base = rules === null ? null : new Matcher(rules);
-    this.#custom = overlay.customRules === null ? null : new Matcher(overlay.customRules);
-    this.#parts = parts;
+    this.#turnedOff = rulesMade.parts.turnedOff;
+    this.#custom = rulesMade.levels.map((level, i) => ({
+      matcher: new Matcher(level),
+      mark: i === 0 ? CUSTOM : CUSTOM | SECOND_LEVEL,
+      off: i === 0 ? rulesMade.parts.settledOff : NONE,
+    }));
+    this.#groupParts = groups.parts;
+    this.#clients = clients.details.parts;
     this.#sources = overlay.sources;
-    this.#prefixes = new PrefixTable(parts);
-    this.#ids = new ClientIds(parts);
-    this.records = new LocalRecords(parts);
+    this.#prefixes = new PrefixTable(clients.networks.parts);
+    this.#ids = new ClientIds(clients.ids.parts);
+    this.records = new LocalRecords(overlay.records.parts);
     this.access = new Access(overlay.access);
     this.#schedules = overlay.schedules.map((spec) => new Schedule(spec));
     this.#active = this.#schedules.map(() => false);
-    const words = Math.max(1, (overlay.sources.length + 31) >> 5);
-    this.#everything = new Uint32Array(words).fill(0xffffffff);
-    this.#groups = Array.from(parts.groupFlags, (flags) => ({
+    const words = (overlay.sources.length >> 5) + 1;
+    this.#groups = Array.from(groups.parts.groupFlags, (flags) => ({
       filtering: (flags & GroupFlag.Filtering) !== 0,
       safeSearch: (flags & GroupFlag.SafeSearch) !== 0,
       lists: new Uint32Array(words),
@@ -155,9 +171,11 @@ export class Snapshot {
 
   /** Sets the bits of the sources that apply now. */
   #setSources(): void {
-    const { groupEntries, entries } = this.#parts;
+    const { groupEntries, entries } = this.#groupParts;
+    const own = this.#sources.length;
     for (const [number, group] of this.#groups.entries()) {
       group.lists.fill(0);
+      group.lists[own >> 5] = 1 << (own & 31);
       group.services.fill(0);
       for (let i = groupEntries[number]; i < groupEntries[number + 1]; i++) {
         const source = entries[i * ENTRY_WORDS];
@@ -168,7 +186,7 @@ export class Snapshot {
         bits[source >> 5] |= 1 << (source & 31);
       }
       group.hasAddressRules = this.#base?.hasAddressRules(group.lists) === true ||
-        this.#custom?.hasAddressRules(CUSTOM_SOURCES) === true;
+        this.#custom.some(({ matcher }) => matcher.hasAddressRules(group.lists));
     }
   }
 
@@ -196,7 +214,7 @@ export class Snapshot {
 
   /** The group of a client, or of clients not known. */
   groupOf(client: number): number {
-    return client === NO_CLIENT ? DEFAULT_GROUP : this.#parts.clientGroups[client];
+    return client === NO_CLIENT ? DEFAULT_GROUP : this.#clients.clientGroups[client];
   }
 
   /** Says whether queries of a group are filtered now. */
@@ -216,26 +234,27 @@ export class Snapshot {
   decide(packet: Uint8Array, name: HashedName, group: number, decision: Decision): Ruling {
     decision.clear();
     if (!this.filters(group)) return Ruling.None;
+    const { lists } = this.#groups[group];
     const listed = this.#matchBase(packet, name, group);
-    const own = this.#matchCustom(packet, name);
-    const base = this.#base;
-    const custom = this.#custom;
-    const mayAnswer = (base !== null && base.sawAnswers) || (custom !== null && custom.sawAnswers);
+    const own = this.#matchCustom(packet, name, lists);
+    const [base, custom] = [this.#base, this.#custom];
+    let mayAnswer = base !== null && base.sawAnswers;
+    for (let i = 0; i < custom.length; i++) mayAnswer ||= custom[i].matcher.sawAnswers;
     const answers = this.#answers;
     if (mayAnswer) {
       answers.clear();
-      if (custom !== null) answers.add(custom, CUSTOM, packet, name, CUSTOM_SOURCES, NONE);
-      if (base !== null) {
-        const { lists } = this.#groups[group];
-        answers.add(base, 0, packet, name, lists, this.#parts.turnedOff);
+      for (let i = 0; i < custom.length; i++) {
+        const { matcher, mark, off } = custom[i];
+        answers.add(matcher, mark, packet, name, lists, off);
       }
+      if (base !== null) answers.add(base, 0, packet, name, lists, this.#turnedOff);
       if (answers.rewrite(decision)) return Ruling.Answer;
     }
     if (base !== null && base.service !== NO_RULE) {
       decision.rule = base.service;
       return Ruling.Block;
     }
-    decision.rule = this.#decidingRule(listed, own);
+    decision.rule = this.#first(own, listed);
     if (decision.rule !== NO_RULE) {
       return this.#isBlock(decision.rule) ? Ruling.Block : Ruling.Allow;
     }
@@ -251,7 +270,8 @@ export class Snapshot {
     const listed = this.#matchBase(packet, name, group);
     const base = this.#base;
     if (base !== null && base.service !== NO_RULE) return base.service;
-    const rule = this.#decidingRule(listed, this.#matchCustom(packet, name));
+    const own = this.#matchCustom(packet, name, this.#groups[group].lists);
+    const rule = this.#first(own, listed);
     return rule !== NO_RULE && this.#isBlock(rule) ? rule : NO_RULE;
   }
 
@@ -266,16 +286,18 @@ export class Snapshot {
    */
   matchAddress(bytes: Uint8Array, offset: number, lengthBytes: number, group: number): number {
     if (!this.hasAddressRules(group)) return NO_RULE;
-    const [base, custom] = [this.#base, this.#custom];
     const { lists } = this.#groups[group];
-    const { turnedOff } = this.#parts;
-    const listed = base === null
-      ? NO_RULE
-      : base.matchAddress(bytes, offset, lengthBytes, lists, turnedOff);
-    const own = custom === null
-      ? NO_RULE
-      : custom.matchAddress(bytes, offset, lengthBytes, CUSTOM_SOURCES);
-    const rule = this.#decidingRule(listed, own);
+    let rule = NO_RULE;
+    for (let i = 0; i < this.#custom.length; i++) {
+      const { matcher, mark, off } = this.#custom[i];
+      const ref = matcher.matchAddress(bytes, offset, lengthBytes, lists, off);
+      if (ref !== NO_RULE) rule = this.#first(rule, ref | mark);
+    }
+    const base = this.#base;
+    if (base !== null) {
+      const ref = base.matchAddress(bytes, offset, lengthBytes, lists, this.#turnedOff);
+      rule = this.#first(rule, ref);
+    }
     return rule !== NO_RULE && this.#isBlock(rule) ? rule : NO_RULE;
   }
 
@@ -283,12 +305,18 @@ export class Snapshot {
     const base = this.#base;
     if (base === null) return NO_RULE;
     const { lists, services } = this.#groups[group];
-    return base.match(packet, name, lists, this.#parts.turnedOff, services);
+    return base.match(packet, name, lists, this.#turnedOff, services);
   }
 
-  #matchCustom(packet: Uint8Array, name: HashedName): number {
+  #matchCustom(packet: Uint8Array, name: HashedName, lists: Uint32Array): number {
     const custom = this.#custom;
-    return custom === null ? NO_RULE : custom.match(packet, name, CUSTOM_SOURCES);
+    let rule = NO_RULE;
+    for (let i = 0; i < custom.length; i++) {
+      const { matcher, mark, off } = custom[i];
+      const ref = matcher.match(packet, name, lists, off);
+      if (ref !== NO_RULE) rule = this.#first(rule, ref | mark);
+    }
+    return rule;
   }
 
   /**
@@ -296,47 +324,56 @@ export class Snapshot {
    * if none is, the name passes for every client as long as the snapshot lasts.
    */
   mentions(packet: Uint8Array, name: HashedName): boolean {
-    const [base, custom] = [this.#base, this.#custom];
-    return (base !== null && base.match(packet, name, this.#everything) !== NO_RULE) ||
-      (custom !== null && custom.match(packet, name, CUSTOM_SOURCES) !== NO_RULE);
+    const custom = this.#custom;
+    if (this.#base !== null && this.#base.mentions(packet, name)) return true;
+    for (let i = 0; i < custom.length; i++) {
+      if (custom[i].matcher.mentions(packet, name)) return true;
+    }
+    return false;
   }
 
   /** As `mentions`, of an address of 4 or 16 bytes. */
   mentionsAddress(bytes: Uint8Array, offset: number, lengthBytes: number): boolean {
-    const [base, custom] = [this.#base, this.#custom];
-    return (base !== null &&
-      base.matchAddress(bytes, offset, lengthBytes, this.#everything) !== NO_RULE) ||
-      (custom !== null &&
-        custom.matchAddress(bytes, offset, lengthBytes, CUSTOM_SOURCES) !== NO_RULE);
+    const custom = this.#custom;
+    if (this.#base !== null && this.#base.mentionsAddress(bytes, offset, lengthBytes)) return true;
+    for (let i = 0; i < custom.length; i++) {
+      if (custom[i].matcher.mentionsAddress(bytes, offset, lengthBytes)) return true;
+    }
+    return false;
+  }
+
+  /** The matcher that a rule is of. */
+  #matcherOf(rule: number): Matcher {
+    const matcher = (rule & CUSTOM) === 0
+      ? this.#base
+      : this.#custom.at((rule & SECOND_LEVEL) === 0 ? 0 : 1)?.matcher ?? null;
+    invariant(matcher !== null, "a rule comes from a matcher");
+    return matcher;
   }
 
   #isBlock(rule: number): boolean {
-    return (rule & CUSTOM) !== 0
-      ? this.#custom!.isBlock(rule & ~CUSTOM)
-      : this.#base!.isBlock(rule);
+    return this.#matcherOf(rule).isBlock(rule & REF_MASK);
   }
 
-  /** Which of a base rule and a custom rule decides; either may be `NO_RULE`. */
-  #decidingRule(listed: number, own: number): number {
-    if (own === NO_RULE) return listed;
-    return listed === NO_RULE || this.#outranks(own, listed) ? own | CUSTOM : listed;
-  }
-
-  /** Says whether a custom rule decides before one of the base: of equal ones the longer name. */
-  #outranks(own: number, listed: number): boolean {
-    const [custom, base] = [this.#custom!, this.#base!];
-    const [ownRank, listedRank] = [custom.rank(own), base.rank(listed)];
-    if (ownRank !== listedRank) return ownRank > listedRank;
-    return custom.nameLengthBytes(own) >= base.nameLengthBytes(listed);
+  /**
+   * Which of two rules decides, either of which may be `NO_RULE`: the one of the higher rank, or else
+   * about the longer name; of equal ones the first.
+   */
+  #first(one: number, other: number): number {
+    if (one === NO_RULE) return other;
+    if (other === NO_RULE) return one;
+    const [first, second] = [this.#matcherOf(one), this.#matcherOf(other)];
+    const [a, b] = [one & REF_MASK, other & REF_MASK];
+    const difference = second.rank(b) - first.rank(a) ||
+      second.nameLengthBytes(b) - first.nameLengthBytes(a);
+    return difference > 0 ? other : one;
   }
 
   /** The rule as its list has it, and the list. */
   decidedBy(rule: number): { rule: string; list: { id: string; name: string } } {
-    const isCustom = (rule & CUSTOM) !== 0;
-    const matcher = isCustom ? this.#custom : this.#base;
-    invariant(matcher !== null, "a rule comes from a matcher");
-    const ref = rule & ~CUSTOM;
-    const list = isCustom ? CUSTOM_LIST : this.#sources[matcher.source(ref)];
+    const matcher = this.#matcherOf(rule);
+    const ref = rule & REF_MASK;
+    const list = (rule & CUSTOM) !== 0 ? CUSTOM_LIST : this.#sources[matcher.source(ref)];
     return { rule: matcher.ruleText(ref), list };
   }
 
@@ -361,50 +398,49 @@ export class Snapshot {
 
   /** Every rule about the name, in whatever list, the highest rank first; for explanations. */
   matchAll(packet: Uint8Array, name: HashedName, group: number): AnyMatch[] {
-    return this.#describe(
-      group,
-      (matcher, sources) => matcher.matchAll(packet, name, sources),
-    );
+    return this.#describe(group, (matcher) => matcher.matchAll(packet, name));
   }
 
   /** Every rule about an address, in whatever list, the highest rank first; for explanations. */
   matchAllAddress(address: Uint8Array, group: number): AnyMatch[] {
-    return this.#describe(group, (matcher, sources) => matcher.matchAllAddress(address, sources));
+    return this.#describe(group, (matcher) => matcher.matchAllAddress(address));
   }
 
-  #describe(group: number, all: (matcher: Matcher, sources: Uint32Array) => Hit[]): AnyMatch[] {
+  #describe(group: number, all: (matcher: Matcher) => Hit[]): AnyMatch[] {
     const { lists, services } = this.#groups[group];
-    const everything = new Uint32Array(lists.length).fill(0xffffffff);
-    const base = this.#base === null ? [] : all(this.#base, everything);
-    const custom = this.#custom === null ? [] : all(this.#custom, CUSTOM_SOURCES);
-    const matches = [
-      ...custom.map(({ ref, rank }) => ({
-        ...this.decidedBy(ref | CUSTOM),
-        ref: ref | CUSTOM,
-        kind: kindOf(this.#custom!.flags(ref)),
+    const describe = ({ matcher, mark }: Level, { ref, rank }: Hit) => {
+      const source = matcher.source(ref);
+      const isService = this.#sources.at(source)?.id.startsWith(SERVICE_PREFIX) ?? false;
+      const bits = isService ? services : lists;
+      const badfilter = matcher.badfilterOf(ref, lists);
+      const by = badfilter === NO_RULE ? null : this.#sources[matcher.source(badfilter)].name;
+      return {
+        ...this.decidedBy(ref | mark),
+        ref: ref | mark,
+        kind: kindOf(matcher.flags(ref)),
         rank,
-        nameLengthBytes: this.#custom!.nameLengthBytes(ref),
-        applies: true,
-        turnedOff: false,
-        isService: false,
-      })),
-      ...base.map(({ ref, rank }) => {
-        const source = this.#base!.source(ref);
-        const isService = this.#sources[source].id.startsWith(SERVICE_PREFIX);
-        const bits = isService ? services : lists;
-        return {
-          ...this.decidedBy(ref),
-          ref,
-          kind: kindOf(this.#base!.flags(ref)),
-          rank,
-          nameLengthBytes: this.#base!.nameLengthBytes(ref),
-          applies: ((bits[source >> 5] >>> (source & 31)) & 1) === 1,
-          turnedOff: !isService && this.#parts.turnedOff.includes(ref),
-          isService,
-        };
-      }),
-    ];
-    return matches.sort((a, b) =>
+        nameLengthBytes: matcher.nameLengthBytes(ref),
+        applies: ((bits[source >> 5] >>> (source & 31)) & 1) === 1,
+        turnedOffBy: by === null ? null : `a $badfilter of ${by}`,
+        isService,
+      };
+    };
+    // Custom rules that are turned off are gone, as far as anybody is told.
+    const custom = this.#custom.flatMap((level) =>
+      all(level.matcher).filter(({ ref }) => !level.off.includes(ref))
+        .map((hit) => describe(level, hit))
+    );
+    const base = this.#base === null
+      ? []
+      : [{ matcher: this.#base, mark: 0, off: this.#turnedOff }];
+    const listed = base.flatMap((level) =>
+      all(level.matcher).map((hit) => {
+        const match = describe(level, hit);
+        const isOff = !match.isService && level.off.includes(hit.ref);
+        return isOff ? { ...match, turnedOffBy: "a custom $badfilter" } : match;
+      })
+    );
+    return [...custom, ...listed].sort((a, b) =>
       Number(b.isService) - Number(a.isService) || b.rank - a.rank ||
       b.nameLengthBytes - a.nameLengthBytes
     );
@@ -412,20 +448,15 @@ export class Snapshot {
 
   /** ID and name of a group. */
   group(number: number): { id: string; name: string } {
-    const { groupTextOffsets: offsets, groupTextBytes: bytes } = this.#parts;
-    return idAndName({ offsets, bytes }, number);
+    const { groupTextOffsets: offsets, groupTextBytes: bytes } = this.#groupParts;
+    const at = number * TEXTS_EACH;
+    return { id: unpackText({ offsets, bytes }, at), name: unpackText({ offsets, bytes }, at + 1) };
   }
 
   /** ID and name of a client. */
   client(number: number): { id: string; name: string } {
-    const { clientTextOffsets: offsets, clientTextBytes: bytes } = this.#parts;
-    return idAndName({ offsets, bytes }, number);
+    return clientTexts(this.#clients, number);
   }
-}
-
-function idAndName(texts: Texts, number: number): { id: string; name: string } {
-  const at = number * TEXTS_EACH;
-  return { id: unpackText(texts, at), name: unpackText(texts, at + 1) };
 }
 
 /** A rule about a name, whether it applies or not. */
@@ -439,8 +470,8 @@ export interface AnyMatch {
   readonly nameLengthBytes: number;
   /** The group has its list, and now. */
   readonly applies: boolean;
-  /** A custom `$badfilter` turns it off. */
-  readonly turnedOff: boolean;
+  /** Whose `$badfilter` turns it off; `null`: nobody's. */
+  readonly turnedOffBy: string | null;
   readonly isService: boolean;
 }
 
