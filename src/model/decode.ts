@@ -2,7 +2,15 @@ import type { z } from "zod";
 import { formatIp, parseIp } from "../addr/mod.ts";
 import { LINE_LENGTH_MAX, normaliseName, parseRule, SKIP_TEXTS } from "../filter/mod.ts";
 import { findListUrlProblem } from "./list_url.ts";
-import { type Collection, SettingsSpec, SPEC_BYTES_MAX, type SpecOf, SPECS } from "./resources.ts";
+import {
+  type Collection,
+  RULES_BATCH_MAX,
+  RulesBatch,
+  SettingsSpec,
+  SPEC_BYTES_MAX,
+  type SpecOf,
+  SPECS,
+} from "./resources.ts";
 import { jsonBytes } from "./result.ts";
 import type { Settings } from "./settings.ts";
 
@@ -51,6 +59,33 @@ export function decodeShape<C extends Collection>(
   json: unknown,
 ): Decoded<SpecOf<C>> {
   return decode<SpecOf<C>>(SCHEMAS[collection], json);
+}
+
+/** Reads rules that are to come and go; the path of a bad one has its index: `add[17].rule`. */
+export function decodeRulesBatch(json: unknown): Decoded<RulesBatch> {
+  // Counted first: each item that is none takes memory to be complained of.
+  const parts = Object.values(typeof json === "object" && json !== null ? json : {});
+  const count = parts.reduce((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0);
+  if (count > RULES_BATCH_MAX) {
+    return bad("", `has ${count} rules, and one change takes ${RULES_BATCH_MAX}: send several`);
+  }
+  const decoded = decode<RulesBatch>(RulesBatch, json);
+  if (!decoded.ok) return decoded;
+  const { remove } = decoded.spec;
+  const first = new Map<string, number>();
+  for (const [i, id] of remove.entries()) {
+    const before = first.get(id);
+    if (before !== undefined) return bad(`remove[${i}]`, `is remove[${before}] again`);
+    first.set(id, i);
+  }
+  const add: SpecOf<"rules">[] = [];
+  for (const [i, given] of decoded.spec.add.entries()) {
+    const spec = refineRule(given);
+    const taken = isBad(spec) ? spec : withinLimit(spec);
+    if (!taken.ok) return bad(`add[${i}]${taken.path && `.${taken.path}`}`, taken.message);
+    add.push(taken.spec);
+  }
+  return { ok: true, spec: { add, remove } };
 }
 
 /** Reads settings as PUT sends them. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Collection, SettingsSpec, SPECS } from "../../model/mod.ts";
+import { type Collection, RulesBatch, SettingsSpec, SPECS } from "../../model/mod.ts";
 import { answer, count, request, timestamp } from "./common.ts";
 
 /** What each collection is called in the document: one resource, in the singular. */
@@ -40,6 +40,7 @@ for (const [collection, spec] of Object.entries(SPECS)) {
   request(`${NAMES[collection as Collection]}Spec`, spec);
 }
 request("Settings", SettingsSpec);
+request("RulesBatch", RulesBatch);
 
 export const ListEnvelope = envelope(SPECS.lists).extend({ status: ListStatus });
 const ENVELOPES = {
@@ -70,3 +71,12 @@ export const RESOURCES: Readonly<Record<Collection, ResourceSchemas>> = (() => {
 
 /** The same object as in a request, with every default filled in. */
 export const SettingsAnswer = answer("SettingsAnswer", SettingsSpec);
+
+/** What a batch of rules came to. */
+export const RulesBatchAnswer = answer(
+  "RulesBatchAnswer",
+  z.object({
+    added: z.array(RESOURCES.rules.one).describe("in the order they were sent"),
+    removed: count,
+  }),
+);
