@@ -32,15 +32,25 @@ export interface CustomRules extends Shared<CustomParts> {
   readonly levels: readonly SharedArrayBuffer[];
 }
 
-/** Most rules that may differ from the first level before it is due to be compiled again… */
+/**
+ * Most rules that may differ from the first level before it is due to be compiled again, and so many
+ * that are compiled as fast as what changed of them…
+ */
 export const RECENT_MAX = 512;
 /** …and before a change waits for that. */
 export const RECENT_LIMIT = 4_096;
+/** A longer text, a hosts line with many names, counts as several rules. */
+const RULE_LENGTH = 64;
 
 /** The rule of each line; a rule is a line, so what is more than one is made one. */
 function textOf(envelope: Envelope<RuleSpec> | undefined): string | null {
   if (envelope === undefined || !envelope.spec.enabled) return null;
   return envelope.spec.rule.replaceAll(/[\r\n]+/g, " ");
+}
+
+/** How many rules a text counts as. */
+function weightOf(text: string | null): number {
+  return text === null ? 0 : Math.ceil(text.length / RULE_LENGTH);
 }
 
 function rulesOf(text: string): readonly Rule[] {
@@ -64,6 +74,7 @@ interface Badfilter {
 /** The rules as they were when they were all compiled. */
 interface Settled {
   readonly rules: Rules;
+  readonly weight: number;
   readonly base: Base;
   /** `null`: the base has no rules. */
   readonly baseMatcher: Matcher | null;
@@ -83,6 +94,8 @@ export interface Settling {
   readonly rules: Rules;
   readonly base: Base;
   readonly badfilters: ReadonlyMap<string, Rule>;
+  /** As how many rules they count. */
+  readonly weight: number;
 }
 
 /**
@@ -98,7 +111,7 @@ export class CustomRulesCompiler {
   #made: { readonly rules: Rules; readonly base: Base; readonly custom: CustomRules } | null = null;
   /** What `current` makes where nothing differs from the first level. */
   #unchanged: CustomRules | null = null;
-  /** So many rules differ from the first level. */
+  /** As how many rules those count that differ from the first level. */
   #recent = 0;
 
   /** `seed` is that of every hash of a name in the process. */
@@ -117,19 +130,21 @@ export class CustomRulesCompiler {
     for (const { source, text } of base.badfilters) lines[source].push(text);
     const badfilters = new Map<string, Rule>();
     const own: string[] = [];
+    let weight = 0;
     for (const envelope of rules.values()) {
       const text = textOf(envelope);
       if (text === null) continue;
+      weight += weightOf(text);
       const badfilter = badfilterOf(text);
       if (badfilter === null) own.push(text);
       else badfilters.set(envelope.id, badfilter);
     }
-    return { input: inputOf([...lines, own], this.#seed), rules, base, badfilters };
+    return { input: inputOf([...lines, own], this.#seed), rules, base, badfilters, weight };
   }
 
   /** Takes what came of it. Returns the number of rules that can't be read. */
   settle(
-    { rules, base, badfilters }: Settling,
+    { rules, base, badfilters, weight }: Settling,
     snapshot: SharedArrayBuffer,
     stats: readonly SourceStats[],
   ): number {
@@ -137,6 +152,7 @@ export class CustomRulesCompiler {
     const former = this.#settled?.base === base ? this.#settled : null;
     const settled = {
       rules,
+      weight,
       base,
       matcher,
       baseMatcher: former?.baseMatcher ?? (base.rules === null ? null : new Matcher(base.rules)),
@@ -164,10 +180,13 @@ export class CustomRulesCompiler {
     const changed = differences(settled.rules, rules).filter(({ before, after }) =>
       textOf(before) !== textOf(after)
     );
-    this.#recent = changed.length;
+    this.#recent = changed.reduce(
+      (sum, { before, after }) => sum + Math.max(weightOf(textOf(before)), weightOf(textOf(after))),
+      0,
+    );
     if (changed.length === 0 && this.#unchanged !== null) return this.#unchanged;
-    // Few rules are compiled as fast as what changed of many.
-    const isFar = changed.length > (rules.size <= RECENT_MAX ? 0 : RECENT_LIMIT);
+    const isSmall = settled.weight + this.#recent <= RECENT_MAX;
+    const isFar = this.#recent > (isSmall ? 0 : RECENT_LIMIT);
     const custom = isFar ? null : this.#patch(settled, changed);
     if (custom !== null) this.#made = { rules, base, custom };
     if (changed.length === 0) this.#unchanged = custom;

@@ -202,6 +202,12 @@ Deno.test("CustomRulesCompiler bounds what it patches", none, () => {
   assert.ok(add(RECENT_LIMIT) !== null);
   assert.ok(add(RECENT_LIMIT + 1) === null, "all are compiled anew");
   assert.ok(compiler.current(rules, baseOf({ lists: { a: "||a.example^" } }, SEED)) === null);
+  // A line of many names counts as many rules.
+  const names = Array.from({ length: 400 }, (_, n) => `n${n}.example`).join(" ");
+  const long = new Map(rules).set("ru_1", rule(1, `0.0.0.0 ${names}`));
+  for (let n = 2; n < 14; n++) long.set(`ru_${n}`, rule(n, `0.0.0.0 ${names}`));
+  assert.ok(compiler.current(long, base) !== null);
+  assert.equal(compiler.isDue, true);
   // Few rules are compiled as fast as what changed of them.
   const few = filler(RECENT_MAX - 1);
   settle(compiler, few, base);
