@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { Qtype } from "../dns/mod.ts";
 import { compile } from "../filter/mod.ts";
-import type { SnapshotData } from "../snapshot/mod.ts";
+import { RECENT_MAX, type SnapshotData } from "../snapshot/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../snapshot/fakes.ts";
-import { RECENT_MAX } from "../snapshot/custom_rules.ts";
 import { Policy } from "./policy.ts";
 
 const none = { permissions: "none" } as const;

@@ -6,7 +6,8 @@ import { Decision, NO_RCODE, Ruling } from "./decision.ts";
 import { NO_RECORDS } from "./records.ts";
 import { Canaries, NO_CANARY } from "./canaries.ts";
 import { NO_ENGINE, SafeSearch } from "./safe_search.ts";
-import { type AnyMatch, BlockForm, type Snapshot } from "./snapshot.ts";
+import type { AnyMatch } from "./rule_levels.ts";
+import { BlockForm, type Snapshot } from "./snapshot.ts";
 
 /** What a query would come to, before the cache and the upstreams have their say. */
 export interface Explanation {

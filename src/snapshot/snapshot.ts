@@ -1,5 +1,5 @@
 import { NO_VALUE, parseIp, PrefixTable } from "../addr/mod.ts";
-import { type Hit, type Kind, kindOf, Matcher, NO_RULE } from "../filter/mod.ts";
+import { NO_RULE } from "../filter/mod.ts";
 import type { HashedName } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
 import type { Settings } from "../model/mod.ts";
@@ -7,7 +7,6 @@ import { Access } from "./access.ts";
 import { SERVICE_PREFIX } from "./base.ts";
 import { ClientIds, NO_CLIENT } from "./client_ids.ts";
 import { type ClientDetails, clientTexts } from "./client_tables.ts";
-import { AnswerRules } from "./answer_rules.ts";
 import { type Decision, Ruling } from "./decision.ts";
 import {
   ENTRY_WORDS,
@@ -18,6 +17,7 @@ import {
   TEXTS_EACH,
 } from "./overlay.ts";
 import { LocalRecords } from "./records.ts";
+import { type AnyMatch, RuleLevels } from "./rule_levels.ts";
 import { Schedule } from "./schedule.ts";
 import { unpackText } from "./shared.ts";
 
@@ -45,17 +45,6 @@ export type BlockForm = typeof BlockForm[keyof typeof BlockForm];
 export const REEVALUATE_MS = 30_000;
 /** The number of the default group. */
 export const DEFAULT_GROUP = 0;
-/** The bit that tells a custom rule's reference from one of the base, and the one of their level. */
-const CUSTOM = 1 << 30;
-const SECOND_LEVEL = 1 << 29;
-const REF_MASK = SECOND_LEVEL - 1;
-/** The custom rules that others of their level turn off are gone when they are compiled. */
-const NONE: Int32Array = new Int32Array(0);
-export const CUSTOM_LIST: { readonly id: string; readonly name: string } = {
-  id: "rules",
-  name: "custom rules",
-};
-
 /** Texts of deciding rules that are kept ready for extended errors. */
 const TEXTS_MAX = 4_096;
 
@@ -68,15 +57,6 @@ interface Group {
   readonly services: Uint32Array;
   /** Rules about addresses in answers hold for it. */
   hasAddressRules: boolean;
-}
-
-/** A part of the custom rules. */
-interface Level {
-  readonly matcher: Matcher;
-  /** What references of its rules have beside. */
-  readonly mark: number;
-  /** References of its rules that do not count. */
-  readonly off: Int32Array;
 }
 
 export class Snapshot {
@@ -92,10 +72,7 @@ export class Snapshot {
   readonly access: Access;
   readonly data: SnapshotData;
 
-  readonly #base: Matcher | null;
-  /** References of its rules that custom rules turn off. */
-  readonly #turnedOff: Int32Array;
-  readonly #custom: readonly Level[];
+  readonly #rules: RuleLevels;
   readonly #groupParts: GroupParts;
   readonly #clients: ClientDetails;
   readonly #sources: OverlayData["sources"];
@@ -108,20 +85,13 @@ export class Snapshot {
   /** Queries are filtered: protection is on, and not paused. */
   #filtering = false;
   readonly #texts = new Map<number, Uint8Array>();
-  readonly #answers = new AnswerRules();
 
   constructor(data: SnapshotData, nowMs: number) {
     const { generation, rules, overlay } = data;
-    const { settings, custom: rulesMade, clients, groups } = overlay;
+    const { settings, clients, groups } = overlay;
     this.data = data;
     this.generation = generation;
-    this.#base = rules === null ? null : new Matcher(rules);
-    this.#turnedOff = rulesMade.parts.turnedOff;
-    this.#custom = rulesMade.levels.map((level, i) => ({
-      matcher: new Matcher(level),
-      mark: i === 0 ? CUSTOM : CUSTOM | SECOND_LEVEL,
-      off: i === 0 ? rulesMade.parts.settledOff : NONE,
-    }));
+    this.#rules = new RuleLevels(rules, overlay.custom, overlay.sources);
     this.#groupParts = groups.parts;
     this.#clients = clients.details.parts;
     this.#sources = overlay.sources;
@@ -185,8 +155,7 @@ export class Snapshot {
         const bits = isService ? group.services : group.lists;
         bits[source >> 5] |= 1 << (source & 31);
       }
-      group.hasAddressRules = this.#base?.hasAddressRules(group.lists) === true ||
-        this.#custom.some(({ matcher }) => matcher.hasAddressRules(group.lists));
+      group.hasAddressRules = this.#rules.hasAddressRules(group.lists);
     }
   }
 
@@ -234,31 +203,7 @@ export class Snapshot {
   decide(packet: Uint8Array, name: HashedName, group: number, decision: Decision): Ruling {
     decision.clear();
     if (!this.filters(group)) return Ruling.None;
-    const { lists } = this.#groups[group];
-    const listed = this.#matchBase(packet, name, group);
-    const own = this.#matchCustom(packet, name, lists);
-    const [base, custom] = [this.#base, this.#custom];
-    let mayAnswer = base !== null && base.sawAnswers;
-    for (let i = 0; i < custom.length; i++) mayAnswer ||= custom[i].matcher.sawAnswers;
-    const answers = this.#answers;
-    if (mayAnswer) {
-      answers.clear();
-      for (let i = 0; i < custom.length; i++) {
-        const { matcher, mark, off } = custom[i];
-        answers.add(matcher, mark, packet, name, lists, off);
-      }
-      if (base !== null) answers.add(base, 0, packet, name, lists, this.#turnedOff);
-      if (answers.rewrite(decision)) return Ruling.Answer;
-    }
-    if (base !== null && base.service !== NO_RULE) {
-      decision.rule = base.service;
-      return Ruling.Block;
-    }
-    decision.rule = this.#first(own, listed);
-    if (decision.rule !== NO_RULE) {
-      return this.#isBlock(decision.rule) ? Ruling.Block : Ruling.Allow;
-    }
-    return mayAnswer && answers.hosts(decision) ? Ruling.Answer : Ruling.None;
+    return this.#rules.decide(packet, name, this.#groups[group], decision);
   }
 
   /**
@@ -267,12 +212,7 @@ export class Snapshot {
    */
   match(packet: Uint8Array, name: HashedName, group: number): number {
     if (!this.filters(group)) return NO_RULE;
-    const listed = this.#matchBase(packet, name, group);
-    const base = this.#base;
-    if (base !== null && base.service !== NO_RULE) return base.service;
-    const own = this.#matchCustom(packet, name, this.#groups[group].lists);
-    const rule = this.#first(own, listed);
-    return rule !== NO_RULE && this.#isBlock(rule) ? rule : NO_RULE;
+    return this.#rules.match(packet, name, this.#groups[group]);
   }
 
   /** Says whether any rule about addresses in answers holds for a group now. */
@@ -286,37 +226,7 @@ export class Snapshot {
    */
   matchAddress(bytes: Uint8Array, offset: number, lengthBytes: number, group: number): number {
     if (!this.hasAddressRules(group)) return NO_RULE;
-    const { lists } = this.#groups[group];
-    let rule = NO_RULE;
-    for (let i = 0; i < this.#custom.length; i++) {
-      const { matcher, mark, off } = this.#custom[i];
-      const ref = matcher.matchAddress(bytes, offset, lengthBytes, lists, off);
-      if (ref !== NO_RULE) rule = this.#first(rule, ref | mark);
-    }
-    const base = this.#base;
-    if (base !== null) {
-      const ref = base.matchAddress(bytes, offset, lengthBytes, lists, this.#turnedOff);
-      rule = this.#first(rule, ref);
-    }
-    return rule !== NO_RULE && this.#isBlock(rule) ? rule : NO_RULE;
-  }
-
-  #matchBase(packet: Uint8Array, name: HashedName, group: number): number {
-    const base = this.#base;
-    if (base === null) return NO_RULE;
-    const { lists, services } = this.#groups[group];
-    return base.match(packet, name, lists, this.#turnedOff, services);
-  }
-
-  #matchCustom(packet: Uint8Array, name: HashedName, lists: Uint32Array): number {
-    const custom = this.#custom;
-    let rule = NO_RULE;
-    for (let i = 0; i < custom.length; i++) {
-      const { matcher, mark, off } = custom[i];
-      const ref = matcher.match(packet, name, lists, off);
-      if (ref !== NO_RULE) rule = this.#first(rule, ref | mark);
-    }
-    return rule;
+    return this.#rules.matchAddress(bytes, offset, lengthBytes, this.#groups[group].lists);
   }
 
   /**
@@ -324,57 +234,17 @@ export class Snapshot {
    * if none is, the name passes for every client as long as the snapshot lasts.
    */
   mentions(packet: Uint8Array, name: HashedName): boolean {
-    const custom = this.#custom;
-    if (this.#base !== null && this.#base.mentions(packet, name)) return true;
-    for (let i = 0; i < custom.length; i++) {
-      if (custom[i].matcher.mentions(packet, name)) return true;
-    }
-    return false;
+    return this.#rules.mentions(packet, name);
   }
 
   /** As `mentions`, of an address of 4 or 16 bytes. */
   mentionsAddress(bytes: Uint8Array, offset: number, lengthBytes: number): boolean {
-    const custom = this.#custom;
-    if (this.#base !== null && this.#base.mentionsAddress(bytes, offset, lengthBytes)) return true;
-    for (let i = 0; i < custom.length; i++) {
-      if (custom[i].matcher.mentionsAddress(bytes, offset, lengthBytes)) return true;
-    }
-    return false;
-  }
-
-  /** The matcher that a rule is of. */
-  #matcherOf(rule: number): Matcher {
-    const matcher = (rule & CUSTOM) === 0
-      ? this.#base
-      : this.#custom.at((rule & SECOND_LEVEL) === 0 ? 0 : 1)?.matcher ?? null;
-    invariant(matcher !== null, "a rule comes from a matcher");
-    return matcher;
-  }
-
-  #isBlock(rule: number): boolean {
-    return this.#matcherOf(rule).isBlock(rule & REF_MASK);
-  }
-
-  /**
-   * Which of two rules decides, either of which may be `NO_RULE`: the one of the higher rank, or else
-   * about the longer name; of equal ones the first.
-   */
-  #first(one: number, other: number): number {
-    if (one === NO_RULE) return other;
-    if (other === NO_RULE) return one;
-    const [first, second] = [this.#matcherOf(one), this.#matcherOf(other)];
-    const [a, b] = [one & REF_MASK, other & REF_MASK];
-    const difference = second.rank(b) - first.rank(a) ||
-      second.nameLengthBytes(b) - first.nameLengthBytes(a);
-    return difference > 0 ? other : one;
+    return this.#rules.mentionsAddress(bytes, offset, lengthBytes);
   }
 
   /** The rule as its list has it, and the list. */
   decidedBy(rule: number): { rule: string; list: { id: string; name: string } } {
-    const matcher = this.#matcherOf(rule);
-    const ref = rule & REF_MASK;
-    const list = (rule & CUSTOM) !== 0 ? CUSTOM_LIST : this.#sources[matcher.source(ref)];
-    return { rule: matcher.ruleText(ref), list };
+    return this.#rules.decidedBy(rule);
   }
 
   /** What an extended error says of a blocked name: the rule and the list it stands in. */
@@ -393,57 +263,17 @@ export class Snapshot {
    * said that rules do; for explanations.
    */
   answeringRules(decision: Decision): number[] {
-    return this.#answers.answering(decision);
+    return this.#rules.answering(decision);
   }
 
   /** Every rule about the name, in whatever list, the highest rank first; for explanations. */
   matchAll(packet: Uint8Array, name: HashedName, group: number): AnyMatch[] {
-    return this.#describe(group, (matcher) => matcher.matchAll(packet, name));
+    return this.#rules.matchAll(packet, name, this.#groups[group]);
   }
 
   /** Every rule about an address, in whatever list, the highest rank first; for explanations. */
   matchAllAddress(address: Uint8Array, group: number): AnyMatch[] {
-    return this.#describe(group, (matcher) => matcher.matchAllAddress(address));
-  }
-
-  #describe(group: number, all: (matcher: Matcher) => Hit[]): AnyMatch[] {
-    const { lists, services } = this.#groups[group];
-    const describe = ({ matcher, mark }: Level, { ref, rank }: Hit) => {
-      const source = matcher.source(ref);
-      const isService = this.#sources.at(source)?.id.startsWith(SERVICE_PREFIX) ?? false;
-      const bits = isService ? services : lists;
-      const badfilter = matcher.badfilterOf(ref, lists);
-      const by = badfilter === NO_RULE ? null : this.#sources[matcher.source(badfilter)].name;
-      return {
-        ...this.decidedBy(ref | mark),
-        ref: ref | mark,
-        kind: kindOf(matcher.flags(ref)),
-        rank,
-        nameLengthBytes: matcher.nameLengthBytes(ref),
-        applies: ((bits[source >> 5] >>> (source & 31)) & 1) === 1,
-        turnedOffBy: by === null ? null : `a $badfilter of ${by}`,
-        isService,
-      };
-    };
-    // Custom rules that are turned off are gone, as far as anybody is told.
-    const custom = this.#custom.flatMap((level) =>
-      all(level.matcher).filter(({ ref }) => !level.off.includes(ref))
-        .map((hit) => describe(level, hit))
-    );
-    const base = this.#base === null
-      ? []
-      : [{ matcher: this.#base, mark: 0, off: this.#turnedOff }];
-    const listed = base.flatMap((level) =>
-      all(level.matcher).map((hit) => {
-        const match = describe(level, hit);
-        const isOff = !match.isService && level.off.includes(hit.ref);
-        return isOff ? { ...match, turnedOffBy: "a custom $badfilter" } : match;
-      })
-    );
-    return [...custom, ...listed].sort((a, b) =>
-      Number(b.isService) - Number(a.isService) || b.rank - a.rank ||
-      b.nameLengthBytes - a.nameLengthBytes
-    );
+    return this.#rules.matchAllAddress(address, this.#groups[group]);
   }
 
   /** ID and name of a group. */
@@ -457,22 +287,6 @@ export class Snapshot {
   client(number: number): { id: string; name: string } {
     return clientTexts(this.#clients, number);
   }
-}
-
-/** A rule about a name, whether it applies or not. */
-export interface AnyMatch {
-  readonly ref: number;
-  readonly kind: Kind;
-  readonly rule: string;
-  readonly list: { readonly id: string; readonly name: string };
-  /** Important exception 3, important block 2, exception 1, block 0. */
-  readonly rank: number;
-  readonly nameLengthBytes: number;
-  /** The group has its list, and now. */
-  readonly applies: boolean;
-  /** Whose `$badfilter` turns it off; `null`: nobody's. */
-  readonly turnedOffBy: string | null;
-  readonly isService: boolean;
 }
 
 function blockForm({ block_response }: Settings): BlockForm {
