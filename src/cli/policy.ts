@@ -120,8 +120,8 @@ export class Policy {
   /** Compiles all custom rules at once. */
   #settle(): CustomRules {
     const settling = this.#custom.begin(this.#rules, this.#base);
-    const { snapshot, stats } = compile(settling.input);
-    this.#take(settling, snapshot, stats);
+    const { rules, stats } = compileHere(settling);
+    this.#take(settling, rules, stats);
     const custom = this.#custom.current(this.#rules, this.#base);
     invariant(custom !== null, "rules that were just compiled are at hand");
     return custom;
@@ -132,13 +132,12 @@ export class Policy {
     if (this.#isMerging) return;
     this.#isMerging = true;
     try {
-      if (this.#rules.size <= HERE_MAX) this.#settle();
-      else {
-        const settling = this.#custom.begin(this.#rules, this.#base);
-        const { rules, stats } = await this.#options.compile(settling.input);
-        // Other lists, or very many rules, that came meanwhile have been merged already.
-        if (settling.base === this.#base && this.#custom.isDue) this.#take(settling, rules, stats);
-      }
+      const settling = this.#custom.begin(this.#rules, this.#base);
+      const { rules, stats } = settling.weight <= HERE_MAX
+        ? compileHere(settling)
+        : await this.#options.compile(settling.input);
+      // Other lists, or very many rules, that came meanwhile have been merged already.
+      if (settling.base === this.#base && this.#custom.isDue) this.#take(settling, rules, stats);
       await this.#publish();
     } catch (error) {
       log.error("custom rules can't be merged: the next change tries again", { error });
@@ -158,4 +157,9 @@ export class Policy {
     const overlay = this.#overlays.compile(this.#state, this.#base, custom);
     return { generation, rules: this.#base.rules, overlay, pausedUntilMs: this.#pausedUntilMs };
   }
+}
+
+function compileHere({ input }: Settling): Awaited<ReturnType<PolicyOptions["compile"]>> {
+  const { snapshot, stats } = compile(input);
+  return { rules: snapshot, stats };
 }
