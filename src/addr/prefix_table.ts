@@ -68,6 +68,7 @@ export class PrefixSet {
     else use(ip.length === 4 ? this.#four : this.#six, ip, 0, lengthBits, value);
   }
 
+  /** The table, good until it is made again. */
   compile(): PrefixTableData {
     const [cut4, cut6] = [this.#four.cut(), this.#six.cut()];
     return {
@@ -98,7 +99,7 @@ class Ranges {
   #lasts: Int32Array;
   #values: Int32Array;
   #count = 0;
-  /** Each network begins a piece and may leave one behind it. */
+  /** Each network begins a piece and may leave one behind it; used for each cut again. */
   #starts: Int32Array = new Int32Array(0);
   #pieces: Int32Array = new Int32Array(0);
   #pieceCount = 0;
@@ -191,8 +192,10 @@ class Ranges {
 
   cut(): { starts: Int32Array; values: Int32Array } {
     const [firsts, lasts, count] = [this.#firsts, this.#lasts, this.#count];
-    this.#starts = new Int32Array(2 * count * this.#words);
-    this.#pieces = new Int32Array(2 * count);
+    if (this.#pieces.length < 2 * count) {
+      this.#starts = new Int32Array(2 * this.#values.length * this.#words);
+      this.#pieces = new Int32Array(2 * this.#values.length);
+    }
     this.#pieceCount = 0;
     const open: number[] = [];
     for (let range = 0; range < count; range++) {
@@ -208,8 +211,8 @@ class Ranges {
     }
     while (open.length > 0) this.#beginAfter(open.pop()!, open);
     return {
-      starts: this.#starts.slice(0, this.#pieceCount * this.#words),
-      values: this.#pieces.slice(0, this.#pieceCount),
+      starts: this.#starts.subarray(0, this.#pieceCount * this.#words),
+      values: this.#pieces.subarray(0, this.#pieceCount),
     };
   }
 

@@ -303,10 +303,12 @@ function follow(
   /** Why the last change could not be put into force. */
   let failure: string | null = null;
   problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
+  let { lists } = replicator.state.collections;
   replicator.subscribe((change, state) => {
     // Users and notes decide about no query.
     if (change.type === "note" || change.type.startsWith("user_")) return;
-    filtering.setLists(listsOf(state));
+    if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
+    lists = state.collections.lists;
     inForce = policy.update(state).then(
       () => {
         failure = null;

@@ -13,7 +13,7 @@ export interface ClientIdsData {
 export const NO_CLIENT = -1;
 
 const SLOT_WORDS = 3;
-const SLOTS_PER_ID = 2;
+const SLOTS_PER_ID = 1.5;
 const SLOTS_MIN = 4;
 const BYTES_MIN = 64;
 const PRIME = 0x01000193;
