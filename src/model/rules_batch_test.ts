@@ -4,6 +4,7 @@ import type { Change } from "./command.ts";
 import { decodeRulesBatch } from "./decode.ts";
 import { AT, commandOf, FIRST_SEED, ids, ruleSpec, stateAfter } from "./fakes.ts";
 import { emptyState, type LiveState, type Made } from "./live_state.ts";
+import { PROBLEMS_MAX } from "./problems.ts";
 import { RULES_BATCH_MAX } from "./resources.ts";
 import { jsonBytes } from "./result.ts";
 
@@ -151,21 +152,21 @@ Deno.test("decodeRulesBatch() names the first bad item by its index", none, asyn
   const good = { rule: "||a.example^" };
   const many = (count: number) => Array.from({ length: count }, () => good);
   const rows: [string, unknown, path: string, message: RegExp][] = [
-    ["no object", [], "", /expected object/],
-    ["nothing", null, "", /expected object/],
-    ["another field", { change: [] }, "change", /unknown field/],
-    ["no array", { add: good }, "add", /expected array/],
-    ["no spec", { add: [good, null] }, "add[1]", /expected object/],
+    ["no object", [], "", /not an object/],
+    ["nothing", null, "", /not an object/],
+    ["another field", { change: [] }, "change", /no such field/],
+    ["no array", { add: good }, "add", /it is not an array/],
+    ["no spec", { add: [good, null] }, "add[1]", /not an object/],
     ["no rule", { add: [good, {}] }, "add[1].rule", /is missing/],
     [
       "a bad rule",
       { add: [good, good, { rule: "||a*.example^" }, { rule: "" }] },
-      "add[3].rule",
+      "add[2].rule",
       /./,
     ],
     ["what is no rule", { add: [good, { rule: "||a*.example^" }] }, "add[1].rule", /wildcards/],
     ["two lines", { add: [{ rule: "||a.example^\n||b.example^" }] }, "add[0].rule", /one line/],
-    ["an unknown field", { add: [{ ...good, colour: 1 }] }, "add[0].colour", /unknown field/],
+    ["an unknown field", { add: [{ ...good, colour: 1 }] }, "add[0].colour", /no such field/],
     ["no ID", { remove: ["ru_0000000000000001", "ru_1"] }, "remove[1]", /no ID of ru_/],
     ["a list's ID", { remove: ["li_0000000000000001"] }, "remove[0]", /no ID of ru_/],
     ["an ID twice", { remove: [1, 2, 1].map(ids.rule) }, "remove[2]", /is remove\[0\] again/],
@@ -177,10 +178,25 @@ Deno.test("decodeRulesBatch() names the first bad item by its index", none, asyn
     await t.step(name, () => {
       const decoded = decodeRulesBatch(json);
       assert.ok(!decoded.ok);
-      assert.equal(decoded.path, path);
-      assert.match(decoded.message, message);
+      assert.equal(decoded.problems[0].path, path);
+      assert.match(decoded.problems[0].message, message);
     });
   }
+  await t.step("all that is wrong, up to a bound", () => {
+    const bad = decodeRulesBatch({
+      add: [{ rule: "||a*.example^", colour: 1 }, good, {}],
+      remove: [ids.rule(1), ids.rule(1)],
+    });
+    assert.ok(!bad.ok);
+    assert.deepEqual(bad.problems.map(({ path }) => path), [
+      "add[0].colour",
+      "add[0].rule",
+      "add[2].rule",
+      "remove[1]",
+    ]);
+    const worst = decodeRulesBatch({ add: Array.from({ length: RULES_BATCH_MAX }, () => 0) });
+    assert.ok(!worst.ok && worst.problems.length === PROBLEMS_MAX);
+  });
   await t.step("what is good", () => {
     const full = decodeRulesBatch({ add: many(RULES_BATCH_MAX - 1), remove: [ids.rule(1)] });
     assert.ok(full.ok && full.spec.add.length === RULES_BATCH_MAX - 1);

@@ -287,6 +287,15 @@ export class Snapshot {
   client(number: number): { id: string; name: string } {
     return clientTexts(this.#clients, number);
   }
+
+  /** The client whose resource has this ID, or `NO_CLIENT`; looks at each. */
+  clientNumber(id: string): number {
+    const { clientGroups } = this.#parts;
+    for (let number = 0; number < clientGroups.length; number++) {
+      if (this.client(number).id === id) return number;
+    }
+    return NO_CLIENT;
+  }
 }
 
 function blockForm({ block_response }: Settings): BlockForm {

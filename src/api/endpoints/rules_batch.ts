@@ -11,6 +11,7 @@ import { change, specOf } from "./resources.ts";
 
 export const rulesBatchEndpoints: readonly Endpoint[] = [
   endpoint("POST /api/v1/rules/batch", {
+    operationId: "changeRules",
     tag: "rules",
     summary: "Add and remove up to 10,000 rules in one change: all of it or nothing",
     need: "admin",
