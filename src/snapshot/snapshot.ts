@@ -290,7 +290,7 @@ export class Snapshot {
 
   /** The client whose resource has this ID, or `NO_CLIENT`; looks at each. */
   clientNumber(id: string): number {
-    const { clientGroups } = this.#parts;
+    const { clientGroups } = this.#clients;
     for (let number = 0; number < clientGroups.length; number++) {
       if (this.client(number).id === id) return number;
     }
