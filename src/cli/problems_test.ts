@@ -12,6 +12,7 @@ const report = (...reasons: (string | null)[]) => ({
   cacheEntries: 0,
   cacheBytes: 0,
   cacheEvicted: 0,
+  lacksSockets: false,
   upstreams: reasons.map((reason) => ({
     healthy: reason === null,
     reason: reason ?? "",
