@@ -31,6 +31,7 @@ export interface MetricsFacts {
   /** How long the last build of the filter took. */
   readonly buildMs: number | null;
   readonly exportFailures: number;
+  readonly querylogWritten: number;
 }
 
 /** Every family of metrics of a node, in the order they are told. */
@@ -68,6 +69,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       sumCounters(facts.counters, Counter.FilterFailures),
     ),
     gauge("svc_querylog_entries", "Entries in the query log.", querylog.entries),
+    counter(
+      "svc_querylog_written_total",
+      "Entries that the query log has written to its file.",
+      facts.querylogWritten,
+    ),
     counter(
       "svc_querylog_dropped_total",
       "Queries that the query log had no room for.",

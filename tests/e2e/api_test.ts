@@ -75,6 +75,7 @@ class Node implements AsyncDisposable {
     node.#api = await serveApi({
       config,
       node: NODE,
+      clock: { nowMs: Date.now },
       startedAtMs: Date.now(),
       store,
       problems: () => store.problems,
