@@ -25,7 +25,11 @@ const TABLE: Readonly<Record<string, Row>> = {
   dns: { imports: ["bytes", "addr"], scope: none },
   dnssec: { imports: ["bytes", "dns"], scope: none },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
-  model: { imports: ["addr", "filter"], scope: none, entrances: ["constants.ts"] },
+  model: {
+    imports: ["addr", "filter"],
+    scope: none,
+    entrances: ["constants.ts", "differences.ts"],
+  },
   snapshot: { imports: ["model", "filter", "addr", "dns"], scope: none },
   cache: { imports: ["bytes", "dns"], scope: none },
   telemetry: { imports: [], scope: none },

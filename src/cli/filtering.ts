@@ -10,7 +10,7 @@ import { type Base, SERVICE_PREFIX } from "../snapshot/mod.ts";
 import { keepRules, readKeptRules } from "./kept_rules.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
-const RULES_FORMAT = 5;
+const RULES_FORMAT = 6;
 /** How soon after the start, and at most how long after one refresh, lists are looked at again. */
 const FIRST_REFRESH_MS = 1_000;
 const REFRESH_PAUSE_MIN_MS = 10_000;

@@ -4,6 +4,7 @@ import type { ClockJudge } from "../clock/mod.ts";
 import { type Config, formatProblem } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import {
+  compileRules,
   type DnsOptions,
   DnsSupervisor,
   type DnsUpstream,
@@ -161,6 +162,7 @@ async function serve(
     state: replicator.state,
     base,
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
+    compile: compileRules,
   });
   const workers = workersOf(config);
   const { files, serverName } = config.server.tls;
@@ -323,10 +325,12 @@ function follow(
   /** Why the last change could not be put into force. */
   let failure: string | null = null;
   problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
+  let { lists } = replicator.state.collections;
   replicator.subscribe((change, state) => {
     // Users and notes decide about no query.
     if (change.type === "note" || change.type.startsWith("user_")) return;
-    filtering.setLists(listsOf(state));
+    if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
+    lists = state.collections.lists;
     inForce = policy.update(state).then(
       () => {
         failure = null;

@@ -1,5 +1,5 @@
 import type { HostPort } from "../addr/mod.ts";
-import type { CompileSource, SourceStats } from "../filter/mod.ts";
+import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
 import type { ToKept } from "./kept_isolate.ts";
@@ -188,6 +188,6 @@ export type CompileResponse =
     readonly rulesSha256: Uint8Array<ArrayBuffer>;
     readonly stats: SourceStats[];
     /** See `CompileResult.badfilters`. */
-    readonly badfilters: string[];
+    readonly badfilters: SourcedRule[];
   }
   | { readonly type: "failed"; readonly error: string };
