@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { answer, count, request, type Shown, timestamp } from "./common.ts";
 import { ClusterReport } from "./cluster.ts";
-import { ListEnvelope } from "./resources.ts";
+import { ListEnvelope, ListStatus } from "./resources.ts";
 
 /** Longest pause: one week. */
 const PAUSE_SECONDS_MAX = 604_800;
@@ -100,6 +100,12 @@ export const Refresh = answer(
   "Refresh",
   z.object({
     finished: z.boolean().describe("false: some downloads go on; see each list's status"),
+    started: z.array(z.string()).describe(
+      "IDs of the lists that are asked for now, a few at a time; services: the catalogue",
+    ),
+    loading: z.array(z.string()).describe(
+      "IDs of those that were being loaded already; they are asked once more behind that",
+    ),
     items: z.array(ListEnvelope),
   }),
 );
@@ -168,6 +174,7 @@ export const Services = answer(
       group: z.string().nullable(),
       rules: z.array(z.string()),
     })),
+    status: ListStatus.nullable().describe("of the catalogue; null: none is downloaded"),
   }),
 );
 export type Services = Shown<z.infer<typeof Services>>;

@@ -23,11 +23,17 @@ const head = {
 export const ListStatus = answer(
   "ListStatus",
   z.object({
-    state: z.enum(["ok", "pending", "failed", "skipped"]),
+    state: z.enum(["ok", "pending", "failed", "skipped"])
+      .describe("how the last try ended; a download under way leaves it as it is"),
     message: z.string().nullable().describe("what is wrong and how to mend it"),
-    rules: count,
+    rules: count.describe("in force on this node"),
     unsupported: count.describe("lines left out as no rule of ours"),
     refreshed_at: timestamp.nullable(),
+    downloading: z.object({
+      bytes: count.describe("received so far, as on the wire"),
+      total_bytes: count.nullable().describe("null: the server does not say"),
+      started_at: timestamp,
+    }).nullable().describe("how far the download under way is; null: there is none"),
   }),
 );
 
