@@ -11,12 +11,7 @@ import type { Chance, Clock, Disk, HttpGet } from "./ports.ts";
 import { Renewals } from "./renewals.ts";
 import { checkRules, RuleCount } from "./rule_count.ts";
 import { Slots } from "./slots.ts";
-import {
-  CHECKED_BYTES_MAX,
-  type ListSource,
-  type ListStatus,
-  placeOf,
-} from "./source.ts";
+import { CHECKED_BYTES_MAX, type ListSource, type ListStatus, placeOf } from "./source.ts";
 import { TextCheck } from "./text_check.ts";
 
 /** A smaller kept text may shrink as it likes. */
@@ -167,20 +162,26 @@ export class ListKeeper {
     // Those that failed come last: their servers may hang.
     const failures = (source: ListSource) => this.#histories.of(source).failures;
     due.sort((a, b) => failures(a) - failures(b));
-    const asked = due.map((source) => ({
-      id: source.id,
-      ...this.#renewals.ask({
-        id: source.id,
+    const asked = due.map((source) => {
+      const { id } = source;
+      let outcome: RefreshOutcome | null = null;
+      const wanted = {
+        id,
         place: placeOf(source),
         isDownload: source.url !== undefined,
         isForced: force,
         isUrgent: urgent,
-      }, async (signal) => {
-        const outcome = await this.#refreshOne(source, signal);
-        if (outcome === null) return;
-        onFinished?.({ source, outcome, status: this.status(source.id) });
-      }),
-    }));
+      };
+      const { isNew, wasBusy, done } = this.#renewals.ask(wanted, async (signal) => {
+        outcome = await this.#refreshOne(source, signal);
+      });
+      if (!isNew) return { id, wasBusy, done };
+      // Told once it is no longer on its way: whoever hears of it may ask when it is due.
+      const tell = () => {
+        if (outcome !== null) onFinished?.({ source, outcome, status: this.status(id) });
+      };
+      return { id, wasBusy, done: done.then(tell) };
+    });
     return {
       started: asked.filter(({ wasBusy }) => !wasBusy).map(({ id }) => id),
       loading: asked.filter(({ wasBusy }) => wasBusy).map(({ id }) => id),

@@ -42,21 +42,30 @@ const CASES: readonly (readonly [string, string, string | null, (string | null)?
   ["JSON", '{\n  "message": "Not Found",\n  "status": "404"\n}\n', others(4)],
   ["forms that are not read", "example.org##.banner\n/ads[0-9]+/\n", others(2)],
   ["a line that is too long", "a".repeat(5_000) + ".example", others(1)],
-  ["a message with a name in it", "Please sign in at\nportal.example\nThank you", prose(2, 1), null],
+  [
+    "a message with a name in it",
+    "Please sign in at\nportal.example\nThank you",
+    prose(2, 1),
+    null,
+  ],
   ["as many words as rules", "This is a list\nads.example\n", null],
   ["many rules, more words", "a b\n".repeat(99) + "ads.example\n".repeat(RULES_ENOUGH), null],
   ["a rule behind many lines", "x##.a\n".repeat(50_000) + "ads.example", null],
 ];
 
-Deno.test("RuleCount tells a list from a text without a rule", { permissions: "none" }, async (t) => {
-  for (const [name, text, server, own = server] of CASES) {
-    await t.step(name, () => {
-      for (const pieceBytes of [1, 7, 65_536]) {
-        assert.deepEqual(refusals(text, pieceBytes), [server, own], `pieces of ${pieceBytes}`);
-      }
-    });
-  }
-});
+Deno.test(
+  "RuleCount tells a list from a text without a rule",
+  { permissions: "none" },
+  async (t) => {
+    for (const [name, text, server, own = server] of CASES) {
+      await t.step(name, () => {
+        for (const pieceBytes of [1, 7, 65_536]) {
+          assert.deepEqual(refusals(text, pieceBytes), [server, own], `pieces of ${pieceBytes}`);
+        }
+      });
+    }
+  },
+);
 
 Deno.test("RuleCount reads no more than it needs", { permissions: "none" }, () => {
   const count = new RuleCount();
