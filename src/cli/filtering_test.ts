@@ -318,3 +318,25 @@ Deno.test(
       filtering.stop();
     }),
 );
+
+Deno.test(
+  "Filtering.reload() asks and builds a few times at most, however often it is called",
+  disk,
+  () =>
+    withBench(async (bench) => {
+      let texts = 0;
+      bench.network.answer = () => ({ body: `||ads${++texts}.example^\n` });
+      const filtering = await bench.open();
+      await filtering.first();
+      const reloads = Array.from({ length: 50 }, () => filtering.reload());
+      assert.deepEqual([reloads[0].started, reloads[0].loading], [[ADS.id], []]);
+      assert.deepEqual([reloads[1].started, reloads[1].loading], [[], [ADS.id]]);
+      await Promise.all(reloads.map(({ done }) => done));
+      assert.ok(texts <= 2, `${texts} downloads`);
+      assert.ok(bench.published.length <= 2, `${bench.published.length} builds`);
+      const newest = decided(bench.published.at(-1)!, `ads${texts}.example`, filtering.seed);
+      assert.equal(newest, `||ads${texts}.example^ (ads)`);
+      filtering.stop();
+      assert.deepEqual(filtering.reload().started, [], "nothing is begun behind the end");
+    }),
+);

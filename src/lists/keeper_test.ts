@@ -405,3 +405,22 @@ Deno.test("ListKeeper.load() leaves the text of a list that is made meanwhile", 
   }
   assert.deepEqual(await bench.load([more], [ads.id]), ["li_b ||more.txt.example^"]);
 });
+
+Deno.test("ListKeeper.open() takes no ID of the index for a path", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  await bench.refresh([ads]);
+  const { lists } = JSON.parse(bench.disk.text("/kept/index.json"));
+  const copy = JSON.stringify(lists.li_a);
+  const ids = ["../li_a", "/etc/passwd", "__proto__", "constructor", "li_a.txt", "", "li_\u0000"];
+  const hostile = ids.map((id) => `${JSON.stringify(id)}: ${copy}`).join(", ");
+  bench.disk.put("/kept/index.json", `{"version":1,"lists":{${hostile}, "li_a": ${copy}}}`);
+  bench.disk.put("/li_a", "||outside.example^");
+  bench.disk.put("/kept/constructor.txt", "||ads.txt.example^\n");
+  await bench.reopen();
+  assert.deepEqual(await bench.load([ads]), ["li_a ||ads.txt.example^"]);
+  assert.deepEqual(bench.disk.paths(), ["/kept/index.json", "/kept/li_a.txt", "/li_a"]);
+  const kept = JSON.parse(bench.disk.text("/kept/index.json"));
+  assert.deepEqual(Object.keys(kept.lists), ["li_a"]);
+});
