@@ -17,10 +17,9 @@ import { keepRules, readKeptRules } from "./kept_rules.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
 const RULES_FORMAT = 5;
-/** How soon after the start, and at most how long after one look, lists are looked at again. */
-const FIRST_REFRESH_MS = 1_000;
-const REFRESH_PAUSE_MIN_MS = 1_000;
-const REFRESH_PAUSE_MAX_MS = 3_600_000;
+/** How soon after the start or another look, and how long after it at most, lists are looked at. */
+const LOOK_PAUSE_MIN_MS = 1_000;
+const LOOK_PAUSE_MAX_MS = 3_600_000;
 /** How long a changed list waits for others, so that they are built together… */
 const BUILD_DELAY_MS = 3_000;
 /** …or so often as long as a build takes: lists that change all the time take no more of a core. */
@@ -96,6 +95,7 @@ export class Filtering {
   readonly #builds = new Latest(() => this.#build());
   #buildTimer: ReturnType<typeof setTimeout> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #looksSoon = false;
 
   constructor(options: FilteringOptions) {
     this.#options = options;
@@ -167,14 +167,14 @@ export class Filtering {
 
   /** Begins to renew lists when they are due. */
   start(): void {
-    this.#schedule(FIRST_REFRESH_MS);
+    this.#lookSoon();
   }
 
   stop(): void {
     this.#stop.abort();
     clearTimeout(this.#timer);
     clearTimeout(this.#buildTimer);
-    this.#options.keeper.keepOnly([]);
+    this.#options.keeper.stop();
   }
 
   /**
@@ -186,12 +186,12 @@ export class Filtering {
     const isSame = placesOf(this.#lists.sources) === placesOf(lists.sources);
     this.#lists = lists;
     if (isSame) return;
-    this.#options.keeper.keepOnly(this.#sources());
+    this.#options.keeper.keepOnly(this.#sources(), lists.off);
     this.#isDirty = true; // One that is gone, or whose text is at hand, needs no server.
     void this.#builds.run();
     const others = lists.sources.filter((source) => !before.has(placeOf(source)));
     if (others.length > 0) this.#refresh(others, { urgent: true });
-    this.#scheduleNext();
+    this.#lookSoon();
   }
 
   /**
@@ -211,20 +211,25 @@ export class Filtering {
     return source === null ? this.#lists.sources : [source, ...this.#lists.sources];
   }
 
+  /** Looks what is due: not for each list by itself, of which there may be many. */
+  #lookSoon(): void {
+    if (this.#looksSoon) return;
+    this.#looksSoon = true;
+    this.#schedule(LOOK_PAUSE_MIN_MS);
+  }
+
   #schedule(delayMs: number): void {
     clearTimeout(this.#timer);
     if (this.#stop.signal.aborted) return;
     this.#timer = setTimeout(() => {
+      this.#looksSoon = false;
       this.#refresh(this.#sources(), {});
-      this.#scheduleNext(); // What is on its way now does so at its end.
+      const { keeper, updateInterval } = this.#options;
+      // What is on its way now has us look again at its end.
+      const dueMs = keeper.nextDueAtMs(this.#sources(), updateInterval() * 1_000);
+      const pauseMs = Math.max(dueMs - Date.now(), LOOK_PAUSE_MIN_MS);
+      this.#schedule(Math.min(pauseMs, LOOK_PAUSE_MAX_MS));
     }, delayMs);
-  }
-
-  #scheduleNext(): void {
-    const { keeper, updateInterval } = this.#options;
-    const dueMs = keeper.nextDueAtMs(this.#sources(), updateInterval() * 1_000);
-    const pauseMs = Math.max(dueMs - Date.now(), REFRESH_PAUSE_MIN_MS);
-    this.#schedule(Math.min(pauseMs, REFRESH_PAUSE_MAX_MS));
   }
 
   #refresh(
@@ -260,7 +265,7 @@ export class Filtering {
       if (source.id !== this.#options.services.source?.id) this.#isUpdated = true;
       this.#buildSoon();
     }
-    this.#scheduleNext();
+    this.#lookSoon();
   }
 
   /** Builds before the refresh ends, should the next lists take long. */

@@ -21,7 +21,7 @@ async function until(what: string, condition: () => boolean): Promise<void> {
 }
 
 // All permissions: descriptors are only shown to who has them.
-Deno.test("ListKeeper.keepOnly() leaves no connection, descriptor or file of what it ends", async () => {
+Deno.test("ListKeeper.stop() leaves no connection, descriptor or file of what it ends", async () => {
   let open = 0;
   const server = http.createServer((request, response) => {
     open++;
@@ -50,7 +50,7 @@ Deno.test("ListKeeper.keepOnly() leaves no connection, descriptor or file of wha
     for (let round = 0; round < ROUNDS; round++) {
       const { done } = keeper.refresh(sources, { intervalMs: 1, force: true });
       await until("the downloads", () => open === DOWNLOADS_MAX);
-      keeper.keepOnly([]);
+      keeper.stop();
       await done;
       await until("the end of the connections", () => open === 0);
       assert.deepEqual(await denoDisk.names(directory), []);

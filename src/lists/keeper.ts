@@ -189,9 +189,18 @@ export class ListKeeper {
     };
   }
 
-  /** Ends the downloads of every list but these, as they are now; what they brought is gone. */
-  keepOnly(sources: readonly ListSource[]): void {
+  /**
+   * Ends the downloads of every list but `sources`, as they are now; what they brought is gone. But
+   * for these and the `known`, which are turned off, lists are forgotten.
+   */
+  keepOnly(sources: readonly ListSource[], known: Iterable<string>): void {
     this.#renewals.keepOnly(new Map(sources.map((source) => [source.id, placeOf(source)])));
+    this.#histories.keepOnly(new Set([...sources.map(({ id }) => id), ...known]));
+  }
+
+  /** Ends every download. */
+  stop(): void {
+    this.#renewals.keepOnly(new Map());
   }
 
   /** When the next list is due that is not on its way, or `Infinity` where there is none. */
