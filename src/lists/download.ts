@@ -187,7 +187,7 @@ function redirectTarget(from: URL, { status, headers }: HttpResponse): URL {
   if (target === null) throw new SvcError("unavailable", `a ${status} without a place to go to`);
   const problem = findListUrlProblem(target.href);
   if (problem !== null) {
-    throw new SvcError("invalid", `a redirect to ${target.host} is refused: it ${problem}`);
+    throw new SvcError("invalid", `a redirect to ${target.host} is refused: ${problem}`);
   }
   // Another machine's answer must not make us ask this machine's own plain services.
   if (target.protocol === "http:" && !isLoopbackHost(from.hostname)) {

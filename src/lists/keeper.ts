@@ -282,7 +282,7 @@ export class ListKeeper {
     const text = source.url ?? "";
     const problem = findListUrlProblem(text);
     if (problem !== null) {
-      this.#histories.settle(source, history, "skipped", `the URL ${problem}: change it`);
+      this.#histories.settle(source, history, "skipped", `the URL is refused: ${problem}`);
       return "skipped";
     }
     const url = new URL(text);

@@ -289,7 +289,7 @@ Deno.test("ListKeeper skips a URL that it must not fetch", { permissions: "none"
   const bench = await Bench.open();
   const plain = { ...ads, url: "http://lists.example/ads.txt" };
   assert.deepEqual(await bench.refresh([plain]), ["li_a skipped"]);
-  assert.match(bench.state(plain), /^skipped: the URL is no https URL/);
+  assert.match(bench.state(plain), /^skipped: the URL is refused: it is no https URL/);
   assert.deepEqual(bench.network.asked, []);
 });
 
