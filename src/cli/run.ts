@@ -27,7 +27,7 @@ import { OdohKeys } from "./odoh_keys.ts";
 import { loadConfig } from "./check_config.ts";
 import { dnsUpstreams, wireNames } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
-import { listsOf, seedSource } from "./lists_of.ts";
+import { listsOf, seedSource, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
@@ -151,6 +151,7 @@ async function serve(
     keeper,
     rulesFile: join(config.store.dir, "rules.bin"),
     lists: listsOf(replicator.state),
+    uses: () => usesOf(replicator.state),
     services,
     updateInterval: () => replicator.state.settings.spec.list_update_interval,
     publish: (base) => policy?.rebase(base) ?? Promise.resolve(),
