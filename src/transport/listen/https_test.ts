@@ -38,7 +38,12 @@ class Bench {
   constructor(protocol: string | null, limits: HttpsLimits, readonly handler: EchoHandler) {
     this.https = new HttpsServer(this.handler, limits);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-      this.https.take({ socket, client: "192.0.2.1", serverName: null, protocol });
+      this.https.take({
+        socket,
+        peer: { address: "192.0.2.1", network: "192.0.2.1", touch: () => {} },
+        serverName: null,
+        protocol,
+      });
     });
   }
 

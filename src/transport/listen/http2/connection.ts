@@ -128,8 +128,17 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#socket.write(bytes);
   }
 
-  receive(chunk: Uint8Array): void {
-    if (this.#closed) return;
+  get unfinishedBytes(): number {
+    const bodyBytes = CONNECTION_WINDOW_BYTES - this.#receiveWindow - this.#unreturned;
+    return this.#input.length + this.#block.bytes.length + bodyBytes;
+  }
+
+  get unsentBytes(): number {
+    return this.#unsentBytes;
+  }
+
+  receive(chunk: Uint8Array): number {
+    if (this.#closed) return 0;
     this.#nowMs = performance.now();
     dateField.refresh();
     const outer = this.#out.beginRead(this);
@@ -145,6 +154,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     }
     this.#out.endRead(outer);
     this.#endIfDone();
+    return frames;
   }
 
   onEnd(): void {
