@@ -1,4 +1,4 @@
-import { formatIp } from "./ip.ts";
+import { formatPrefix } from "./prefix.ts";
 
 /**
  * What counts as one client wherever clients are limited: an IPv4 address, or the /64 of an IPv6
@@ -27,10 +27,9 @@ export function formatNetwork(bytes: Uint8Array): string {
   const low = networkLow(bytes, 0, bytes.length);
   const ip = new Uint8Array(high === IPV4_MARK ? IPV4_BYTES : 16);
   const view = new DataView(ip.buffer);
-  view.setInt32(ip.length === IPV4_BYTES ? 0 : 4, low);
-  if (ip.length === IPV4_BYTES) return formatIp(ip);
-  view.setInt32(0, high);
-  return `${formatIp(ip)}/${NETWORK_BITS}`;
+  if (ip.length > IPV4_BYTES) view.setInt32(0, high);
+  view.setInt32(ip.length > IPV4_BYTES ? 4 : 0, low);
+  return formatPrefix({ ip, lengthBits: ip.length > IPV4_BYTES ? NETWORK_BITS : 32 });
 }
 
 function wordAt(bytes: Uint8Array, at: number): number {

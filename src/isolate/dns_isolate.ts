@@ -31,6 +31,7 @@ import { Bootstrap } from "./bootstrap.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
 import { Inbox } from "./inbox.ts";
+import { occupancyOf } from "./occupancy.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
@@ -183,7 +184,9 @@ export class DnsIsolate {
     };
     const { tls } = start;
     const { Listeners } = loaded;
-    this.#encrypted = tls === null || Listeners === null ? null : new Listeners(tls, this.#front, this.#bounds);
+    this.#encrypted = tls === null || Listeners === null
+      ? null
+      : new Listeners(tls, this.#front, this.#bounds);
     this.#evaluate();
   }
 
@@ -294,6 +297,14 @@ export class DnsIsolate {
       cacheEntries: this.#cache.entries,
       cacheBytes: this.#cache.usedBytes,
       cacheEvicted: this.#cache.evicted,
+      connections: {
+        tcp: occupancyOf(this.#tcp),
+        ...(this.#encrypted?.occupancy ?? { dot: null, doh: null, doq: null }),
+      },
+      cutOff: {
+        unfinished: this.#bounds.unfinished.cutOff,
+        unread: this.#bounds.unread.cutOff,
+      },
       upstreams: this.#forwarder.upstreams.map((upstream) => ({
         healthy: upstream.healthy,
         latencyMs: upstream.latencyMs,

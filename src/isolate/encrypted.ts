@@ -5,7 +5,8 @@ import type { SharedBounds, TlsIdentity } from "../transport/mod.ts";
 import type { ObliviousTarget } from "../transport/oblivious.ts";
 import { DohFront } from "./doh_front.ts";
 import { DoqFront, type FrontOptions, OVER_DOT, StreamFront } from "./fronts.ts";
-import type { DnsPorts, DnsTls } from "./messages.ts";
+import type { DnsPorts, DnsReport, DnsTls } from "./messages.ts";
+import { occupancyOf } from "./occupancy.ts";
 import { type OpenedSockets, ownCopy } from "./sockets.ts";
 
 /** The encrypted listeners of one isolate. */
@@ -97,6 +98,15 @@ export class EncryptedListeners {
       ports.push(listener.port);
     }
     return ports;
+  }
+
+  /** Who has the connections of each protocol. */
+  get occupancy(): Pick<DnsReport["connections"], "dot" | "doh" | "doq"> {
+    return {
+      dot: occupancyOf(this.#dot),
+      doh: occupancyOf(this.#doh),
+      doq: occupancyOf(this.#doq),
+    };
   }
 
   /** Goes on with other keys of Oblivious DoH, the current one first. */

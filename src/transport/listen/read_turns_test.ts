@@ -80,7 +80,7 @@ Deno.test(
     for (let i = 0; i < 100; i++) bench.turns.take(bench.reader(`${i}`, 2 * SLICE), CHUNK_UNITS);
     const slices = () => bench.events.filter((event) => event !== "udp");
     const atOnce = slices().length;
-  assert.ok(atOnce <= TURN_UNITS / SLICE_UNITS, `${atOnce} at once`);
+    assert.ok(atOnce <= TURN_UNITS / SLICE_UNITS, `${atOnce} at once`);
     const longest = bench.events.join(" ").split("udp").map((part) =>
       part.trim().split(" ").length
     );
@@ -99,7 +99,7 @@ Deno.test(
       [...Array(100).keys(), ...Array(100).keys()].map(String).sort(),
     );
     const line = names.slice(atOnce);
-  assert.equal(new Set(line.slice(0, 100)).size, 100, "nobody twice before all had a turn");
+    assert.equal(new Set(line.slice(0, 100)).size, 100, "nobody twice before all had a turn");
   },
 );
 

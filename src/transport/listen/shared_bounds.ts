@@ -10,8 +10,15 @@ export const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
 /** What all connections of an isolate share, whatever they speak. */
 export class SharedBounds {
   readonly overLimit = new OverLimit();
-  readonly unfinished = new ByteBudget(UNFINISHED_BYTES_MAX);
-  readonly unread = new ByteBudget(UNREAD_BYTES_MAX);
+  readonly unfinished: ByteBudget;
+  readonly unread: ByteBudget;
 
-  constructor(readonly turns: ReadTurns = new ReadTurns()) {}
+  constructor(
+    readonly turns: ReadTurns = new ReadTurns(),
+    unfinishedBytesMax = UNFINISHED_BYTES_MAX,
+    unreadBytesMax = UNREAD_BYTES_MAX,
+  ) {
+    this.unfinished = new ByteBudget(unfinishedBytesMax);
+    this.unread = new ByteBudget(unreadBytesMax);
+  }
 }
