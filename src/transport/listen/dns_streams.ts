@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { setU16 } from "../../bytes/mod.ts";
 import { FrameReader } from "../frames.ts";
 import type { Account } from "./byte_budget.ts";
+import type { Flow } from "./flow.ts";
 import { CHUNK_UNITS, type Reader, UNIT_BYTES } from "./read_turns.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 import { type Peer, UnreadAccount } from "./peer.ts";
@@ -63,6 +64,7 @@ class Stream implements DnsStream, Reader, Account {
   constructor(
     readonly streams: DnsStreams,
     readonly socket: Socket,
+    readonly flow: Flow,
     readonly peer: Peer,
     readonly serverName: string | null,
     nowMs: number,
@@ -101,7 +103,7 @@ class Stream implements DnsStream, Reader, Account {
   }
 
   pause(): void {
-    this.socket.pause();
+    this.flow.pause();
   }
 
   cut(): void {
@@ -148,8 +150,8 @@ export class DnsStreams {
   }
 
   /** Takes over a connection. */
-  add(socket: Socket, peer: Peer, serverName: string | null): void {
-    const stream = new Stream(this, socket, peer, serverName, performance.now());
+  add(socket: Socket, flow: Flow, peer: Peer, serverName: string | null): void {
+    const stream = new Stream(this, socket, flow, peer, serverName, performance.now());
     const { turns, unfinished, unread } = this.#bounds;
     this.#streams.add(stream);
     unfinished.open(stream);
@@ -182,7 +184,7 @@ export class DnsStreams {
     this.#draining = true;
     clearInterval(this.#sweep);
     for (const stream of this.#streams) {
-      stream.socket.pause();
+      stream.flow.pause();
       this.#endIfDone(stream);
     }
   }
@@ -226,7 +228,7 @@ export class DnsStreams {
 
   /** Called in the turn of a connection: hands whole messages on, until as many wait as may. */
   readOn(stream: Stream): boolean {
-    const { socket, frames } = stream;
+    const { flow, frames } = stream;
     const { turns, overLimit } = this.#bounds;
     if (stream.closed || this.#draining || stream.isFull) return false;
     const nowMs = performance.now();
@@ -249,8 +251,8 @@ export class DnsStreams {
     }
     this.#flush(stream);
     this.#reading = null;
-    if (stream.isFull) socket.pause();
-    else if (!stream.isBehind && socket.isPaused()) socket.resume();
+    if (stream.isFull) flow.pause();
+    else if (!stream.isBehind) flow.resume();
     this.#endIfDone(stream);
     return stream.isBehind && !stream.isFull;
   }

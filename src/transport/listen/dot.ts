@@ -26,7 +26,7 @@ export class DotListener extends TlsStreamListener {
       handler,
       limits,
       bounds,
-      ({ socket, peer, serverName }) => streams.add(socket, peer, serverName),
+      ({ socket, flow, peer, serverName }) => streams.add(socket, flow, peer, serverName),
     );
     super(server, streams);
   }

@@ -3,6 +3,7 @@ import { Http1Connection } from "./http1.ts";
 import { Http2Connection } from "./http2/connection.ts";
 import type { HttpConnection, HttpHandler, HttpLimits, HttpSocket } from "./http.ts";
 import type { Account } from "./byte_budget.ts";
+import type { Flow } from "./flow.ts";
 import { Outbox } from "./outbox.ts";
 import type { Peer } from "./peer.ts";
 import { CHUNK_UNITS, type Reader } from "./read_turns.ts";
@@ -17,6 +18,7 @@ export interface HttpsLimits extends HttpLimits {
 export interface SecureSocket {
   /** In clear text. */
   readonly socket: Socket;
+  readonly flow: Flow;
   readonly peer: Peer;
   readonly serverName: string | null;
   /** What both agreed on by ALPN. */
@@ -48,6 +50,7 @@ class Link implements HttpSocket, Reader {
   readonly http: HttpConnection;
   endedAtMs = 0;
   readonly #socket: Socket;
+  readonly #flow: Flow;
   readonly #peer: Peer;
   readonly #unreadBytesMax: number;
   readonly #bounds: SharedBounds;
@@ -63,13 +66,14 @@ class Link implements HttpSocket, Reader {
   #toldUnsent = 0;
 
   constructor(
-    { socket, peer, serverName, protocol }: SecureSocket,
+    { socket, flow, peer, serverName, protocol }: SecureSocket,
     handler: HttpHandler,
     limits: HttpsLimits,
     out: Outbox,
     bounds: SharedBounds,
   ) {
     this.#socket = socket;
+    this.#flow = flow;
     this.#peer = peer;
     this.client = peer.address;
     this.serverName = serverName;
@@ -135,7 +139,7 @@ class Link implements HttpSocket, Reader {
     if (this.endedAtMs > 0) this.#ahead = NO_BYTES;
     if (this.#ahead.length > 0) return !this.#isFull;
     this.#ahead = NO_BYTES; // The chunk goes.
-    if (!this.#isFull && this.#socket.isPaused()) this.#socket.resume();
+    if (!this.#isFull) this.#flow.resume();
     this.#tell();
     return false;
   }
@@ -153,16 +157,16 @@ class Link implements HttpSocket, Reader {
     this.endedAtMs = performance.now();
     this.#bounds.turns.leave(this);
     this.#socket.end();
-    this.#socket.resume(); // What still comes is read over, or the close would be a reset.
+    this.#flow.resume(); // What still comes is read over, or the close would be a reset.
   }
 
   pause(): void {
-    this.#socket.pause();
+    this.#flow.pause();
   }
 
   stopReading(): void {
     this.#isFull = true;
-    this.#socket.pause();
+    this.#flow.pause();
   }
 
   goOnReading(): void {

@@ -10,6 +10,7 @@ import { EchoHandler, FakeSocket } from "./fakes.ts";
 import type { HttpRequest } from "./http.ts";
 import { Http1Connection } from "./http1.ts";
 import { Outbox } from "./outbox.ts";
+import { Flow } from "./flow.ts";
 import { type HttpsLimits, HttpsServer } from "./https.ts";
 
 const net = { permissions: { net: true, read: true, env: true } } as const;
@@ -40,6 +41,7 @@ class Bench {
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
       this.https.take({
         socket,
+        flow: new Flow(socket),
         peer: { address: "192.0.2.1", network: "192.0.2.1", touch: () => {} },
         serverName: null,
         protocol,

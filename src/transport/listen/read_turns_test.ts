@@ -5,6 +5,7 @@ import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { DnsStreams } from "./dns_streams.ts";
 import { REFUSALS_PER_SECOND } from "./over_limit.ts";
+import { Flow } from "./flow.ts";
 import type { Peer } from "./peer.ts";
 import { CHUNK_UNITS, type Reader, ReadTurns, SLICE_UNITS, TURN_UNITS } from "./read_turns.ts";
 import { SharedBounds } from "./shared_bounds.ts";
@@ -149,11 +150,8 @@ Deno.test(
 /** A socket that hands over all it has while it flows, as the runtime does. */
 class FakeSocket extends EventEmitter {
   readonly writableLength = 0;
+  readonly readableLength = 0;
   paused = false;
-
-  isPaused(): boolean {
-    return this.paused;
-  }
 
   pause(): void {
     this.paused = true;
@@ -185,7 +183,7 @@ function streamOf(bench: Bench, onMessage: (overLimit: () => void) => void) {
     new SharedBounds(bench.turns),
   );
   const socket = new FakeSocket();
-  streams.add(socket as unknown as Socket, PEER, null);
+  streams.add(socket as unknown as Socket, new Flow(socket as unknown as Socket), PEER, null);
   return { socket, close: () => streams.close() };
 }
 

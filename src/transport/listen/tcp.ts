@@ -4,6 +4,7 @@ import {
   type DnsStreamLimits,
   DnsStreams,
 } from "./dns_streams.ts";
+import { Flow } from "./flow.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 import { StreamListener } from "./stream_listener.ts";
 import { type StreamGate, type StreamLimits, StreamServer } from "./stream_server.ts";
@@ -20,7 +21,7 @@ export class TcpListener extends StreamListener {
       handler,
       limits,
       bounds,
-      (socket, peer) => streams.add(socket, peer, null),
+      (socket, peer) => streams.add(socket, new Flow(socket), peer, null),
     );
     super(server, streams);
   }

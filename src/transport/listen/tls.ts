@@ -6,6 +6,7 @@ import {
   TLSSocket,
   type TLSSocketOptions,
 } from "node:tls";
+import { Flow } from "./flow.ts";
 import type { Peer } from "./peer.ts";
 import { HANDSHAKE_UNITS, type Reader } from "./read_turns.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
@@ -34,6 +35,7 @@ export interface TlsLimits extends StreamLimits {
 export interface TlsConnection {
   /** In clear text; errors of it are handled. */
   readonly socket: Socket;
+  readonly flow: Flow;
   readonly peer: Peer;
   /** The server name that the client asked for; `null` without one. */
   readonly serverName: string | null;
@@ -176,6 +178,7 @@ export class TlsListener extends StreamServer {
       const { servername, alpnProtocol } = socket as { servername?: unknown } & TLSSocket;
       this.#onSecure({
         socket,
+        flow: new Flow(socket, raw),
         peer,
         serverName: typeof servername === "string" && servername !== "" ? servername : null,
         protocol: typeof alpnProtocol === "string" ? alpnProtocol : null,
