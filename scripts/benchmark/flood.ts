@@ -92,7 +92,9 @@ async function floodStreams(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const next = chunks();
     const send = () => {
-      while (performance.now() < endsAtMs && !socket.destroyed && socket.write(next())) { /* On. */ }
+      while (performance.now() < endsAtMs && !socket.destroyed && socket.write(next())) {
+        /* On. */
+      }
     };
     socket.on("drain", send);
     socket.on("error", () => socket.destroy());
