@@ -64,8 +64,14 @@ export function recovery(
 }
 
 /** Ends a session. One that has ended already is no error. */
-export async function logout(auth: Auth, session: Session): Promise<void> {
+export async function logout(
+  auth: Auth,
+  session: Session,
+  user: StoredUser,
+  actor: Actor,
+): Promise<void> {
   await auth.sessions.deleteSession(session.sha256);
+  await auth.signInLog.signedOut(user, actor);
 }
 
 /**
@@ -117,13 +123,19 @@ function signIn(
     const user = userByName(auth.users, name);
     const check = await verifyPassword(user?.password_hash ?? null, password);
     if (user === null || !check.isRight) throw wrong();
-    if (user.disabled) throw disabled();
+    if (user.disabled) {
+      await auth.signInLog.failed(user, address);
+      throw disabled();
+    }
     const actor: Actor = { kind: "user", name: user.name, address };
-    let current = await second(user, actor);
+    const checked = await second(user, actor);
+    let current = checked;
     if (check.isRehashDue) current = await rehash(auth, current, password, actor);
     // Made for the user whose password was checked: a change since then ends it before it begins.
     const made = sessionFor(user, auth.clock.nowMs());
     await auth.sessions.putSession(made.session);
+    // A code that was used up has an entry already, which is the sign-in's.
+    if (checked === user) await auth.signInLog.signedIn(user, actor);
     return { user: current, ...made };
   });
 }
@@ -149,6 +161,7 @@ export async function guarded<T>(
       // A name that nobody has may be a password in the wrong field.
       const user = name === null ? null : userByName(auth.users, name);
       log.warn("sign-in refused", { address, user: user?.name ?? null });
+      await auth.signInLog.failed(user, address);
     }
     throw error;
   } finally {

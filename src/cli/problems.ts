@@ -1,4 +1,7 @@
+import { formatHostPort, isLoopback } from "../addr/mod.ts";
+import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, DnsUpstream } from "../isolate/mod.ts";
+import type { Settings } from "../model/mod.ts";
 
 /** What is wrong with the node, for its status. */
 export class Problems {
@@ -41,4 +44,21 @@ export function dnsProblems(
     found.push("no upstream answers");
   }
   return found;
+}
+
+/** Says where anybody who reaches this node is answered: such a resolver is soon used for attacks. */
+export function openResolverProblems(
+  { access }: Pick<Settings, "access">,
+  { requireClientId }: Pick<Config["server"]["tls"], "requireClientId">,
+  listeners: DnsSupervisor["listeners"],
+): string[] {
+  // Who asks has to know an ID then.
+  if (access.allowed.length > 0 || requireClientId) return [];
+  const beyond = listeners.find(({ address }) => !isLoopback(address.ip));
+  if (beyond === undefined) return [];
+  return [
+    `anybody who reaches ${formatHostPort(beyond.address)} is answered: the setting ` +
+    "access.allowed is empty: put your networks there (PUT /api/v1/settings; left out, it is the " +
+    "local ones)",
+  ];
 }

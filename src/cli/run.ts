@@ -33,7 +33,7 @@ import { familiesOf } from "./node_status.ts";
 import { readOptions } from "./options.ts";
 import { LONE_NODE } from "./open_users.ts";
 import { Policy } from "./policy.ts";
-import { dnsProblems, Problems } from "./problems.ts";
+import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
@@ -184,6 +184,9 @@ async function serve(config: Config): Promise<number> {
   problems.watch(() => certificate?.problems ?? []);
   problems.watch(() => dnsProblems(dns, upstreams));
   problems.watch(() => connectionProblems(dns.reports, config.querylog.anonymize));
+  problems.watch(() =>
+    openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+  );
   problems.watch(() => telemetry.problems);
   problems.watch(() => querylog?.problems ?? []);
   const node: ServeApiOptions = {

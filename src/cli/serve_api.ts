@@ -12,7 +12,7 @@ import {
   type NodePort,
   type TlsPem,
 } from "../api/mod.ts";
-import { type Auth, Lockout, UserAccounts } from "../auth/mod.ts";
+import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
@@ -106,7 +106,13 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
   const clock = { nowMs: () => Date.now() };
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
-  const auth: Auth = { users: replicator, sessions: store, lockout: new Lockout(clock), clock };
+  const auth: Auth = {
+    users: replicator,
+    sessions: store,
+    lockout: new Lockout(clock),
+    signInLog: new SignInLog(replicator, clock),
+    clock,
+  };
   return {
     replicator,
     local: store,
@@ -123,6 +129,7 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
+    publicUrl: api.publicUrl,
   };
 }
 

@@ -1,8 +1,8 @@
 import { messageOf, SvcError } from "../errors.ts";
 import type { AuditEntry, LiveState, Made, Write } from "../model/mod.ts";
+import { type AuditPage, type AuditQuery, readAudit } from "./audit_log.ts";
 import {
   APPLIED_KEY,
-  AUDIT_PREFIX,
   AUDIT_RANGE_KEY,
   auditKey,
   FILTER_DIGEST_KEY,
@@ -14,12 +14,10 @@ import { appliedRecord, type AuditRange, load, type Loaded, MIGRATIONS } from ".
 import type { Clock, LocalStore, Session } from "./ports.ts";
 import { Sessions } from "./sessions.ts";
 import { commitWhole, UnfinishedError } from "./transaction.ts";
-import { damaged, decodeValue, encodeValue, readKey } from "./values.ts";
+import { encodeValue, readKey } from "./values.ts";
 
 /** Newest entries of the audit log that are kept. */
 export const AUDIT_ENTRIES_MAX = 100_000;
-/** Most entries of one answer. */
-export const AUDIT_ANSWER_MAX = 1_000;
 /** Old entries that a commit deletes beyond those it adds. */
 const AUDIT_PRUNE_MAX = 64;
 const FILE_NAME = "store.kv";
@@ -156,19 +154,8 @@ export class Store implements LocalStore {
     await orUnavailable(this.#sessions.delete(sha256));
   }
 
-  async audit(limit: number): Promise<AuditEntry[]> {
-    const bounded = Math.min(Math.max(Math.trunc(limit), 0), AUDIT_ANSWER_MAX);
-    return bounded === 0 ? [] : await orUnavailable(this.#readAudit(bounded));
-  }
-
-  async #readAudit(limit: number): Promise<AuditEntry[]> {
-    const entries: AuditEntry[] = [];
-    for await (const entry of this.#kv.list({ prefix: AUDIT_PREFIX }, { limit, reverse: true })) {
-      const json = decodeValue(entry.key, entry.value);
-      if (!isAuditEntry(json)) throw damaged(keyText(entry.key), "is no audit entry");
-      entries.push(json);
-    }
-    return entries;
+  audit(query: AuditQuery): Promise<AuditPage> {
+    return orUnavailable(readAudit(this.#kv, query, numberText(this.#audit.first)));
   }
 
   /** SHA-256 of the `[filter]` table that this node was seeded from; `null` before that. */
@@ -184,13 +171,6 @@ export class Store implements LocalStore {
   close(): void {
     this.#kv.close();
   }
-}
-
-function isAuditEntry(json: unknown): json is AuditEntry {
-  if (typeof json !== "object" || json === null) return false;
-  const { id, time, action, actor, resource } = json as Record<string, unknown>;
-  return [id, time, action].every((text) => typeof text === "string") &&
-    [actor, resource].every((part) => typeof part === "object" && part !== null);
 }
 
 function unavailable(message: string, cause?: unknown): SvcError {
