@@ -331,9 +331,8 @@ Deno.test(
       const stream = await client.open(Uint8Array.of(0xff, 0xff));
       const writer = stream.writable.getWriter();
       const drip = setInterval(() => void writer.write(Uint8Array.of(0)).catch(() => {}), 50);
-      const code = await client.closed();
+      assert.equal(await client.closed(), DoqError.ExcessiveLoad);
       clearInterval(drip);
-      assert.equal(code, DoqError.ExcessiveLoad);
     }),
 );
 
@@ -347,12 +346,10 @@ Deno.test(
       async ({ connect }) => {
         const [honest, greedy] = [await connect(), await connect()];
         await honest.ask();
-        const opened = Array.from(
-          { length: LIMITS.queriesMax },
-          () => greedy.open(framed(new Uint8Array(65_000), 65_535)).catch(() => {}),
-        );
+        for (let i = 0; i < LIMITS.queriesMax; i++) {
+          greedy.open(framed(new Uint8Array(65_000), 65_535)).catch(() => {});
+        }
         assert.equal(await greedy.closed(), DoqError.ExcessiveLoad);
-        await Promise.all(opened);
         await honest.ask();
         assert.ok(bounds.unfinished.cutOff > 0);
       },

@@ -7,6 +7,10 @@ import { DnsStreams } from "./dns_streams.ts";
 import { REFUSALS_PER_SECOND } from "./over_limit.ts";
 import { Flow } from "./flow.ts";
 import type { Peer } from "./peer.ts";
+import type { HttpHandler } from "./http.ts";
+import { FrameType, PREFACE } from "./http2/frames.ts";
+import { HttpsServer } from "./https.ts";
+import { concat, frame, OK } from "./fakes.ts";
 import { CHUNK_UNITS, type Reader, ReadTurns, SLICE_UNITS, TURN_UNITS } from "./read_turns.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 
@@ -149,7 +153,10 @@ Deno.test(
 
 /** A socket that hands over all it has while it flows, as the runtime does. */
 class FakeSocket extends EventEmitter {
-  readonly writableLength = 0;
+  /** Whoever is at the other end takes nothing. */
+  isDeaf = false;
+  writableLength = 0;
+  destroyed = false;
   readonly readableLength = 0;
   paused = false;
 
@@ -161,9 +168,16 @@ class FakeSocket extends EventEmitter {
     this.paused = false;
   }
 
-  write(): void {}
+  write({ length }: Uint8Array): void {
+    if (this.isDeaf) this.writableLength += length;
+  }
+
   end(): void {}
-  destroy(): void {}
+
+  destroy(): void {
+    this.destroyed = true;
+    this.writableLength = 0;
+  }
 }
 
 const PEER: Peer = { address: "192.0.2.1", network: "192.0.2.1", touch: () => {} };
@@ -228,3 +242,74 @@ Deno.test("who is far over the rate limit is not read until the second is over",
   }
   close();
 });
+
+Deno.test(
+  "a flood of HTTP/2 is paused behind each slice, whatever its frames are",
+  none,
+  async () => {
+    const bench = new Bench();
+    const handler: HttpHandler = {
+      onRequest: (request) => request.respond(OK, -1, new Uint8Array(0), 0, 0),
+      onRejected: () => bench.events.push("rejected"),
+    };
+    const limits = { requestsMax: 8, idleMs: 10_000, requestMs: 5_000, unreadBytesMax: 65_536 };
+    const https = new HttpsServer(handler, limits, new SharedBounds(bench.turns));
+    const socket = new FakeSocket();
+    const secure = socket as unknown as Socket;
+    https.take({
+      socket: secure,
+      flow: new Flow(secure),
+      peer: PEER,
+      serverName: null,
+      protocol: "h2",
+    });
+    const pings = Array.from({ length: 500 }, () => frame(FrameType.Ping, 0, 0, new Uint8Array(8)));
+    socket.emit("data", concat(PREFACE, frame(FrameType.Settings, 0, 0), ...pings));
+    assert.deepEqual(bench.events, ["udp"], "none of it is too much yet");
+    assert.ok(socket.paused);
+    const happened: string[] = [];
+    for (let i = 0; socket.paused && i < 20; i++) happened.push(...bench.goRound());
+    assert.ok(happened.filter((event) => event === "udp").length >= 3, happened.join());
+    socket.emit("close");
+    await https.close();
+  },
+);
+
+Deno.test(
+  "answers that clients do not take are bounded over all connections together",
+  none,
+  () => {
+    const bench = new Bench();
+    const bounds = new SharedBounds(bench.turns, undefined, 100_000);
+    const answer = new Uint8Array(1_000);
+    const streams = new DnsStreams(
+      {
+        onOpen: () => {},
+        onMessage: (stream) => {
+          stream.send(answer, 0, answer.length);
+          return false;
+        },
+      },
+      LIMITS,
+      "bytes",
+      bounds,
+    );
+    const open = (network: string, isDeaf: boolean) => {
+      const socket = Object.assign(new FakeSocket(), { isDeaf });
+      const secure = socket as unknown as Socket;
+      streams.add(secure, new Flow(secure), { ...PEER, network }, null);
+      return socket;
+    };
+    const deaf = Array.from({ length: 30 }, () => open("192.0.2.1", true));
+    const [honest, slow] = [open("192.0.2.2", false), open("192.0.2.3", true)];
+    for (const socket of [slow, ...deaf, honest]) {
+      socket.emit("data", flood(10));
+      while (bench.turns.waiting > 0) bench.goRound();
+    }
+    assert.deepEqual([honest.destroyed, slow.destroyed], [false, false]);
+    assert.ok(bounds.unread.cutOff > 0);
+    const held = deaf.reduce((sum, { writableLength }) => sum + writableLength, 0);
+    assert.ok(held <= 100_000, `${held} bytes`);
+    streams.close();
+  },
+);
