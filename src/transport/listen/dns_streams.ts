@@ -160,7 +160,6 @@ export class DnsStreams {
     if (this.#writesAs === "records") Object.defineProperty(socket, "_writev", { value: null });
     this.#handler.onOpen(stream);
     socket.on("data", (chunk: Uint8Array) => {
-      peer.touch();
       stream.frames.push(chunk);
       turns.take(stream, CHUNK_UNITS + chunk.length / UNIT_BYTES);
       stream.frames.keep();
@@ -232,6 +231,7 @@ export class DnsStreams {
     const { turns, overLimit } = this.#bounds;
     if (stream.closed || this.#draining || stream.isFull) return false;
     const nowMs = performance.now();
+    stream.peer.touch(nowMs);
     const waitMs = overLimit.waitMs(stream.network, nowMs);
     stream.isBehind = waitMs > 0;
     if (stream.isBehind) {

@@ -282,8 +282,8 @@ export class Connection implements DoqClient, Reader {
       this.close(DoqError.ProtocolError);
       return;
     }
-    this.#peer.touch();
     this.#lastQueryMs = performance.now();
+    this.#peer.touch(this.#lastQueryMs);
     exchange.isOurs = true;
     this.#handler.onMessage(exchange, message);
     if (exchange.answerBytes > 0) this.#bounds.unread.grew(exchange.answerBytes);

@@ -112,7 +112,6 @@ class Link implements HttpSocket, Reader {
       if (this.#behindBytes > BEHIND_BYTES_MAX) this.destroy();
       return;
     }
-    this.#peer.touch();
     // A plain view: `slice` of Node's kind shares memory in place of copying it.
     const chunk = new Uint8Array(buffer, byteOffset, length);
     if (this.#ahead.length === 0) this.#ahead = chunk;
@@ -123,7 +122,9 @@ class Link implements HttpSocket, Reader {
 
   readOn(): boolean {
     const { turns, overLimit } = this.#bounds;
-    const waitMs = overLimit.waitMs(this.#peer.network, performance.now());
+    const nowMs = performance.now();
+    this.#peer.touch(nowMs);
+    const waitMs = overLimit.waitMs(this.#peer.network, nowMs);
     if (waitMs > 0) {
       turns.hold(this, waitMs);
       return false;

@@ -37,6 +37,7 @@ export class OverLimit {
 
   /** How long the client is not to be read; 0 where it is. */
   waitMs(client: string, nowMs: number): number {
+    if (this.#clients.size === 0) return 0; // Nobody is, on most days.
     const refused = this.#clients.get(client);
     if (refused === undefined || refused.count < REFUSALS_PER_SECOND) return 0;
     return Math.max(0, refused.sinceMs + SECOND_MS - nowMs);

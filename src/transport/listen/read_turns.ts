@@ -19,9 +19,8 @@ export const SLICE_UNITS = 64;
 const SLICE_MS = 1;
 /** Every so many units the clock is looked at. */
 const CLOCK_UNITS = 16;
-/** Work of all connections together until the event loop goes round; and the time it stands for. */
+/** Work of all connections together until the event loop goes round. */
 export const TURN_UNITS = 512;
-const TURN_MS = 4;
 
 /** What a chunk of input costs beside what is in it, in units. */
 export const CHUNK_UNITS = 4;
@@ -63,8 +62,8 @@ export class ReadTurns {
   #sliceLeft = SLICE_UNITS;
   #turnLeft = TURN_UNITS;
   #sinceBetween = 0;
+  /** When the clock was first looked at in this slice; 0 before that. */
   #sliceAtMs = 0;
-  #turnAtMs = 0;
   #clockIn = CLOCK_UNITS;
   #isRunning = false;
   #isScheduled = false;
@@ -86,7 +85,9 @@ export class ReadTurns {
     this.#clockIn -= units;
     if (this.#clockIn <= 0) {
       this.#clockIn = CLOCK_UNITS;
-      if (this.#ports.nowMs() - this.#sliceAtMs > SLICE_MS) this.#sliceLeft = 0;
+      const nowMs = this.#ports.nowMs();
+      if (this.#sliceAtMs === 0) this.#sliceAtMs = nowMs;
+      else if (nowMs - this.#sliceAtMs > SLICE_MS) this.#sliceLeft = 0;
     }
     return this.#sliceLeft > 0;
   }
@@ -102,13 +103,7 @@ export class ReadTurns {
   charge(units: number): void {
     this.#turnLeft -= units;
     this.#sinceBetween += units;
-    if (this.#isRunning) return;
-    const nowMs = this.#ports.nowMs();
-    if (nowMs - this.#turnAtMs > TURN_MS) {
-      this.#turnAtMs = nowMs;
-      this.#turnLeft = TURN_UNITS - units;
-    }
-    this.#rest();
+    if (!this.#isRunning) this.#rest();
   }
 
   /** Has a connection read when it is its turn. */
@@ -148,7 +143,7 @@ export class ReadTurns {
   #run(reader: Reader): void {
     this.#isRunning = true;
     this.#sliceLeft = SLICE_UNITS;
-    this.#sliceAtMs = this.#ports.nowMs();
+    this.#sliceAtMs = 0;
     this.#clockIn = CLOCK_UNITS;
     this.spend(1); // Looking is work too.
     let hasMore: boolean;
@@ -163,6 +158,7 @@ export class ReadTurns {
 
   /** The others' turn, if a slice has passed since their last one. */
   #rest(): void {
+    if (this.#turnLeft < TURN_UNITS / 2) this.#schedule();
     if (this.#sinceBetween < SLICE_UNITS && this.#sliceLeft > 0) return;
     this.#sinceBetween = 0;
     this.#sliceLeft = SLICE_UNITS;
@@ -183,7 +179,6 @@ export class ReadTurns {
 
   #turn(): void {
     this.#isScheduled = false;
-    this.#turnAtMs = this.#ports.nowMs();
     this.#turnLeft = TURN_UNITS;
     for (const reader of this.#waiting) {
       if (this.#turnLeft <= 0) break;

@@ -3,7 +3,7 @@ import { formatIp, type HostPort } from "../../addr/mod.ts";
 import { messageOf } from "../../errors.ts";
 import { log } from "../../log.ts";
 import { clientOf, ConnectionTable, type Occupancy, type TableLimits } from "./connection_table.ts";
-import type { Peer } from "./peer.ts";
+import { type Peer, PlacedPeer } from "./peer.ts";
 import { ACCEPT_UNITS } from "./read_turns.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 
@@ -123,6 +123,6 @@ export class StreamServer {
     const network = clientOf(address);
     const place = table.add(network, () => socket.destroy(), () => this.#gate.onRefused());
     socket.on("close", () => table.remove(place));
-    this.#onSocket(socket, { address, network, touch: () => table.touch(place) });
+    this.#onSocket(socket, new PlacedPeer(address, network, table, place));
   }
 }

@@ -174,7 +174,6 @@ export class TlsListener extends StreamServer {
     socket.once("secure", () => {
       if (!isShaking || socket.destroyed) return;
       end();
-      peer.touch();
       const { servername, alpnProtocol } = socket as { servername?: unknown } & TLSSocket;
       this.#onSecure({
         socket,
