@@ -162,6 +162,16 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
     sum("svc_dropped_packets_total", "Packets that got no answer.", Counter.Dropped),
     sum("svc_malformed_queries_total", "Queries answered FORMERR or BADVERS.", Counter.FormErr),
     sum("svc_shed_queries_total", "Queries that found no room to wait.", Counter.FlightsFull),
+    sum(
+      "svc_upstream_full_total",
+      "Times an upstream was not asked because too many queries waited for it.",
+      Counter.UpstreamFull,
+    ),
+    sum(
+      "svc_upstream_no_socket_total",
+      "Times an upstream was not asked because the process had no socket left.",
+      Counter.NoSocket,
+    ),
     sum("svc_truncated_responses_total", "Responses that did not fit.", Counter.Truncated),
     sum("svc_unsent_responses_total", "Responses the system did not take.", Counter.Unsent),
     by("svc_recursion_dnssec_total", "Validated answers, by what came of it.", blocks, {

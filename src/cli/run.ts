@@ -11,7 +11,9 @@ import {
 import { denoDisk, type HttpGet, ListKeeper, nodeHttpGet, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import {
+  type FileLimit,
   openNative,
+  raiseFileLimit,
   returnLargeAllocations,
   stepHelpersBack,
   takeTurns,
@@ -31,6 +33,7 @@ import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
 import { familiesOf } from "./node_status.ts";
 import { readOptions } from "./options.ts";
+import { CONNECTIONS_MAX, fileLimitWarning, openMaxOf, workersOf } from "./open_files.ts";
 import { LONE_NODE } from "./open_users.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
@@ -55,10 +58,8 @@ const QUERYLOG_STOP_GRACE_MS = 1_000;
 const API_STOP_GRACE_MS = 1_000;
 /** The same for what a telemetry endpoint has not been sent. */
 const TELEMETRY_STOP_GRACE_MS = 1_000;
-/** More isolates than this win nothing: the system's part of a query is the larger one. */
-const WORKERS_AUTO_MAX = 4;
 const TCP_LIMITS = {
-  connectionsMax: 1_024,
+  connectionsMax: CONNECTIONS_MAX.tcp,
   connectionsPerClientMax: 128,
   queriesMax: 128,
   idleMs: 10_000,
@@ -66,7 +67,7 @@ const TCP_LIMITS = {
 };
 /** Clients of encrypted transports keep their connections: phones ask all day. */
 const DOT_LIMITS = {
-  connectionsMax: 2_048,
+  connectionsMax: CONNECTIONS_MAX.dot,
   connectionsPerClientMax: 128,
   queriesMax: 128,
   idleMs: 30_000,
@@ -85,7 +86,7 @@ const DOQ_LIMITS = {
   handshakesMax: 128,
 };
 const DOH_LIMITS = {
-  connectionsMax: 2_048,
+  connectionsMax: CONNECTIONS_MAX.doh,
   connectionsPerClientMax: 128,
   requestsMax: 128,
   idleMs: 60_000,
@@ -108,7 +109,14 @@ export async function run(args: string[]): Promise<number> {
     takeTurns(native, Turn.Request);
     stepHelpersBack(native);
   }
-  log.info("starting", { version: VERSION, deno: Deno.version.deno });
+  const files = native === null ? null : raiseFileLimit(native);
+  log.info("starting", {
+    version: VERSION,
+    deno: Deno.version.deno,
+    ...(files !== null && { openFiles: files.soft }),
+  });
+  const tooFewFiles = fileLimitWarning(config, files);
+  if (tooFewFiles !== null) log.warn(tooFewFiles);
   if (fromDefaults) log.info("no configuration file: built-in defaults", { looked: source.file });
   const missing = notBuilt(config);
   if (missing.length > 0) log.warn("not built yet, and so not in force", { keys: missing });
@@ -118,11 +126,11 @@ export async function run(args: string[]): Promise<number> {
       listen: listen.map(formatHostPort),
     });
   }
-  return await serve(config);
+  return await serve(config, files);
 }
 
 /** Runs the node: store, lists, policy, DNS, API; returns the exit code once it has stopped. */
-async function serve(config: Config): Promise<number> {
+async function serve(config: Config, fileLimit: FileLimit | null): Promise<number> {
   const startedAtMs = Date.now();
   const stop = stopSignal();
   const telemetry = new Telemetry(config.telemetry);
@@ -157,7 +165,7 @@ async function serve(config: Config): Promise<number> {
     base,
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
   });
-  const workers = config.server.workers === 0 ? automaticWorkers() : config.server.workers;
+  const workers = workersOf(config);
   const { files, serverName } = config.server.tls;
   const certificate = await ServerCertificate.open(
     { place: DNS_CERTIFICATE, files, serverName },
@@ -165,7 +173,8 @@ async function serve(config: Config): Promise<number> {
   );
   const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
   const odoh = config.server.tls.odoh ? new OdohKeys() : null;
-  const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers);
+  const openMax = openMaxOf(fileLimit, workers);
+  const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers, openMax);
   const querylog = querylogOf(config, options, workers);
   querylog?.start();
   const logQueues = querylog?.queues ?? [];
@@ -353,11 +362,6 @@ function stopSignal(): Promise<Deno.Signal> {
   return promise;
 }
 
-function automaticWorkers(): number {
-  // Half of the cores: the kernel's part of the work runs on the others.
-  return Math.max(1, Math.min(WORKERS_AUTO_MAX, Math.floor(navigator.hardwareConcurrency / 2)));
-}
-
 /** Opens the folder of kept lists; where that can't be, one for this run alone. */
 async function openKeeper(
   config: Config,
@@ -407,12 +411,14 @@ function dnsOptions(
   odoh: OdohKeys | null,
   seed: number,
   workers: number,
+  openMax: number,
 ): DnsOptions {
   const { cache, security, server: { tls, rateLimit } } = config;
   return {
     seed,
     listen: config.server.listen,
     upstreams,
+    openMax,
     cacheBytes: Math.floor(cache.sizeBytes / workers),
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),

@@ -132,9 +132,9 @@ export class DnsIsolate {
         this.#forwarder.onPacket(token, packet, length);
         this.#flushSoon();
       },
-      onFailure: (token, failure) => {
+      onFailure: (token, failure, isOwn) => {
         this.#setTime();
-        this.#forwarder.onFailure(token, failure);
+        this.#forwarder.onFailure(token, failure, isOwn);
         this.#flushSoon();
       },
     };
@@ -153,6 +153,7 @@ export class DnsIsolate {
       rebinding: start.rebindingExempt === null
         ? null
         : new RebindingProtection(start.rebindingExempt),
+      openMax: start.openMax,
       serveStale: start.serveStale,
       peerBytes: UdpBatch.PEER_BYTES,
       nowMs: () => performance.now(),
@@ -168,6 +169,7 @@ export class DnsIsolate {
       pipeline: this.#pipeline,
       forwarder: this.#forwarder,
       seed: start.seed,
+      cookieSecret: start.cookieSecret,
       clock: this.#clock,
       log: logQueue === null ? null : new QueryLog(logQueue),
       counters,
@@ -305,6 +307,7 @@ export class DnsIsolate {
         unfinished: this.#bounds.unfinished.cutOff,
         unread: this.#bounds.unread.cutOff,
       },
+      lacksSockets: this.#forwarder.lacksSockets,
       upstreams: this.#forwarder.upstreams.map((upstream) => ({
         healthy: upstream.healthy,
         latencyMs: upstream.latencyMs,

@@ -60,6 +60,8 @@ export interface DnsStart {
   readonly index: number;
   /** Of every hash of a name in this process; the rules are compiled with it. */
   readonly seed: number;
+  /** Of DNS cookies; of every isolate of this process. */
+  readonly cookieSecret: Uint8Array;
   /** `null` where the C library can't be had: the isolate listens on `listen` itself. */
   readonly sockets: DnsSockets | null;
   readonly listen: readonly HostPort[];
@@ -67,6 +69,8 @@ export interface DnsStart {
   /** Where answered queries are noted; `null`: nowhere. */
   readonly logQueue: SharedArrayBuffer | null;
   readonly upstreams: readonly DnsUpstream[];
+  /** Queries on their way to upstreams at one time; each may take a descriptor. */
+  readonly openMax: number;
   readonly cacheBytes: number;
   readonly ttl: TtlBounds;
   /** Seconds. */
@@ -134,6 +138,8 @@ export interface DnsReport {
   readonly connections: Readonly<Record<StreamProtocol, Occupancy | null>>;
   /** Connections that were ended for what all of them held together, since the isolate began. */
   readonly cutOff: { readonly unfinished: number; readonly unread: number };
+  /** Queries were not sent of late because the process has no socket left. */
+  readonly lacksSockets: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */
   readonly upstreams: readonly {
     readonly healthy: boolean;

@@ -13,7 +13,7 @@ import {
   portOf,
   wake,
 } from "../native/mod.ts";
-import { type Found, RateLimiter } from "../resolver/mod.ts";
+import { COOKIE_SECRET_BYTES, type Found, RateLimiter } from "../resolver/mod.ts";
 import { memoryOf, type SnapshotData } from "../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
 import { NativeUdpExchange, type TlsIdentity } from "../transport/mod.ts";
@@ -51,7 +51,14 @@ const PORT_TRIES_MAX = 16;
 export type DnsOptions =
   & Omit<
     DnsStart,
-    "index" | "sockets" | "counters" | "buckets" | "logQueue" | "snapshot" | "handsLogOn"
+    | "index"
+    | "sockets"
+    | "counters"
+    | "buckets"
+    | "cookieSecret"
+    | "logQueue"
+    | "snapshot"
+    | "handsLogOn"
   >
   & {
     /** A queue of the query log for each isolate; none: nothing is logged. */
@@ -121,6 +128,7 @@ export class DnsSupervisor {
   onLeakLookup: (lookup: LeakLookup) => void = () => {};
   /** How much each client has asked, whichever isolate it asked. */
   readonly #buckets = new SharedArrayBuffer(RateLimiter.MEMORY_BYTES);
+  readonly #cookieSecret = crypto.getRandomValues(new Uint8Array(COOKIE_SECRET_BYTES));
 
   /**
    * Opens the sockets for `workers` isolates; each is what `startWorker` starts.
@@ -316,6 +324,7 @@ export class DnsSupervisor {
       counters: member.counters,
       logQueue: logQueues?.[member.index] ?? null,
       buckets: this.#buckets,
+      cookieSecret: this.#cookieSecret,
       handsLogOn: areLogLinesHanded(),
       snapshot: this.#snapshot,
     };

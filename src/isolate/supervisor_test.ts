@@ -58,6 +58,7 @@ function options(
     seed: SEED,
     listen,
     upstreams,
+    openMax: 4_096,
     cacheBytes: 1024 * 1024,
     ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
     serveStale: 0,

@@ -161,6 +161,7 @@ export class DnsStreams {
     this.#handler.onOpen(stream);
     socket.on("data", (chunk: Uint8Array) => {
       stream.frames.push(chunk);
+      stream.isBehind = true; // Until its turn, which may be now.
       turns.take(stream, CHUNK_UNITS + chunk.length / UNIT_BYTES);
       stream.frames.keep();
       this.#tellUnfinished(stream);
