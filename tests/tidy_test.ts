@@ -288,7 +288,7 @@ function loadedBy(
 
 Deno.test("a dns isolate holds encrypted DNS only where it is asked for", reading, () => {
   const files = new Map(readFiles("src/").map((file) => [file.path, file]));
-  const entry = "src/isolate/dns_worker.ts";
+  const entry = "src/isolate/dns/dns_worker.ts";
   const parts = [
     ...["src/transport/listen/dot.ts", "src/transport/listen/doh.ts"],
     ...["src/transport/listen/doq.ts", "src/transport/listen/tls.ts"],
@@ -301,10 +301,13 @@ Deno.test("a dns isolate holds encrypted DNS only where it is asked for", readin
   const ever = loadedBy(entry, files, true);
   assert.deepEqual(parts.filter((part) => !ever.has(part)), [], "they are still there");
   // Oblivious DoH is a matter of its own, and the largest.
-  assert.ok(!loadedBy("src/isolate/encrypted.ts", files, false).has("@hpke/core"));
+  assert.ok(!loadedBy("src/isolate/dns/encrypted.ts", files, false).has("@hpke/core"));
   // A third of what an isolate would hold: those who answer have nothing to check with it.
   for (const isolate of Object.keys(SCOPES)) {
-    assert.ok(!loadedBy(`src/isolate/${isolate}_worker.ts`, files, true).has("zod"), isolate);
+    assert.ok(
+      !loadedBy(`src/isolate/${isolate}/${isolate}_worker.ts`, files, true).has("zod"),
+      isolate,
+    );
   }
 });
 
@@ -312,7 +315,7 @@ Deno.test("SCOPES give each isolate what its modules need, and no more", reading
   const files = new Map(readFiles("src/").map((file) => [file.path, file]));
   for (const [isolate, scope] of Object.entries(SCOPES)) {
     const needed = new Set<string>();
-    for (const path of loadedBy(`src/isolate/${isolate}_worker.ts`, files, true)) {
+    for (const path of loadedBy(`src/isolate/${isolate}/${isolate}_worker.ts`, files, true)) {
       const name = moduleOf(path);
       if (name === "isolate" || !Object.hasOwn(TABLE, name)) continue;
       for (const permission of TABLE[name].scope) needed.add(permission);

@@ -1,5 +1,5 @@
-import type { Query, Reply } from "../resolver/mod.ts";
-import { Counter } from "../telemetry/mod.ts";
+import type { Query, Reply } from "../../resolver/mod.ts";
+import { Counter } from "../../telemetry/mod.ts";
 
 /** Sampled queries that wait to be told; what comes while as many wait is counted and let go. */
 export const SLOW_QUERIES_MAX = 256;

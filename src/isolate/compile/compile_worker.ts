@@ -2,12 +2,12 @@
 /// <reference lib="deno.worker" />
 /** Compiles lists to a snapshot of rules; ended after it, so that its heap goes away. @module */
 import { createHash } from "node:crypto";
-import { compile } from "../filter/mod.ts";
-import { messageOf } from "../errors.ts";
-import { handLogLines } from "../log.ts";
-import { Nice, stepBack } from "../thread/mod.ts";
-import { LogLines } from "./log_lines.ts";
-import type { CompileRequest, CompileResponse } from "./messages.ts";
+import { compile } from "../../filter/mod.ts";
+import { messageOf } from "../../errors.ts";
+import { handLogLines } from "../../log.ts";
+import { Nice, stepBack } from "../../thread/mod.ts";
+import { LogLines } from "../log_lines.ts";
+import type { CompileRequest, CompileResponse } from "../messages.ts";
 
 function respond(response: CompileResponse): void {
   self.postMessage(response);

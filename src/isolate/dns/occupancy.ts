@@ -1,4 +1,4 @@
-import type { Occupancy } from "../transport/mod.ts";
+import type { Occupancy } from "../../transport/mod.ts";
 
 /**
  * The connections of several listeners of one protocol: the fullest of them, as that is where one

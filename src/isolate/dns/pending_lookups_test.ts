@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { SvcError } from "../errors.ts";
-import type { ToDns } from "./messages.ts";
+import { SvcError } from "../../errors.ts";
+import type { ToDns } from "../messages.ts";
 import { PENDING_MAX, PendingLookups } from "./pending_lookups.ts";
 
 const none = { permissions: "none" } as const;

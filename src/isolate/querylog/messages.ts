@@ -1,12 +1,12 @@
-import type { ErrorCode } from "../errors.ts";
+import type { ErrorCode } from "../../errors.ts";
 import type {
   LiveBatch,
   LogFilter,
   LogPage,
   LogStatistics,
   QueryLogOptions,
-} from "../querylog/mod.ts";
-import type { ToKept } from "./kept_isolate.ts";
+} from "../../querylog/mod.ts";
+import type { ToKept } from "../kept_isolate.ts";
 
 /** What is asked of the query log, by number. */
 export type LogQuestion =

@@ -1,14 +1,14 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
 /** Keeps the query log: nothing but its folder is open to it. @module */
-import { messageOf, SvcError } from "../errors.ts";
-import { handLogLines } from "../log.ts";
-import { QueryLogStore } from "../querylog/mod.ts";
-import { Nice, stepBack } from "../thread/mod.ts";
-import { tellCrashes } from "./crash.ts";
-import type { FromKept } from "./kept_isolate.ts";
-import { LogLines } from "./log_lines.ts";
-import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
+import { messageOf, SvcError } from "../../errors.ts";
+import { handLogLines } from "../../log.ts";
+import { QueryLogStore } from "../../querylog/mod.ts";
+import { Nice, stepBack } from "../../thread/mod.ts";
+import { tellCrashes } from "../crash.ts";
+import type { FromKept } from "../kept_isolate.ts";
+import { LogLines } from "../log_lines.ts";
+import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
 
 let store: QueryLogStore | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,8 +1,8 @@
-import { formatIp, type HostPort } from "../addr/mod.ts";
-import { Cache } from "../cache/mod.ts";
-import { SvcError } from "../errors.ts";
-import { PROTOCOL_NAMES } from "../logqueue/mod.ts";
-import { EventQueue, type Native, openNative, UdpBatch } from "../native/mod.ts";
+import { formatIp, type HostPort } from "../../addr/mod.ts";
+import { Cache } from "../../cache/mod.ts";
+import { SvcError } from "../../errors.ts";
+import { PROTOCOL_NAMES } from "../../logqueue/mod.ts";
+import { EventQueue, type Native, openNative, UdpBatch } from "../../native/mod.ts";
 import {
   Forwarder,
   type Found,
@@ -15,9 +15,9 @@ import {
   Resolver,
   TICK_MS,
   TurnClock,
-} from "../resolver/mod.ts";
-import { NO_CLIENT, REEVALUATE_MS, Snapshot, type SnapshotData } from "../snapshot/mod.ts";
-import { Counter, CounterBlock } from "../telemetry/mod.ts";
+} from "../../resolver/mod.ts";
+import { NO_CLIENT, REEVALUATE_MS, Snapshot, type SnapshotData } from "../../snapshot/mod.ts";
+import { Counter, CounterBlock } from "../../telemetry/mod.ts";
 import {
   type ExchangeEvents,
   PortableUdpListener,
@@ -25,8 +25,8 @@ import {
   TcpListener,
   type TlsIdentity,
   UdpListener,
-} from "../transport/mod.ts";
-import type { EncryptedExchange } from "../transport/exchange_encrypted.ts";
+} from "../../transport/mod.ts";
+import type { EncryptedExchange } from "../../transport/exchange_encrypted.ts";
 import { Bootstrap } from "./bootstrap.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
@@ -35,7 +35,7 @@ import { occupancyOf } from "./occupancy.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
-import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "./messages.ts";
+import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "../messages.ts";
 
 /** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
 const UPSTREAM_TOKEN = 1 << 30;
@@ -461,7 +461,7 @@ async function load({ tls, upstreams }: DnsStart): Promise<Loaded> {
   const asks = upstreams.some(({ transport }) => transport !== "udp");
   const [listeners, exchange] = await Promise.all([
     listens ? import("./encrypted.ts") : null,
-    asks ? import("../transport/exchange_encrypted.ts") : null,
+    asks ? import("../../transport/exchange_encrypted.ts") : null,
   ]);
   return {
     Listeners: listeners?.EncryptedListeners ?? null,

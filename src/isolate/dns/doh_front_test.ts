@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { encodeQuery } from "../dns/mod.ts";
-import { a, describe } from "../resolver/fakes.ts";
-import { ForwarderBench, quietly } from "../resolver/forward/fakes.ts";
-import { Transport } from "../resolver/mod.ts";
-import { Counter } from "../telemetry/mod.ts";
-import type { HttpPeer, HttpRequest } from "../transport/mod.ts";
+import { encodeQuery } from "../../dns/mod.ts";
+import { a, describe } from "../../resolver/fakes.ts";
+import { ForwarderBench, quietly } from "../../resolver/forward/fakes.ts";
+import { Transport } from "../../resolver/mod.ts";
+import { Counter } from "../../telemetry/mod.ts";
+import type { HttpPeer, HttpRequest } from "../../transport/mod.ts";
 import { DohFront } from "./doh_front.ts";
 
 const none = { permissions: "none" } as const;

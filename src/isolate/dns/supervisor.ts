@@ -1,6 +1,6 @@
-import { formatHostPort, type HostPort } from "../addr/mod.ts";
-import { SvcError } from "../errors.ts";
-import { areLogLinesHanded, log } from "../log.ts";
+import { formatHostPort, type HostPort } from "../../addr/mod.ts";
+import { SvcError } from "../../errors.ts";
+import { areLogLinesHanded, log } from "../../log.ts";
 import {
   closeSocket,
   dropPages,
@@ -13,14 +13,14 @@ import {
   portOf,
   threadCpuMs,
   wake,
-} from "../native/mod.ts";
-import { COOKIE_SECRET_BYTES, type Found, RateLimiter } from "../resolver/mod.ts";
-import { memoryOf, type SnapshotData } from "../snapshot/mod.ts";
-import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
-import { NativeUdpExchange, type TlsIdentity } from "../transport/mod.ts";
+} from "../../native/mod.ts";
+import { COOKIE_SECRET_BYTES, type Found, RateLimiter } from "../../resolver/mod.ts";
+import { memoryOf, type SnapshotData } from "../../snapshot/mod.ts";
+import { CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
+import { NativeUdpExchange, type TlsIdentity } from "../../transport/mod.ts";
 import { Inbox } from "./inbox.ts";
-import { type KeepLimits, KeptIsolate } from "./kept_isolate.ts";
-import { LeftThreads } from "./left_threads.ts";
+import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
+import { LeftThreads } from "../left_threads.ts";
 import { PendingLookups } from "./pending_lookups.ts";
 import type {
   DnsPorts,
@@ -30,9 +30,9 @@ import type {
   FromDns,
   LeakLookup,
   ToDns,
-} from "./messages.ts";
+} from "../messages.ts";
 import type { SlowQuery } from "./slow_queries.ts";
-import { startIsolate } from "./scopes.ts";
+import { startIsolate } from "../scopes.ts";
 
 /** Ten seconds for a start, and of silence; one that crashes is back at once, the first time. */
 const LIMITS: KeepLimits = {

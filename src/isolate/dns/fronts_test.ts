@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { parseIp } from "../addr/mod.ts";
-import { encodeQuery } from "../dns/mod.ts";
-import { closeSocket, openListener, openNative, portOf, UdpEphemeral } from "../native/mod.ts";
-import { a, describe } from "../resolver/fakes.ts";
-import { Transport } from "../resolver/mod.ts";
-import { ForwarderBench, quietly } from "../resolver/forward/fakes.ts";
-import { Counter } from "../telemetry/mod.ts";
-import { type DoqExchange, type TcpConnection, UdpListener } from "../transport/mod.ts";
+import { parseIp } from "../../addr/mod.ts";
+import { encodeQuery } from "../../dns/mod.ts";
+import { closeSocket, openListener, openNative, portOf, UdpEphemeral } from "../../native/mod.ts";
+import { a, describe } from "../../resolver/fakes.ts";
+import { Transport } from "../../resolver/mod.ts";
+import { ForwarderBench, quietly } from "../../resolver/forward/fakes.ts";
+import { Counter } from "../../telemetry/mod.ts";
+import { type DoqExchange, type TcpConnection, UdpListener } from "../../transport/mod.ts";
 import { DatagramFront, DoqFront, OVER_DOT, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
 
 const none = { permissions: "none" } as const;

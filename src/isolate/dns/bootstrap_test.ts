@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { formatIp, parseIp } from "../addr/mod.ts";
-import type { Found } from "../resolver/mod.ts";
+import { formatIp, parseIp } from "../../addr/mod.ts";
+import type { Found } from "../../resolver/mod.ts";
 import { Bootstrap } from "./bootstrap.ts";
-import type { DnsUpstream } from "./messages.ts";
+import type { DnsUpstream } from "../messages.ts";
 
 const none = { permissions: "none" } as const;
 const NAMED: DnsUpstream = {

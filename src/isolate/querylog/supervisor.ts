@@ -1,10 +1,10 @@
-import { SvcError } from "../errors.ts";
-import { areLogLinesHanded, log } from "../log.ts";
-import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../logqueue/mod.ts";
-import type { LiveBatch, LogFilter, LogPage, LogStatistics } from "../querylog/mod.ts";
-import { type KeepLimits, KeptIsolate } from "./kept_isolate.ts";
-import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
-import { startIsolate } from "./scopes.ts";
+import { SvcError } from "../../errors.ts";
+import { areLogLinesHanded, log } from "../../log.ts";
+import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../../logqueue/mod.ts";
+import type { LiveBatch, LogFilter, LogPage, LogStatistics } from "../../querylog/mod.ts";
+import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
+import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
+import { startIsolate } from "../scopes.ts";
 
 /** It has the lowest priority: under load it is slow, and no worse than that. */
 const LIMITS: KeepLimits = {

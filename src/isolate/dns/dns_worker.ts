@@ -1,13 +1,13 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
 /** Answers DNS queries on sockets that the main isolate opened. @module */
-import { handLogLines } from "../log.ts";
-import { openNative, threadId } from "../native/mod.ts";
-import { tellCrashes } from "./crash.ts";
+import { handLogLines } from "../../log.ts";
+import { openNative, threadId } from "../../native/mod.ts";
+import { tellCrashes } from "../crash.ts";
 import { DnsIsolate } from "./dns_isolate.ts";
-import type { FromKept } from "./kept_isolate.ts";
-import { LogLines } from "./log_lines.ts";
-import type { DnsStart, FromDns, ToDns } from "./messages.ts";
+import type { FromKept } from "../kept_isolate.ts";
+import { LogLines } from "../log_lines.ts";
+import type { DnsStart, FromDns, ToDns } from "../messages.ts";
 
 /** What an isolate is told once it is started. */
 type Told = Exclude<ToDns, { readonly type: "start" }>;

@@ -1,11 +1,11 @@
-import type { HostPort } from "../addr/mod.ts";
-import { log } from "../log.ts";
-import { DohListener, DoqListener, DotListener } from "../transport/listen_encrypted.ts";
-import type { SharedBounds, TlsIdentity } from "../transport/mod.ts";
-import type { ObliviousTarget } from "../transport/oblivious.ts";
+import type { HostPort } from "../../addr/mod.ts";
+import { log } from "../../log.ts";
+import { DohListener, DoqListener, DotListener } from "../../transport/listen_encrypted.ts";
+import type { SharedBounds, TlsIdentity } from "../../transport/mod.ts";
+import type { ObliviousTarget } from "../../transport/oblivious.ts";
 import { DohFront } from "./doh_front.ts";
 import { DoqFront, type FrontOptions, OVER_DOT, StreamFront } from "./fronts.ts";
-import type { DnsPorts, DnsReport, DnsTls } from "./messages.ts";
+import type { DnsPorts, DnsReport, DnsTls } from "../messages.ts";
 import { occupancyOf } from "./occupancy.ts";
 import { type OpenedSockets, ownCopy } from "./sockets.ts";
 
@@ -87,7 +87,7 @@ export class EncryptedListeners {
     if (doh.length === 0) return ports;
     const front = new DohFront(this.#front);
     if (odohSeeds.length > 0) {
-      const oblivious = await import("../transport/oblivious.ts");
+      const oblivious = await import("../../transport/oblivious.ts");
       front.oblivious = this.#oblivious = await oblivious.ObliviousTarget.open(odohSeeds, front);
     }
     for (const [i, address] of doh.entries()) {

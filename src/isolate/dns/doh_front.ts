@@ -9,16 +9,16 @@ import {
   Transport,
   Verdict,
   type Waiter,
-} from "../resolver/mod.ts";
-import { Counter } from "../telemetry/mod.ts";
-import { answerQuery, refuseQuery } from "../transport/listen_encrypted.ts";
+} from "../../resolver/mod.ts";
+import { Counter } from "../../telemetry/mod.ts";
+import { answerQuery, refuseQuery } from "../../transport/listen_encrypted.ts";
 import type {
   DohListenerHandler,
   HttpPeer,
   HttpRequest,
   ObliviousAsker,
   ObliviousHandler,
-} from "../transport/mod.ts";
+} from "../../transport/mod.ts";
 import { clientAddress, type FrontOptions } from "./fronts.ts";
 
 /** One buffer for answers: each is taken from it before the next is written. */

@@ -1,15 +1,15 @@
-import { invariant } from "../errors.ts";
-import { log } from "../log.ts";
-import type { Exchange, Sending } from "../resolver/mod.ts";
-import type { EncryptedExchange } from "../transport/exchange_encrypted.ts";
+import { invariant } from "../../errors.ts";
+import { log } from "../../log.ts";
+import type { Exchange, Sending } from "../../resolver/mod.ts";
+import type { EncryptedExchange } from "../../transport/exchange_encrypted.ts";
 import {
   type ExchangeEvents,
   NativeUdpExchange,
   PortableUdpExchange,
   TcpExchange,
-} from "../transport/mod.ts";
-import type { EventQueue, Native } from "../native/mod.ts";
-import type { DnsUpstream } from "./messages.ts";
+} from "../../transport/mod.ts";
+import type { EventQueue, Native } from "../../native/mod.ts";
+import type { DnsUpstream } from "../messages.ts";
 
 /** The event queue that sockets to upstreams stand in, and the bit that their tokens carry. */
 export interface ExchangeQueue {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { Query, Reply } from "../resolver/mod.ts";
-import { Counter, COUNTERS_BYTES } from "../telemetry/mod.ts";
-import { LINES_MAX, LogLines } from "./log_lines.ts";
+import { Query, Reply } from "../../resolver/mod.ts";
+import { Counter, COUNTERS_BYTES } from "../../telemetry/mod.ts";
+import { LINES_MAX, LogLines } from "../log_lines.ts";
 import { SLOW_QUERIES_MAX, SlowQueries, type SlowSample } from "./slow_queries.ts";
 
 const none = { permissions: "none" } as const;

@@ -1,6 +1,6 @@
 /** Where a transport meets the resolver: each front hands packets in and takes answers back. */
-import { parseIp } from "../addr/mod.ts";
-import type { UdpBatch } from "../native/mod.ts";
+import { parseIp } from "../../addr/mod.ts";
+import type { UdpBatch } from "../../native/mod.ts";
 import {
   ClientAddress,
   clientIdOf,
@@ -12,8 +12,8 @@ import {
   Transport,
   Verdict,
   type Waiter,
-} from "../resolver/mod.ts";
-import { Counter } from "../telemetry/mod.ts";
+} from "../../resolver/mod.ts";
+import { Counter } from "../../telemetry/mod.ts";
 import type {
   DnsStream,
   DoqClient,
@@ -22,7 +22,7 @@ import type {
   DotHandler,
   UdpHandler,
   UdpListener,
-} from "../transport/mod.ts";
+} from "../../transport/mod.ts";
 
 // Where a `sockaddr` has its parts: the family in the machine's order, then port, then the address.
 const SOCKADDR_IPV4_OFFSET = 4;

@@ -1,7 +1,7 @@
-import { parseIp } from "../addr/mod.ts";
-import { log } from "../log.ts";
-import type { Found } from "../resolver/mod.ts";
-import type { DnsUpstream } from "./messages.ts";
+import { parseIp } from "../../addr/mod.ts";
+import { log } from "../../log.ts";
+import type { Found } from "../../resolver/mod.ts";
+import type { DnsUpstream } from "../messages.ts";
 
 /** Types of records that hold addresses: A, AAAA. */
 const ADDRESS_TYPES = [1, 28] as const;

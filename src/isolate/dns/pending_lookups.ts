@@ -1,6 +1,6 @@
-import { SvcError } from "../errors.ts";
-import type { Found } from "../resolver/mod.ts";
-import type { ToDns } from "./messages.ts";
+import { SvcError } from "../../errors.ts";
+import type { Found } from "../../resolver/mod.ts";
+import type { ToDns } from "../messages.ts";
 
 /** Look-ups that one isolate is asked for at a time. */
 export const PENDING_MAX = 64;

@@ -3,19 +3,19 @@
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
-import { formatIp, type HostPort, parseIp } from "../addr/mod.ts";
-import { decodeMessage, encodeQuery, type Message, Qtype } from "../dns/mod.ts";
-import { SvcError } from "../errors.ts";
-import { handLogLines, type LogLine } from "../log.ts";
-import { Outcome } from "../resolver/mod.ts";
-import { policyData } from "../snapshot/fakes.ts";
-import { Counter, sumOutcome } from "../telemetry/mod.ts";
-import type { Failure } from "../../tests/e2e/failing_dns_worker.ts";
-import { Hang } from "../../tests/e2e/hang.ts";
-import { hasProgram } from "../../tests/e2e/harness.ts";
-import { AUTHORITY, Client, identityOf } from "../transport/fakes.ts";
-import type { DnsTls, DnsUpstream } from "./messages.ts";
-import { SCOPES, startWorker } from "./scopes.ts";
+import { formatIp, type HostPort, parseIp } from "../../addr/mod.ts";
+import { decodeMessage, encodeQuery, type Message, Qtype } from "../../dns/mod.ts";
+import { SvcError } from "../../errors.ts";
+import { handLogLines, type LogLine } from "../../log.ts";
+import { Outcome } from "../../resolver/mod.ts";
+import { policyData } from "../../snapshot/fakes.ts";
+import { Counter, sumOutcome } from "../../telemetry/mod.ts";
+import type { Failure } from "../../../tests/e2e/failing_dns_worker.ts";
+import { Hang } from "../../../tests/e2e/hang.ts";
+import { hasProgram } from "../../../tests/e2e/harness.ts";
+import { AUTHORITY, Client, identityOf } from "../../transport/fakes.ts";
+import type { DnsTls, DnsUpstream } from "../messages.ts";
+import { SCOPES, startWorker } from "../scopes.ts";
 import { type DnsOptions, DnsSupervisor } from "./supervisor.ts";
 
 const PERMISSIONS = { net: true, ffi: true, read: true } as const;
@@ -133,7 +133,7 @@ class Failing {
     const all = options([LOOPBACK], upstreams, tls);
     this.supervisor = new DnsSupervisor(all, isolates, SNAPSHOT, () => {
       this.beforeStart();
-      const url = new URL("../../tests/e2e/failing_dns_worker.ts", import.meta.url);
+      const url = new URL("../../../tests/e2e/failing_dns_worker.ts", import.meta.url);
       const worker = startWorker("dns", url, SCOPES.dns());
       this.workers.push(worker);
       return worker;

@@ -1,13 +1,13 @@
 // Goal: the log is found and goes on, whatever becomes of its isolate. Method: the real isolate with
 // its real scope, and one that fails when it is told to.
 import assert from "node:assert/strict";
-import { SvcError } from "../errors.ts";
-import { handLogLines, type LogLine } from "../log.ts";
-import { QueueWriter } from "../logqueue/mod.ts";
-import { note } from "../querylog/fakes.ts";
-import type { LogEntry } from "../querylog/mod.ts";
-import { type QuerylogOptions, QuerylogSupervisor } from "./querylog_supervisor.ts";
-import { SCOPES } from "./scopes.ts";
+import { SvcError } from "../../errors.ts";
+import { handLogLines, type LogLine } from "../../log.ts";
+import { QueueWriter } from "../../logqueue/mod.ts";
+import { note } from "../../querylog/fakes.ts";
+import type { LogEntry } from "../../querylog/mod.ts";
+import { type QuerylogOptions, QuerylogSupervisor } from "./supervisor.ts";
+import { SCOPES } from "../scopes.ts";
 
 const PERMISSIONS = { read: true, write: true, sys: true } as const;
 const WAIT_MS_MAX = 30_000;
@@ -44,7 +44,7 @@ class Running {
   }
 
   #failing(): Worker {
-    const url = new URL("../../tests/e2e/failing_querylog_worker.ts", import.meta.url);
+    const url = new URL("../../../tests/e2e/failing_querylog_worker.ts", import.meta.url);
     const permissions = SCOPES.querylog(`${this.directory}/querylog`);
     const worker = new Worker(url, { type: "module", deno: { permissions } });
     this.workers.push(worker);

@@ -1,7 +1,7 @@
 // Goal: what the compile isolate says is heard, and not only what it makes. Method: the real isolate,
 // with fewer permissions than it wants.
 import assert from "node:assert/strict";
-import { handLogLines, type LogLine } from "../log.ts";
+import { handLogLines, type LogLine } from "../../log.ts";
 import { compileRules } from "./compile.ts";
 
 const SEED = 7;

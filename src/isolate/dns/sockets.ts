@@ -1,7 +1,7 @@
 /** Sockets of the main isolate, as a listener takes them. */
-import { SvcError } from "../errors.ts";
-import { dupSocket, type Native } from "../native/mod.ts";
-import type { DnsSockets } from "./messages.ts";
+import { SvcError } from "../../errors.ts";
+import { dupSocket, type Native } from "../../native/mod.ts";
+import type { DnsSockets } from "../messages.ts";
 
 /** The main isolate's sockets, and what duplicates them. */
 export interface OpenedSockets {

@@ -1,7 +1,7 @@
-import { SvcError } from "../errors.ts";
-import { areLogLinesHanded, relayLogLine } from "../log.ts";
-import type { CompileRequest, CompileResponse } from "./messages.ts";
-import { startIsolate } from "./scopes.ts";
+import { SvcError } from "../../errors.ts";
+import { areLogLinesHanded, relayLogLine } from "../../log.ts";
+import type { CompileRequest, CompileResponse } from "../messages.ts";
+import { startIsolate } from "../scopes.ts";
 
 /** Longest that a compile may take; five million rules need a few seconds on a small board. */
 const COMPILE_MS_MAX = 120_000;
