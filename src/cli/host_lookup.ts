@@ -1,6 +1,6 @@
 import { Qtype } from "../dns/mod.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
-import type { Lookup } from "../lists/mod.ts";
+import type { Lookup } from "../http/mod.ts";
 
 /**
  * Looks hosts up through this service's own upstreams, unfiltered: the system's resolver may be

@@ -8,10 +8,10 @@ import type {
 } from "../api/mod.ts";
 import type { FilterConfig } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
+import type { HttpGet } from "../http/mod.ts";
 import {
   DIRECTORY_URL,
   type Disk,
-  type HttpGet,
   ListDirectory,
   type ListKeeper,
   type ListStatus,

@@ -10,7 +10,8 @@ import {
   type DnsUpstream,
   QuerylogSupervisor,
 } from "../isolate/mod.ts";
-import { denoDisk, type HttpGet, ListKeeper, nodeHttpGet, ServiceCatalogue } from "../lists/mod.ts";
+import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
+import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import {
   type FileLimit,

@@ -18,7 +18,7 @@ import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
-import type { HttpGet } from "../lists/mod.ts";
+import type { HttpGet } from "../http/mod.ts";
 import { log } from "../log.ts";
 import type { NodeStore } from "../store/mod.ts";
 import type { TlsIdentity } from "../transport/mod.ts";

@@ -3,7 +3,7 @@ import { parseHeaders } from "../config/mod.ts";
 import { formatName, qtypeName, rcodeName } from "../dns/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import type { DnsSupervisor, SlowQuery, SlowSample } from "../isolate/mod.ts";
-import { type Lookup, nodeHttpPost } from "../lists/mod.ts";
+import { type Lookup, nodeHttpPost } from "../http/mod.ts";
 import { handLogLines, log, type LogLine } from "../log.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { OtlpExport, OtlpPorts, OtlpSpan, Outage } from "../otlp/mod.ts";

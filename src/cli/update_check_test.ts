@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { HttpGet } from "../lists/mod.ts";
+import type { HttpGet } from "../http/mod.ts";
 import { checkUpdate, compareVersions } from "./update_check.ts";
 
 const none = { permissions: "none" } as const;

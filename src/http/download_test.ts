@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { messageOf } from "../errors.ts";
 import { download, type DownloadLimits, type Validators } from "./download.ts";
-import { nodeHttpGet } from "./node_http_get.ts";
+import { nodeHttpGet } from "./node_http.ts";
 import type { Lookup } from "./ports.ts";
 
 const LIST = "! title\n" + "||ads.example^\n".repeat(2000);

@@ -2,9 +2,8 @@ import { pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
 import { messageOf, SvcError } from "../errors.ts";
 import { findListUrlProblem, isLoopbackHost } from "../model/mod.ts";
+import { checkContentType } from "./content_type.ts";
 import type { HttpGet, HttpResponse } from "./ports.ts";
-import { LIST_BYTES_MAX } from "./source.ts";
-import { checkContentType } from "./text_check.ts";
 
 /** How long and how much a download may take. */
 export interface DownloadLimits {
@@ -19,14 +18,6 @@ export interface DownloadLimits {
   /** Bytes of the body, on the wire and unpacked alike. */
   readonly bytesMax: number;
 }
-
-export const DOWNLOAD_LIMITS: DownloadLimits = {
-  headTimeoutMs: 15_000,
-  idleTimeoutMs: 20_000,
-  pace: { bytesMin: 30 * 10 * 1024, timeMs: 30_000 }, // 10 KiB/s.
-  totalTimeoutMs: 300_000,
-  bytesMax: LIST_BYTES_MAX,
-};
 
 /** Most redirects followed for one text. */
 export const REDIRECTS_MAX = 5;
