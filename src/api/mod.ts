@@ -23,6 +23,7 @@ export {
   type ApiLimits,
   ApiServer,
   type ApiServerOptions,
+  type ApiSockets,
   type TlsPem,
 } from "./server.ts";
 export { aloneReport } from "./alone.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { LocalReplicator, openStore } from "../store/mod.ts";
+import { holdStore, LocalReplicator, openStore } from "../store/mod.ts";
 import { importConfig } from "./import.ts";
-import { holdStore } from "./store_lock.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../version.ts";
 
 const clock = { nowMs: () => Date.now() };
 

@@ -20,6 +20,7 @@ export {
 } from "./store.ts";
 export { LocalReplicator, valueOf } from "./local_replicator.ts";
 export { type NodeStore, type NodeStoreOptions, openNodeStore } from "./open_node_store.ts";
+export { holdStore, type StoreHold } from "./hold.ts";
 export { SCHEMA_VERSION } from "./load.ts";
 export {
   type DefaultList,

@@ -1,4 +1,4 @@
-import { formatHostPort, type HostPort } from "../../addr/mod.ts";
+import type { HostPort } from "../../addr/mod.ts";
 import { SvcError } from "../../errors.ts";
 import { areLogLinesHanded, log } from "../../log.ts";
 import {
@@ -7,10 +7,8 @@ import {
   EventQueue,
   type Native,
   openEpoll,
-  openListener,
   openNative,
   openWake,
-  portOf,
   threadCpuMs,
   wake,
 } from "../../native/mod.ts";
@@ -22,6 +20,7 @@ import { Inbox } from "./inbox.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import { LeftThreads } from "../left_threads.ts";
 import { PendingLookups } from "./pending_lookups.ts";
+import type { DnsSeats, Seat } from "./seats.ts";
 import type {
   DnsPorts,
   DnsReport,
@@ -52,8 +51,6 @@ const LINES = {
 const SWAP_MS_MAX = 5_000;
 /** The parked thread of an ended isolate has left its memory alone after this. */
 export const PARKED_MS = 1_000;
-/** Tries to find one free port for UDP and TCP, where any will do. */
-const PORT_TRIES_MAX = 16;
 
 /** What every isolate is started with, but for what is its own. */
 export type DnsOptions =
@@ -77,14 +74,6 @@ export type DnsOptions =
 export interface DnsListener {
   readonly protocol: "udp" | "tcp" | "dot" | "doh" | "doq";
   readonly address: HostPort;
-}
-
-/** Sockets of one isolate, for as long as the process lives. */
-interface Seat {
-  readonly udp: number[];
-  readonly tcp: number[];
-  readonly dot: number[];
-  readonly doh: number[];
 }
 
 /** One isolate and whoever replaces it. */
@@ -120,8 +109,8 @@ class Member {
 }
 
 /**
- * Keeps the dns isolates alive: opens their sockets once, starts one isolate for each set, replaces
- * one that crashes or falls silent, and tells all of them of a new snapshot.
+ * Keeps the dns isolates alive: starts one for each set of sockets, replaces one that crashes or falls
+ * silent, and tells all of them of a new snapshot.
  */
 export class DnsSupervisor {
   #options: DnsOptions;
@@ -143,13 +132,12 @@ export class DnsSupervisor {
   readonly #cookieSecret = crypto.getRandomValues(new Uint8Array(COOKIE_SECRET_BYTES));
 
   /**
-   * Opens the sockets for `workers` isolates; each is what `startWorker` starts.
-   *
-   * @throws {SvcError} `unavailable`, with the address that can't be listened on.
+   * One isolate sits at each of the `seats`, whose sockets are the caller's; `null`, where the C
+   * library can't be had: one isolate listens by itself. Each is what `startWorker` starts.
    */
   constructor(
     options: DnsOptions,
-    workers: number,
+    seats: DnsSeats | null,
     snapshot: SnapshotData,
     startWorker: () => Worker = () => startIsolate("dns"),
   ) {
@@ -158,27 +146,15 @@ export class DnsSupervisor {
     this.#snapshot = snapshot;
     this.left = new LeftThreads((thread) => native === null ? null : threadCpuMs(native, thread));
     const keep = (member: Member) => this.#keep(member);
-    if (native === null) {
+    if (seats === null) {
       this.#options = options;
       this.#members = [new Member(0, null, keep)];
       return;
     }
-    const seats: Seat[] = Array.from(
-      { length: workers },
-      () => ({ udp: [], tcp: [], dot: [], doh: [] }),
-    );
-    const listen = options.listen.map((address) => openAddress(native, address, seats));
+    const { listen, dot, doh } = seats;
     const { tls } = options;
-    this.#options = {
-      ...options,
-      listen,
-      tls: tls === null ? null : {
-        ...tls,
-        dot: tls.dot.map((address) => openStream(native, "dot", address, seats)),
-        doh: tls.doh.map((address) => openStream(native, "doh", address, seats)),
-      },
-    };
-    this.#members = seats.map((seat, index) => new Member(index, seat, keep));
+    this.#options = { ...options, listen, tls: tls === null ? null : { ...tls, dot, doh } };
+    this.#members = seats.seats.map((seat, index) => new Member(index, seat, keep));
   }
 
   /** Addresses listened on, with the ports the system gave for 0. */
@@ -450,51 +426,5 @@ export class DnsSupervisor {
         closeSocket(native, fd);
       }
     }, PARKED_MS);
-  }
-}
-
-/** Opens TCP sockets of one address for every seat; returns it with its real port. */
-function openStream(
-  native: Native,
-  kind: "dot" | "doh",
-  address: HostPort,
-  seats: readonly Seat[],
-): HostPort {
-  let bound = address;
-  for (const seat of seats) {
-    const fd = openListener(native, "tcp", bound);
-    seat[kind].push(fd);
-    bound = { ip: address.ip, port: portOf(native, fd) };
-  }
-  return bound;
-}
-
-/** Opens UDP and TCP sockets of one address for every seat; returns it with its real port. */
-function openAddress(native: Native, address: HostPort, seats: readonly Seat[]): HostPort {
-  for (let i = 1;; i++) {
-    const opened: number[] = [];
-    const open = (kind: "udp" | "tcp", at: HostPort, seat: number) => {
-      const fd = openListener(native, kind, at, address.port === 0 && seat === 0);
-      opened.push(fd);
-      return fd;
-    };
-    try {
-      const udp = open("udp", address, 0);
-      const bound = { ip: address.ip, port: portOf(native, udp) };
-      const rows = seats.map((_, seat) => ({
-        udp: seat === 0 ? udp : open("udp", bound, seat),
-        tcp: open("tcp", bound, seat),
-      }));
-      for (const [seat, row] of rows.entries()) {
-        seats[seat].udp.push(row.udp);
-        seats[seat].tcp.push(row.tcp);
-      }
-      return bound;
-    } catch (error) {
-      for (const fd of opened) closeSocket(native, fd);
-      // A port that is free for UDP may be taken for TCP: another one is drawn.
-      if (address.port !== 0 || i === PORT_TRIES_MAX) throw error;
-      log.info("drawing another port", { address: formatHostPort(address) });
-    }
   }
 }

@@ -7,7 +7,7 @@ import type { NodeStore } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../version.ts";
 
 /** The parts of a running node that its status tells of. */
 export interface NodeParts {

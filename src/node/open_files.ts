@@ -1,4 +1,4 @@
-/** Whether the limit on open files carries what a configuration may have open. */
+/** Whether the limit on open files carries what a configuration may have open. Scope: none. @module */
 import type { Config } from "../config/mod.ts";
 import type { FileLimit } from "../native/mod.ts";
 import { OPEN_MAX } from "../resolver/mod.ts";

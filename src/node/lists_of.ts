@@ -1,30 +1,5 @@
-import type { FilterConfig } from "../config/mod.ts";
-import { configListId, PRESETS, RECOMMENDED, recommendedListId } from "../lists/mod.ts";
 import type { PolicyState } from "../snapshot/mod.ts";
-import type { DefaultList, SeedSource } from "../store/mod.ts";
 import type { Lists, Uses } from "./filtering.ts";
-
-/** The recommended lists that a new node begins with. */
-const DEFAULT_PRESET = "balanced";
-
-/** What `[filter]` seeds a store with. */
-export function seedSource({ lists, rules, defaultLists }: FilterConfig): SeedSource {
-  return {
-    lists: lists.map((list) => ({ ...list, id: configListId(list.name) })),
-    rules,
-    defaults: defaultLists ? presetLists() : [],
-  };
-}
-
-function presetLists(): DefaultList[] {
-  const title = PRESETS.find(({ id }) => id === DEFAULT_PRESET)?.name;
-  return RECOMMENDED.filter(({ presets }) => presets.includes(DEFAULT_PRESET)).map((list) => ({
-    id: recommendedListId(list.id),
-    name: list.name,
-    url: list.url,
-    comment: `${title} preset: ${list.description}`,
-  }));
-}
 
 /** The lists of a state, as they are fetched and compiled. */
 export function listsOf({ collections }: Pick<PolicyState, "collections">): Lists {

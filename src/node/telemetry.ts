@@ -8,7 +8,7 @@ import { handLogLines, log, type LogLine } from "../log.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { OtlpExport, OtlpPorts, OtlpSpan, Outage } from "../otlp/mod.ts";
 import type { MetricFamily } from "../telemetry/mod.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../version.ts";
 
 /** Log lines of the start that wait for the export to begin. */
 const EARLY_LINES_MAX = 256;
@@ -116,7 +116,9 @@ export class Telemetry {
 
   /** Sends what waits, for `graceMs` at most. */
   async stop(graceMs: number): Promise<void> {
-    await this.#export?.stop(graceMs);
+    const running = this.#export;
+    this.#export = null;
+    await running?.stop(graceMs);
     handLogLines(null);
   }
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { UpdateCheck } from "../api/mod.ts";
 import { SvcError } from "../errors.ts";
 import { type DownloadLimits, fetchJson, type HttpGet } from "../http/mod.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../version.ts";
 
 /** A person waits for it, within the time of a request. */
 const LIMITS: DownloadLimits = {

@@ -1,7 +1,7 @@
 import { ClockJudge } from "../clock/mod.ts";
 import { log } from "../log.ts";
 import type { Problems } from "./problems.ts";
-import { RELEASED_MS } from "./version.ts";
+import { RELEASED_MS } from "../version.ts";
 
 /** How often the clocks are compared while nobody asks for the time. */
 const LOOK_MS = 10_000;

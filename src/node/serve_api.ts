@@ -4,6 +4,7 @@ import {
   aloneReport,
   type ApiDeps,
   ApiServer,
+  type ApiSockets,
   type ClusterPort,
   createApi,
   emptyLogs,
@@ -28,7 +29,7 @@ import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
 import { checkUpdate } from "./update_check.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
 
@@ -36,6 +37,8 @@ export interface ServeApiOptions extends NodeParts {
   /** This node's name in the audit log and in reports. */
   readonly node: string;
   readonly clock: Clock;
+  /** Where the API listens; `null`: it opens its own sockets. */
+  readonly sockets: ApiSockets | null;
   readonly store: Pick<NodeStore, "replicator" | "store">;
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
   readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
@@ -75,6 +78,7 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
   const server = new ApiServer({
     listen: api.listen,
+    sockets: options.sockets,
     tls: identity === null ? null : pemOf(identity),
     hasToken: api.tokenSha256 !== null,
     handler: createApi(apiDeps(options)),
