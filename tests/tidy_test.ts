@@ -78,8 +78,9 @@ const TABLE: Readonly<Record<string, Row>> = {
     scope: ["net", "ffi", "read", "write"],
     entrances: ["open_files.ts", "seed.ts"],
   },
+  client: { imports: ["api"], scope: ["net"] },
   cli: {
-    imports: ["model", "config", "native", "auth", "store", "lists", "api", "node"],
+    imports: ["model", "config", "native", "auth", "store", "lists", "api", "node", "client"],
     scope: ["net", "ffi", "read", "write"],
   },
 };

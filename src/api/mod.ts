@@ -30,6 +30,7 @@ export { aloneReport } from "./alone.ts";
 export { emptyLogs } from "./empty_logs.ts";
 export { LeakTests } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
+export type { ErrorAnswer } from "./schemas/common.ts";
 export type {
   LeakTest,
   QuerylogEntry,

@@ -64,8 +64,15 @@ interface Parts {
   readonly querylog: QuerylogSupervisor | null;
   readonly isolates: number;
   /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
-  readonly listening: { readonly native: Native; readonly sockets: Sockets } | null;
+  readonly listening: Listening | null;
   readonly dns: DnsSupervisor;
+}
+
+/** Sockets, and what can be done with them. */
+interface Listening {
+  readonly native: Native;
+  readonly sockets: Sockets;
+  readonly api: ApiListeners;
 }
 
 /** A node: store, lists, policy, DNS and API, each over those before it. Opened, started, stopped. */
@@ -143,10 +150,8 @@ export class Node {
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
     });
-    const native = openNative();
-    const listening = native === null
-      ? null
-      : { native, sockets: openSockets(native, config, isolates) };
+    const listening = listenFor(config, isolates);
+    opened.defer(() => listening?.api.close());
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
@@ -181,7 +186,7 @@ export class Node {
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
     problems.watch(() => this.#uncaught.problems);
-    odoh?.rotateDaily((seeds) => dns.renewOdoh(seeds));
+    if (odoh !== null) this.#opened.defer(odoh.rotateDaily((seeds) => dns.renewOdoh(seeds)));
     log.info("answering", {
       listen: dns.listening.map(formatHostPort),
       ...encryptedAddresses(dns),
@@ -236,7 +241,7 @@ export class Node {
       config,
       node: LONE_NODE,
       clock: clock.judge,
-      sockets: listening === null ? null : new ApiListeners(listening.native, listening.sockets),
+      sockets: listening?.api ?? null,
       startedAtMs,
       store,
       problems: () => problems.now(),
@@ -299,6 +304,13 @@ export class Node {
     }
     await this.#opened.disposeAsync();
   }
+}
+
+function listenFor(config: Config, isolates: number): Listening | null {
+  const native = openNative();
+  if (native === null) return null;
+  const sockets = openSockets(native, config, isolates);
+  return { native, sockets, api: new ApiListeners(native, sockets) };
 }
 
 /** Addresses of the encrypted listeners by protocol, for a log line. */

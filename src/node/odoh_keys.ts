@@ -5,7 +5,8 @@ const ROTATE_MS = 24 * 60 * 60 * 1_000;
 
 /** Timers, as tests have them at hand. */
 export interface Timers {
-  setInterval(callback: () => void, ms: number): unknown;
+  /** Calls `work` again and again; returns what ends that. */
+  every(ms: number, work: () => void): () => void;
 }
 
 /**
@@ -20,21 +21,25 @@ export class OdohKeys {
     return this.#seeds;
   }
 
-  /** Has a new key made every day, and tells of it. */
+  /** Has a new key made every day, and tells of it. Returns what ends that. */
   rotateDaily(
     tell: (seeds: readonly Uint8Array[]) => void,
     timers: Timers = unreferenced,
-  ): void {
-    timers.setInterval(() => {
+  ): () => void {
+    return timers.every(ROTATE_MS, () => {
       this.#seeds = [newSeed(), this.#seeds[0]];
       tell(this.#seeds);
-    }, ROTATE_MS);
+    });
   }
 }
 
 /** Such a timer keeps no process running. */
 const unreferenced: Timers = {
-  setInterval: (callback, ms) => Deno.unrefTimer(setInterval(callback, ms)),
+  every: (ms, work) => {
+    const timer = setInterval(work, ms);
+    Deno.unrefTimer(timer);
+    return () => clearInterval(timer);
+  },
 };
 
 function newSeed(): Uint8Array {

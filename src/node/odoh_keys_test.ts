@@ -8,10 +8,12 @@ Deno.test("OdohKeys rotate daily and keep the former one", { permissions: "none"
   const told: (readonly Uint8Array[])[] = [];
   let rotate = () => {};
   let everyMs = 0;
-  keys.rotateDaily((seeds) => told.push(seeds), {
-    setInterval: (callback, ms) => {
-      rotate = callback;
+  let isEnded = false;
+  const end = keys.rotateDaily((seeds) => told.push(seeds), {
+    every: (ms, work) => {
+      rotate = work;
       everyMs = ms;
+      return () => isEnded = true;
     },
   });
   assert.equal(everyMs, 86_400_000);
@@ -22,4 +24,6 @@ Deno.test("OdohKeys rotate daily and keep the former one", { permissions: "none"
   rotate();
   assert.deepEqual(keys.seeds.slice(1), [second]);
   assert.deepEqual(told, [[second, first], keys.seeds]);
+  end();
+  assert.ok(isEnded);
 });
