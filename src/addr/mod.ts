@@ -8,6 +8,7 @@ export {
   compilePrefixes,
   NO_VALUE,
   type PrefixEntry,
+  PrefixSet,
   PrefixTable,
   type PrefixTableData,
 } from "./prefix_table.ts";

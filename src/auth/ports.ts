@@ -37,4 +37,6 @@ export interface Auth {
   readonly lockout: Lockout;
   readonly signInLog: SignInLog;
   readonly clock: Clock;
+  /** What one-time codes go by: the system's own clock, believed or not; `clock`, if left out. */
+  readonly otpClock?: Clock;
 }

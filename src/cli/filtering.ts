@@ -16,7 +16,7 @@ import { type Base, SERVICE_PREFIX } from "../snapshot/mod.ts";
 import { keepRules, readKeptRules } from "./kept_rules.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
-const RULES_FORMAT = 5;
+const RULES_FORMAT = 6;
 /** How soon after the start or another look, and how long after it at most, lists are looked at. */
 const LOOK_PAUSE_MIN_MS = 1_000;
 const LOOK_PAUSE_MAX_MS = 3_600_000;

@@ -148,7 +148,10 @@ Deno.test(
       const filtering = await bench.open();
       await filtering.first();
       await filtering.reload().done;
-      assert.deepEqual(bench.published[0].badfilters, ["||good.example^$badfilter"]);
+      assert.deepEqual(bench.published[0].badfilters, [{
+        source: 0,
+        text: "||good.example^$badfilter",
+      }]);
       bench.listText = "||more.example^\n";
       filtering.setLists({ sources: [ADS, MORE], off: [] });
       await until(() => bench.published.length === 2);

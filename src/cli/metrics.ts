@@ -31,6 +31,8 @@ export interface MetricsFacts {
   /** How long the last build of the filter took. */
   readonly buildMs: number | null;
   readonly exportFailures: number;
+  readonly querylogWritten: number;
+  readonly uncaughtErrors: number;
 }
 
 /** Every family of metrics of a node, in the order they are told. */
@@ -69,6 +71,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
     ),
     gauge("svc_querylog_entries", "Entries in the query log.", querylog.entries),
     counter(
+      "svc_querylog_written_total",
+      "Entries that the query log has written to its file.",
+      facts.querylogWritten,
+    ),
+    counter(
       "svc_querylog_dropped_total",
       "Queries that the query log had no room for.",
       querylog.dropped,
@@ -85,6 +92,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       sumCounters(facts.counters, Counter.TracesDropped),
     ),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
+    counter(
+      "svc_uncaught_errors_total",
+      "Errors outside of the DNS path that nothing was prepared for.",
+      facts.uncaughtErrors,
+    ),
     counter("svc_isolate_crashes_total", "Isolates that were started again.", facts.crashes),
     {
       name: "svc_build_info",

@@ -1,7 +1,8 @@
 import type { HostPort } from "../addr/mod.ts";
-import type { CompileSource, SourceStats } from "../filter/mod.ts";
+import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
+import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
 import type { SlowQuery, SlowSample } from "./slow_queries.ts";
 import type { SnapshotData } from "../snapshot/mod.ts";
@@ -113,7 +114,7 @@ export type ToDns =
   | { readonly type: "certificate"; readonly identity: TlsIdentity }
   /** Go on with these keys of Oblivious DoH, the current one first. */
   | { readonly type: "odoh"; readonly seeds: readonly Uint8Array[] }
-  | { readonly type: "ping" };
+  | ToKept;
 
 /** Ports listened on, in the order of the addresses. */
 export interface DnsPorts {
@@ -168,10 +169,7 @@ export type FromDns =
     readonly report: DnsReport;
     /** A sample of the queries that waited since the last one. */
     readonly slow: readonly SlowQuery[];
-  }
-  | Logged
-  /** It can't go on; the supervisor replaces it. */
-  | { readonly type: "crashed"; readonly error: string };
+  };
 
 /** The texts of all sources, moved to the compile isolate. */
 export interface CompileRequest {
@@ -190,6 +188,6 @@ export type CompileResponse =
     readonly rulesSha256: Uint8Array<ArrayBuffer>;
     readonly stats: SourceStats[];
     /** See `CompileResult.badfilters`. */
-    readonly badfilters: string[];
+    readonly badfilters: SourcedRule[];
   }
   | { readonly type: "failed"; readonly error: string };

@@ -26,6 +26,7 @@ const SYMBOLS = {
     result: "i32",
     nonblocking: true,
   },
+  clock_gettime: { parameters: ["i32", "buffer"], result: "i32" },
   madvise: { parameters: ["u64", "usize", "i32"], result: "i32" },
   syscall: { parameters: ["i64", "i64", "buffer", "u64", "u64"], result: "i64" },
   mallopt: { parameters: ["i32", "i32"], result: "i32" },

@@ -8,6 +8,7 @@ import { Policy } from "../../src/cli/policy.ts";
 import { type RunningApi, serveApi } from "../../src/cli/serve_api.ts";
 import { type Config, defaultConfig } from "../../src/config/mod.ts";
 import { SvcError } from "../../src/errors.ts";
+import { compileRules } from "../../src/isolate/mod.ts";
 import { openNodeStore } from "../../src/store/mod.ts";
 
 const NODE = "node-1";
@@ -52,6 +53,7 @@ class Node implements AsyncDisposable {
       seed: SEED,
       state: store.replicator.state,
       base: { rules: null, sources: [], badfilters: [] },
+      compile: compileRules,
       publish: () => {
         node.published++;
         return Promise.resolve();
@@ -73,6 +75,7 @@ class Node implements AsyncDisposable {
     node.#api = await serveApi({
       config,
       node: NODE,
+      clock: { nowMs: Date.now },
       startedAtMs: Date.now(),
       store,
       problems: () => store.problems,
@@ -108,6 +111,7 @@ class Node implements AsyncDisposable {
       builtAtMs: () => null,
       buildMs: () => null,
       exportFailures: () => 0,
+      uncaughtErrors: () => 0,
       inForce: () => inForce,
     });
     return node;

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { encodeQuery, type Message, Qtype, Rcode } from "../../src/dns/mod.ts";
+import { Api } from "./api.ts";
 import { ask, askTcp, decode, UdpClient } from "./clients.ts";
 import { address, answer, FakeUpstream, type Seen, soaRdata, wireName } from "./fake_upstream.ts";
 import { pause, PERMISSIONS, Service, sideBySide, until } from "./harness.ts";
@@ -170,6 +171,13 @@ Deno.test("svc run merges identical queries in flight", { permissions: PERMISSIO
   // Whoever is asked about next was asked behind all of them.
   const behind = ask(service.address, "behind.example", Qtype.A);
   await upstream.asked("behind.example");
+  // Each but the first one joined it, and nobody is behind who did not.
+  const api = await Api.of(service);
+  await until("all that join", async () => {
+    const merged = /^svc_merged_queries_total (\d+)$/m.exec(await api.metrics())?.[1];
+    assert.ok(Number(merged) <= CLIENTS, `${merged} joined`);
+    return Number(merged) === CLIENTS;
+  });
   held.resolve();
   await until("all answers", () => opened.every(({ received }) => received.length > 0));
   for (const [i, { received }] of opened.entries()) {

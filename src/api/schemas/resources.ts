@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Collection, ID_PREFIX, SettingsSpec, SPECS } from "../../model/mod.ts";
+import { type Collection, ID_PREFIX, RulesBatch, SettingsSpec, SPECS } from "../../model/mod.ts";
 import {
   answer,
   count,
@@ -130,3 +130,15 @@ const FRESH_SETTINGS = SettingsSpec.parse({});
 request("Settings", SettingsSpec, { block_response: "nxdomain", access: FRESH_SETTINGS.access });
 /** The same object as in a request, with every default filled in. */
 export const SettingsAnswer = answer("SettingsAnswer", SettingsSpec, FRESH_SETTINGS);
+
+const RULE_EXAMPLE = `${ID_PREFIX.rules}${EXAMPLE_DIGITS}`;
+request("RulesBatch", RulesBatch, { add: [EXAMPLES.rules], remove: [RULE_EXAMPLE] });
+/** What a batch of rules came to. */
+export const RulesBatchAnswer = answer(
+  "RulesBatchAnswer",
+  z.object({
+    added: z.array(RESOURCES.rules.one).describe("in the order they were sent"),
+    removed: count.describe("rules that are gone"),
+  }),
+  { added: [exampleOf(RESOURCES.rules.one)], removed: 1 },
+);

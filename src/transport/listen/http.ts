@@ -229,15 +229,20 @@ export const writeFields1: WriteFields = (target, at, head, maxAge, length) => {
 
 /**
  * Puts a part behind the `length` bytes of a body, and returns the buffer that holds both: the same
- * one, or a larger one. The caller has checked that they fit `BODY_BYTES_MAX`.
+ * one, or a larger one. The caller has checked that they fit `bytesMax`.
  */
-export function appendBody(body: Uint8Array, length: number, part: Uint8Array): Uint8Array {
+export function appendBody(
+  body: Uint8Array,
+  length: number,
+  part: Uint8Array,
+  bytesMax = BODY_BYTES_MAX,
+): Uint8Array {
   const needed = length + part.length;
   let whole = body;
   if (needed > body.length) {
     let size = BODY_BYTES_MIN;
     while (size < needed) size *= 2;
-    whole = new Uint8Array(Math.min(size, BODY_BYTES_MAX));
+    whole = new Uint8Array(Math.min(size, bytesMax));
     whole.set(body.subarray(0, length));
   }
   whole.set(part, length);
