@@ -11,6 +11,7 @@ import {
   sumLatencies,
   sumOutcome,
 } from "../telemetry/mod.ts";
+import { connectionFamilies } from "./connections.ts";
 
 /** What the metrics are made of at the moment they are asked for. */
 export interface MetricsFacts {
@@ -33,6 +34,8 @@ export interface MetricsFacts {
   readonly exportFailures: number;
   readonly querylogWritten: number;
   readonly uncaughtErrors: number;
+  /** Addresses are shortened, as in the query log. */
+  readonly isAnonymized: boolean;
 }
 
 /** Every family of metrics of a node, in the order they are told. */
@@ -41,6 +44,7 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
   return [
     ...queryFamilies(facts.counters),
     ...transportFamilies(facts.counters),
+    ...connectionFamilies(facts.reports, facts.isAnonymized),
     gauge("svc_cache_entries", "Answers in the cache.", cache.entries),
     gauge("svc_cache_bytes", "Memory of the answers in the cache.", cache.bytes),
     counter("svc_cache_hits_total", "Questions that the cache could answer.", cache.hits),

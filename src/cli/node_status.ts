@@ -91,6 +91,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     exportFailures: node.exportFailures(),
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),
+    isAnonymized: node.config.querylog.anonymize,
   });
 }
 

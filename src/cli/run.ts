@@ -29,6 +29,7 @@ import { dnsUpstreams, wireNames } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { listsOf, seedSource, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
+import { connectionProblems } from "./connections.ts";
 import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
 import { familiesOf } from "./node_status.ts";
@@ -71,11 +72,13 @@ const DOT_LIMITS = {
   handshakeMs: 5_000,
   handshakesMax: 256,
 };
+/** Few, and soon given up: see `DoqLimits.queriesMax` for what each stream may hold. */
 const DOQ_LIMITS = {
-  connectionsMax: 512,
-  connectionsPerClientMax: 32,
-  queriesMax: 64,
+  connectionsMax: 256,
+  connectionsPerClientMax: 16,
+  queriesMax: 16,
   idleMs: 30_000,
+  requestMs: 5_000,
   handshakeMs: 5_000,
   handshakesMax: 128,
 };
@@ -199,6 +202,7 @@ async function serve(
   problems.watch(() => certificate?.problems ?? []);
   problems.watch(() => dnsProblems(dns, upstreams));
   problems.watch(() => dns.left.problems);
+  problems.watch(() => connectionProblems(dns.reports, config.querylog.anonymize));
   problems.watch(() =>
     openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
   );

@@ -11,6 +11,7 @@ import type {
   DoqLimits,
   DotLimits,
   EncryptedUpstream,
+  Occupancy,
   TcpLimits,
   TlsIdentity,
 } from "../transport/mod.ts";
@@ -124,12 +125,20 @@ export interface DnsPorts {
   readonly doq: readonly number[];
 }
 
+/** Protocols that have connections. */
+export const STREAM_PROTOCOLS = ["tcp", "dot", "doh", "doq"] as const;
+export type StreamProtocol = typeof STREAM_PROTOCOLS[number];
+
 /** What a dns isolate says of itself now and then. */
 export interface DnsReport {
   readonly cacheEntries: number;
   readonly cacheBytes: number;
   /** Entries that were pushed out before their time. */
   readonly cacheEvicted: number;
+  /** Of each protocol that is listened on; `null` of the others. */
+  readonly connections: Readonly<Record<StreamProtocol, Occupancy | null>>;
+  /** Connections that were ended for what all of them held together, since the isolate began. */
+  readonly cutOff: { readonly unfinished: number; readonly unread: number };
   /** Queries were not sent of late because the process has no socket left. */
   readonly lacksSockets: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */

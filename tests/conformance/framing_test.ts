@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer } from "node:net";
 import { ApiServer } from "../../src/api/mod.ts";
+import { Flow } from "../../src/transport/listen/flow.ts";
 import { HttpsServer } from "../../src/transport/listen/https.ts";
 import { ResponseHead } from "../../src/transport/listen/http.ts";
 import { RawClient } from "../raw_client.ts";
@@ -121,7 +122,8 @@ async function dohServer(): Promise<Served> {
     onRejected: () => {},
   }, limits);
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    https.take({ socket, client: "127.0.0.1", serverName: null, protocol: null });
+    const peer = { address: "127.0.0.1", network: "127.0.0.1", touch: () => {} };
+    https.take({ socket, flow: new Flow(socket), peer, serverName: null, protocol: null });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

@@ -20,6 +20,8 @@ export interface HttpPeer {
   readonly client: string;
   /** The name that the client gave in its TLS handshake. */
   readonly serverName: string | null;
+  /** The query just asked was over its client's limit. */
+  overLimit(): void;
 }
 
 /** A connection's socket, as the versions of HTTP see it. */
@@ -29,8 +31,8 @@ export interface HttpSocket extends HttpPeer {
   /** Closes the connection behind what was written. */
   end(): void;
   /** Has no more come in for a while, and again. */
-  pause(): void;
-  resume(): void;
+  stopReading(): void;
+  goOnReading(): void;
 }
 
 /** A request of either version. It is answered exactly once, at once or later. */
@@ -66,7 +68,12 @@ export interface HttpHandler {
 export interface HttpConnection {
   /** A request waits for its answer. */
   readonly isWaiting: boolean;
-  receive(chunk: Uint8Array): void;
+  /** Bytes of requests that are not whole yet. */
+  readonly unfinishedBytes: number;
+  /** Bytes of answers that the client has left no room for. */
+  readonly unsentBytes: number;
+  /** Reads what came in; returns how many requests or frames that were. */
+  receive(chunk: Uint8Array): number;
   /** The client sends no more; it is still answered. */
   onEnd(): void;
   /** The socket is gone. */
