@@ -1,13 +1,5 @@
 /** Finds among an RRset's signatures and a zone's keys the pair that fits, within bounds. */
-import {
-  Ede,
-  equalNames,
-  formatName,
-  isAtOrBelow,
-  Qclass,
-  Qtype,
-  qtypeName,
-} from "../dns/mod.ts";
+import { Ede, equalNames, formatName, isAtOrBelow, Qclass, Qtype, qtypeName } from "../dns/mod.ts";
 import { canonicalRdatas, signedData } from "./canonical.ts";
 import { isSignatureLength, isSupported, isUsable } from "./keys.ts";
 import { type Allowance, KEYS_PER_TAG_MAX, RRSET_CHECKS_MAX, RRSIGS_MAX } from "./limits.ts";
