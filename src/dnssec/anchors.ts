@@ -1,7 +1,6 @@
 /** Trust anchors: from files, built in, and the names that are exempt (RFC 4035 §4.4, RFC 7646). */
 import { decodeBase64, decodeHex, setU16 } from "../bytes/mod.ts";
 import { countLabels, parseName, Qtype } from "../dns/mod.ts";
-import { digestBytes } from "./digest.ts";
 import { isSupported, isWellFormed } from "./keys.ts";
 import { DS_MAX } from "./limits.ts";
 import { ancestor, nameKey } from "./names.ts";
@@ -104,16 +103,13 @@ function parseAnchor(words: readonly string[]): TrustAnchor | string {
 }
 
 function parseDs(zone: Uint8Array, words: readonly string[]): TrustAnchor | string {
-  const [tag, algorithm, digestType] = words.slice(0, 3).map(parseNumber);
+  const [tag, digestType] = [words[0], words[2]].map(parseNumber);
+  const algorithm = parseAlgorithm(words[1]);
   const digest = decodeHex(words.slice(3).join(""));
   if (!(tag <= 0xffff) || !(algorithm <= 0xff) || !(digestType <= 0xff)) {
     return "a DS record begins with three numbers: key tag, algorithm, digest type";
   }
   if (digest === null || digest.length === 0) return "the digest is no hexadecimal";
-  const length = digestBytes(digestType);
-  if (length !== null && digest.length !== length) {
-    return `the digest has ${digest.length} bytes, and type ${digestType} has ${length}`;
-  }
   const rdata = new Uint8Array(4 + digest.length);
   setU16(rdata, 0, tag);
   rdata.set([algorithm, digestType], 2);
@@ -122,7 +118,8 @@ function parseDs(zone: Uint8Array, words: readonly string[]): TrustAnchor | stri
 }
 
 function parseDnskey(zone: Uint8Array, words: readonly string[]): TrustAnchor | string {
-  const [flags, protocol, algorithm] = words.slice(0, 3).map(parseNumber);
+  const [flags, protocol] = words.slice(0, 2).map(parseNumber);
+  const algorithm = parseAlgorithm(words[2]);
   const key = decodeBase64(words.slice(3).join(""));
   if (!(flags <= 0xffff) || !(protocol <= 0xff) || !(algorithm <= 0xff)) {
     return "a DNSKEY record begins with three numbers: flags, protocol, algorithm";
@@ -141,8 +138,25 @@ function parseDnskey(zone: Uint8Array, words: readonly string[]): TrustAnchor | 
   return { zone, type: Qtype.DNSKEY, rdata };
 }
 
+/** Mnemonics that stand for the number of an algorithm (RFC 4034 appendix A.1). */
+const MNEMONICS: Readonly<Record<string, number>> = {
+  DSA: 3,
+  RSASHA1: 5,
+  "RSASHA1-NSEC3-SHA1": 7,
+  RSASHA256: 8,
+  RSASHA512: 10,
+  ECDSAP256SHA256: 13,
+  ECDSAP384SHA384: 14,
+  ED25519: 15,
+  ED448: 16,
+};
+
+function parseAlgorithm(word = ""): number {
+  return MNEMONICS[word.toUpperCase()] ?? parseNumber(word);
+}
+
 /** A number without sign; NaN for anything else. */
-function parseNumber(word: string): number {
+function parseNumber(word = ""): number {
   return /^\d{1,5}$/.test(word) ? Number(word) : NaN;
 }
 

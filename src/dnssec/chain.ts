@@ -1,6 +1,6 @@
 /**
  * Finds the zone that a name is in, from the trust anchor above it down, with its keys or with the
- * reason why it has none. DS and DNSKEY RRsets are fetched by a port, and what each cut came to is
+ * reason why it has none. DS and DNSKEY RRsets are looked up by a port, and what each cut came to is
  * remembered by another.
  */
 import {
@@ -59,7 +59,7 @@ export interface ChainPorts {
    * parent's servers. `attempt` is 1 where what came before was not to be believed: a cached answer
    * is of no use then, and another server is. `null` where nothing was to be had.
    */
-  readonly fetch: (name: Uint8Array, type: number, attempt: number) => Promise<Response | null>;
+  readonly lookUp: (name: Uint8Array, type: number, attempt: number) => Promise<Response | null>;
   readonly check: SignatureChecker;
   readonly cuts: CutCache;
 }
@@ -71,7 +71,7 @@ interface Vouched {
   readonly ttl: number;
 }
 
-/** Attempts to fetch what turns out bogus: a server may be lame, or behind. */
+/** Attempts to look up what turns out bogus: a server may be lame, or behind. */
 const ATTEMPTS_MAX = 2;
 /** Seconds that a bogus cut is remembered (RFC 9520 §3.2: 1 to 300). */
 const BOGUS_TTL_S = 30;
@@ -79,7 +79,7 @@ const BOGUS_TTL_S = 30;
 /** Bounds of one answer's work: what reached them says nothing about the next answer. */
 const ANSWER_LIMITS: readonly (Limit | null)[] = [
   "CHAIN_CHECKS_MAX",
-  "CHAIN_FETCHES_MAX",
+  "CHAIN_LOOKUPS_MAX",
   "HASH_ROUNDS_MAX",
 ];
 
@@ -144,11 +144,11 @@ export class Chain {
   readonly #anchors: TrustAnchors;
   readonly #context: CheckContext;
   readonly #checks = new Allowance("CHAIN_CHECKS_MAX");
-  readonly #fetches = new Allowance("CHAIN_FETCHES_MAX");
+  readonly #lookUps = new Allowance("CHAIN_LOOKUPS_MAX");
   readonly #responses = new Map<string, Response | null>();
   /** What this answer has found out, all of which may not be worth remembering. */
   readonly #cuts = new Map<string, Cut>();
-  #fetchesUsedUp = false;
+  #lookUpsUsedUp = false;
 
   /** `rounds` are those of the whole answer. */
   constructor(ports: ChainPorts, anchors: TrustAnchors, nowS: number, readonly rounds: Allowance) {
@@ -199,7 +199,7 @@ export class Chain {
   async #jump(zone: Zone, name: Uint8Array): Promise<Zone | null> {
     const known = this.#known(name);
     if (known !== null) return known.kind === "zone" ? known.zone : null;
-    const response = await this.#fetch(name, Qtype.DS, 0);
+    const response = await this.#lookUp(name, Qtype.DS, 0);
     const signer = response === null ? null : signerAbove(response, name);
     if (signer === null || !isAtOrBelow(signer, 0, zone.name, 0)) return null;
     // Each signer is above the last, so this ends.
@@ -260,7 +260,7 @@ export class Chain {
   }
 
   async #judgeDs(zone: Zone, name: Uint8Array, attempt: number): Promise<Cut | Vouched> {
-    const response = await this.#fetch(name, Qtype.DS, attempt);
+    const response = await this.#lookUp(name, Qtype.DS, attempt);
     if (response === null) return this.#endsAt(name, this.#unavailable(name, Qtype.DS), 0);
     const found = findRrSet(response.answer, name, Qtype.DS) ?? findAlias(response.answer, name);
     if (found !== undefined) {
@@ -299,7 +299,7 @@ export class Chain {
     }
     let cut: Cut & { kind: "zone" } | null = null;
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      const { zone, ttl: keysTtl } = await this.#fetchKeys(name, trust, attempt);
+      const { zone, ttl: keysTtl } = await this.#lookUpKeys(name, trust, attempt);
       const life = zone.finding === SECURE ? Math.min(ttl, keysTtl) : BOGUS_TTL_S;
       cut = { kind: "zone", zone, expiresAtS: nowS + life };
       if (zone.finding === SECURE) break;
@@ -307,8 +307,8 @@ export class Chain {
     return cut!;
   }
 
-  async #fetchKeys(name: Uint8Array, trust: Trust, attempt: number) {
-    const response = await this.#fetch(name, Qtype.DNSKEY, attempt);
+  async #lookUpKeys(name: Uint8Array, trust: Trust, attempt: number) {
+    const response = await this.#lookUp(name, Qtype.DNSKEY, attempt);
     if (response === null) {
       return { zone: endAt(name, this.#unavailable(name, Qtype.DNSKEY)), ttl: 0 };
     }
@@ -321,20 +321,20 @@ export class Chain {
   }
 
   #unavailable(name: Uint8Array, type: number): Finding {
-    if (this.#fetchesUsedUp) return overLimit("CHAIN_FETCHES_MAX", formatName(name));
+    if (this.#lookUpsUsedUp) return overLimit("CHAIN_LOOKUPS_MAX", formatName(name));
     return indeterminate(`${formatName(name)} ${qtypeName(type)}: no answer`);
   }
 
   /** Fetches once for an answer. */
-  async #fetch(name: Uint8Array, type: number, attempt: number): Promise<Response | null> {
+  async #lookUp(name: Uint8Array, type: number, attempt: number): Promise<Response | null> {
     const key = `${type},${attempt},${nameKey(name)}`;
     const known = this.#responses.get(key);
     if (known !== undefined) return known;
-    if (!this.#fetches.take()) {
-      this.#fetchesUsedUp = true;
+    if (!this.#lookUps.take()) {
+      this.#lookUpsUsedUp = true;
       return null;
     }
-    const response = await this.#ports.fetch(name, type, attempt);
+    const response = await this.#ports.lookUp(name, type, attempt);
     this.#responses.set(key, response);
     return response;
   }

@@ -55,19 +55,19 @@ export class FakeCuts implements CutCache {
 export class FakePorts implements ChainPorts {
   readonly cuts = new FakeCuts();
   checks = 0;
-  readonly fetched: string[] = [];
+  readonly asked: string[] = [];
 
   constructor(
-    readonly fetchRecords: (
+    readonly answer: (
       name: Uint8Array,
       type: number,
       attempt: number,
     ) => Response | null | Promise<Response | null>,
   ) {}
 
-  fetch = async (name: Uint8Array, type: number, attempt: number): Promise<Response | null> => {
-    this.fetched.push(`${nameKey(name)} ${type}`);
-    return await this.fetchRecords(name, type, attempt);
+  lookUp = async (name: Uint8Array, type: number, attempt: number): Promise<Response | null> => {
+    this.asked.push(`${nameKey(name)} ${type}`);
+    return await this.answer(name, type, attempt);
   };
 
   check: ChainPorts["check"] = (check) => {

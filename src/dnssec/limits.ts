@@ -14,8 +14,8 @@ export const DNSKEYS_MAX = 64;
 export const RRSIGS_MAX = 32;
 /** DS records of a delegation, or of a trust anchor, that are compared with keys. */
 export const DS_MAX = 8;
-/** DS and DNSKEY RRsets that are fetched for an answer; a PTR of IPv6 has 34 labels. */
-export const CHAIN_FETCHES_MAX = 40;
+/** DS and DNSKEY RRsets that are looked up for an answer; a PTR of IPv6 has 34 labels. */
+export const CHAIN_LOOKUPS_MAX = 40;
 /** CNAME and DNAME records followed in one answer. */
 export const ALIASES_MAX = 12;
 /** RRsets of a zone in an authority section that prove an absence; three are needed at most. */
@@ -32,7 +32,7 @@ export type Limit =
   | "ANSWER_CHECKS_MAX"
   | "CHAIN_CHECKS_MAX"
   | "RRSET_CHECKS_MAX"
-  | "CHAIN_FETCHES_MAX"
+  | "CHAIN_LOOKUPS_MAX"
   | "ALIASES_MAX"
   | "PROOF_RRSETS_MAX"
   | "ANY_RRSETS_MAX"
@@ -43,7 +43,7 @@ const WHAT: Readonly<Record<Limit, readonly [max: number, what: string]>> = {
   ANSWER_CHECKS_MAX: [ANSWER_CHECKS_MAX, "signature checks of an answer"],
   CHAIN_CHECKS_MAX: [CHAIN_CHECKS_MAX, "signature checks of a chain of trust"],
   RRSET_CHECKS_MAX: [RRSET_CHECKS_MAX, "signature checks of an RRset"],
-  CHAIN_FETCHES_MAX: [CHAIN_FETCHES_MAX, "DS and DNSKEY RRsets fetched"],
+  CHAIN_LOOKUPS_MAX: [CHAIN_LOOKUPS_MAX, "DS and DNSKEY RRsets looked up"],
   ALIASES_MAX: [ALIASES_MAX, "aliases followed"],
   PROOF_RRSETS_MAX: [PROOF_RRSETS_MAX, "RRsets that deny"],
   ANY_RRSETS_MAX: [ANY_RRSETS_MAX, "RRsets of an answer"],

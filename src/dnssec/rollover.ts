@@ -173,7 +173,7 @@ function stepPresent(key: WatchedKey, isPresent: boolean, nowS: number): Watched
   }
 }
 
-/** Looks at a DNSKEY RRset that was fetched for this, under the anchors in force. */
+/** Looks at a DNSKEY RRset that was looked up for this, under the anchors in force. */
 export async function observe(
   state: RolloverState,
   trust: Trust,

@@ -1,10 +1,19 @@
 /** Decides about whole answers: which of their RRsets are secure, and what they prove. */
-import { Ede, equalNames, formatName, isAtOrBelow, Qtype, Rcode, rcodeName } from "../dns/mod.ts";
+import {
+  countLabels,
+  Ede,
+  equalNames,
+  formatName,
+  isAtOrBelow,
+  Qtype,
+  Rcode,
+  rcodeName,
+} from "../dns/mod.ts";
 import { type Alias, followAliases, type Question, type Trail } from "./aliases.ts";
 import type { TrustAnchors } from "./anchors.ts";
 import { Chain, type ChainPorts, deepestSigner, type Response } from "./chain.ts";
 import { Allowance, ANY_RRSETS_MAX } from "./limits.ts";
-import { parentName } from "./names.ts";
+import { ancestor, parentName } from "./names.ts";
 import { bogus, type Finding, insecure, overLimit, SECURE, Security, weaker } from "./outcome.ts";
 import {
   collectProofs,
@@ -12,6 +21,7 @@ import {
   denyCloser,
   denyName,
   denyType,
+  findCut,
   type Proofs,
 } from "./proofs.ts";
 import type { RrSet } from "./rrset.ts";
@@ -51,7 +61,7 @@ export class Validator {
 
   /**
    * Validates a response to a question of class IN. `nowS` is seconds since 1970; `serverZone`, the
-   * zone whose servers have answered, where it is known, saves fetches for what is not signed.
+   * zone whose servers have answered, where it is known, saves questions about what is not signed.
    */
   async validate(
     question: Question,
@@ -288,14 +298,36 @@ class Validation {
       return rcode;
     }
     const nameError = rcode === Rcode.NXDomain ? denyName(proofs, name) : null;
-    if (nameError !== null && nameError.finding.ede !== Ede.NsecMissing) {
+    if (nameError !== null && !isMissing(nameError)) {
       this.#takeDenied(proofs, nameError);
       return rcode;
     }
     // Servers answer NXDOMAIN where only names below are there: what is proven counts.
     const noData = denyType(proofs, name, type);
-    const isThere = nameError === null || noData.finding === SECURE;
-    this.#takeDenied(proofs, isThere ? noData : nameError);
-    return isThere ? Rcode.NoError : rcode;
+    if (!isMissing(noData)) {
+      this.#takeDenied(proofs, noData);
+      return Rcode.NoError;
+    }
+    const unsigned = findUnsigned(proofs, this.#placeOf(name, type));
+    this.#takeDenied(proofs, { finding: unsigned ?? (nameError ?? noData).finding, used: [] });
+    return rcode;
   }
+}
+
+function isMissing({ finding }: Denied): boolean {
+  return finding.ede === Ede.NsecMissing;
+}
+
+/**
+ * The unsigned delegation at or above a name, if the proofs show one: a server of the zone and of an
+ * unsigned one in it may deny with the SOA and the proofs of the former.
+ */
+function findUnsigned(proofs: Proofs, place: Uint8Array): Finding | null {
+  const top = countLabels(proofs.hashed.denials.zone, 0);
+  for (let labels = top + 1; labels <= countLabels(place, 0); labels++) {
+    const cut = findCut(proofs, ancestor(place, labels));
+    if (cut.kind !== "ends") continue;
+    return cut.finding.security === Security.Insecure ? cut.finding : null;
+  }
+  return null;
 }

@@ -150,7 +150,7 @@ Deno.test(
         );
       for (const { section, title, header, question, answer, authority } of responses) {
         const want = WANT[`${rfc} ${section}`];
-        if (want === undefined) continue; // Referrals: DS is fetched by itself.
+        if (want === undefined) continue; // Referrals: DS is asked for by itself.
         seen++;
         const asked = { name: wireName(question[0]), type: parseQtype(question[2])! };
         const rcode = Number(/RCODE=(\d+)/.exec(header)![1]);
