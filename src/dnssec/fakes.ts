@@ -1,14 +1,21 @@
 /** What stands for the surroundings of a validator in tests: zones in memory, and a cache. */
 import assert from "node:assert/strict";
+import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import {
   encodeResponse,
+  joined,
   parseRecord,
   type TextRecord,
   wireName,
 } from "../../tests/replay/records.ts";
-import { Qtype, Rcode } from "../dns/mod.ts";
+import { encodeHex, setU16, setU32 } from "../bytes/mod.ts";
+import { Qclass, Qtype, Rcode } from "../dns/mod.ts";
+import type { TrustAnchor } from "./anchors.ts";
+import { canonicalRdatas, signedData } from "./canonical.ts";
 import type { ChainPorts, Cut, CutCache, Response } from "./chain.ts";
-import { nameKey } from "./names.ts";
+import { digestKey } from "./digest.ts";
+import { nameKey, signedLabels } from "./names.ts";
+import { keyTag, readRrsig } from "./records.ts";
 import { readSections, type RrSet } from "./rrset.ts";
 import { verifySignature } from "./verify.ts";
 
@@ -74,4 +81,115 @@ export class FakePorts implements ChainPorts {
     this.checks++;
     return Promise.resolve(verifySignature(check));
   };
+}
+
+/** Inception and expiration of signatures made here, and a time between. */
+export const TIMES = { inception: 1_700_000_000, nowS: 1_700_500_000, expiration: 1_701_000_000 };
+
+/** What a signature made here can have of its own. */
+export interface SignOptions {
+  readonly inception?: number;
+  readonly expiration?: number;
+  readonly originalTtl?: number;
+  /** Of a wildcard's expansion: fewer than the owner has. */
+  readonly labels?: number;
+  readonly signer?: string;
+  readonly tag?: number;
+  readonly algorithm?: number;
+}
+
+/** A key of a zone that signs: Ed25519, for its speed. */
+export class FakeKey {
+  readonly #private: KeyObject;
+  readonly rdata: Uint8Array;
+
+  constructor(readonly zone: string, flags = 257) {
+    const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+    this.#private = privateKey;
+    const spki = publicKey.export({ type: "spki", format: "der" });
+    this.rdata = joined([Uint8Array.of(flags >> 8, flags, 3, 15), spki.subarray(-32)]);
+  }
+
+  get tag(): number {
+    return keyTag(this.rdata);
+  }
+
+  /** An RRset of lines, which are of one, signed. */
+  rrset(lines: readonly string[], options: SignOptions = {}): RrSet {
+    const [rrset] = rrsetsOf(lines);
+    return { ...rrset, signatures: [...rrset.signatures, this.sign(rrset, options)] };
+  }
+
+  /** RDATA of a signature. */
+  sign(rrset: RrSet, options: SignOptions = {}): Uint8Array {
+    const { owner, type, ttl } = rrset;
+    const {
+      inception = TIMES.inception,
+      expiration = TIMES.expiration,
+      originalTtl = ttl,
+      labels = signedLabels(owner),
+      signer = this.zone,
+      tag = this.tag,
+      algorithm = 15,
+    } = options;
+    const fixed = new Uint8Array(18);
+    setU16(fixed, 0, type);
+    fixed.set([algorithm, labels], 2);
+    setU32(fixed, 4, originalTtl);
+    setU32(fixed, 8, expiration);
+    setU32(fixed, 12, inception);
+    setU16(fixed, 16, tag);
+    const fields = joined([fixed, wireName(signer)]);
+    const read = readRrsig(joined([fields, Uint8Array.of(0)]));
+    const data = signedData(rrset, canonicalRdatas(rrset), read!);
+    return joined([fields, sign(null, data!, this.#private)]);
+  }
+
+  /** The DNSKEY RRset, of this key and others, signed by this one. */
+  dnskeys(others: readonly Uint8Array[] = [], options: SignOptions = {}): RrSet {
+    const rrset: RrSet = {
+      owner: wireName(this.zone),
+      type: Qtype.DNSKEY,
+      cls: Qclass.IN,
+      ttl: 3600,
+      rdatas: [this.rdata, ...others],
+      signatures: [],
+    };
+    return { ...rrset, signatures: [this.sign(rrset, options)] };
+  }
+
+  /** A DS record of this key, in presentation form. */
+  ds(digestType = 2): string {
+    const digest = digestKey(wireName(this.zone), this.rdata, digestType);
+    const hex = digest === null ? "00" : encodeHex(digest);
+    return `${this.zone} 3600 IN DS ${this.tag} 15 ${digestType} ${hex}`;
+  }
+
+  anchor(): TrustAnchor {
+    return { zone: wireName(this.zone), type: Qtype.DNSKEY, rdata: this.rdata };
+  }
+}
+
+/** Answers to look up, by `name TYPE`; what is not there can't be had. */
+export class FakeWorld {
+  readonly responses = new Map<string, Response>();
+  readonly ports: FakePorts = new FakePorts((name, type) =>
+    this.responses.get(keyOf(name, type)) ?? null
+  );
+
+  set(name: string, type: number, response: Partial<Response>): void {
+    const whole = { rcode: Rcode.NoError, answer: [], authority: [], ...response };
+    this.responses.set(keyOf(wireName(name), type), whole);
+  }
+
+  /** A zone with its keys, and with the DS that `parent` signs. */
+  addZone(key: FakeKey, parent: FakeKey | null, dnskeys: RrSet = key.dnskeys()): void {
+    this.set(key.zone, Qtype.DNSKEY, { answer: [dnskeys] });
+    if (parent === null) return;
+    this.set(key.zone, Qtype.DS, { answer: [parent.rrset([key.ds()])] });
+  }
+}
+
+function keyOf(name: Uint8Array, type: number): string {
+  return `${nameKey(name)} ${type}`;
 }
