@@ -62,14 +62,18 @@ export function followAliases(answer: readonly RrSet[], question: Question): Tra
     return { aliases, name, rrsets, end };
   };
   for (;;) {
-    const rrsets = findAnswers(answer, name, type);
-    if (rrsets.length > 0) return ended("found", rrsets);
     const cname = findRrSet(answer, name, Qtype.CNAME);
     const rrset = findAlias(answer, name) ?? cname;
+    const isSynthesized = rrset?.type === Qtype.DNAME;
+    // Below a DNAME nothing is there but the CNAME that it stands for, which is not signed.
+    const rrsets = findAnswers(answer, name, type).filter((found) =>
+      !(isSynthesized && found === cname)
+    );
+    if (rrsets.length > 0) return ended("found", rrsets);
     const target = rrset === undefined ? null : targetOf(rrset);
     if (rrset === undefined || target === null) return ended("missing");
     seen.add(nameKey(name));
-    if (rrset.type === Qtype.CNAME) {
+    if (!isSynthesized) {
       aliases.push({ rrset, synthesized: null });
       name = target;
     } else {
@@ -83,6 +87,7 @@ export function followAliases(answer: readonly RrSet[], question: Question): Tra
       const agrees = said !== null && equalNames(said, 0, made, 0);
       aliases.push({ rrset, synthesized: agrees ? cname! : null });
       if (cname !== undefined && !agrees) aliases.push({ rrset: cname, synthesized: null });
+      if (type === Qtype.CNAME || type === Qtype.ANY) return ended("found");
       name = made;
     }
     if (aliases.length > ALIASES_MAX || seen.has(nameKey(name))) return ended("loop");

@@ -393,6 +393,14 @@ Deno.test("Validator follows aliases over zones, each proven by itself", none, a
     isSecure(await secureA("www.old.example.", [dname, synthesized, www]));
     isSecure(await secureA("www.old.example.", [dname, www]));
   });
+  await t.step("a question for the CNAME that a DNAME stands for", async () => {
+    const answer = [dname, synthesized];
+    const verdict = await validate("www.old.example.", Qtype.CNAME, { answer });
+    isSecure(verdict);
+    assert.deepEqual(verdict.answer.map(({ rrset }) => rrset), answer);
+    const { finding } = await validate("www.old.example.", Qtype.CNAME, { answer: [dname, wrong] });
+    assert.equal(finding.security, Security.Bogus);
+  });
   await t.step("DNAME, with a CNAME that it does not stand for", async () => {
     isBogus(await secureA("www.old.example.", [dname, wrong, www]), Ede.RrsigsMissing);
   });

@@ -47,7 +47,8 @@ export function drawRecords(prng: Prng): string[] {
     "alias CNAME www",
     "out CNAME www.plain.test.",
     "*.star CNAME www",
-    "moved DNAME wild",
+    "moved DNAME under",
+    "x.under TXT there",
   );
   return records;
 }
