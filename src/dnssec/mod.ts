@@ -40,4 +40,5 @@ export {
 } from "./rollover.ts";
 export { deduce, type Deduced, readDenials } from "./aggressive.ts";
 export type { Denials } from "./denial.ts";
+export { publicKeySpki } from "./keys.ts";
 export { nameKey } from "./names.ts";
