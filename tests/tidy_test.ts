@@ -1,7 +1,7 @@
 // Goal: the tree is what its table says. Method: the imports of every file are read as text and held
 // against the table of modules below, whose rows import from rows above them.
 import assert from "node:assert/strict";
-import { VERSION } from "../src/cli/version.ts";
+import { RELEASED_MS, VERSION } from "../src/cli/version.ts";
 import { SCOPES } from "../src/isolate/scopes.ts";
 
 const ROOT = new URL("../", import.meta.url);
@@ -21,6 +21,7 @@ const none: Row["scope"] = [];
 const TABLE: Readonly<Record<string, Row>> = {
   bytes: { imports: [], scope: none },
   addr: { imports: ["bytes"], scope: none },
+  clock: { imports: [], scope: none },
   dns: { imports: ["bytes", "addr"], scope: none },
   dnssec: { imports: ["bytes", "dns"], scope: none },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
@@ -47,7 +48,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   store: { imports: ["model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["model", "filter", "addr"], scope: ["net", "read", "write"] },
   thread: { imports: [], scope: ["sys"] },
-  querylog: { imports: ["addr", "dns", "model", "logqueue"], scope: ["read", "write"] },
+  querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
   cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
   api: {
     imports: ["addr", "model", "store", "auth", "lists", "querylog", "cluster", "logqueue"],
@@ -335,6 +336,13 @@ Deno.test("the README's table of modules is this one, where it has one", reading
   const names = Object.keys(TABLE);
   const order = rows.map(({ name }) => names.indexOf(name));
   assert.deepEqual(order, order.toSorted((a, b) => a - b), "README: the order of the rows");
+});
+
+Deno.test("RELEASED_MS is no older than the newest version that has a date", reading, () => {
+  const changelog = Deno.readTextFileSync(new URL("CHANGELOG.md", ROOT));
+  const dates = changelog.matchAll(/^## \S+ \((\d{4}-\d{2}-\d{2})\)$/gm);
+  for (const [heading, date] of dates) assert.ok(RELEASED_MS >= Date.parse(date), heading);
+  assert.ok(RELEASED_MS <= Date.now(), "it is no day to come");
 });
 
 Deno.test("VERSION is that of deno.json", reading, () => {

@@ -123,8 +123,6 @@ async function serve(
     caller,
     address: from.remoteAddress,
     isSecure,
-    // An origin has been held against the host; behind a proxy it knows the scheme.
-    origin: from.origin ?? `${isSecure ? "https" : "http"}://${from.host ?? ""}`,
     param: c.req.param("param") ?? "",
     query,
     body,

@@ -86,6 +86,7 @@ export interface NodePort {
   /** Pauses filtering until then, or resumes it; resolves once that holds for the next query. */
   pause(untilMs: number | null): Promise<void>;
   flushCache(): Promise<void>;
+  /** `client` is an address, or the ID of a client. */
   explain(question: { name: string; type: string; client: string }): Promise<Explanation>;
   checkUpdate(): Promise<UpdateCheck>;
   /** The text exposition for a scraper. */
@@ -152,4 +153,6 @@ export interface ApiDeps {
   readonly newId: (prefix: string) => string;
   /** Whether `/api/docs` is served. */
   readonly docs: boolean;
+  /** The origin of links that people get; `null`: they are paths. */
+  readonly publicUrl: string | null;
 }

@@ -43,6 +43,7 @@ export {
   redeemReset,
   type SignedIn,
 } from "./sign_in.ts";
+export { SignInLog } from "./sign_in_log.ts";
 export { otpCode } from "./totp.ts";
 export {
   changeUser,

@@ -4,6 +4,8 @@ import { newSecret, sha256Hex } from "./secrets.ts";
 
 export const SESSION_COOKIE = "svc_session";
 export const SESSION_LIFETIME_MS = 12 * 3_600_000;
+/** The clock may be set back by this much, and nothing ends by it. */
+const CLOCK_SLACK_MS = 60_000;
 /** Longest `Cookie` header that is looked through; browsers send no longer ones for one host. */
 const COOKIE_HEADER_LENGTH_MAX = 16 * 1024;
 
@@ -28,7 +30,16 @@ export function sessionFor(user: StoredUser, nowMs: number): NewSession {
 /** Says whether a session still holds; `user` is `null` where its user was removed. */
 export function isSessionValid(session: Session, user: StoredUser | null, nowMs: number): boolean {
   return user !== null && user.id === session.userId && !user.disabled &&
-    user.session_epoch === session.epoch && nowMs < session.expiresAtMs;
+    user.session_epoch === session.epoch &&
+    isWithin(nowMs, session.expiresAtMs, SESSION_LIFETIME_MS);
+}
+
+/**
+ * Says whether something is not over that lives so long. What would last longer than one made now was
+ * made while the clock was ahead, and would outlive everybody.
+ */
+export function isWithin(nowMs: number, expiresAtMs: number, lifetimeMs: number): boolean {
+  return nowMs < expiresAtMs && expiresAtMs - nowMs <= lifetimeMs + CLOCK_SLACK_MS;
 }
 
 /** The value of `Set-Cookie` that begins a session. `isSecure`: the API speaks TLS. */

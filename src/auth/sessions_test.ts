@@ -44,6 +44,8 @@ Deno.test("isSessionValid() holds for twelve hours and one epoch", none, async (
     ["at once", ann, 0, true],
     ["to the last millisecond", ann, 12 * HOUR_MS - 1, true],
     ["not after twelve hours", ann, 12 * HOUR_MS, false],
+    ["nor while the clock is back where it could not have been made", ann, -61_000, false],
+    ["a clock that is set back a little ends nothing", ann, -60_000, true],
     ["not once the epoch has grown", { ...ann, session_epoch: 8 }, 0, false],
     ["nor where it is behind", { ...ann, session_epoch: 6 }, 0, false],
     ["not for a disabled user", { ...ann, disabled: true }, 0, false],

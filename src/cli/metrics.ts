@@ -31,6 +31,7 @@ export interface MetricsFacts {
   /** How long the last build of the filter took. */
   readonly buildMs: number | null;
   readonly exportFailures: number;
+  readonly querylogWritten: number;
 }
 
 /** Every family of metrics of a node, in the order they are told. */
@@ -68,6 +69,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       sumCounters(facts.counters, Counter.FilterFailures),
     ),
     gauge("svc_querylog_entries", "Entries in the query log.", querylog.entries),
+    counter(
+      "svc_querylog_written_total",
+      "Entries that the query log has written to its file.",
+      facts.querylogWritten,
+    ),
     counter(
       "svc_querylog_dropped_total",
       "Queries that the query log had no room for.",
@@ -158,6 +164,16 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
     sum("svc_dropped_packets_total", "Packets that got no answer.", Counter.Dropped),
     sum("svc_malformed_queries_total", "Queries answered FORMERR or BADVERS.", Counter.FormErr),
     sum("svc_shed_queries_total", "Queries that found no room to wait.", Counter.FlightsFull),
+    sum(
+      "svc_upstream_full_total",
+      "Times an upstream was not asked because too many queries waited for it.",
+      Counter.UpstreamFull,
+    ),
+    sum(
+      "svc_upstream_no_socket_total",
+      "Times an upstream was not asked because the process had no socket left.",
+      Counter.NoSocket,
+    ),
     sum("svc_truncated_responses_total", "Responses that did not fit.", Counter.Truncated),
     sum("svc_unsent_responses_total", "Responses the system did not take.", Counter.Unsent),
     by("svc_recursion_dnssec_total", "Validated answers, by what came of it.", blocks, {

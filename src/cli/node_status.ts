@@ -87,6 +87,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     status: statusOf(node),
     buildMs: node.buildMs(),
     exportFailures: node.exportFailures(),
+    querylogWritten: node.querylog?.figures.written ?? 0,
   });
 }
 

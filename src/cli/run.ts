@@ -1,5 +1,6 @@
 import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
+import type { ClockJudge } from "../clock/mod.ts";
 import { type Config, formatProblem } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import {
@@ -11,7 +12,9 @@ import {
 import { denoDisk, type HttpGet, ListKeeper, nodeHttpGet, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import {
+  type FileLimit,
   openNative,
+  raiseFileLimit,
   returnLargeAllocations,
   stepHelpersBack,
   takeTurns,
@@ -21,7 +24,6 @@ import { type LocalReplicator, openNodeStore } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { loadConfig } from "./check_config.ts";
-import { ClockWatch } from "./clock_watch.ts";
 import { dnsUpstreams, wireNames } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { listsOf, seedSource } from "./lists_of.ts";
@@ -30,13 +32,17 @@ import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
 import { familiesOf } from "./node_status.ts";
 import { readOptions } from "./options.ts";
+import { CONNECTIONS_MAX, fileLimitWarning, openMaxOf, workersOf } from "./open_files.ts";
 import { LONE_NODE } from "./open_users.ts";
 import { Policy } from "./policy.ts";
-import { dnsProblems, Problems } from "./problems.ts";
+import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { holdStore, type StoreHold } from "./store_lock.ts";
+import { Signals } from "./signals.ts";
+import { StopTime } from "./stop_time.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
-import { VERSION } from "./version.ts";
+import { trustedClock } from "./trusted_clock.ts";
+import { RELEASED_MS, VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
 
@@ -46,18 +52,8 @@ certificates.
   --config FILE  the configuration (default /etc/svc/svc.toml; built-in defaults if that is missing)
   --help         this text`;
 
-/** Longest wait for queries in flight at the end; the process is gone within two seconds. */
-const STOP_GRACE_MS = 1_500;
-/** The same for the query log's last entries. */
-const QUERYLOG_STOP_GRACE_MS = 1_000;
-/** The same for requests; a change that was taken is durable before it is answered. */
-const API_STOP_GRACE_MS = 1_000;
-/** The same for what a telemetry endpoint has not been sent. */
-const TELEMETRY_STOP_GRACE_MS = 1_000;
-/** More isolates than this win nothing: the system's part of a query is the larger one. */
-const WORKERS_AUTO_MAX = 4;
 const TCP_LIMITS = {
-  connectionsMax: 1_024,
+  connectionsMax: CONNECTIONS_MAX.tcp,
   connectionsPerClientMax: 128,
   queriesMax: 128,
   idleMs: 10_000,
@@ -65,7 +61,7 @@ const TCP_LIMITS = {
 };
 /** Clients of encrypted transports keep their connections: phones ask all day. */
 const DOT_LIMITS = {
-  connectionsMax: 2_048,
+  connectionsMax: CONNECTIONS_MAX.dot,
   connectionsPerClientMax: 128,
   queriesMax: 128,
   idleMs: 30_000,
@@ -82,7 +78,7 @@ const DOQ_LIMITS = {
   handshakesMax: 128,
 };
 const DOH_LIMITS = {
-  connectionsMax: 2_048,
+  connectionsMax: CONNECTIONS_MAX.doh,
   connectionsPerClientMax: 128,
   requestsMax: 128,
   idleMs: 60_000,
@@ -105,7 +101,15 @@ export async function run(args: string[]): Promise<number> {
     takeTurns(native, Turn.Request);
     stepHelpersBack(native);
   }
-  log.info("starting", { version: VERSION, deno: Deno.version.deno });
+  const signals = new Signals();
+  const files = native === null ? null : raiseFileLimit(native);
+  log.info("starting", {
+    version: VERSION,
+    deno: Deno.version.deno,
+    ...(files !== null && { openFiles: files.soft }),
+  });
+  const tooFewFiles = fileLimitWarning(config, files);
+  if (tooFewFiles !== null) log.warn(tooFewFiles);
   if (fromDefaults) log.info("no configuration file: built-in defaults", { looked: source.file });
   const missing = notBuilt(config);
   if (missing.length > 0) log.warn("not built yet, and so not in force", { keys: missing });
@@ -115,17 +119,20 @@ export async function run(args: string[]): Promise<number> {
       listen: listen.map(formatHostPort),
     });
   }
-  return await serve(config);
+  return await serve(config, signals, files);
 }
 
 /** Runs the node: store, lists, policy, DNS, API; returns the exit code once it has stopped. */
-async function serve(config: Config): Promise<number> {
+async function serve(
+  config: Config,
+  signals: Signals,
+  fileLimit: FileLimit | null,
+): Promise<number> {
   const startedAtMs = Date.now();
-  const stop = stopSignal();
   const telemetry = new Telemetry(config.telemetry);
   const problems = new Problems();
-  const clock = watchClock(problems);
-  const { replicator, store, close } = await openStoreOf(config, problems);
+  const clock = trustedClock(problems);
+  const { replicator, store, close } = await openStoreOf(config, problems, clock.judge);
   let supervisor: DnsSupervisor | null = null;
   let policy: Policy | null = null;
   const get = nodeHttpGet({
@@ -154,17 +161,21 @@ async function serve(config: Config): Promise<number> {
     base,
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
   });
-  const workers = config.server.workers === 0 ? automaticWorkers() : config.server.workers;
+  const workers = workersOf(config);
   const { files, serverName } = config.server.tls;
   const certificate = await ServerCertificate.open(
     { place: DNS_CERTIFICATE, files, serverName },
-    { nowMs: Date.now },
+    clock.judge,
   );
   const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
   const odoh = config.server.tls.odoh ? new OdohKeys() : null;
-  const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers);
+  const openMax = openMaxOf(fileLimit, workers);
+  const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers, openMax);
   const querylog = querylogOf(config, options, workers);
-  querylog?.start();
+  if (querylog !== null) {
+    querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
+    querylog.start();
+  }
   const logQueues = querylog?.queues ?? [];
   supervisor = new DnsSupervisor({ ...options, logQueues }, workers, policy.data);
   await supervisor.start();
@@ -180,11 +191,16 @@ async function serve(config: Config): Promise<number> {
   problems.watch(() => filtering.problems);
   problems.watch(() => certificate?.problems ?? []);
   problems.watch(() => dnsProblems(dns, upstreams));
+  problems.watch(() => dns.left.problems);
+  problems.watch(() =>
+    openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+  );
   problems.watch(() => telemetry.problems);
   problems.watch(() => querylog?.problems ?? []);
   const node: ServeApiOptions = {
     config,
     node: LONE_NODE,
+    clock: clock.judge,
     startedAtMs,
     store: { replicator, store },
     problems: () => problems.now(),
@@ -218,36 +234,29 @@ async function serve(config: Config): Promise<number> {
     upstreams: node.upstreams,
     families: () => familiesOf(node),
   });
-  const onHangup = () => {
+  signals.onHangup = () => {
     log.info("reloading the lists");
     void filtering.reload();
     void api?.renewTls();
     void certificate?.renewFor((identity) => dns.renewCertificate(identity));
   };
-  Deno.addSignalListener("SIGHUP", onHangup);
-  const signal = await stop;
+  const signal = await signals.stop;
   log.info("stopping", { signal });
-  Deno.removeSignalListener("SIGHUP", onHangup);
+  signals.onHangup = () => {};
   filtering.stop();
   clock.stop();
   querylog?.endWatchers();
+  const time = new StopTime(() => performance.now());
+  const graceMs = time.firstMs();
   await Promise.all([
-    supervisor.stop(STOP_GRACE_MS),
-    api?.stop(API_STOP_GRACE_MS),
-    telemetry.stop(TELEMETRY_STOP_GRACE_MS),
+    supervisor.stop(graceMs),
+    api?.stop(graceMs), // A change that was taken is durable before it is answered.
+    telemetry.stop(graceMs),
   ]);
-  await querylog?.stop(QUERYLOG_STOP_GRACE_MS); // Last: it has what was answered until now.
+  await querylog?.stop(time.lastMs()); // Last: it has what was answered until now.
   await close();
   log.info("stopped");
   return 0;
-}
-
-/** Tells when the machine's clock jumps. */
-function watchClock(problems: Problems): ClockWatch {
-  const watch = new ClockWatch({ wallMs: Date.now, monotonicMs: () => performance.now() });
-  watch.start((stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }));
-  problems.watch(() => watch.problems);
-  return watch;
 }
 
 /** Addresses of the encrypted listeners by protocol, for a log line. */
@@ -261,7 +270,7 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
 }
 
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
-async function openStoreOf(config: Config, problems: Problems) {
+async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
   let hold: StoreHold | null = null;
   try {
@@ -275,10 +284,13 @@ async function openStoreOf(config: Config, problems: Problems) {
     directory: dir,
     node: LONE_NODE,
     onFailure: filter.onFailure,
-    clock: { nowMs: () => Date.now() },
+    clock,
     program: VERSION,
   });
-  for (const problem of opened.problems) problems.add(problem);
+  // An audit log that can't be read says so to who asks for it.
+  const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
+  for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
+  problems.watch(() => opened.problems);
   const close = async () => {
     await opened.replicator.close();
     opened.store.close();
@@ -332,25 +344,6 @@ async function startApi(
   }
 }
 
-/** Resolves with the signal that asks for the end. A second one ends at once. */
-function stopSignal(): Promise<Deno.Signal> {
-  const { promise, resolve } = Promise.withResolvers<Deno.Signal>();
-  let asked = false;
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    Deno.addSignalListener(signal, () => {
-      if (asked) Deno.exit(1);
-      asked = true;
-      resolve(signal);
-    });
-  }
-  return promise;
-}
-
-function automaticWorkers(): number {
-  // Half of the cores: the kernel's part of the work runs on the others.
-  return Math.max(1, Math.min(WORKERS_AUTO_MAX, Math.floor(navigator.hardwareConcurrency / 2)));
-}
-
 /** Opens the folder of kept lists; where that can't be, one for this run alone. */
 async function openKeeper(
   config: Config,
@@ -388,6 +381,7 @@ function querylogOf(
     maxEntries: querylog.maxEntries,
     retentionMs: querylog.retentionMs,
     anonymize: querylog.anonymize,
+    releasedMs: RELEASED_MS,
     upstreams: upstreams.map(({ address }) => address),
     writers: workers,
   });
@@ -400,12 +394,14 @@ function dnsOptions(
   odoh: OdohKeys | null,
   seed: number,
   workers: number,
+  openMax: number,
 ): DnsOptions {
   const { cache, security, server: { tls, rateLimit } } = config;
   return {
     seed,
     listen: config.server.listen,
     upstreams,
+    openMax,
     cacheBytes: Math.floor(cache.sizeBytes / workers),
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),

@@ -21,7 +21,11 @@ function even(bits: number): Uint8Array {
 }
 
 /** A key as a DNSKEY holds it (RFC 3110 §2). */
-function rsa(exponent: Uint8Array, modulus: Uint8Array, isLong = exponent.length > 255): Uint8Array {
+function rsa(
+  exponent: Uint8Array,
+  modulus: Uint8Array,
+  isLong = exponent.length > 255,
+): Uint8Array {
   const { length } = exponent;
   const prefix = isLong ? Uint8Array.of(0, length >> 8, length) : Uint8Array.of(length);
   return joined([prefix, exponent, modulus]);
@@ -30,10 +34,25 @@ function rsa(exponent: Uint8Array, modulus: Uint8Array, isLong = exponent.length
 const F4 = Uint8Array.of(1, 0, 1);
 const ROWS: readonly (readonly [string, number, Uint8Array, boolean])[] = [
   ["RSA", Algorithm.RsaSha256, rsa(F4, odd(2048)), true],
-  ["RSA with the long form of the exponent's length", Algorithm.RsaSha256, rsa(F4, odd(1024), true), true],
+  [
+    "RSA with the long form of the exponent's length",
+    Algorithm.RsaSha256,
+    rsa(F4, odd(1024), true),
+    true,
+  ],
   ["RSA of exponent 3", Algorithm.RsaSha1, rsa(Uint8Array.of(3), odd(512)), true],
-  ["RSA of exponent 2^32 + 1", Algorithm.RsaSha512, rsa(Uint8Array.of(1, 0, 0, 0, 1), odd(1024)), true],
-  ["RSA with zeros before its numbers", Algorithm.RsaSha256, rsa(joined([Uint8Array.of(0, 0), F4]), joined([Uint8Array.of(0), odd(1024)])), true],
+  [
+    "RSA of exponent 2^32 + 1",
+    Algorithm.RsaSha512,
+    rsa(Uint8Array.of(1, 0, 0, 0, 1), odd(1024)),
+    true,
+  ],
+  [
+    "RSA with zeros before its numbers",
+    Algorithm.RsaSha256,
+    rsa(joined([Uint8Array.of(0, 0), F4]), joined([Uint8Array.of(0), odd(1024)])),
+    true,
+  ],
   ["RSA of 4096 bits", Algorithm.RsaSha256, rsa(F4, odd(4096)), true],
   ["RSA of 4097 bits", Algorithm.RsaSha256, rsa(F4, odd(4097)), false],
   ["RSA of 511 bits", Algorithm.RsaSha256, rsa(F4, odd(511)), false],
@@ -55,39 +74,61 @@ const ROWS: readonly (readonly [string, number, Uint8Array, boolean])[] = [
   ["GOST", 12, new Uint8Array(64), false],
 ];
 
-Deno.test("publicKeySpki() takes keys of the form of their algorithm, which the runtime imports", none, async (t) => {
-  for (const [what, algorithm, key, isTaken] of ROWS) {
-    await t.step(what, async () => {
-      const spki = publicKeySpki(algorithm, key);
-      assert.equal(spki !== null, isTaken);
-      if (spki !== null) createPublicKey({ key: spki, format: "der", type: "spki" } as never);
-      const check = { algorithm, publicKey: key, data: F4, signature: new Uint8Array(64).fill(1) };
-      assert.equal(verifySignature(check), false);
-      assert.equal(await verifySignatureAsync(check), false);
-    });
-  }
-});
-
-Deno.test("verifySignature() and verifySignatureAsync() take RSA of each hash and length", none, async (t) => {
-  for (const modulusLength of [512, 1024, 2048]) {
-    const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength });
-    const { n, e } = publicKey.export({ format: "jwk" }) as { n: string; e: string };
-    const bytes = (text: string) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-    const key = rsa(bytes(e), bytes(n));
-    for (const [algorithm, hash] of [[5, "sha1"], [7, "sha1"], [8, "sha256"], [10, "sha512"]] as const) {
-      // A hash of 64 bytes has no room in 512 bits.
-      if (modulusLength === 512 && hash === "sha512") continue;
-      await t.step(`${modulusLength} bits, ${hash}`, async () => {
-        const signature = new Uint8Array(sign(hash, F4, privateKey));
-        const check = { algorithm, publicKey: key, data: F4, signature };
-        assert(verifySignature(check));
-        assert(await verifySignatureAsync(check));
-        const other = algorithm === 8 ? 10 : 8;
-        assert.equal(verifySignature({ ...check, algorithm: other }), false);
+Deno.test(
+  "publicKeySpki() takes keys of the form of their algorithm, which the runtime imports",
+  none,
+  async (t) => {
+    for (const [what, algorithm, key, isTaken] of ROWS) {
+      await t.step(what, async () => {
+        const spki = publicKeySpki(algorithm, key);
+        assert.equal(spki !== null, isTaken);
+        if (spki !== null) createPublicKey({ key: spki, format: "der", type: "spki" } as never);
+        const check = {
+          algorithm,
+          publicKey: key,
+          data: F4,
+          signature: new Uint8Array(64).fill(1),
+        };
+        assert.equal(verifySignature(check), false);
+        assert.equal(await verifySignatureAsync(check), false);
       });
     }
-  }
-});
+  },
+);
+
+Deno.test(
+  "verifySignature() and verifySignatureAsync() take RSA of each hash and length",
+  none,
+  async (t) => {
+    for (const modulusLength of [512, 1024, 2048]) {
+      const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength });
+      const { n, e } = publicKey.export({ format: "jwk" }) as { n: string; e: string };
+      const bytes = (text: string) =>
+        Uint8Array.from(
+          atob(text.replaceAll("-", "+").replaceAll("_", "/")),
+          (c) => c.charCodeAt(0),
+        );
+      const key = rsa(bytes(e), bytes(n));
+      for (
+        const [algorithm, hash] of [[5, "sha1"], [7, "sha1"], [8, "sha256"], [
+          10,
+          "sha512",
+        ]] as const
+      ) {
+        // A hash of 64 bytes has no room in 512 bits.
+        if (modulusLength === 512 && hash === "sha512") continue;
+        await t.step(`${modulusLength} bits, ${hash}`, async () => {
+          const signature = new Uint8Array(sign(hash, F4, privateKey));
+          const check = { algorithm, publicKey: key, data: F4, signature };
+          assert(verifySignature(check));
+          assert(await verifySignatureAsync(check));
+          const other = algorithm === 8 ? 10 : 8;
+          assert.equal(verifySignature({ ...check, algorithm: other }), false);
+        });
+      }
+    }
+  },
+);
 
 Deno.test("isUsable() wants a zone's key that is not revoked", none, async (t) => {
   const key = new Uint8Array(32).fill(7);
@@ -105,5 +146,14 @@ Deno.test("isUsable() wants a zone's key that is not revoked", none, async (t) =
       assert.equal(isUsable(readDnskey(rdata)!), want);
     });
   }
-  assert.deepEqual([1, 3, 5, 6, 7, 8, 10, 12, 13, 14, 15, 16, 17].filter(isSupported), [5, 7, 8, 10, 13, 14, 15, 16]);
+  assert.deepEqual([1, 3, 5, 6, 7, 8, 10, 12, 13, 14, 15, 16, 17].filter(isSupported), [
+    5,
+    7,
+    8,
+    10,
+    13,
+    14,
+    15,
+    16,
+  ]);
 });

@@ -127,9 +127,9 @@ export class DnsIsolate {
         this.#forwarder.onPacket(token, packet, length);
         this.#flushSoon();
       },
-      onFailure: (token, failure) => {
+      onFailure: (token, failure, isOwn) => {
         this.#setTime();
-        this.#forwarder.onFailure(token, failure);
+        this.#forwarder.onFailure(token, failure, isOwn);
         this.#flushSoon();
       },
     };
@@ -148,6 +148,7 @@ export class DnsIsolate {
       rebinding: start.rebindingExempt === null
         ? null
         : new RebindingProtection(start.rebindingExempt),
+      openMax: start.openMax,
       serveStale: start.serveStale,
       peerBytes: UdpBatch.PEER_BYTES,
       nowMs: () => performance.now(),
@@ -163,6 +164,7 @@ export class DnsIsolate {
       pipeline: this.#pipeline,
       forwarder: this.#forwarder,
       seed: start.seed,
+      cookieSecret: start.cookieSecret,
       clock: this.#clock,
       log: logQueue === null ? null : new QueryLog(logQueue),
       counters,
@@ -290,6 +292,7 @@ export class DnsIsolate {
       cacheEntries: this.#cache.entries,
       cacheBytes: this.#cache.usedBytes,
       cacheEvicted: this.#cache.evicted,
+      lacksSockets: this.#forwarder.lacksSockets,
       upstreams: this.#forwarder.upstreams.map((upstream) => ({
         healthy: upstream.healthy,
         latencyMs: upstream.latencyMs,

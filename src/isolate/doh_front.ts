@@ -2,6 +2,7 @@
 import {
   ClientAddress,
   clientIdOf,
+  type Failure,
   type Resolver,
   type Responder,
   streamReply,
@@ -39,8 +40,8 @@ class RequestAnswer implements Responder {
     answerQuery(this.request, shared.bytes, shared.offset, shared.length);
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  fail(waiter: Waiter, failure: Failure): void {
+    this.resolver.writeFailure(waiter, failure, shared);
     answerQuery(this.request, shared.bytes, shared.offset, shared.length);
   }
 }

@@ -4,6 +4,7 @@ import type { UdpBatch } from "../native/mod.ts";
 import {
   ClientAddress,
   clientIdOf,
+  type Failure,
   Reply,
   type Resolver,
   type Responder,
@@ -74,9 +75,9 @@ export class UdpFront implements UdpHandler, Responder {
     this.#batch!.queueTo(waiter.peer, reply.length);
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
+  fail(waiter: Waiter, failure: Failure): void {
     const reply = this.#aimAtRoom();
-    this.resolver.writeFailure(waiter, ede, text, reply);
+    this.resolver.writeFailure(waiter, failure, reply);
     this.#batch!.queueTo(waiter.peer, reply.length);
   }
 
@@ -114,8 +115,8 @@ class StreamAnswers implements Responder {
     this.#send();
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  fail(waiter: Waiter, failure: Failure): void {
+    this.resolver.writeFailure(waiter, failure, shared);
     this.#send();
   }
 
@@ -212,8 +213,8 @@ class DoqAnswer implements Responder {
     this.exchange.send(shared.bytes, shared.offset, shared.length);
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  fail(waiter: Waiter, failure: Failure): void {
+    this.resolver.writeFailure(waiter, failure, shared);
     this.exchange.send(shared.bytes, shared.offset, shared.length);
   }
 }
@@ -294,8 +295,8 @@ export class DatagramFront implements Responder {
     this.#send();
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  fail(waiter: Waiter, failure: Failure): void {
+    this.resolver.writeFailure(waiter, failure, shared);
     this.#send();
   }
 

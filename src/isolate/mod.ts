@@ -12,4 +12,4 @@ export {
   QuerylogSupervisor,
   type Watcher,
 } from "./querylog_supervisor.ts";
-export { type DnsListener, type DnsOptions, DnsSupervisor } from "./supervisor.ts";
+export { type DnsListener, type DnsOptions, DnsSupervisor, PARKED_MS } from "./supervisor.ts";

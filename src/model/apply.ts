@@ -13,6 +13,7 @@ import {
 } from "./resources.ts";
 import { copyWithin, type Result, TOO_LARGE } from "./result.ts";
 import { takeSettings, takeSpec } from "./take_spec.ts";
+import { shownText } from "./text.ts";
 
 /** What the audit log calls a resource of each collection. */
 export const RESOURCE_TYPE = {
@@ -46,7 +47,7 @@ export function apply(
   index: number = state.appliedIndex + 1,
 ): Applied {
   const draft = new Draft(state);
-  const result = dispatch(draft, command.change, command.at);
+  const result = dispatch(draft, command);
   if (result.kind === "refused") return { kind: "refused", outcome: result };
   draft.setIndex(index);
   const { type, id } = result.resource;
@@ -79,7 +80,8 @@ function cutActor({ kind, name, address }: Actor): Actor {
   };
 }
 
-function dispatch(draft: Draft, change: Change, at: string): Result {
+function dispatch(draft: Draft, command: Command): Result {
+  const { change, at } = command;
   switch (change.type) {
     case "create":
       return create(draft, change.collection, change.id, change.spec, at);
@@ -90,11 +92,11 @@ function dispatch(draft: Draft, change: Change, at: string): Result {
     case "settings":
       return changeSettings(draft, change, at);
     case "user_create":
-      return createUser(draft, change, at);
+      return createUser(draft, change, command);
     case "user_change":
-      return changeUser(draft, change, at);
+      return changeUser(draft, change, command);
     case "user_delete":
-      return deleteUser(draft, change);
+      return deleteUser(draft, change, command);
     case "note":
       return note(change);
     case "seed":
@@ -139,7 +141,7 @@ function found<C extends Collection>(
   const map: ReadonlyMap<string, Envelope<SpecOf<C>>> = draft.state.collections[collection];
   const before = map.get(id);
   if (before === undefined) {
-    return refuse("not_found", `${id}: there is no such ${RESOURCE_TYPE[collection]}`);
+    return refuse("not_found", `${shownText(id)}: there is no such ${RESOURCE_TYPE[collection]}`);
   }
   return mismatch(id, before.revision, ifMatch) ?? before;
 }

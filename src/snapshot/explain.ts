@@ -39,7 +39,7 @@ const OWN_ZONE = parseName("svc.test")!;
 
 /**
  * Says who asks, in which group, and which rule of which list decides about a name. `client` is an
- * address or a client ID; `null` is a client not known. In place of a name goes an address: then it
+ * address, a client ID or the ID of a client; `null` is a client not known. In place of a name goes an address: then it
  * is about responses with this address. Returns `null` for what is neither.
  */
 export function explain(
@@ -214,7 +214,8 @@ function findClient(snapshot: Snapshot, client: string | null): number {
   const ip = parseIp(client);
   if (ip === null) {
     const id = new TextEncoder().encode(client);
-    return snapshot.clientWithId(id, 0, id.length);
+    const found = snapshot.clientWithId(id, 0, id.length);
+    return found === NO_CLIENT ? snapshot.clientNumber(client) : found;
   }
   const address = unmapIpv4(ip);
   return snapshot.clientAt(address, 0, address.length);

@@ -126,7 +126,8 @@ export function policyState(fake: FakePolicy): PolicyState {
       revision: 1,
       created_at: "2026-01-01T00:00:00.000Z",
       updated_at: "2026-01-01T00:00:00.000Z",
-      spec: { ...DEFAULT_SETTINGS, ...fake.settings },
+      // Whoever asks, unless a test says who may.
+      spec: { ...DEFAULT_SETTINGS, access: { allowed: [], disallowed: [] }, ...fake.settings },
     },
   };
 }

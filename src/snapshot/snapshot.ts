@@ -421,6 +421,15 @@ export class Snapshot {
     const { clientTextOffsets: offsets, clientTextBytes: bytes } = this.#parts;
     return idAndName({ offsets, bytes }, number);
   }
+
+  /** The client whose resource has this ID, or `NO_CLIENT`; looks at each. */
+  clientNumber(id: string): number {
+    const { clientGroups } = this.#parts;
+    for (let number = 0; number < clientGroups.length; number++) {
+      if (this.client(number).id === id) return number;
+    }
+    return NO_CLIENT;
+  }
 }
 
 function idAndName(texts: Texts, number: number): { id: string; name: string } {

@@ -73,6 +73,7 @@ class Node implements AsyncDisposable {
     node.#api = await serveApi({
       config,
       node: NODE,
+      clock: { nowMs: Date.now },
       startedAtMs: Date.now(),
       store,
       problems: () => store.problems,
@@ -285,7 +286,7 @@ Deno.test("accounts work from the first user to the last session", permissions, 
       assert.equal(link.status, 200, link.text);
       node.answered.pop(); // The one answer that shows the token.
       const { token, url } = link.json;
-      assert.equal(url, `${node.base}/reset?token=${token}`);
+      assert.equal(url, `/reset?token=${token}`);
       secrets.push(token);
       const reset = { token, password: PASSWORD };
       assert.equal((await node.send("POST /auth/reset", reset)).status, 204);
@@ -297,6 +298,13 @@ Deno.test("accounts work from the first user to the last session", permissions, 
         { resource, action }: { resource: { type: string }; action: string },
       ) => resource.type === "user" && action === "create");
       assert.equal(made.actor.name, "ann");
+      const { json: signIns } = await node.send("GET /audit?actor=ann&type=user");
+      const actions = new Set(signIns.items.map(({ action }: { action: string }) => action));
+      for (const action of ["sign_in", "recovery", "create", "reset"]) {
+        assert.ok(actions.has(action), action);
+      }
+      const { json: failed } = await node.send("GET /audit?actor=unauthenticated&limit=1");
+      assert.equal(failed.items[0].action, "sign_in_failed");
       for (const path of ["users", "auth/me", "status", "audit", "openapi.json"]) {
         await node.send(`GET /${path}`);
       }

@@ -21,7 +21,7 @@ export const PERMISSIONS = {
 /** Longest wait for anything that must happen: a slow machine is no failure, a hang is one. */
 export const WAIT_MS_MAX = 30_000;
 const POLL_MS = 10;
-/** Longest time from SIGTERM to the end: the service promises two seconds, a busy machine none. */
+/** Longest time from SIGTERM to the end; what it promises is held by the test of `StopTime`. */
 const STOP_MS_MAX = 20_000;
 
 /** A value as TOML has it. */

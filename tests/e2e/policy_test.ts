@@ -45,6 +45,7 @@ class Running {
     const options = {
       seed: SEED,
       listen: [parseIp(ONE)!, ...HAS_IPV6 ? [parseIp(ONE6)!] : []].map((ip) => ({ ip, port: 0 })),
+      openMax: 1_024,
       upstreams: [{
         transport: "udp" as const,
         address: text,

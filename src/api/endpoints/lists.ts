@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import { type Endpoint, endpoint } from "../endpoint.ts";
 import {
   Directory,
@@ -30,6 +29,7 @@ async function endsWithin(work: Promise<unknown>, waitMs: number): Promise<boole
 /** Beside the collection itself; these paths come before `/api/v1/lists/{id}`. */
 export const listEndpoints: readonly Endpoint[] = [
   endpoint("POST /api/v1/lists/refresh", {
+    operationId: "refreshLists",
     tag: "lists",
     summary: "Download every list that has a URL now",
     need: "admin",
@@ -41,10 +41,11 @@ export const listEndpoints: readonly Endpoint[] = [
       const finished = await endsWithin(deps.lists.refresh(), REFRESH_WAIT_MS);
       const envelopes = [...deps.replicator.state.collections.lists.values()];
       const items = envelopes.map((envelope) => shownEnvelope(deps, "lists", envelope));
-      return { body: { finished, items: items as z.infer<typeof Refresh>["items"] } };
+      return { body: { finished, items } };
     },
   }),
   endpoint("GET /api/v1/lists/recommended", {
+    operationId: "listRecommendedLists",
     tag: "lists",
     summary: "Recommended lists with their categories and presets",
     need: "viewer",
@@ -52,6 +53,7 @@ export const listEndpoints: readonly Endpoint[] = [
     handle: ({ deps }) => ({ body: deps.lists.recommended() }),
   }),
   endpoint("GET /api/v1/lists/recommended/sizes", {
+    operationId: "getRecommendedSizes",
     tag: "lists",
     summary: "How large the recommended lists are",
     need: "viewer",
@@ -60,6 +62,7 @@ export const listEndpoints: readonly Endpoint[] = [
     handle: async ({ deps }) => ({ body: await deps.lists.sizes() }),
   }),
   endpoint("GET /api/v1/lists/directory", {
+    operationId: "listDirectory",
     tag: "lists",
     summary: "The readable lists of the public directory",
     need: "viewer",
@@ -68,6 +71,7 @@ export const listEndpoints: readonly Endpoint[] = [
     handle: async ({ deps }) => ({ body: await deps.lists.directory() }),
   }),
   endpoint("GET /api/v1/lists/directory/{id}", {
+    operationId: "getDirectoryList",
     tag: "lists",
     summary: "A list of the public directory with its addresses",
     need: "viewer",
@@ -76,6 +80,7 @@ export const listEndpoints: readonly Endpoint[] = [
     handle: async ({ deps, param }) => ({ body: await deps.lists.directoryList(param) }),
   }),
   endpoint("GET /api/v1/services", {
+    operationId: "listServices",
     tag: "lists",
     summary: "Services that groups can block, with their rules",
     need: "viewer",
