@@ -2,7 +2,6 @@
 import { equalNames, NAME_BYTES_MAX, Qclass, Qtype, skipPlainName } from "../dns/mod.ts";
 import { findAlias, findRrSet } from "./chain.ts";
 import { ALIASES_MAX } from "./limits.ts";
-import { nameKey } from "./names.ts";
 import type { RrSet } from "./rrset.ts";
 
 /** A question of class IN. */
@@ -25,7 +24,7 @@ export interface Trail {
   readonly name: Uint8Array;
   /** What the answer holds of the type there; none is to be proven. */
   readonly rrsets: readonly RrSet[];
-  /** `long`: a DNAME makes a name that is too long (YXDOMAIN); `loop`: there is no end. */
+  /** `long`: a DNAME makes a name that is too long (YXDOMAIN); `loop`: there is no end within bounds. */
   readonly end: "found" | "missing" | "long" | "loop";
 }
 
@@ -56,7 +55,6 @@ function findAnswers(answer: readonly RrSet[], name: Uint8Array, type: number): 
 export function followAliases(answer: readonly RrSet[], question: Question): Trail {
   const { type } = question;
   const aliases: Alias[] = [];
-  const seen = new Set<string>();
   let { name } = question;
   const ended = (end: Trail["end"], rrsets: readonly RrSet[] = []): Trail => {
     return { aliases, name, rrsets, end };
@@ -72,7 +70,6 @@ export function followAliases(answer: readonly RrSet[], question: Question): Tra
     if (rrsets.length > 0) return ended("found", rrsets);
     const target = rrset === undefined ? null : targetOf(rrset);
     if (rrset === undefined || target === null) return ended("missing");
-    seen.add(nameKey(name));
     if (!isSynthesized) {
       aliases.push({ rrset, synthesized: null });
       name = target;
@@ -90,6 +87,6 @@ export function followAliases(answer: readonly RrSet[], question: Question): Tra
       if (type === Qtype.CNAME || type === Qtype.ANY) return ended("found");
       name = made;
     }
-    if (aliases.length > ALIASES_MAX || seen.has(nameKey(name))) return ended("loop");
+    if (aliases.length > ALIASES_MAX) return ended("loop");
   }
 }

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { joined, parseRecord, wireName } from "../../tests/replay/records.ts";
 import { encodeHex } from "../bytes/mod.ts";
 import { formatName, Qtype } from "../dns/mod.ts";
-import { canonicalRdata, canonicalRdatas } from "./canonical.ts";
+import { canonicalRdata, canonicalRdatas, signedData } from "./canonical.ts";
 import { rrsetsOf } from "./fakes.ts";
 import { commonLabels, compareNames, wildcardOf } from "./names.ts";
-import { hasType, keyTag, readNsec, readNsec3, readNsec3Param } from "./records.ts";
+import { hasType, keyTag, readNsec, readNsec3, readNsec3Param, readRrsig } from "./records.ts";
 import { sha1, SHA1_INPUT_MAX } from "./sha1.ts";
 
 const none = { permissions: "none" } as const;
@@ -75,6 +75,26 @@ Deno.test("canonicalRdatas() sorts, and leaves equal ones out", none, () => {
   const [rrset] = rrsetsOf(["a. MX 10 B.", "a. MX 5 c.", "a. MX 10 b.", "a. MX 5 C."]);
   const want = ["a. MX 5 c.", "a. MX 10 b."].map((line) => encodeHex(parseRecord(line).rdata));
   assert.deepEqual(canonicalRdatas(rrset).map(encodeHex), want);
+});
+
+Deno.test("signedData() lowers owner and signer, and knows a wildcard by its labels", none, () => {
+  const data = (owner: string, labels: number, signer: string) => {
+    const [rrset] = rrsetsOf([
+      `${owner} A 192.0.2.1`,
+      `${owner} RRSIG A 8 ${labels} 60 1 1 1 ${signer} QQ==`,
+    ]);
+    const made = signedData(rrset, canonicalRdatas(rrset), readRrsig(rrset.signatures[0])!);
+    return made && encodeHex(made);
+  };
+  const want = data("www.example.", 2, "example.");
+  assert.equal(data("WWW.Example.", 2, "EXAMPLE."), want);
+  assert.notEqual(data("www.example.", 1, "example."), want);
+  const wildcard = data("*.example.", 1, "example.");
+  assert.equal(data("www.example.", 1, "example."), wildcard);
+  assert.equal(data("A.b.c.EXAMPLE.", 1, "example."), wildcard);
+  // More labels than there are; of an asterisk, one less counts.
+  assert.equal(data("www.example.", 3, "example."), null);
+  assert.equal(data("*.example.", 2, "example."), null);
 });
 
 Deno.test("sha1() hashes as node:crypto does, at every length", none, () => {

@@ -32,7 +32,7 @@ import type { SignatureChecker } from "./verify.ts";
 import { checkZoneKeys, endAt, readTrust, unsupportedBy, type Zone } from "./zone_keys.ts";
 
 /** A response as validation sees it. */
-export interface Response {
+export interface RrSetResponse {
   readonly rcode: number;
   readonly answer: readonly RrSet[];
   readonly authority: readonly RrSet[];
@@ -57,9 +57,14 @@ export interface ChainPorts {
   /**
    * Asks for DS or DNSKEY records, with DO and CD set and signatures wanted. DS is asked of the
    * parent's servers. `attempt` is 1 where what came before was not to be believed: a cached answer
-   * is of no use then, and another server is. `null` where nothing was to be had.
+   * is of no use then, and another server is. `null` where nothing was to be had; a rejection ends
+   * the validation with it.
    */
-  readonly lookUp: (name: Uint8Array, type: number, attempt: number) => Promise<Response | null>;
+  readonly lookUp: (
+    name: Uint8Array,
+    type: number,
+    attempt: number,
+  ) => Promise<RrSetResponse | null>;
   readonly check: SignatureChecker;
   readonly cuts: CutCache;
 }
@@ -116,7 +121,7 @@ export function findAlias(section: readonly RrSet[], name: Uint8Array): RrSet | 
 }
 
 /** The closest name above `name` that has signed its DS, or something said in its place. */
-function signerAbove({ answer, authority }: Response, name: Uint8Array): Uint8Array | null {
+function signerAbove({ answer, authority }: RrSetResponse, name: Uint8Array): Uint8Array | null {
   const own = findRrSet(answer, name, Qtype.DS) ?? findAlias(answer, name);
   const said = own !== undefined
     ? [own]
@@ -145,7 +150,7 @@ export class Chain {
   readonly #context: CheckContext;
   readonly #checks = new Allowance("CHAIN_CHECKS_MAX");
   readonly #lookUps = new Allowance("CHAIN_LOOKUPS_MAX");
-  readonly #responses = new Map<string, Response | null>();
+  readonly #responses = new Map<string, RrSetResponse | null>();
   /** What this answer has found out, all of which may not be worth remembering. */
   readonly #cuts = new Map<string, Cut>();
   #lookUpsUsedUp = false;
@@ -326,7 +331,7 @@ export class Chain {
   }
 
   /** Fetches once for an answer. */
-  async #lookUp(name: Uint8Array, type: number, attempt: number): Promise<Response | null> {
+  async #lookUp(name: Uint8Array, type: number, attempt: number): Promise<RrSetResponse | null> {
     const key = `${type},${attempt},${nameKey(name)}`;
     const known = this.#responses.get(key);
     if (known !== undefined) return known;

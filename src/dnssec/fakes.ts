@@ -12,7 +12,7 @@ import { encodeHex, setU16, setU32 } from "../bytes/mod.ts";
 import { Qclass, Qtype, Rcode } from "../dns/mod.ts";
 import type { TrustAnchor } from "./anchors.ts";
 import { canonicalRdatas, signedData } from "./canonical.ts";
-import type { ChainPorts, Cut, CutCache, Response } from "./chain.ts";
+import type { ChainPorts, Cut, CutCache, RrSetResponse } from "./chain.ts";
 import { digestKey } from "./digest.ts";
 import { nameKey, signedLabels } from "./names.ts";
 import { keyTag, readRrsig } from "./records.ts";
@@ -25,7 +25,7 @@ export function responseOf(
   type: number,
   sections: { readonly answer?: readonly string[]; readonly authority?: readonly string[] },
   rcode: number = Rcode.NoError,
-): Response {
+): RrSetResponse {
   const question = { name: wireName(name), type };
   const answer = (sections.answer ?? []).map(parseRecord);
   const authority = (sections.authority ?? []).map(parseRecord);
@@ -37,7 +37,7 @@ export function responseOfRecords(
   rcode: number,
   answer: readonly TextRecord[],
   authority: readonly TextRecord[],
-): Response {
+): RrSetResponse {
   const read = readSections(encodeResponse(question, rcode, { answer, authority }));
   assert(read !== null);
   return { rcode, answer: read.answer, authority: read.authority };
@@ -69,10 +69,14 @@ export class FakePorts implements ChainPorts {
       name: Uint8Array,
       type: number,
       attempt: number,
-    ) => Response | null | Promise<Response | null>,
+    ) => RrSetResponse | null | Promise<RrSetResponse | null>,
   ) {}
 
-  lookUp = async (name: Uint8Array, type: number, attempt: number): Promise<Response | null> => {
+  lookUp = async (
+    name: Uint8Array,
+    type: number,
+    attempt: number,
+  ): Promise<RrSetResponse | null> => {
     this.asked.push(`${nameKey(name)} ${type}`);
     return await this.answer(name, type, attempt);
   };
@@ -172,12 +176,12 @@ export class FakeKey {
 
 /** Answers to look up, by `name TYPE`; what is not there can't be had. */
 export class FakeWorld {
-  readonly responses = new Map<string, Response>();
+  readonly responses = new Map<string, RrSetResponse>();
   readonly ports: FakePorts = new FakePorts((name, type) =>
     this.responses.get(keyOf(name, type)) ?? null
   );
 
-  set(name: string, type: number, response: Partial<Response>): void {
+  set(name: string, type: number, response: Partial<RrSetResponse>): void {
     const whole = { rcode: Rcode.NoError, answer: [], authority: [], ...response };
     this.responses.set(keyOf(wireName(name), type), whole);
   }

@@ -4,9 +4,12 @@
 export const ANSWER_CHECKS_MAX = 16;
 /** Signature checks on the way from the trust anchors down to the zones of an answer. */
 export const CHAIN_CHECKS_MAX = 48;
-/** Signature checks of one RRset: a zone in a roll of its algorithm has four signatures. */
+/**
+ * Signature checks of one RRset, over all its signatures and all keys of the same tag (KeyTrap,
+ * CVE-2023-50387): a zone in a roll of its algorithm has four signatures.
+ */
 export const RRSET_CHECKS_MAX = 4;
-/** Keys with the same tag and algorithm that are tried (KeyTrap, CVE-2023-50387). */
+/** Keys with the tag and algorithm of a DS record that are compared with it (HashTrap). */
 export const KEYS_PER_TAG_MAX = 4;
 /** Keys of a DNSKEY RRset that are looked at. */
 export const DNSKEYS_MAX = 64;

@@ -10,12 +10,13 @@ import {
   ANY_RRSETS_MAX,
   CHAIN_CHECKS_MAX,
   CHAIN_LOOKUPS_MAX,
+  DS_MAX,
   KEYS_PER_TAG_MAX,
   RRSET_CHECKS_MAX,
 } from "./limits.ts";
 import { type RrSet, Security, TrustAnchors, Validator } from "./mod.ts";
 import { keyTag } from "./records.ts";
-import type { Response } from "./chain.ts";
+import type { RrSetResponse } from "./chain.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -27,7 +28,7 @@ function world() {
   fake.addZone(root, null);
   fake.addZone(zone, root);
   const validator = new Validator(fake.ports, new TrustAnchors([root.anchor()]));
-  const validate = (name: string, type: number, response: Partial<Response>) =>
+  const validate = (name: string, type: number, response: Partial<RrSetResponse>) =>
     validator.validate(
       { name: wireName(name), type },
       { rcode: Rcode.NoError, answer: [], authority: [], ...response },
@@ -111,6 +112,23 @@ Deno.test("HashTrap: many DS records, many keys of one tag", none, async () => {
   assert.deepEqual([finding.security, finding.ede], [Security.Bogus, Ede.DnskeyMissing]);
   // Root keys and DS: no signature of keys that nothing vouches for is looked at.
   assert.equal(fake.ports.checks, 2);
+});
+
+Deno.test("DS records are tried as far as the bound", none, async (t) => {
+  for (const count of [DS_MAX - 1, DS_MAX]) {
+    await t.step(`${count} before the true one`, async () => {
+      const { root, zone, fake, validate } = world();
+      const others = Array.from(
+        { length: count },
+        (_, i) => `evil. DS ${i} 15 2 ${"00".repeat(32)}`,
+      );
+      fake.set("evil.", Qtype.DS, { answer: [root.rrset([...others, zone.ds()])] });
+      const answer = [zone.rrset(["www.evil. A 192.0.2.1"])];
+      const { finding } = await validate("www.evil.", Qtype.A, { answer });
+      const isWithin = count < DS_MAX;
+      assert.equal(finding.security, isWithin ? Security.Secure : Security.Bogus, finding.reason);
+    });
+  }
 });
 
 Deno.test("keys of one tag are tried as far as the bound", none, async (t) => {
@@ -218,4 +236,8 @@ Deno.test("a long way down in one zone", none, async () => {
   assert.match(finding.limit!, /^CHAIN_(LOOKUPS|CHECKS)_MAX$/);
   assert(fake.ports.asked.length <= CHAIN_LOOKUPS_MAX);
   assert(fake.ports.checks <= CHAIN_CHECKS_MAX);
+  // What one answer used up is not held against the next.
+  for (const cut of fake.ports.cuts.cuts.values()) {
+    assert(cut.kind !== "zone" || cut.zone.finding.limit === null);
+  }
 });

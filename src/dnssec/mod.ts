@@ -11,7 +11,7 @@ export { readSections, type RrSet, type Sections } from "./rrset.ts";
 export { type Finding, Security } from "./outcome.ts";
 export type { Limit } from "./limits.ts";
 export { type ValidatedRrSet, Validator, type Verdict } from "./validator.ts";
-export type { ChainPorts, Cut, CutCache, Response } from "./chain.ts";
+export type { ChainPorts, Cut, CutCache, RrSetResponse } from "./chain.ts";
 export type { Zone } from "./zone_keys.ts";
 export { followAliases, type Question, type Trail } from "./aliases.ts";
 export {

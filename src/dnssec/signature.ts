@@ -1,8 +1,8 @@
 /** Finds among an RRset's signatures and a zone's keys the pair that fits, within bounds. */
-import { Ede, equalNames, formatName, isAtOrBelow, Qclass, Qtype, qtypeName } from "../dns/mod.ts";
+import { Ede, equalNames, formatName, isAtOrBelow, Qclass, qtypeName } from "../dns/mod.ts";
 import { canonicalRdatas, signedData } from "./canonical.ts";
 import { isSignatureLength, isSupported, isUsable } from "./keys.ts";
-import { type Allowance, KEYS_PER_TAG_MAX, RRSET_CHECKS_MAX, RRSIGS_MAX } from "./limits.ts";
+import { type Allowance, RRSET_CHECKS_MAX, RRSIGS_MAX } from "./limits.ts";
 import { signedLabels } from "./names.ts";
 import { bogus, type Finding, overLimit, SECURE } from "./outcome.ts";
 import { type Dnskey, readRrsig, type Rrsig } from "./records.ts";
@@ -46,7 +46,7 @@ function secondsUntil(time: number, nowS: number): number {
 
 /**
  * The signatures of an RRset that can be of it: they cover its type, and their signer is at or
- * above its owner. Above it where the parent's side of a cut is what signs: DS.
+ * above its owner.
  */
 export function plausibleSignatures(rrset: RrSet): Rrsig[] {
   const found: Rrsig[] = [];
@@ -54,7 +54,6 @@ export function plausibleSignatures(rrset: RrSet): Rrsig[] {
     const rrsig = readRrsig(rdata);
     if (rrsig === null || rrsig.covered !== rrset.type) continue;
     if (!isAtOrBelow(rrset.owner, 0, rrsig.signer, 0)) continue;
-    if (rrset.type === Qtype.DS && equalNames(rrset.owner, 0, rrsig.signer, 0)) continue;
     if (rrsig.labels <= signedLabels(rrset.owner)) found.push(rrsig);
   }
   return found;
@@ -140,9 +139,8 @@ export async function checkRrSet(
   return failed(worst ?? bogus(`${describe(rrset)}: no signature that could be checked`));
 }
 
-/** The usable keys that a signature names, as many as are tried. */
+/** The usable keys that a signature names. */
 function keysFor(keys: readonly Dnskey[], { tag, algorithm, signature }: Rrsig): Dnskey[] {
   if (!isSupported(algorithm) || !isSignatureLength(algorithm, signature.length)) return [];
-  return keys.filter((key) => key.tag === tag && key.algorithm === algorithm && isUsable(key))
-    .slice(0, KEYS_PER_TAG_MAX);
+  return keys.filter((key) => key.tag === tag && key.algorithm === algorithm && isUsable(key));
 }

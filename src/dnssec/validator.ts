@@ -11,7 +11,7 @@ import {
 } from "../dns/mod.ts";
 import { type Alias, followAliases, type Question, type Trail } from "./aliases.ts";
 import type { TrustAnchors } from "./anchors.ts";
-import { Chain, type ChainPorts, deepestSigner, type Response } from "./chain.ts";
+import { Chain, type ChainPorts, deepestSigner, type RrSetResponse } from "./chain.ts";
 import { Allowance, ANY_RRSETS_MAX } from "./limits.ts";
 import { ancestor, parentName } from "./names.ts";
 import { bogus, type Finding, insecure, overLimit, SECURE, Security, weaker } from "./outcome.ts";
@@ -65,7 +65,7 @@ export class Validator {
    */
   async validate(
     question: Question,
-    response: Response,
+    response: RrSetResponse,
     nowS: number,
     serverZone: Uint8Array | null = null,
   ): Promise<Verdict> {
@@ -87,7 +87,7 @@ interface Judged {
 class Validation {
   readonly #ports: ChainPorts;
   readonly #anchors: TrustAnchors;
-  readonly #response: Response;
+  readonly #response: RrSetResponse;
   readonly #nowS: number;
   readonly #serverZone: Uint8Array | null;
   readonly #chain: Chain;
@@ -101,7 +101,7 @@ class Validation {
   constructor(
     ports: ChainPorts,
     anchors: TrustAnchors,
-    response: Response,
+    response: RrSetResponse,
     nowS: number,
     serverZone: Uint8Array | null,
   ) {
@@ -116,14 +116,15 @@ class Validation {
   async run(question: Question): Promise<Verdict> {
     const { rcode } = this.#response;
     const trail = followAliases(this.#response.answer, question);
+    if (trail.end === "loop") {
+      this.#note(overLimit("ALIASES_MAX", formatName(question.name)));
+      return this.#verdict(rcode);
+    }
     let proven = rcode;
     for (const alias of trail.aliases) {
       if (!await this.#takeAlias(alias)) return this.#verdict(proven);
     }
     switch (trail.end) {
-      case "loop":
-        this.#note(overLimit("ALIASES_MAX", formatName(question.name)));
-        break;
       case "long":
         proven = Rcode.YXDomain;
         break;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { wireName } from "../../tests/replay/records.ts";
 import { Ede, formatName, Qtype, qtypeName, Rcode } from "../dns/mod.ts";
-import { type Response } from "./chain.ts";
+import { type RrSetResponse } from "./chain.ts";
 import { FakeKey, FakeWorld, rrsetsOf, type SignOptions, TIMES } from "./fakes.ts";
 import { type RrSet, Security, TrustAnchors, Validator, type Verdict } from "./mod.ts";
 import { SEP_FLAG, ZONE_FLAG } from "./records.ts";
@@ -32,7 +32,7 @@ function world() {
   const validate = (
     name: string,
     type: number,
-    response: Partial<Response>,
+    response: Partial<RrSetResponse>,
     nowS: number = TIMES.nowS,
   ): Promise<Verdict> =>
     validator.validate(
@@ -170,9 +170,49 @@ Deno.test("Validator takes what is unsigned below an unsigned delegation", none,
   assert(fake.ports.asked.every((asked) => !asked.includes("www")));
 });
 
+Deno.test(
+  "Validator goes to the zone whose servers have answered, if that is proven",
+  none,
+  async (t) => {
+    const rows: readonly (readonly [string, string | null, string[]])[] = [
+      ["no zone", null, ["y.example", "x.y.example", "plain.x.y.example"]],
+      ["the zone", "plain.x.y.example.", ["plain.x.y.example"]],
+      ["a zone above it", "example.", ["y.example", "x.y.example", "plain.x.y.example"]],
+      // Who answers for a name below knows nothing of the zone's place: nobody has signed it.
+      ["a name below it", "b.plain.x.y.example.", [
+        "b.plain.x.y.example",
+        ...["y.example", "x.y.example", "plain.x.y.example"],
+      ]],
+      ["another zone", "sub.example.", ["y.example", "x.y.example", "plain.x.y.example"]],
+    ];
+    for (const [what, serverZone, want] of rows) {
+      await t.step(what, async () => {
+        const { fake, example, validator } = world();
+        const gap = [example.rrset(["sub.example. NSEC plain.x.y.example. NS DS RRSIG NSEC"])];
+        for (const name of ["y.example.", "x.y.example."]) {
+          fake.set(name, Qtype.DS, { authority: gap });
+        }
+        fake.set("plain.x.y.example.", Qtype.DS, {
+          authority: [example.rrset(["plain.x.y.example. NSEC example. NS RRSIG NSEC"])],
+        });
+        fake.set("b.plain.x.y.example.", Qtype.DS, {});
+        const question = { name: wireName("a.b.plain.x.y.example."), type: Qtype.A };
+        const answer = rrsetsOf([A("a.b.plain.x.y.example.")]);
+        const response = { rcode: Rcode.NoError, answer, authority: [] };
+        const zone = serverZone === null ? null : wireName(serverZone);
+        isInsecure(await validator.validate(question, response, TIMES.nowS, zone));
+        const asked = fake.ports.asked.filter((key) => key.endsWith(` ${Qtype.DS}`)).map((key) =>
+          formatName(Uint8Array.from(key.slice(0, -3), (c) => c.charCodeAt(0)))
+        ).filter((name) => name !== "example");
+        assert.deepEqual(asked, want);
+      });
+    }
+  },
+);
+
 Deno.test("Validator believes the parent alone that a zone is unsigned", none, async (t) => {
   const rows:
-    readonly (readonly [string, (keys: ReturnType<typeof world>) => Partial<Response>])[] = [
+    readonly (readonly [string, (keys: ReturnType<typeof world>) => Partial<RrSetResponse>])[] = [
       ["the child's own NSEC", ({ example }) => ({
         authority: [example.rrset(["sub.example. NSEC t.example. NS SOA RRSIG NSEC DNSKEY"])],
       })],
@@ -200,9 +240,12 @@ Deno.test("Validator believes the parent alone that a zone is unsigned", none, a
     await t.step(what, async () => {
       const keys = world();
       keys.fake.set("sub.example.", Qtype.DS, response(keys));
-      const answer = rrsetsOf([A("www.sub.example.")]);
-      const { finding } = await keys.validate("www.sub.example.", Qtype.A, { answer });
-      assert.equal(finding.security, Security.Bogus, finding.reason);
+      // Neither does it make what is signed there secure.
+      const signed = [keys.sub.rrset([A("www.sub.example.")])];
+      for (const answer of [rrsetsOf([A("www.sub.example.")]), signed]) {
+        const { finding } = await keys.validate("www.sub.example.", Qtype.A, { answer });
+        assert.equal(finding.security, Security.Bogus, finding.reason);
+      }
     });
   }
 });
@@ -418,7 +461,9 @@ Deno.test("Validator follows aliases over zones, each proven by itself", none, a
   });
   await t.step("a loop", async () => {
     const loop = example.rrset(["a.example. CNAME a.example."]);
+    const before = fake.ports.checks;
     assert.equal((await secureA("a.example.", [loop])).finding.limit, "ALIASES_MAX");
+    assert.equal(fake.ports.checks, before);
   });
 });
 

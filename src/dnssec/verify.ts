@@ -1,6 +1,7 @@
 /**
- * The checks themselves, for whoever has the time: a thread of its own, or a test. What is checked
- * is plain bytes, so that it can be sent to a thread and back.
+ * The checks of signatures themselves, for whoever has the time: a thread of its own, or a test.
+ * What is checked is plain bytes, so that it can be sent to a thread and back. A way into the module
+ * of its own, so that such a thread holds nothing else. @module
  */
 import { createPublicKey, verify } from "node:crypto";
 import { Algorithm, isSignatureLength, publicKeySpki } from "./keys.ts";
@@ -16,7 +17,10 @@ export interface SignatureCheck {
   readonly signature: Uint8Array;
 }
 
-/** Who checks signatures: resolves to whether this one fits. A rejection is an error of ours. */
+/**
+ * Who checks signatures: resolves to whether this one fits. A rejection, for one where too many wait,
+ * ends the validation with it.
+ */
 export type SignatureChecker = (check: SignatureCheck) => Promise<boolean>;
 
 /** The hash that `node:crypto` and, with a dash, WebCrypto name; none where it is part of it. */

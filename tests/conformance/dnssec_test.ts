@@ -10,8 +10,8 @@ import {
   nameKey,
   parseTrustAnchors,
   type Question,
-  type Response,
   type RrSet,
+  type RrSetResponse,
   Security,
   TrustAnchors,
   type ValidatedRrSet,
@@ -97,12 +97,12 @@ class Bench {
 
   async ask(
     question: Question,
-  ): Promise<{ readonly response: Response; readonly verdict: Verdict }> {
+  ): Promise<{ readonly response: RrSetResponse; readonly verdict: Verdict }> {
     const response = await this.zones.ask(question.name, question.type);
     return { response, verdict: await this.validate(question, response) };
   }
 
-  validate(question: Question, response: Response): Promise<Verdict> {
+  validate(question: Question, response: RrSetResponse): Promise<Verdict> {
     return this.validator.validate(question, response, this.nowS);
   }
 }
@@ -123,9 +123,9 @@ function allowed(verdict: Verdict, question: Question): boolean {
 /** The response with one bit of a record changed that has a part in the answer. */
 function mutate(
   prng: Prng,
-  response: Response,
+  response: RrSetResponse,
   parts: readonly ValidatedRrSet[],
-): { readonly response: Response; readonly changed: RrSet } | null {
+): { readonly response: RrSetResponse; readonly changed: RrSet } | null {
   const { rrset } = prng.pick(parts);
   const flip = (bytes: Uint8Array) => {
     const at = prng.int(bytes.length);

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
-import { readSections, type Response } from "../../src/dnssec/mod.ts";
+import { readSections, type RrSetResponse } from "../../src/dnssec/mod.ts";
 import { until } from "../e2e/harness.ts";
 import type { Prng } from "../prng.ts";
 
@@ -108,7 +108,7 @@ export async function signZones(zones: readonly ZoneSpec[], algorithm: string): 
 export class SignedZones {
   #child: Deno.ChildProcess | null = null;
   /** Responses by question: the zones do not change. */
-  readonly #responses = new Map<string, Promise<Response>>();
+  readonly #responses = new Map<string, Promise<RrSetResponse>>();
 
   private constructor(readonly directory: string, readonly port: number) {}
 
@@ -157,14 +157,14 @@ export class SignedZones {
   }
 
   /** The response to a question with DO, by TCP, where nothing is cut off. */
-  ask(name: Uint8Array, type: number): Promise<Response> {
+  ask(name: Uint8Array, type: number): Promise<RrSetResponse> {
     const key = `${type} ${name}`;
     const known = this.#responses.get(key) ?? this.#ask(name, type);
     this.#responses.set(key, known);
     return known;
   }
 
-  async #ask(name: Uint8Array, type: number): Promise<Response> {
+  async #ask(name: Uint8Array, type: number): Promise<RrSetResponse> {
     const query = encodeQuery(name, type, { edns: { dnssecOk: true } });
     using connection = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
     await connection.write(Uint8Array.of(query.length >> 8, query.length, ...query));

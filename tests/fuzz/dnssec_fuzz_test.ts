@@ -7,9 +7,9 @@ import {
   publicKeySpki,
   readDenials,
   readSections,
-  type Response,
   ROOT_ANCHORS_TEXT,
   type RrSet,
+  type RrSetResponse,
   Security,
   TrustAnchors,
   Validator,
@@ -115,10 +115,10 @@ function ownPacket(): Uint8Array {
   });
 }
 
-const NOTHING: Response = { rcode: 0, answer: [], authority: [] };
+const NOTHING: RrSetResponse = { rcode: 0, answer: [], authority: [] };
 
 /** A validator whose records to look up are `answer`'s, under the root's anchors or without any. */
-function validatorOf(prng: Prng, answer: () => Response | null): Validator {
+function validatorOf(prng: Prng, answer: () => RrSetResponse | null): Validator {
   const ports = {
     lookUp: () => Promise.resolve(answer()),
     check: (check: Parameters<typeof verifySignature>[0]) =>

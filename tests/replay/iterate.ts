@@ -5,7 +5,7 @@
 import { formatIp } from "../../src/addr/mod.ts";
 import { getU16 } from "../../src/bytes/mod.ts";
 import { equalNames, isAtOrBelow, Qtype, Rcode } from "../../src/dns/mod.ts";
-import { followAliases, nameKey, readSections, type Response } from "../../src/dnssec/mod.ts";
+import { followAliases, nameKey, readSections, type RrSetResponse } from "../../src/dnssec/mod.ts";
 import { encodeResponse, type TextRecord } from "./records.ts";
 import {
   configValues,
@@ -60,14 +60,14 @@ export class Iterator {
   }
 
   /** Asks, and follows aliases that the answer leaves open; `null` where there is no answer. */
-  async resolve(question: RplQuestion, attempt: number): Promise<Response | null> {
+  async resolve(question: RplQuestion, attempt: number): Promise<RrSetResponse | null> {
     let whole = await this.lookUp(question.name, question.type, attempt);
     for (let i = 0; i < ALIASES_MAX && whole !== null; i++) {
       const trail = followAliases(whole.answer, question);
       const isOpen = trail.end === "missing" && trail.aliases.length > 0 &&
         whole.rcode === Rcode.NoError && !isDenied(whole, trail.name);
       if (!isOpen) return whole;
-      const more: Response | null = await this.lookUp(trail.name, question.type, attempt);
+      const more: RrSetResponse | null = await this.lookUp(trail.name, question.type, attempt);
       whole = more === null ? null : {
         rcode: more.rcode,
         answer: [...whole.answer, ...more.answer],
@@ -78,7 +78,7 @@ export class Iterator {
   }
 
   /** As the port of a validator. */
-  lookUp = (name: Uint8Array, type: number, attempt: number): Promise<Response | null> => {
+  lookUp = (name: Uint8Array, type: number, attempt: number): Promise<RrSetResponse | null> => {
     const question = { name, type };
     const kept = type === Qtype.DS ? this.#delegations.get(nameKey(name))?.ds ?? null : null;
     const entry = attempt === 0 && kept !== null ? kept : this.#iterate(question, attempt, 0);
@@ -171,14 +171,14 @@ function isLame({ answer, authority }: RplEntry, zone: Uint8Array, isForward: bo
     ns.every(({ owner }) => owner.length <= zone.length);
 }
 
-function isDenied({ authority }: Response, name: Uint8Array): boolean {
+function isDenied({ authority }: RrSetResponse, name: Uint8Array): boolean {
   return authority.some(({ owner, type }) =>
     (type === Qtype.SOA || type === Qtype.NSEC || type === Qtype.NSEC3) &&
     isAtOrBelow(name, 0, owner, 0)
   );
 }
 
-function responseOf(question: RplQuestion, entry: RplEntry): Response {
+function responseOf(question: RplQuestion, entry: RplEntry): RrSetResponse {
   const sections = readSections(encodeResponse(question, rcodeOf(entry), entry));
   if (sections === null) throw new Error("a scenario's records make a message");
   return { rcode: rcodeOf(entry), answer: sections.answer, authority: sections.authority };
