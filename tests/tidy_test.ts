@@ -25,7 +25,11 @@ const TABLE: Readonly<Record<string, Row>> = {
   dns: { imports: ["bytes", "addr"], scope: none },
   dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
-  model: { imports: ["addr", "filter"], scope: none, entrances: ["constants.ts"] },
+  model: {
+    imports: ["addr", "filter"],
+    scope: none,
+    entrances: ["constants.ts", "differences.ts"],
+  },
   snapshot: { imports: ["model", "filter", "addr", "dns"], scope: none },
   cache: { imports: ["bytes", "dns"], scope: none },
   telemetry: { imports: [], scope: none },
@@ -42,7 +46,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   transport: {
     imports: ["bytes", "addr", "dns", "native"],
     scope: ["net", "ffi"],
-    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts"],
+    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   auth: { imports: ["bytes", "addr", "model"], scope: ["ffi"] },
   store: { imports: ["model", "raft"], scope: ["read", "write"] },
@@ -51,7 +55,10 @@ const TABLE: Readonly<Record<string, Row>> = {
   querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
   cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
   api: {
-    imports: ["addr", "model", "store", "auth", "lists", "querylog", "cluster", "logqueue"],
+    imports: [
+      ...["addr", "transport", "model", "store", "auth", "lists", "querylog", "cluster"],
+      ...["logqueue"],
+    ],
     scope: ["net"],
   },
   isolate: {

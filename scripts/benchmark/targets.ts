@@ -1,5 +1,6 @@
 /** What the figures are held against. */
 import { type ApiResults, identificationNs, keptShare, p99 } from "./api_runs.ts";
+import type { FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
 import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
 import { LOG_ENTRIES, loggedShare, type LogResults } from "./log_runs.ts";
@@ -37,6 +38,8 @@ const LOG_MIB_MAX = 250;
 const LOG_GROWTH_MIB_MAX = 16;
 
 const COMPILING_P99_RATIO_MAX = 1.5;
+const FAIR_P99_MS_MAX = 20;
+const FAIR_RATIO_MAX = 2;
 const API_READ_MS_MAX = 5;
 const API_WRITE_MS_MAX = 25;
 const API_KEPT_SHARE_MIN = 0.95;
@@ -119,6 +122,20 @@ export function transportTargets({ runs, idleBytes }: TransportResults): Target[
     targets.push(most("memory of an idle TLS connection", value, IDLE_KIB_MAX, "KiB"));
   }
   return targets;
+}
+
+export function fairTargets(results: FairResults): Target[] {
+  return Object.entries(results).flatMap(([run, { svc, unbound }]) => {
+    if (run === "none" || svc === undefined) return [];
+    const p99s = svc.map(({ p99Ms }) => p99Ms);
+    const name = `UDP beside a flood, 99th percentile: ${run}`;
+    const targets = [most(name, median(p99s), FAIR_P99_MS_MAX, "ms")];
+    if (unbound !== undefined) {
+      const value = medianRatio(p99s, unbound.map(({ p99Ms }) => p99Ms));
+      targets.push(most(`${name}, svc / unbound`, value, FAIR_RATIO_MAX));
+    }
+    return targets;
+  });
 }
 
 export function apiTargets(api: ApiResults): Target[] {

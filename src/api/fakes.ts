@@ -261,8 +261,9 @@ function fakeLists(): ListsPort {
       rules: 0,
       unsupported: 0,
       refreshed_at: null,
+      downloading: null,
     }),
-    refresh: () => Promise.resolve(),
+    refresh: () => ({ started: [], loading: [], done: Promise.resolve() }),
     recommended: () => ({
       items: [{
         id: "balanced",
@@ -286,6 +287,7 @@ function fakeLists(): ListsPort {
     },
     services: () => ({
       items: [{ id: "chat", name: "Chat", group: null, rules: ["||chat.example^"] }],
+      status: null,
     }),
   };
 }

@@ -11,6 +11,7 @@ import {
   sumLatencies,
   sumOutcome,
 } from "../telemetry/mod.ts";
+import { connectionFamilies } from "./connections.ts";
 
 /** What the metrics are made of at the moment they are asked for. */
 export interface MetricsFacts {
@@ -32,6 +33,9 @@ export interface MetricsFacts {
   readonly buildMs: number | null;
   readonly exportFailures: number;
   readonly querylogWritten: number;
+  readonly uncaughtErrors: number;
+  /** Addresses are shortened, as in the query log. */
+  readonly isAnonymized: boolean;
 }
 
 /** Every family of metrics of a node, in the order they are told. */
@@ -40,6 +44,7 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
   return [
     ...queryFamilies(facts.counters),
     ...transportFamilies(facts.counters),
+    ...connectionFamilies(facts.reports, facts.isAnonymized),
     gauge("svc_cache_entries", "Answers in the cache.", cache.entries),
     gauge("svc_cache_bytes", "Memory of the answers in the cache.", cache.bytes),
     counter("svc_cache_hits_total", "Questions that the cache could answer.", cache.hits),
@@ -91,6 +96,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       sumCounters(facts.counters, Counter.TracesDropped),
     ),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
+    counter(
+      "svc_uncaught_errors_total",
+      "Errors outside of the DNS path that nothing was prepared for.",
+      facts.uncaughtErrors,
+    ),
     counter("svc_isolate_crashes_total", "Isolates that were started again.", facts.crashes),
     {
       name: "svc_build_info",

@@ -4,6 +4,7 @@ import type { ClockJudge } from "../clock/mod.ts";
 import { type Config, formatProblem } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import {
+  compileRules,
   type DnsOptions,
   DnsSupervisor,
   type DnsUpstream,
@@ -26,8 +27,9 @@ import { OdohKeys } from "./odoh_keys.ts";
 import { loadConfig } from "./check_config.ts";
 import { dnsUpstreams, wireNames } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
-import { listsOf, seedSource } from "./lists_of.ts";
+import { listsOf, seedSource, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
+import { connectionProblems } from "./connections.ts";
 import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
 import { familiesOf } from "./node_status.ts";
@@ -42,6 +44,7 @@ import { Signals } from "./signals.ts";
 import { StopTime } from "./stop_time.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
 import { trustedClock } from "./trusted_clock.ts";
+import { UncaughtErrors } from "./uncaught.ts";
 import { RELEASED_MS, VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
@@ -69,11 +72,13 @@ const DOT_LIMITS = {
   handshakeMs: 5_000,
   handshakesMax: 256,
 };
+/** Few, and soon given up: see `DoqLimits.queriesMax` for what each stream may hold. */
 const DOQ_LIMITS = {
-  connectionsMax: 512,
-  connectionsPerClientMax: 32,
-  queriesMax: 64,
+  connectionsMax: 256,
+  connectionsPerClientMax: 16,
+  queriesMax: 16,
   idleMs: 30_000,
+  requestMs: 5_000,
   handshakeMs: 5_000,
   handshakesMax: 128,
 };
@@ -149,6 +154,7 @@ async function serve(
     keeper,
     rulesFile: join(config.store.dir, "rules.bin"),
     lists: listsOf(replicator.state),
+    uses: () => usesOf(replicator.state),
     services,
     updateInterval: () => replicator.state.settings.spec.list_update_interval,
     publish: (base) => policy?.rebase(base) ?? Promise.resolve(),
@@ -160,6 +166,7 @@ async function serve(
     state: replicator.state,
     base,
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
+    compile: compileRules,
   });
   const workers = workersOf(config);
   const { files, serverName } = config.server.tls;
@@ -179,6 +186,9 @@ async function serve(
   const logQueues = querylog?.queues ?? [];
   supervisor = new DnsSupervisor({ ...options, logQueues }, workers, policy.data);
   await supervisor.start();
+  const uncaught = new UncaughtErrors({ target: globalThis, nowMs: () => performance.now() });
+  uncaught.arm(); // From here on nothing of this isolate ends DNS.
+  problems.watch(() => uncaught.problems);
   odoh?.rotateDaily((seeds) => supervisor?.renewOdoh(seeds));
   log.info("answering", {
     listen: supervisor.listening.map(formatHostPort),
@@ -186,12 +196,13 @@ async function serve(
     isolates: workers,
   });
   const inForce = follow(replicator, policy, filtering, problems);
-  filtering.start();
+  await uncaught.survive(() => filtering.start());
   const dns = supervisor;
   problems.watch(() => filtering.problems);
   problems.watch(() => certificate?.problems ?? []);
   problems.watch(() => dnsProblems(dns, upstreams));
   problems.watch(() => dns.left.problems);
+  problems.watch(() => connectionProblems(dns.reports, config.querylog.anonymize));
   problems.watch(() =>
     openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
   );
@@ -221,19 +232,22 @@ async function serve(
     builtAtMs: () => filtering.builtAtMs,
     buildMs: () => filtering.buildMs,
     exportFailures: () => telemetry.failures,
+    uncaughtErrors: () => uncaught.count,
     inForce,
   };
   const api = await startApi(problems, node);
   problems.watch(() => api?.problems ?? []);
-  await telemetry.start({
-    config,
-    node: node.node,
-    startedAtMs,
-    dns: supervisor,
-    lookup: hostLookup(supervisor),
-    upstreams: node.upstreams,
-    families: () => familiesOf(node),
-  });
+  await uncaught.survive(() =>
+    telemetry.start({
+      config,
+      node: node.node,
+      startedAtMs,
+      dns: supervisor,
+      lookup: hostLookup(supervisor),
+      upstreams: node.upstreams,
+      families: () => familiesOf(node),
+    })
+  );
   signals.onHangup = () => {
     log.info("reloading the lists");
     void filtering.reload();
@@ -248,12 +262,15 @@ async function serve(
   querylog?.endWatchers();
   const time = new StopTime(() => performance.now());
   const graceMs = time.firstMs();
+  // Whatever one of them fails of, the others come to their end.
   await Promise.all([
-    supervisor.stop(graceMs),
-    api?.stop(graceMs), // A change that was taken is durable before it is answered.
-    telemetry.stop(graceMs),
+    uncaught.survive(() => dns.stop(graceMs)),
+    // A change that was taken is durable before it is answered.
+    uncaught.survive(() => api?.stop(graceMs)),
+    uncaught.survive(() => telemetry.stop(graceMs)),
   ]);
-  await querylog?.stop(time.lastMs()); // Last: it has what was answered until now.
+  // Last: it has what was answered until now.
+  await uncaught.survive(() => querylog?.stop(time.lastMs()));
   await close();
   log.info("stopped");
   return 0;
@@ -313,10 +330,12 @@ function follow(
   /** Why the last change could not be put into force. */
   let failure: string | null = null;
   problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
+  let { lists } = replicator.state.collections;
   replicator.subscribe((change, state) => {
     // Users and notes decide about no query.
     if (change.type === "note" || change.type.startsWith("user_")) return;
-    filtering.setLists(listsOf(state));
+    if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
+    lists = state.collections.lists;
     inForce = policy.update(state).then(
       () => {
         failure = null;

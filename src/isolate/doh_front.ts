@@ -106,9 +106,11 @@ export class DohFront implements DohListenerHandler, ObliviousAsker {
     start: number,
     end: number,
   ): void {
-    const { resolver, turn } = this.#options;
+    const { resolver, counts, turn } = this.#options;
     turn();
+    const before = counts[Counter.RateLimitedDoh];
     const verdict = resolver.decide(transport, client, message, start, end, shared);
+    if (counts[Counter.RateLimitedDoh] !== before) request.peer.overLimit();
     if (verdict === Verdict.Drop) {
       // Each request gets an answer, and there is none of DNS.
       this.onRejected();

@@ -130,6 +130,7 @@ class StreamAnswers implements Responder {
 interface StreamKind {
   readonly transport: Transport;
   readonly queries: Counter;
+  readonly limited: Counter;
   readonly connections: Counter;
   readonly refused: Counter;
 }
@@ -137,12 +138,14 @@ interface StreamKind {
 export const OVER_TCP: StreamKind = {
   transport: Transport.Tcp,
   queries: Counter.QueriesTcp,
+  limited: Counter.RateLimitedTcp,
   connections: Counter.TcpConnections,
   refused: Counter.TcpRefused,
 };
 export const OVER_DOT: StreamKind = {
   transport: Transport.Dot,
   queries: Counter.QueriesDot,
+  limited: Counter.RateLimitedDot,
   connections: Counter.DotConnections,
   refused: Counter.DotRefused,
 };
@@ -190,9 +193,11 @@ export class StreamFront implements DotHandler {
     turn();
     counts[this.kind.queries]++;
     const answers = this.#answers.get(stream)!;
-    const { transport } = this.kind;
+    const { transport, limited } = this.kind;
     const { length } = message;
+    const before = counts[limited];
     const verdict = resolver.decide(transport, answers.client, message, 0, length, shared);
+    if (counts[limited] !== before) stream.overLimit();
     if (verdict === Verdict.Drop) return false;
     const waiter = verdict === Verdict.Resolve ? resolver.wait(answers, shared) : null;
     if (waiter === null) {
@@ -249,7 +254,9 @@ export class DoqFront implements DoqHandler {
     turn();
     counts[Counter.QueriesDoq]++;
     const client = this.#clients.get(exchange.from)!;
+    const before = counts[Counter.RateLimitedDoq];
     const verdict = resolver.decide(Transport.Doq, client, message, 0, message.length, shared);
+    if (counts[Counter.RateLimitedDoq] !== before) exchange.from.overLimit();
     if (verdict === Verdict.Drop) {
       exchange.cancel();
       return;

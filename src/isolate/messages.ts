@@ -1,5 +1,5 @@
 import type { HostPort } from "../addr/mod.ts";
-import type { CompileSource, SourceStats } from "../filter/mod.ts";
+import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
 import type { ToKept } from "./kept_isolate.ts";
@@ -11,6 +11,7 @@ import type {
   DoqLimits,
   DotLimits,
   EncryptedUpstream,
+  Occupancy,
   TcpLimits,
   TlsIdentity,
 } from "../transport/mod.ts";
@@ -124,12 +125,20 @@ export interface DnsPorts {
   readonly doq: readonly number[];
 }
 
+/** Protocols that have connections. */
+export const STREAM_PROTOCOLS = ["tcp", "dot", "doh", "doq"] as const;
+export type StreamProtocol = typeof STREAM_PROTOCOLS[number];
+
 /** What a dns isolate says of itself now and then. */
 export interface DnsReport {
   readonly cacheEntries: number;
   readonly cacheBytes: number;
   /** Entries that were pushed out before their time. */
   readonly cacheEvicted: number;
+  /** Of each protocol that is listened on; `null` of the others. */
+  readonly connections: Readonly<Record<StreamProtocol, Occupancy | null>>;
+  /** Connections that were ended for what all of them held together, since the isolate began. */
+  readonly cutOff: { readonly unfinished: number; readonly unread: number };
   /** Queries were not sent of late because the process has no socket left. */
   readonly lacksSockets: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */
@@ -188,6 +197,6 @@ export type CompileResponse =
     readonly rulesSha256: Uint8Array<ArrayBuffer>;
     readonly stats: SourceStats[];
     /** See `CompileResult.badfilters`. */
-    readonly badfilters: string[];
+    readonly badfilters: SourcedRule[];
   }
   | { readonly type: "failed"; readonly error: string };

@@ -43,7 +43,7 @@ const TLS: DnsTls = {
   },
   doqLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, queriesMax: 16, idleMs: 10_000 },
-    ...{ handshakeMs: 60_000, handshakesMax: 16 },
+    ...{ requestMs: 60_000, handshakeMs: 60_000, handshakesMax: 16 },
   },
   dohLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, requestsMax: 16, idleMs: 10_000 },

@@ -8,6 +8,7 @@ import { Policy } from "../../src/cli/policy.ts";
 import { type RunningApi, serveApi } from "../../src/cli/serve_api.ts";
 import { type Config, defaultConfig } from "../../src/config/mod.ts";
 import { SvcError } from "../../src/errors.ts";
+import { compileRules } from "../../src/isolate/mod.ts";
 import { openNodeStore } from "../../src/store/mod.ts";
 
 const NODE = "node-1";
@@ -52,6 +53,7 @@ class Node implements AsyncDisposable {
       seed: SEED,
       state: store.replicator.state,
       base: { rules: null, sources: [], badfilters: [] },
+      compile: compileRules,
       publish: () => {
         node.published++;
         return Promise.resolve();
@@ -95,19 +97,21 @@ class Node implements AsyncDisposable {
           rules: 0,
           unsupported: 0,
           refreshed_at: null,
+          downloading: null,
         }),
-        refresh: () => Promise.resolve(),
+        refresh: () => ({ started: [], loading: [], done: Promise.resolve() }),
         recommended: () => ({ items: [], presets: [] }),
         sizes: () => Promise.resolve({ items: [] }),
         directory: () => Promise.resolve({ fetched_at: null, items: [] }),
         directoryList: () => Promise.reject(new SvcError("not_found", "there is none")),
-        services: () => ({ items: [] }),
+        services: () => ({ items: [], status: null }),
       },
       get: () => Promise.reject(new Error("no release service is asked")),
       querylog: null,
       builtAtMs: () => null,
       buildMs: () => null,
       exportFailures: () => 0,
+      uncaughtErrors: () => 0,
       inForce: () => inForce,
     });
     return node;
