@@ -16,6 +16,7 @@ import { type ApiResults, measureApi } from "./benchmark/api_runs.ts";
 import { BenchError } from "./benchmark/bench_error.ts";
 import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
 import { type FilterResults, measureFilter } from "./benchmark/filter_runs.ts";
+import { IDLE_SERVERS, type IdleResults, measureIdle } from "./benchmark/idle_runs.ts";
 import { type LogResults, measureLog } from "./benchmark/log_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
 import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
@@ -24,6 +25,7 @@ import {
   formatApi,
   formatDns,
   formatFilter,
+  formatIdle,
   formatLog,
   formatMemory,
   formatSetups,
@@ -41,6 +43,7 @@ import {
   apiTargets,
   dnsTargets,
   filterTargets,
+  idleTargets,
   isMet,
   logTargets,
   memoryTargets,
@@ -50,7 +53,17 @@ import {
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
-const PARTS = ["dns", "cold", "transports", "filter", "memory", "api", "log", "all"] as const;
+const PARTS = [
+  "dns",
+  "cold",
+  "transports",
+  "filter",
+  "memory",
+  "api",
+  "log",
+  "idle",
+  "all",
+] as const;
 type Part = typeof PARTS[number];
 
 const WARM_RUNS = ["mix", "cached", "blocked"] as const;
@@ -62,6 +75,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   memory: [],
   api: [],
   log: [],
+  idle: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -86,6 +100,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   memory       a million rules: memory, compiling, starting
   api          the API: latency, memory, what it takes from queries; thousands of clients
   log          the query log: what it takes from queries, search, statistics, size
+  idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -199,6 +214,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   let memory: MemoryResults | null = null;
   let api: ApiResults | null = null;
   let log: LogResults | null = null;
+  let idle: IdleResults | null = null;
   let filter: FilterResults | null = null;
   let transports: TransportResults | null = null;
   const targets: Target[] = [];
@@ -219,6 +235,13 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     log = await measureLog(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...logTargets(log));
   }
+  if (part === "idle" || part === "all") {
+    const idleServers = IDLE_SERVERS.filter(canRun);
+    const logged = { ...setup, queryLog: true };
+    const plan = { servers: idleServers, names, rounds, seconds, cpus, progress };
+    idle = await measureIdle(logged, plan);
+    targets.push(...idleTargets(idle));
+  }
   if (part === "transports" || part === "all") {
     transports = await measureTransports(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...transportTargets(transports));
@@ -234,11 +257,23 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   if (memory !== null) blocks.push(formatMemory(memory));
   if (api !== null) blocks.push(formatApi(api));
   if (log !== null) blocks.push(formatLog(log));
+  if (idle !== null) blocks.push(formatIdle(idle));
   blocks.push(formatTargets(targets));
   console.log(`\n${blocks.join("\n\n")}`);
   if (options.json !== null) {
     const judged = targets.map((target) => ({ ...target, met: isMet(target) }));
-    const results = { head, options, dns, transports, filter, memory, api, log, targets: judged };
+    const results = {
+      head,
+      options,
+      dns,
+      transports,
+      filter,
+      memory,
+      api,
+      log,
+      idle,
+      targets: judged,
+    };
     await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
   }
 }
