@@ -160,7 +160,7 @@ async function installPackages(program: Program, target: Target, stage: string):
   const entries = ["main.ts", ...program.workers];
   // deno-fmt-ignore
   await run(Deno.execPath(), [
-    "install", "--quiet", "--prod", "--skip-types", "--node-modules-linker", "hoisted",
+    "install", "--quiet", "--prod", "--skip-types", "--node-modules-linker=hoisted",
     "--os", os, "--arch", arch, "--entrypoint", ...entries,
   ], { cwd: stage });
   // Fewer imports than the lock names, so it can't be frozen; but it may only have lost packages.
