@@ -15,6 +15,7 @@ import { messageOf } from "../src/errors.ts";
 import { type ApiResults, measureApi } from "./benchmark/api_runs.ts";
 import { BenchError } from "./benchmark/bench_error.ts";
 import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
+import { type FairResults, measureFairness } from "./benchmark/fair_runs.ts";
 import { type FilterResults, measureFilter } from "./benchmark/filter_runs.ts";
 import { IDLE_SERVERS, type IdleResults, measureIdle } from "./benchmark/idle_runs.ts";
 import { type LogResults, measureLog } from "./benchmark/log_runs.ts";
@@ -24,6 +25,7 @@ import { allowedCpus } from "./benchmark/processes.ts";
 import {
   formatApi,
   formatDns,
+  formatFair,
   formatFilter,
   formatIdle,
   formatLog,
@@ -42,6 +44,7 @@ import {
 import {
   apiTargets,
   dnsTargets,
+  fairTargets,
   filterTargets,
   idleTargets,
   isMet,
@@ -57,6 +60,7 @@ const PARTS = [
   "dns",
   "cold",
   "transports",
+  "fair",
   "filter",
   "memory",
   "api",
@@ -71,6 +75,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   dns: WARM_RUNS,
   cold: ["cold"],
   transports: [],
+  fair: [],
   filter: [],
   memory: [],
   api: [],
@@ -96,6 +101,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   dns          cached and blocked names: rate, CPU time, latency, memory
   cold         names asked once, forwarded to a local server
   transports   TCP, DoT, DoH and DoQ beside unbound: rate, CPU time, handshakes, memory
+  fair         one client's UDP while another floods a transport, beside unbound
   filter       decisions of the filter alone: time, memory; how soon a rule holds
   memory       a million rules: memory, compiling, starting
   api          the API: latency, memory, what it takes from queries; thousands of clients
@@ -206,7 +212,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     `${rounds} rounds of ${seconds} s; ${names.passed.length} names that pass, ` +
     `${names.blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`,
     `upstream: ${upstream.setup}; svc's query log is ${options.queryLog ? "on" : "off"}`,
-    ...(runs.length > 0 || part === "transports" ? [placement(cpus)] : []),
+    ...(runs.length > 0 || part === "transports" || part === "fair" ? [placement(cpus)] : []),
     ...(runs.length > 0 ? [formatSetups(servers)] : []),
   ].join("\n");
 
@@ -217,6 +223,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   let idle: IdleResults | null = null;
   let filter: FilterResults | null = null;
   let transports: TransportResults | null = null;
+  let fair: FairResults | null = null;
   const targets: Target[] = [];
   if (part === "filter" || part === "all") {
     filter = await measureFilter(setup, { names, rounds, progress });
@@ -246,6 +253,10 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     transports = await measureTransports(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...transportTargets(transports));
   }
+  if (part === "fair" || part === "all") {
+    fair = await measureFairness(setup, { rounds, seconds, cpus, progress });
+    targets.push(...fairTargets(fair));
+  }
   if (runs.length > 0) {
     dns = await measureDns(setup, { runs, servers, names, rounds, seconds, cpus, progress });
     targets.unshift(...dnsTargets(dns));
@@ -253,6 +264,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   const blocks = [head];
   if (dns !== null) blocks.push(formatDns(dns));
   if (transports !== null) blocks.push(formatTransports(transports));
+  if (fair !== null) blocks.push(formatFair(fair));
   if (filter !== null) blocks.push(formatFilter(filter));
   if (memory !== null) blocks.push(formatMemory(memory));
   if (api !== null) blocks.push(formatApi(api));
@@ -267,6 +279,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
       options,
       dns,
       transports,
+      fair,
       filter,
       memory,
       api,

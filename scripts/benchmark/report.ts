@@ -2,6 +2,7 @@
 import type { ApiResults } from "./api_runs.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 import type { DnsResults, Sample } from "./dns_runs.ts";
+import { FAIR_SERVERS, type FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
 import { IDLE_RATES, IDLE_SERVERS, type IdleResults, type IdleSample } from "./idle_runs.ts";
 import type { LogResults } from "./log_runs.ts";
@@ -142,6 +143,24 @@ export function formatTransports({ runs, idleBytes }: TransportResults): string 
     remarks.push(`  ${name}: an idle TLS connection holds ${figure(bytes / KIB_BYTES, 1)} KiB`);
   }
   return [formatTable(rows), ...remarks].join("\n");
+}
+
+/** One client's answers over UDP while another one floods a transport, the medians of the rounds. */
+export function formatFair(results: FairResults): string {
+  const rows: Row[] = [["ms, UDP beside a flood", "p99", "longest", "lost"]];
+  for (const [run, samples] of Object.entries(results)) {
+    for (const name of FAIR_SERVERS) {
+      const rounds = samples[name];
+      if (rounds === undefined) continue;
+      rows.push([
+        `${run}, ${name}`,
+        figure(median(rounds.map(({ p99Ms }) => p99Ms)), 2),
+        figure(median(rounds.map(({ mostMs }) => mostMs)), 2),
+        figure(median(rounds.map(({ lost }) => lost))),
+      ]);
+    }
+  }
+  return formatTable(rows);
 }
 
 /** The filter by itself, the medians of the rounds. */

@@ -1,5 +1,6 @@
 /** What the figures are held against. */
 import { type ApiResults, identificationNs, keptShare, p99 } from "./api_runs.ts";
+import type { FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
 import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
 import { IDLE_RATES, type IdleResults, type IdleSample } from "./idle_runs.ts";
@@ -38,6 +39,8 @@ const LOG_MIB_MAX = 250;
 const LOG_GROWTH_MIB_MAX = 16;
 
 const COMPILING_P99_RATIO_MAX = 1.5;
+const FAIR_P99_MS_MAX = 20;
+const FAIR_RATIO_MAX = 2;
 const API_READ_MS_MAX = 5;
 const API_WRITE_MS_MAX = 25;
 const API_KEPT_SHARE_MIN = 0.95;
@@ -153,6 +156,20 @@ export function idleTargets({ servers: { svc, unbound } }: IdleResults): Target[
 
 const p50 = ({ p50Us }: IdleSample) => p50Us;
 const p99OfIdle = ({ p99Us }: IdleSample) => p99Us;
+
+export function fairTargets(results: FairResults): Target[] {
+  return Object.entries(results).flatMap(([run, { svc, unbound }]) => {
+    if (run === "none" || svc === undefined) return [];
+    const p99s = svc.map(({ p99Ms }) => p99Ms);
+    const name = `UDP beside a flood, 99th percentile: ${run}`;
+    const targets = [most(name, median(p99s), FAIR_P99_MS_MAX, "ms")];
+    if (unbound !== undefined) {
+      const value = medianRatio(p99s, unbound.map(({ p99Ms }) => p99Ms));
+      targets.push(most(`${name}, svc / unbound`, value, FAIR_RATIO_MAX));
+    }
+    return targets;
+  });
+}
 
 export function apiTargets(api: ApiResults): Target[] {
   const growth = api.memoryAfter / api.memoryBefore;

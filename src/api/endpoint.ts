@@ -13,8 +13,6 @@ export interface Call<B = unknown, Q = unknown> {
   readonly address: string;
   /** The API speaks TLS to this client. */
   readonly isSecure: boolean;
-  /** The API's own address as the client calls it, such as `http://localhost:8053`. */
-  readonly origin: string;
   /** The `{id}` or `{node}` of the path. */
   readonly param: string;
   readonly query: Q;
@@ -27,6 +25,11 @@ export interface Call<B = unknown, Q = unknown> {
 export interface Answer<T = unknown> {
   /** Left out where the endpoint answers nothing. */
   readonly body?: Shown<T>;
+  /**
+   * What `body` says and nothing else: as long as this is the same object, so is the answer, and all
+   * who ask for it share one copy of its bytes.
+   */
+  readonly madeOf?: object;
   /** Sent as `ETag`. */
   readonly revision?: number;
   readonly location?: string;
@@ -56,6 +59,8 @@ export interface Endpoint {
   readonly method: Method;
   /** With at most one `{parameter}`. */
   readonly path: string;
+  /** What clients that are made from the document call it: verb first. */
+  readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
   readonly need: Need;
@@ -78,6 +83,7 @@ export interface Endpoint {
 }
 
 interface Definition<B extends z.ZodType, Q extends z.ZodType, A extends z.ZodType> {
+  readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
   readonly need: Need;
@@ -118,6 +124,7 @@ export function endpoint<
   return {
     method,
     path,
+    operationId: definition.operationId,
     tag: definition.tag,
     summary: definition.summary,
     need: definition.need,

@@ -4,16 +4,18 @@ import { listEndpoints } from "./endpoints/lists.ts";
 import { logEndpoints } from "./endpoints/logs.ts";
 import { nodeEndpoints } from "./endpoints/node.ts";
 import { resourceEndpoints } from "./endpoints/resources.ts";
+import { rulesBatchEndpoints } from "./endpoints/rules_batch.ts";
 import { settingsEndpoints } from "./endpoints/settings.ts";
 import { userEndpoints } from "./endpoints/users.ts";
-import { z } from "zod";
 import { type Endpoint, endpoint } from "./endpoint.ts";
+import { Document } from "./schemas/node.ts";
 import { documentOf, type OpenApiDocument } from "./openapi.ts";
 
 /** Every endpoint, in the order in which paths are tried: one that is spelled out comes first. */
 export const ENDPOINTS: readonly Endpoint[] = [
   ...nodeEndpoints,
   ...listEndpoints, // Before the collection of lists: `refresh` is no ID.
+  ...rulesBatchEndpoints, // Before the collection of rules, likewise.
   ...resourceEndpoints,
   ...settingsEndpoints,
   ...userEndpoints,
@@ -21,10 +23,11 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...logEndpoints,
   ...clusterEndpoints,
   endpoint("GET /api/v1/openapi.json", {
+    operationId: "getDocument",
     tag: "node",
     summary: "This document",
     need: "viewer",
-    answer: z.record(z.string(), z.unknown()),
+    answer: Document,
     handle: () => ({ body: { ...openApiDocument() } }),
   }),
 ];

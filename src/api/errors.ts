@@ -1,7 +1,8 @@
 import { LockedError } from "../auth/mod.ts";
 import { type ErrorCode, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
-import type { ErrorAnswer } from "./schemas/common.ts";
+import { describeProblems, type SpecProblem, type SpecProblems } from "../model/mod.ts";
+import type { ErrorAnswer, Shown } from "./schemas/common.ts";
 
 export const STATUS = {
   bad_request: 400,
@@ -17,19 +18,38 @@ export const STATUS = {
   unavailable: 503,
 } as const satisfies Record<ErrorCode, number>;
 
-/** When a change that can't be made now is worth another try. */
-const RETRY_SECONDS = 5;
+/** When what can't be done now is worth another try, in seconds; who is locked out is told. */
+const RETRY_SECONDS: Readonly<Partial<Record<ErrorCode, number>>> = {
+  too_many_requests: 300,
+  unavailable: 5,
+};
 
 /** A body that is refused before it is read as JSON: its status tells more than its code. */
 export class BodyError extends SvcError {
-  constructor(readonly status: 413 | 415, message: string) {
+  constructor(readonly status: 400 | 408 | 413 | 415, message: string) {
     super("bad_request", message);
   }
 }
 
+/** What was sent is refused for all of these reasons. */
+export class ProblemsError extends SvcError {
+  /** `whole` names what was sent, where a problem is about all of it. */
+  constructor(code: ErrorCode, readonly problems: SpecProblems, whole: string) {
+    super(code, describeProblems(problems, whole));
+  }
+}
+
+/** All that is wrong with a value; what was refused behind the schemas says it in its message. */
+function detailsOf(error: SvcError): readonly SpecProblem[] | undefined {
+  if (error.code !== "invalid") return undefined;
+  if (error instanceof ProblemsError) return error.problems;
+  const [, path, message] = /^([\w.[\]]+): ([^]*)$/.exec(error.message) ?? [];
+  return [path === undefined ? { path: "", message: error.message } : { path, message }];
+}
+
 export interface ErrorResponse {
   readonly status: number;
-  readonly body: ErrorAnswer;
+  readonly body: Shown<ErrorAnswer>;
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -41,14 +61,15 @@ export function errorResponse(error: unknown, path: string): ErrorResponse {
     return { status: STATUS.internal, body, headers: {} };
   }
   const { code, message } = error;
+  const details = detailsOf(error);
+  const retrySeconds = error instanceof LockedError ? error.retryAfterSeconds : RETRY_SECONDS[code];
   return {
     status: error instanceof BodyError ? error.status : STATUS[code],
-    body: { error: { code, message } },
+    body: { error: { code, message, ...(details !== undefined && { details }) } },
     headers: {
-      ...(error instanceof LockedError && { "Retry-After": String(error.retryAfterSeconds) }),
+      ...(retrySeconds !== undefined && { "Retry-After": String(retrySeconds) }),
       // A response 401 names a way to come in (RFC 9110 §15.5.2).
       ...(STATUS[code] === 401 && { "WWW-Authenticate": "Bearer" }),
-      ...(code === "unavailable" && { "Retry-After": String(RETRY_SECONDS) }),
     },
   };
 }

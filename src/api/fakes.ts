@@ -13,6 +13,7 @@ import {
   type Outcome,
   type StoredUser,
 } from "../model/mod.ts";
+import type { AuditPage, AuditQuery } from "../store/mod.ts";
 import { aloneReport } from "./alone.ts";
 import { noCounts } from "./empty_logs.ts";
 import type { Accounts, ApiDeps, ClusterPort, ListsPort, LogsPort, NodePort } from "./ports.ts";
@@ -24,6 +25,8 @@ export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 /** What a user named `locked` is told to wait. */
 export const RETRY_SECONDS = 300;
 const SYSTEM: Actor = { kind: "system", name: null, address: null };
+/** May make a viewer of the first user. */
+const OPERATOR: Actor = { kind: "cli", name: null, address: null };
 /** Stands in every place where something secret is kept. */
 export const SECRET = "do-not-show-this";
 
@@ -60,8 +63,8 @@ export class FakeStore {
   subscribe(): () => void {
     return () => undefined;
   }
-  audit(limit: number): Promise<AuditEntry[]> {
-    return Promise.resolve(this.entries.slice(0, limit));
+  audit({ limit }: AuditQuery): Promise<AuditPage> {
+    return Promise.resolve({ entries: this.entries.slice(0, limit), next: null });
   }
   putSession(session: Session): Promise<void> {
     this.sessions.set(session.sha256, session);
@@ -95,6 +98,7 @@ let usersMade = 0;
 async function addUser(
   store: FakeStore,
   { name, role, disabled }: Pick<StoredUser, "name" | "role" | "disabled">,
+  actor: Actor = OPERATOR,
 ): Promise<StoredUser> {
   const user = {
     id: `us_${(++usersMade).toString(16).padStart(16, "0")}`,
@@ -111,7 +115,7 @@ async function addUser(
     reset: { token_sha256: SECRET, expires_at: new Date(NOW_MS).toISOString() },
     session_epoch: 0,
   };
-  return done(await store.propose({ type: "user_create", user }, SYSTEM)) as StoredUser;
+  return done(await store.propose({ type: "user_create", user }, actor)) as StoredUser;
 }
 
 /** Accounts that take the password `password` and the code `000000`, and never hash. */
@@ -172,7 +176,7 @@ function fakeAccounts(store: FakeStore): Accounts {
         await store.propose({ ...change, fields: { otp: null }, action: "otp_disable" }, actor),
       );
     },
-    create: (user) => addUser(store, user),
+    create: (user, actor) => addUser(store, user, actor),
     replace: async (id, { name, role, disabled }, ifMatch, actor) => {
       const fields = { name, role, disabled };
       const change = { type: "user_change", id, ifMatch, endSessions: true } as const;
@@ -257,8 +261,9 @@ function fakeLists(): ListsPort {
       rules: 0,
       unsupported: 0,
       refreshed_at: null,
+      downloading: null,
     }),
-    refresh: () => Promise.resolve(),
+    refresh: () => ({ started: [], loading: [], done: Promise.resolve() }),
     recommended: () => ({
       items: [{
         id: "balanced",
@@ -282,6 +287,7 @@ function fakeLists(): ListsPort {
     },
     services: () => ({
       items: [{ id: "chat", name: "Chat", group: null, rules: ["||chat.example^"] }],
+      status: null,
     }),
   };
 }
@@ -390,6 +396,7 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     clock,
     newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),
     docs: true,
+    publicUrl: null,
     ...over,
   };
   assert.equal(store.state.collections.groups.size, 1, "the default group is there");

@@ -1,11 +1,21 @@
 import { z } from "zod";
 import type { ErrorCode } from "../errors.ts";
+import { ID_PREFIX, USER_ID_PREFIX } from "../model/mod.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { STATUS } from "./errors.ts";
-import { answerSchemas, ErrorAnswer, requestSchemas } from "./schemas/common.ts";
+import { CSV, EVENT_STREAM, NDJSON } from "./log_streams.ts";
+import {
+  answerSchemas,
+  ErrorAnswer,
+  EXAMPLE_DIGITS,
+  exampleOf,
+  requestSchemas,
+} from "./schemas/common.ts";
+import { QuerylogEntry } from "./schemas/logs.ts";
+import { METRICS_TYPE } from "./schemas/node.ts";
 
 /** Of the interface, not of the program: it grows with what the API can do. */
-const API_VERSION = "1.0.0";
+const API_VERSION = "1.1.0";
 const SCHEMAS = "#/components/schemas/";
 
 type JsonObject = Record<string, unknown>;
@@ -48,7 +58,7 @@ const WHEN: Readonly<Record<ErrorCode, string>> = {
   otp_required: "the second factor's code is needed",
   forbidden: "not for this role, a disabled account, or a foreign host or origin",
   not_found: "no such resource",
-  conflict: "refers to something missing, or is still referred to",
+  conflict: "refers to something missing, is still referred to, or clashes with what is there",
   revision_mismatch: "changed since the revision of If-Match",
   invalid: "invalid value or unknown field",
   too_many_requests: "too many failed attempts: wait as long as Retry-After says",
@@ -91,7 +101,7 @@ function componentSchemas(): JsonObject {
     for (
       const [id, schema] of Object.entries(z.toJSONSchema(registry, { ...CONVERSION, io }).schemas)
     ) {
-      schemas[id] = bare(schema as JsonObject);
+      schemas[id] = { title: id, ...bare(schema as JsonObject) };
     }
   };
   add(requestSchemas, "input");
@@ -107,37 +117,63 @@ function schemaOf(schema: z.ZodType, io: "input" | "output"): JsonObject {
   return bare(z.toJSONSchema(schema, { unrepresentable: "any", override: simplify, io }));
 }
 
-function json(schema: JsonObject): JsonObject {
-  return { "application/json": { schema } };
+/** JSON of a schema, with an example of it where the schema has a name. */
+function json(schema: z.ZodType, io: "input" | "output"): JsonObject {
+  const named = (io === "input" ? requestSchemas : answerSchemas).get(schema);
+  const example = named === undefined ? {} : { example: named.example };
+  return { "application/json": { schema: schemaOf(schema, io), ...example } };
+}
+
+/** What each parameter of a path is, by the collection that it follows or its own name. */
+const PATH_PARAMETERS: Readonly<Record<string, { description: string; example: string }>> = {
+  node: { description: "the member's name", example: "node2" },
+  users: { description: "the user's ID", example: USER_ID_PREFIX + EXAMPLE_DIGITS },
+  "leak-tests": { description: "the test's ID", example: `lt_${EXAMPLE_DIGITS}` },
+  directory: { description: "the ID that the directory gives it", example: "17" },
+  ...Object.fromEntries(
+    Object.entries(ID_PREFIX).map(([collection, prefix]) => [
+      collection,
+      { description: "the resource's ID", example: prefix + EXAMPLE_DIGITS },
+    ]),
+  ),
+};
+
+function pathParameters(path: string): JsonObject[] {
+  return Array.from(path.matchAll(/([\w-]+)\/\{(\w+)\}/g), ([, before, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    ...(PATH_PARAMETERS[before] ?? PATH_PARAMETERS[name]),
+    schema: { type: "string" },
+  }));
+}
+
+function queryParameters(query: z.ZodType): JsonObject[] {
+  // As they come out: numbers, though a query string spells them.
+  const { properties } = schemaOf(query, "output") as {
+    properties: Record<string, JsonObject>;
+  };
+  const required = (schemaOf(query, "input").required ?? []) as string[];
+  return Object.entries(properties).map(([name, { description, example, ...schema }]) => ({
+    name,
+    in: "query",
+    required: required.includes(name),
+    description,
+    ...(example !== undefined && { example }),
+    schema,
+  }));
 }
 
 function parametersOf({ path, query, takesIfMatch }: Endpoint): JsonObject[] {
-  const parameters: JsonObject[] = [];
-  for (const [, name] of path.matchAll(/\{(\w+)\}/g)) {
-    parameters.push({ name, in: "path", required: true, schema: { type: "string" } });
-  }
-  if (query !== null) {
-    // As they come out: numbers, though a query string spells them.
-    const { properties } = schemaOf(query, "output") as {
-      properties: Record<string, JsonObject>;
-    };
-    const required = (schemaOf(query, "input").required ?? []) as string[];
-    for (const [name, { description, ...schema }] of Object.entries(properties)) {
-      parameters.push({
-        name,
-        in: "query",
-        required: required.includes(name),
-        ...(description !== undefined && { description }),
-        schema,
-      });
-    }
-  }
+  const parameters = pathParameters(path);
+  if (query !== null) parameters.push(...queryParameters(query));
   if (takesIfMatch) {
     parameters.push({
       name: "If-Match",
       in: "header",
       required: false,
       description: "a revision, quoted or bare, or *",
+      example: '"3"',
       schema: { type: "string" },
     });
   }
@@ -155,63 +191,115 @@ function errorsOf(endpoint: Endpoint): ErrorCode[] {
   return [...codes];
 }
 
-function responsesOf(endpoint: Endpoint): JsonObject {
-  const text = { schema: { type: "string" } };
-  const header = (description: string) => ({ description, ...text });
-  const headers = {
-    ...(endpoint.hasEtag && { ETag: header("the revision") }),
-    ...(endpoint.status === 201 && { Location: header("the path of what was made") }),
-    ...(endpoint.hasCookie && { "Set-Cookie": header("the session's cookie") }),
-  };
-  const { content } = endpoint;
-  const responses: JsonObject = {
-    [endpoint.status]: {
-      description: endpoint.summary,
-      ...(Object.keys(headers).length > 0 && { headers }),
-      ...(content.kind === "json" && { content: json(schemaOf(content.schema, "output")) }),
-      ...(content.kind === "text" && { content: { [content.type]: text } }),
-      ...(content.kind === "stream" && {
-        content: Object.fromEntries(content.types.map((type) => [type, text])),
-      }),
-    },
-  };
+const TEXT = { type: "string" };
+
+function header(description: string, schema: JsonObject = TEXT): JsonObject {
+  return { description, schema };
+}
+
+const RETRY_AFTER = header("seconds to wait", { type: "integer", minimum: 0 });
+
+/** What a text of each type looks like. */
+const TEXT_EXAMPLES: Readonly<Record<string, string>> = {
+  [METRICS_TYPE]: 'svc_queries_total{outcome="blocked",protocol="udp"} 1204\n',
+  [CSV]: "time,client,name\r\n2026-01-02T03:04:05.678Z,192.168.1.20,ads.example\r\n",
+  [NDJSON]: `${JSON.stringify(exampleOf(QuerylogEntry))}\n`,
+  [EVENT_STREAM]: `data: ${JSON.stringify(exampleOf(QuerylogEntry))}\n\n`,
+};
+
+function contentOf({ content }: Endpoint): JsonObject | undefined {
+  const texts = (types: readonly string[]) =>
+    Object.fromEntries(
+      types.map((type) => [type, { schema: TEXT, example: TEXT_EXAMPLES[type] }]),
+    );
+  switch (content.kind) {
+    case "none":
+      return undefined;
+    case "json":
+      return json(content.schema, "output");
+    case "text":
+      return texts([content.type]);
+    case "stream":
+      return texts(content.types);
+  }
+}
+
+/** Why the server itself may refuse any request, whatever it asks for. */
+const SERVER_REFUSALS: readonly (readonly [number, string])[] = [
+  [408, "bad_request: the request took too long to come in"],
+  [431, "bad_request: the head of the request is larger than 16 KiB"],
+];
+const BODY_REFUSALS: readonly (readonly [number, string])[] = [
+  [413, "bad_request: the body is larger than 1 MiB"],
+  [415, "bad_request: the body is not application/json"],
+];
+
+function refusalsOf(endpoint: Endpoint): JsonObject {
   const refusals = new Map<number, string[]>();
   const add = (status: number, when: string) => {
     refusals.set(status, [...refusals.get(status) ?? [], when]);
   };
   for (const code of errorsOf(endpoint)) add(STATUS[code], `${code}: ${WHEN[code]}`);
-  if (endpoint.body !== null) {
-    add(413, "bad_request: the body is larger than 1 MiB");
-    add(415, "bad_request: the body is not application/json");
-  }
-  for (const [status, whens] of refusals) {
-    responses[status] = {
+  for (const [status, when] of SERVER_REFUSALS) add(status, when);
+  for (const [status, when] of endpoint.body === null ? [] : BODY_REFUSALS) add(status, when);
+  return Object.fromEntries(Array.from(refusals, ([status, whens]) => {
+    const waits = status === STATUS.too_many_requests || status === STATUS.unavailable;
+    const code = whens[0].slice(0, whens[0].indexOf(":"));
+    const example = status === STATUS.invalid
+      ? exampleOf(ErrorAnswer)
+      : { error: { code, message: whens[0].slice(code.length + 2) } };
+    return [status, {
       description: whens.join("; "),
-      content: json(schemaOf(ErrorAnswer, "output")),
-    };
-  }
-  return responses;
+      ...(waits && { headers: { "Retry-After": RETRY_AFTER } }),
+      content: { "application/json": { schema: schemaOf(ErrorAnswer, "output"), example } },
+    }];
+  }));
 }
 
-/** A name for clients that are made from the document: `putGroup`, `postAuthLogin`. */
-function operationId({ method, path }: Endpoint): string {
-  const words = path.replace(/^\/api\/v1/, "").split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
-  const titled = words.map((word) => word[0].toUpperCase() + word.slice(1));
-  return method.toLowerCase() + titled.join("");
+/** From what was made to what can be done with it. */
+function linksOf(endpoint: Endpoint, all: readonly Endpoint[]): JsonObject {
+  if (endpoint.status !== 201) return {};
+  const verbs = { GET: "get", PUT: "replace", DELETE: "delete" } as const;
+  const links = Object.entries(verbs).flatMap(([method, verb]) => {
+    const target = all.find((one) => one.method === method && one.path === `${endpoint.path}/{id}`);
+    if (target === undefined) return [];
+    const { operationId, summary } = target;
+    const parameters = { id: "$response.body#/id" };
+    return [[verb, { operationId, parameters, description: summary }] as const];
+  });
+  return links.length === 0 ? {} : { links: Object.fromEntries(links) };
 }
 
-function operationOf(endpoint: Endpoint): JsonObject {
-  const { tag, summary, need, body } = endpoint;
+function responsesOf(endpoint: Endpoint, all: readonly Endpoint[]): JsonObject {
+  const headers = {
+    ...(endpoint.hasEtag && { ETag: header("the revision") }),
+    ...(endpoint.status === 201 && { Location: header("the path of what was made") }),
+    ...(endpoint.hasCookie && { "Set-Cookie": header("the session's cookie") }),
+  };
+  const content = contentOf(endpoint);
+  return {
+    [endpoint.status]: {
+      description: endpoint.summary,
+      ...(Object.keys(headers).length > 0 && { headers }),
+      ...(content !== undefined && { content }),
+      ...linksOf(endpoint, all),
+    },
+    ...refusalsOf(endpoint),
+  };
+}
+
+function operationOf(endpoint: Endpoint, all: readonly Endpoint[]): JsonObject {
+  const { operationId, tag, summary, need, body } = endpoint;
   const parameters = parametersOf(endpoint);
   return {
-    operationId: operationId(endpoint),
+    operationId,
     tags: [tag],
     summary,
     ...(parameters.length > 0 && { parameters }),
     ...(body !== null && {
-      requestBody: { required: !body.isOptional, content: json(schemaOf(body.schema, "input")) },
+      requestBody: { required: !body.isOptional, content: json(body.schema, "input") },
     }),
-    responses: responsesOf(endpoint),
+    responses: responsesOf(endpoint, all),
     security: need === "nothing" ? [] : [{ token: [] }, { session: [] }],
   };
 }
@@ -220,7 +308,7 @@ function operationOf(endpoint: Endpoint): JsonObject {
 export function documentOf(endpoints: readonly Endpoint[]): OpenApiDocument {
   const paths: Record<string, JsonObject> = {};
   for (const endpoint of endpoints) {
-    (paths[endpoint.path] ??= {})[endpoint.method.toLowerCase()] = operationOf(endpoint);
+    (paths[endpoint.path] ??= {})[endpoint.method.toLowerCase()] = operationOf(endpoint, endpoints);
   }
   return {
     openapi: "3.1.0",

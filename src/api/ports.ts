@@ -1,5 +1,5 @@
 import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
-import type { ListStatus } from "../lists/mod.ts";
+import type { ListStatus, Refresh } from "../lists/mod.ts";
 import type { Actor, Role, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
@@ -86,6 +86,7 @@ export interface NodePort {
   /** Pauses filtering until then, or resumes it; resolves once that holds for the next query. */
   pause(untilMs: number | null): Promise<void>;
   flushCache(): Promise<void>;
+  /** `client` is an address, or the ID of a client. */
   explain(question: { name: string; type: string; client: string }): Promise<Explanation>;
   checkUpdate(): Promise<UpdateCheck>;
   /** The text exposition for a scraper. */
@@ -94,8 +95,8 @@ export interface NodePort {
 
 export interface ListsPort {
   status(id: string): ListStatus;
-  /** Downloads every URL list now; resolves when that and the rules built of them are done. */
-  refresh(): Promise<void>;
+  /** Downloads every URL list now; done when the rules built of them hold. */
+  refresh(): Refresh;
   recommended(): RecommendedCatalog;
   sizes(): Promise<RecommendedSizes>;
   directory(): Promise<Directory>;
@@ -152,4 +153,6 @@ export interface ApiDeps {
   readonly newId: (prefix: string) => string;
   /** Whether `/api/docs` is served. */
   readonly docs: boolean;
+  /** The origin of links that people get; `null`: they are paths. */
+  readonly publicUrl: string | null;
 }

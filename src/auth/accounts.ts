@@ -54,8 +54,8 @@ export class UserAccounts {
   }
 
   /** Ends the caller's session, if it came with one. */
-  async logout({ session }: Identity): Promise<void> {
-    if (session !== null) await logout(this.#auth, session);
+  async logout({ session, user, actor }: Identity): Promise<void> {
+    if (session !== null && user !== null) await logout(this.#auth, session, user, actor);
   }
 
   async changePassword(caller: Identity, current: string, password: string): Promise<void> {

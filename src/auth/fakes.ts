@@ -8,6 +8,7 @@ import {
   type Outcome,
 } from "../model/mod.ts";
 import { Lockout } from "./lockout.ts";
+import { SignInLog } from "./sign_in_log.ts";
 import type { Auth, Clock, Session, SessionStore, UserStore } from "./ports.ts";
 
 /** What a test of passwords may: the add-on is looked for on disk, and asks four variables where. */
@@ -76,5 +77,10 @@ export function fakeAuth() {
   const clock = new FakeClock();
   const users = new FakeUsers(clock);
   const sessions = new FakeSessions();
-  return { clock, users, sessions, lockout: new Lockout(clock) } satisfies Auth;
+  /** What is to be done later. */
+  const later: (() => void)[] = [];
+  const signInLog = new SignInLog(users, clock, (_, work) => void later.push(work));
+  return { clock, users, sessions, lockout: new Lockout(clock), signInLog, later } satisfies
+    & Auth
+    & { later: unknown };
 }

@@ -4,6 +4,7 @@ import { authenticate, type Identity } from "./access.ts";
 import { UserAccounts } from "./accounts.ts";
 import { userById } from "./change_user.ts";
 import { addOn, fakeAuth } from "./fakes.ts";
+import { SvcError } from "../errors.ts";
 import { beginOtp, changePassword, confirmOtp, removeOtp } from "./own_account.ts";
 import { isSessionValid } from "./sessions.ts";
 import { login, logout, recovery, redeemReset } from "./sign_in.ts";
@@ -67,7 +68,7 @@ Deno.test("login() makes a session for the right password", addOn, async () => {
   const config = { tokenSha256: null, isSecure: false };
   const identity = await authenticate(auth, config, request, "viewer");
   assert.equal(identity.role, "viewer");
-  await logout(auth, session);
+  await logout(auth, session, user, { kind: "user", name: "ann", address });
   await assert.rejects(() => authenticate(auth, config, request, "viewer"), unauthorized);
 });
 
@@ -384,7 +385,12 @@ Deno.test("createUser() and changeUser() refuse what is wrong", addOn, async (t)
     ["a\u200bb", "invalid"],
     ["a  b", "invalid"],
     ["a".repeat(129), "invalid"],
+    ["a\u034fb", "invalid"],
+    ["\u3164", "invalid"],
+    ["a\u202eb", "invalid"],
     ["ANN", "conflict"],
+    ["аnn", "conflict"], // Cyrillic а.
+    ["ａｎｎ", "conflict"],
   ];
   for (const [name, code] of names) {
     await t.step(JSON.stringify(name).slice(0, 20), async () => {
@@ -463,7 +469,8 @@ Deno.test("no secret gets into the audit log or a log line", addOn, async () => 
     await accounts.remove(ann.id, null, ADMIN);
     audit = JSON.stringify(auth.users.audit);
     assert.deepEqual(auth.users.audit.map(({ action }) => action), [
-      ...["create", "create", "otp_begin", "otp_enable", "recovery", "sign_in", "otp_disable"],
+      ...["create", "create", "otp_begin", "otp_enable", "recovery", "sign_in_failed"],
+      ...["sign_in_failed", "sign_in", "otp_disable"],
       ...["reset", "reset_redeem", "password", "update", "delete"],
     ]);
   } finally {
@@ -473,4 +480,69 @@ Deno.test("no secret gets into the audit log or a log line", addOn, async () => 
   assert.ok(lines.length >= 2 && text.includes("sign-in refused"));
   for (const secret of secrets) assert.ok(!text.includes(secret), secret);
   assert.doesNotMatch(text, /argon2|_hash|sha256|"secret|"recovery":|epoch/);
+});
+
+Deno.test("sign-ins, failed ones and sign-outs are in the audit log", addOn, async () => {
+  const { auth, ann } = await world();
+  await changeUser(auth, ann.id, { ...ann, disabled: true, password: null }, null, ADMIN);
+  auth.users.audit.length = 0;
+  const accounts = new UserAccounts(auth);
+  const input = { name: "ROOT", password, code: null };
+  const { cookie, user } = await accounts.login(input, address);
+  await assert.rejects(() => accounts.login({ ...input, password: "wrong" }, address));
+  await assert.rejects(() => accounts.login({ ...input, name: "hunter2" }, address), unauthorized);
+  await assert.rejects(() => accounts.login({ ...input, name: "ann" }, address));
+  const caller = await authenticate(
+    auth,
+    { tokenSha256: null, isSecure: false },
+    {
+      authorization: null,
+      cookie: `svc_session=${cookie}`,
+      host: "localhost",
+      origin: null,
+      remoteAddress: address,
+    },
+    "viewer",
+  );
+  await accounts.logout(caller);
+  const nobody = { kind: "unauthenticated", name: null, address };
+  const root = { kind: "user", name: "root", address };
+  assert.deepEqual(
+    auth.users.audit.map(({ action, actor, resource, after }) => ({
+      action,
+      actor,
+      resource,
+      after,
+    })),
+    [
+      { action: "sign_in", actor: root, resource: { type: "user", id: user.id }, after: null },
+      {
+        action: "sign_in_failed",
+        actor: nobody,
+        resource: { type: "user", id: user.id },
+        after: { name: "root" },
+      },
+      {
+        action: "sign_in_failed",
+        actor: nobody,
+        resource: { type: "user", id: null },
+        after: null,
+      },
+      {
+        action: "sign_in_failed",
+        actor: nobody,
+        resource: { type: "user", id: ann.id },
+        after: { name: "ann" },
+      },
+      { action: "sign_out", actor: root, resource: { type: "user", id: user.id }, after: null },
+    ],
+  );
+});
+
+Deno.test("a sign-in goes on where the audit log can't be written", addOn, async () => {
+  const { auth, ann } = await world();
+  auth.users.before = () => Promise.reject(new SvcError("unavailable", "store: no space"));
+  const { user } = await signIn(auth);
+  assert.equal(user.id, ann.id);
+  await assert.rejects(() => login(auth, { name: "ann", password: "x", address }), unauthorized);
 });

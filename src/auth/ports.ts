@@ -1,5 +1,6 @@
 import type { Actor, Change, Outcome, StoredUser } from "../model/mod.ts";
 import type { Lockout } from "./lockout.ts";
+import type { SignInLog } from "./sign_in_log.ts";
 
 /** Wall-clock time: sessions and codes outlive the process. */
 export interface Clock {
@@ -34,5 +35,8 @@ export interface Auth {
   readonly users: UserStore;
   readonly sessions: SessionStore;
   readonly lockout: Lockout;
+  readonly signInLog: SignInLog;
   readonly clock: Clock;
+  /** What one-time codes go by: the system's own clock, believed or not; `clock`, if left out. */
+  readonly otpClock?: Clock;
 }

@@ -5,8 +5,11 @@ import { changeStored, userByName } from "./change_user.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import type { Auth, Session } from "./ports.ts";
 import { isSameSha256, recoveryCodeSha256, sha256Hex } from "./secrets.ts";
-import { type NewSession, sessionFor } from "./sessions.ts";
+import { isWithin, type NewSession, sessionFor } from "./sessions.ts";
 import { otpStep } from "./totp.ts";
+
+/** How long a reset link is good. */
+export const RESET_LIFETIME_MS = 3_600_000;
 
 type Otp = NonNullable<StoredUser["otp"]>;
 
@@ -64,8 +67,14 @@ export function recovery(
 }
 
 /** Ends a session. One that has ended already is no error. */
-export async function logout(auth: Auth, session: Session): Promise<void> {
+export async function logout(
+  auth: Auth,
+  session: Session,
+  user: StoredUser,
+  actor: Actor,
+): Promise<void> {
   await auth.sessions.deleteSession(session.sha256);
+  await auth.signInLog.signedOut(user, actor);
 }
 
 /**
@@ -82,7 +91,7 @@ export function redeemReset(
   const sha256 = sha256Hex(request.token);
   const isOpen = ({ reset }: StoredUser) =>
     reset !== null && isSameSha256(reset.token_sha256, sha256) &&
-    auth.clock.nowMs() < Date.parse(reset.expires_at);
+    isWithin(auth.clock.nowMs(), Date.parse(reset.expires_at), RESET_LIFETIME_MS);
   const over = () => new SvcError("unauthorized", "this reset link is not valid, or no longer");
   // A link that is wrong names nobody, so there is only the address to count against.
   return guarded(auth, request.address, null, async () => {
@@ -117,13 +126,19 @@ function signIn(
     const user = userByName(auth.users, name);
     const check = await verifyPassword(user?.password_hash ?? null, password);
     if (user === null || !check.isRight) throw wrong();
-    if (user.disabled) throw disabled();
+    if (user.disabled) {
+      await auth.signInLog.failed(user, address);
+      throw disabled();
+    }
     const actor: Actor = { kind: "user", name: user.name, address };
-    let current = await second(user, actor);
+    const checked = await second(user, actor);
+    let current = checked;
     if (check.isRehashDue) current = await rehash(auth, current, password, actor);
     // Made for the user whose password was checked: a change since then ends it before it begins.
     const made = sessionFor(user, auth.clock.nowMs());
     await auth.sessions.putSession(made.session);
+    // A code that was used up has an entry already, which is the sign-in's.
+    if (checked === user) await auth.signInLog.signedIn(user, actor);
     return { user: current, ...made };
   });
 }
@@ -149,6 +164,7 @@ export async function guarded<T>(
       // A name that nobody has may be a password in the wrong field.
       const user = name === null ? null : userByName(auth.users, name);
       log.warn("sign-in refused", { address, user: user?.name ?? null });
+      await auth.signInLog.failed(user, address);
     }
     throw error;
   } finally {
@@ -178,7 +194,7 @@ export async function useSecondFactor(
 
 /** The factor after a code of the authenticator was taken, or `null` if it is none. */
 export function takeCode(auth: Auth, otp: Otp, code: string): Otp | null {
-  const step = otpStep(otp.secret, code, auth.clock.nowMs(), otp.last_step);
+  const step = otpStep(otp.secret, code, (auth.otpClock ?? auth.clock).nowMs(), otp.last_step);
   return step === null ? null : { ...otp, last_step: step };
 }
 

@@ -2,6 +2,7 @@ import { encodeHex } from "../bytes/mod.ts";
 import { SvcError } from "../errors.ts";
 import {
   type Actor,
+  findNameProblem,
   type Role,
   type StoredUser,
   USER_ID_PREFIX,
@@ -11,8 +12,8 @@ import { changeStored, checkOutcome, userById } from "./change_user.ts";
 import { hashPassword } from "./passwords.ts";
 import type { Auth } from "./ports.ts";
 import { newSecret, sha256Hex } from "./secrets.ts";
+import { RESET_LIFETIME_MS } from "./sign_in.ts";
 
-export const RESET_LIFETIME_MS = 3_600_000;
 /** The page of the web UI that redeems a reset link. */
 const RESET_PATH = "/reset?token=";
 const ID_BYTES = 8;
@@ -149,7 +150,8 @@ const NAME = /^[^\p{C}\p{Z}]+( [^\p{C}\p{Z}]+)*$/u;
 
 function checkName(text: string): string {
   const name = text.normalize("NFC");
-  if (name.length <= USER_NAME_LENGTH_MAX && NAME.test(name)) return name;
+  const isShort = name.length <= USER_NAME_LENGTH_MAX;
+  if (isShort && NAME.test(name) && findNameProblem(name) === null) return name;
   throw new SvcError(
     "invalid",
     `name: it has 1 to ${USER_NAME_LENGTH_MAX} characters that show, and single spaces inside`,

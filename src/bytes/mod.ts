@@ -11,4 +11,5 @@ export {
   encodeBase64url,
 } from "./text.ts";
 export { decodeHex, encodeHex } from "./text.ts";
+export { SIP_HASH_BYTES, SIP_KEY_BYTES, sipHash } from "./sip_hash.ts";
 export { equalBytes, equalConstantTime } from "./equal.ts";

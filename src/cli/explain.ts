@@ -16,7 +16,8 @@ decides, and why the others do not. With an address in place of NAME: what a res
 address would come to.
 
   --type TYPE        the type of the query (default A)
-  --client ADDR      the address or client ID that asks (default: this machine)
+  --client ADDR      who asks: an address, or the client ID or the name of a client (default: this
+                     machine)
   --api URL          the service's API (default ${DEFAULT_API})
   --token-file FILE  its first line is the API's token
   --help             this text`;

@@ -31,6 +31,8 @@ export interface NodeParts {
   readonly buildMs: () => number | null;
   /** Requests to the telemetry endpoint that failed. */
   readonly exportFailures: () => number;
+  /** Errors of this isolate that nobody caught. */
+  readonly uncaughtErrors: () => number;
 }
 
 type Status = ReturnType<NodePort["status"]>;
@@ -87,6 +89,9 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     status: statusOf(node),
     buildMs: node.buildMs(),
     exportFailures: node.exportFailures(),
+    querylogWritten: node.querylog?.figures.written ?? 0,
+    uncaughtErrors: node.uncaughtErrors(),
+    isAnonymized: node.config.querylog.anonymize,
   });
 }
 

@@ -1,4 +1,7 @@
+import { formatHostPort, isLoopback } from "../addr/mod.ts";
+import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, DnsUpstream } from "../isolate/mod.ts";
+import type { Settings } from "../model/mod.ts";
 
 /** What is wrong with the node, for its status. */
 export class Problems {
@@ -36,9 +39,29 @@ export function dnsProblems(
       .find((upstream) => upstream !== undefined && !upstream.healthy);
     if (failing !== undefined) found.push(`upstream ${address} ${failing.reason}`);
   }
+  if (reports.some(({ lacksSockets }) => lacksSockets)) {
+    found.push("no socket is left for queries to upstreams: raise the limit on open files");
+  }
   const upstreams = reports.flatMap((report) => report.upstreams);
   if (upstreams.length > 0 && upstreams.every(({ healthy }) => !healthy)) {
     found.push("no upstream answers");
   }
   return found;
+}
+
+/** Says where anybody who reaches this node is answered: such a resolver is soon used for attacks. */
+export function openResolverProblems(
+  { access }: Pick<Settings, "access">,
+  { requireClientId }: Pick<Config["server"]["tls"], "requireClientId">,
+  listeners: DnsSupervisor["listeners"],
+): string[] {
+  // Who asks has to know an ID then.
+  if (access.allowed.length > 0 || requireClientId) return [];
+  const beyond = listeners.find(({ address }) => !isLoopback(address.ip));
+  if (beyond === undefined) return [];
+  return [
+    `anybody who reaches ${formatHostPort(beyond.address)} is answered: the setting ` +
+    "access.allowed is empty: put your networks there (PUT /api/v1/settings; left out, it is the " +
+    "local ones)",
+  ];
 }

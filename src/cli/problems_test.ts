@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { dnsProblems, Problems } from "./problems.ts";
+import { parseHostPort } from "../addr/mod.ts";
+import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -11,6 +12,9 @@ const report = (...reasons: (string | null)[]) => ({
   cacheEntries: 0,
   cacheBytes: 0,
   cacheEvicted: 0,
+  connections: { tcp: null, dot: null, doh: null, doq: null },
+  cutOff: { unfinished: 0, unread: 0 },
+  lacksSockets: false,
   upstreams: reasons.map((reason) => ({
     healthy: reason === null,
     reason: reason ?? "",
@@ -47,4 +51,26 @@ Deno.test("dnsProblems() names missing isolates, and upstreams that are away", n
     "no upstream answers",
   ]);
   assert.match(problems([], { now: 1, wanted: 2 }).join(), /^1 of 2 isolates answer/);
+});
+
+Deno.test("openResolverProblems() tells where anybody is answered", none, async (t) => {
+  const listener = (text: string) =>
+    ({ protocol: "udp", address: parseHostPort(text, 53)! }) as const;
+  const rows: readonly (readonly [string[], boolean, string[], RegExp | null])[] = [
+    [[], false, ["127.0.0.1", "0.0.0.0"], /^anybody who reaches 0\.0\.0\.0:53 is answered/],
+    [[], false, ["[::]:53"], /reaches \[::\]:53 .* access\.allowed is empty.*PUT/],
+    [[], false, ["192.168.1.5"], /192\.168\.1\.5:53/],
+    [[], false, ["127.0.0.1", "[::1]:53"], null],
+    [[], false, [], null],
+    [[], true, ["0.0.0.0"], null],
+    [["192.168.0.0/16"], false, ["0.0.0.0"], null],
+  ];
+  for (const [allowed, requireClientId, addresses, want] of rows) {
+    await t.step(`${addresses} for ${allowed}`, () => {
+      const access = { allowed, disallowed: [] };
+      const found = openResolverProblems({ access }, { requireClientId }, addresses.map(listener));
+      assert.equal(found.length, want === null ? 0 : 1);
+      if (want !== null) assert.match(found[0], want);
+    });
+  }
 });

@@ -12,8 +12,9 @@ import {
   type NodePort,
   type TlsPem,
 } from "../api/mod.ts";
-import { type Auth, Lockout, UserAccounts } from "../auth/mod.ts";
+import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
+import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
@@ -34,6 +35,7 @@ const ID_BYTES = 8;
 export interface ServeApiOptions extends NodeParts {
   /** This node's name in the audit log and in reports. */
   readonly node: string;
+  readonly clock: Clock;
   readonly store: Pick<NodeStore, "replicator" | "store">;
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
   readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
@@ -68,7 +70,7 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   const { api } = options.config;
   const certificate = await ServerCertificate.open(
     { place: API_CERTIFICATE, files: api.tls, serverName: null },
-    { nowMs: Date.now },
+    options.clock,
   );
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
   const server = new ApiServer({
@@ -102,11 +104,18 @@ function randomHex(lengthBytes: number): string {
 
 /** What the API works on, over the parts of a running node. */
 function apiDeps(options: ServeApiOptions): ApiDeps {
-  const { config: { api }, node, store: { replicator, store } } = options;
-  const clock = { nowMs: () => Date.now() };
+  const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
-  const auth: Auth = { users: replicator, sessions: store, lockout: new Lockout(clock), clock };
+  const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
+  const auth: Auth = {
+    users: replicator,
+    sessions: store,
+    lockout: new Lockout(clock),
+    signInLog: new SignInLog(replicator, clock),
+    clock,
+    otpClock,
+  };
   return {
     replicator,
     local: store,
@@ -123,6 +132,7 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
+    publicUrl: api.publicUrl,
   };
 }
 

@@ -35,6 +35,9 @@ async function openLock(directory: string): Promise<Deno.FsFile> {
     await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
     return await Deno.open(path, { read: true, write: true, create: true, mode: 0o600 });
   } catch (cause) {
+    // On a disk that can't be written, the lock of a file that is there holds as well.
+    const there = await Deno.open(path, { read: true }).catch(() => null);
+    if (there !== null) return there;
     const reason = cause instanceof Deno.errors.PermissionDenied
       ? "may not be written: run this as the service's user"
       : messageOf(cause);

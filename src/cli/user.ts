@@ -1,5 +1,4 @@
 import { parseArgs } from "node:util";
-import { formatHostPort, isLoopback } from "../addr/mod.ts";
 import {
   type Auth,
   changeUser,
@@ -202,23 +201,16 @@ async function passwd(call: Call): Promise<void> {
 }
 
 async function reset(call: Call): Promise<void> {
-  const base = apiUrl(call.config);
-  const { path, expiresAt } = await issueReset(call.auth, found(call).id, ACTOR);
-  console.log(base + path);
-  console.error(`good once, until ${expiresAt}: start the node, and open it there`);
-}
-
-/** Where a browser finds the API, as far as the configuration tells. */
-function apiUrl({ api }: Config): string {
-  const scheme = api.tls === null ? "http" : "https";
-  const first = api.listen.at(0);
-  if (first === undefined) {
+  const { listen, publicUrl } = call.config.api;
+  if (listen.length === 0) {
     throw new SvcError("conflict", "api.listen: names no address, so a link would lead nowhere");
   }
-  // A wildcard is no address to go to; on this machine, loopback leads there.
-  const isWildcard = first.ip.every((byte) => byte === 0);
-  if (isWildcard || isLoopback(first.ip)) return `${scheme}://localhost:${first.port}`;
-  return `${scheme}://${formatHostPort(first)}`;
+  const { path, expiresAt } = await issueReset(call.auth, found(call).id, ACTOR);
+  console.log((publicUrl ?? "") + path);
+  const where = publicUrl === null
+    ? "open it behind the API's address (api.public_url makes it a whole link)"
+    : "open it there";
+  console.error(`good once, until ${expiresAt}: start the node, and ${where}`);
 }
 
 async function remove(call: Call): Promise<void> {

@@ -116,7 +116,7 @@ Deno.test("svc user keeps users in the store of a stopped node", store, async ()
 
     const reset = await svc("reset", "bob");
     assert.equal(reset.out.length, 1);
-    assert.match(reset.out[0], /^http:\/\/localhost:8053\/reset\?token=[\w-]{43}$/);
+    assert.match(reset.out[0], /^\/reset\?token=[\w-]{43}$/);
     assert.match(reset.err[0], /^good once, until \d{4}-/);
 
     assert.deepEqual((await svc("remove", "bob")).out, ["user bob was removed"]);
@@ -158,6 +158,15 @@ Deno.test("svc user says what it can't do in one line", store, async (t) => {
       assert.equal(code, 1);
       assert.match(err[0], /api\.listen: names no address/);
     }, "[api]\nlisten = []\n"));
+  await t.step(
+    "a whole link where the configuration says from where",
+    () =>
+      inFolder(async (svc) => {
+        await svc("add", "ann");
+        const { out } = await svc("reset", "ann");
+        assert.match(out[0], /^https:\/\/dns\.example\/reset\?token=[\w-]{43}$/);
+      }, '[api]\npublic_url = "https://dns.example/"\n'),
+  );
   await t.step("a configuration with a problem", () =>
     inFolder(async (svc) => {
       const { code, err } = await svc("list");

@@ -148,6 +148,8 @@ export interface ApiConfig {
   readonly tls: TlsFiles | null;
   readonly docs: boolean;
   readonly webUi: boolean;
+  /** The origin that people reach the API by, for links; `null`: links are paths. */
+  readonly publicUrl: string | null;
 }
 
 export interface StoreConfig {

@@ -27,6 +27,7 @@ import {
   matching,
   network,
   oneOf,
+  origin,
   path,
   ratio,
   resolvePath,
@@ -428,6 +429,7 @@ function readApi(t: Table, directory: string, sockets: Sockets): ApiConfig {
     tls: readTlsFiles(t, "tls_cert", "tls_key", directory),
     docs: t.read("docs", boolean, false),
     webUi: t.read("web_ui", boolean, true),
+    publicUrl: t.optional("public_url", origin),
   };
 }
 

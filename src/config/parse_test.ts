@@ -90,6 +90,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       tls: null,
       docs: false,
       webUi: true,
+      publicUrl: null,
     },
     store: { dir: "/var/lib/svc" },
     update: { url: null },
@@ -193,6 +194,7 @@ tls_cert = "api.crt"
 tls_key = "api.key"
 docs = true
 web_ui = false
+public_url = "https://DNS.example:8443/"
 
 [store]
 path = "../data/./svc"
@@ -337,6 +339,7 @@ Deno.test("parseConfig() reads every key", none, () => {
       tls: { certFile: "/etc/svc/api.crt", keyFile: "/etc/svc/api.key" },
       docs: true,
       webUi: false,
+      publicUrl: "https://dns.example:8443",
     },
     store: { dir: "/etc/data/svc" },
     update: { url: "https://releases.example/svc" },
@@ -843,4 +846,31 @@ Deno.test("parseConfig() never throws, whatever the file holds", none, () => {
   }
   console.log(`seed ${seed}: ${refused} of ${MUTATION_COUNT} mutations were refused`);
   assert.ok(refused > 0 && refused < MUTATION_COUNT, `seed ${seed}: mutations of both kinds`);
+});
+
+Deno.test("api.public_url is an origin and nothing more", none, async (t) => {
+  const rows: readonly (readonly [string, RegExp | string])[] = [
+    ["https://dns.example", "https://dns.example"],
+    ["https://dns.example/", "https://dns.example"],
+    ["http://192.168.1.5:8053", "http://192.168.1.5:8053"],
+    ["http://[::1]:8053", "http://[::1]:8053"],
+    ["https://dns.example/svc", /more than an origin: write "https:\/\/dns\.example"/],
+    ["https://dns.example/?", /more than an origin/],
+    ["https://dns.example?a=b", /more than an origin/],
+    ["https://dns.example/#", /more than an origin/],
+    ["https://ann@dns.example", /user name or password/],
+    ["https://:pw@dns.example", /user name or password/],
+    ["dns.example", /not a web address/],
+    ["ftp://dns.example", /not a web address/],
+    ["javascript:alert(1)", /not a web address/],
+    ["", /empty/],
+  ];
+  for (const [value, want] of rows) {
+    await t.step(value, () => {
+      const text = `[api]\npublic_url = ${JSON.stringify(value)}\n`;
+      const { config, problems } = parseConfig(text, OPTIONS);
+      if (typeof want === "string") assert.equal(config?.api.publicUrl, want);
+      else assert.match(problems.map(formatProblem).join(), want);
+    });
+  }
 });

@@ -245,6 +245,18 @@ export function url(options: { plainHttp: boolean }): Reader<string> {
   };
 }
 
+/** Scheme, host and port of a web address, as a browser writes them: what links begin with. */
+export const origin: Reader<string> = (value, place) => {
+  const href = url({ plainHttp: true })(value, place);
+  if (href === null) return null;
+  const parsed = new URL(href);
+  // What stands behind the origin, the slash aside, is the pages' own; so is the mark before it.
+  if (href === `${parsed.origin}/` && !/[?#]/.test(String(value))) return parsed.origin;
+  return place.problem(
+    `is ${quote(String(value))}, more than an origin: write "${parsed.origin}"`,
+  );
+};
+
 /** Sockets by transport and address, so that no two listeners claim the same one. */
 export class Sockets {
   readonly #owners = new Map<string, string>();

@@ -21,6 +21,7 @@ import { Counter, CounterBlock } from "../telemetry/mod.ts";
 import {
   type ExchangeEvents,
   PortableUdpListener,
+  SharedBounds,
   TcpListener,
   type TlsIdentity,
   UdpListener,
@@ -30,6 +31,7 @@ import { Bootstrap } from "./bootstrap.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
 import { Inbox } from "./inbox.ts";
+import { occupancyOf } from "./occupancy.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
@@ -75,6 +77,8 @@ export class DnsIsolate {
   readonly #portable: PortableUdpListener[] = [];
   readonly #tcp: TcpListener[] = [];
   readonly #front: FrontOptions;
+  /** What the connections of every listener share. */
+  readonly #bounds = new SharedBounds();
   readonly #encrypted: EncryptedListeners | null;
   readonly #exchange: UpstreamExchange;
   readonly #bootstrap: Bootstrap;
@@ -120,16 +124,17 @@ export class DnsIsolate {
       onLeakLookup: (query, name) => this.#noteLeak(query, name),
       refresh: (query, hash) => this.#forwarder.refresh(query, hash),
     });
-    this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
+    const native = this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
+    if (native !== null) this.#bounds.turns.between = () => this.#look(native);
     const events: ExchangeEvents = {
       onPacket: (token, packet, length) => {
         this.#setTime();
         this.#forwarder.onPacket(token, packet, length);
         this.#flushSoon();
       },
-      onFailure: (token, failure) => {
+      onFailure: (token, failure, isOwn) => {
         this.#setTime();
-        this.#forwarder.onFailure(token, failure);
+        this.#forwarder.onFailure(token, failure, isOwn);
         this.#flushSoon();
       },
     };
@@ -148,6 +153,7 @@ export class DnsIsolate {
       rebinding: start.rebindingExempt === null
         ? null
         : new RebindingProtection(start.rebindingExempt),
+      openMax: start.openMax,
       serveStale: start.serveStale,
       peerBytes: UdpBatch.PEER_BYTES,
       nowMs: () => performance.now(),
@@ -163,6 +169,7 @@ export class DnsIsolate {
       pipeline: this.#pipeline,
       forwarder: this.#forwarder,
       seed: start.seed,
+      cookieSecret: start.cookieSecret,
       clock: this.#clock,
       log: logQueue === null ? null : new QueryLog(logQueue),
       counters,
@@ -179,7 +186,9 @@ export class DnsIsolate {
     };
     const { tls } = start;
     const { Listeners } = loaded;
-    this.#encrypted = tls === null || Listeners === null ? null : new Listeners(tls, this.#front);
+    this.#encrypted = tls === null || Listeners === null
+      ? null
+      : new Listeners(tls, this.#front, this.#bounds);
     this.#evaluate();
   }
 
@@ -238,7 +247,7 @@ export class DnsIsolate {
     }
     const { queue, inbox } = this.#native;
     while (!this.#draining) {
-      this.#turn(this.#native, await queue.wait());
+      this.#turn(queue, await queue.wait());
       if (inbox.isExpecting) await inbox.arrivals();
     }
   }
@@ -290,6 +299,15 @@ export class DnsIsolate {
       cacheEntries: this.#cache.entries,
       cacheBytes: this.#cache.usedBytes,
       cacheEvicted: this.#cache.evicted,
+      connections: {
+        tcp: occupancyOf(this.#tcp),
+        ...(this.#encrypted?.occupancy ?? { dot: null, doh: null, doq: null }),
+      },
+      cutOff: {
+        unfinished: this.#bounds.unfinished.cutOff,
+        unread: this.#bounds.unread.cutOff,
+      },
+      lacksSockets: this.#forwarder.lacksSockets,
       upstreams: this.#forwarder.upstreams.map((upstream) => ({
         healthy: upstream.healthy,
         latencyMs: upstream.latencyMs,
@@ -317,7 +335,7 @@ export class DnsIsolate {
     for (const listener of this.#tcp) listener.drain();
     this.#encrypted?.drain();
     while (this.#forwarder.waiting > 0 && performance.now() < endsAtMs) {
-      if (this.#native !== null) this.#turn(this.#native, this.#native.queue.poll());
+      if (this.#native !== null) this.#look(this.#native);
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
     }
     this.#forwarder.close();
@@ -329,8 +347,14 @@ export class DnsIsolate {
     this.#exchange.close();
   }
 
-  /** Handles what the event queue found ready. */
-  #turn({ queue }: NativeSide, count: number): void {
+  /** Handles what can be read at this moment. */
+  #look({ looked }: NativeSide): void {
+    const count = looked.poll();
+    if (count > 0) this.#turn(looked, count);
+  }
+
+  /** Handles what an event queue found ready. */
+  #turn(queue: EventQueue, count: number): void {
     this.#setTime();
     this.#isFlushing = true; // At its end.
     const { native: exchange } = this.#exchange;
@@ -371,7 +395,8 @@ export class DnsIsolate {
   }
 
   #newTcp(): TcpListener {
-    const tcp = new TcpListener(new StreamFront(OVER_TCP, this.#front), this.#start.tcp);
+    const front = new StreamFront(OVER_TCP, this.#front);
+    const tcp = new TcpListener(front, this.#start.tcp, this.#bounds);
     this.#tcp.push(tcp);
     return tcp;
   }
@@ -446,7 +471,10 @@ async function load({ tls, upstreams }: DnsStart): Promise<Loaded> {
 
 interface NativeSide {
   readonly native: Native;
+  /** Waits. */
   readonly queue: EventQueue;
+  /** Looks at the same sockets while that waits, and so needs memory of its own. */
+  readonly looked: EventQueue;
   readonly inbox: Inbox;
 }
 
@@ -454,5 +482,6 @@ function openNativeSide({ epoll, eventMemory, inboxMemory }: DnsSockets): Native
   const native = openNative();
   if (native === null) throw new SvcError("unavailable", "the C library can't be opened here");
   const queue = new EventQueue(native, epoll, eventMemory);
-  return { native, queue, inbox: new Inbox(inboxMemory) };
+  const looked = new EventQueue(native, epoll, new SharedArrayBuffer(EventQueue.MEMORY_BYTES));
+  return { native, queue, looked, inbox: new Inbox(inboxMemory) };
 }

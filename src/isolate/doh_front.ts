@@ -2,6 +2,7 @@
 import {
   ClientAddress,
   clientIdOf,
+  type Failure,
   type Resolver,
   type Responder,
   streamReply,
@@ -39,8 +40,8 @@ class RequestAnswer implements Responder {
     answerQuery(this.request, shared.bytes, shared.offset, shared.length);
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  fail(waiter: Waiter, failure: Failure): void {
+    this.resolver.writeFailure(waiter, failure, shared);
     answerQuery(this.request, shared.bytes, shared.offset, shared.length);
   }
 }
@@ -105,9 +106,11 @@ export class DohFront implements DohListenerHandler, ObliviousAsker {
     start: number,
     end: number,
   ): void {
-    const { resolver, turn } = this.#options;
+    const { resolver, counts, turn } = this.#options;
     turn();
+    const before = counts[Counter.RateLimitedDoh];
     const verdict = resolver.decide(transport, client, message, start, end, shared);
+    if (counts[Counter.RateLimitedDoh] !== before) request.peer.overLimit();
     if (verdict === Verdict.Drop) {
       // Each request gets an answer, and there is none of DNS.
       this.onRejected();

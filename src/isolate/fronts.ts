@@ -4,6 +4,7 @@ import type { UdpBatch } from "../native/mod.ts";
 import {
   ClientAddress,
   clientIdOf,
+  type Failure,
   Reply,
   type Resolver,
   type Responder,
@@ -74,9 +75,9 @@ export class UdpFront implements UdpHandler, Responder {
     this.#batch!.queueTo(waiter.peer, reply.length);
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
+  fail(waiter: Waiter, failure: Failure): void {
     const reply = this.#aimAtRoom();
-    this.resolver.writeFailure(waiter, ede, text, reply);
+    this.resolver.writeFailure(waiter, failure, reply);
     this.#batch!.queueTo(waiter.peer, reply.length);
   }
 
@@ -114,8 +115,8 @@ class StreamAnswers implements Responder {
     this.#send();
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  fail(waiter: Waiter, failure: Failure): void {
+    this.resolver.writeFailure(waiter, failure, shared);
     this.#send();
   }
 
@@ -129,6 +130,7 @@ class StreamAnswers implements Responder {
 interface StreamKind {
   readonly transport: Transport;
   readonly queries: Counter;
+  readonly limited: Counter;
   readonly connections: Counter;
   readonly refused: Counter;
 }
@@ -136,12 +138,14 @@ interface StreamKind {
 export const OVER_TCP: StreamKind = {
   transport: Transport.Tcp,
   queries: Counter.QueriesTcp,
+  limited: Counter.RateLimitedTcp,
   connections: Counter.TcpConnections,
   refused: Counter.TcpRefused,
 };
 export const OVER_DOT: StreamKind = {
   transport: Transport.Dot,
   queries: Counter.QueriesDot,
+  limited: Counter.RateLimitedDot,
   connections: Counter.DotConnections,
   refused: Counter.DotRefused,
 };
@@ -189,9 +193,11 @@ export class StreamFront implements DotHandler {
     turn();
     counts[this.kind.queries]++;
     const answers = this.#answers.get(stream)!;
-    const { transport } = this.kind;
+    const { transport, limited } = this.kind;
     const { length } = message;
+    const before = counts[limited];
     const verdict = resolver.decide(transport, answers.client, message, 0, length, shared);
+    if (counts[limited] !== before) stream.overLimit();
     if (verdict === Verdict.Drop) return false;
     const waiter = verdict === Verdict.Resolve ? resolver.wait(answers, shared) : null;
     if (waiter === null) {
@@ -212,8 +218,8 @@ class DoqAnswer implements Responder {
     this.exchange.send(shared.bytes, shared.offset, shared.length);
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  fail(waiter: Waiter, failure: Failure): void {
+    this.resolver.writeFailure(waiter, failure, shared);
     this.exchange.send(shared.bytes, shared.offset, shared.length);
   }
 }
@@ -248,7 +254,9 @@ export class DoqFront implements DoqHandler {
     turn();
     counts[Counter.QueriesDoq]++;
     const client = this.#clients.get(exchange.from)!;
+    const before = counts[Counter.RateLimitedDoq];
     const verdict = resolver.decide(Transport.Doq, client, message, 0, message.length, shared);
+    if (counts[Counter.RateLimitedDoq] !== before) exchange.from.overLimit();
     if (verdict === Verdict.Drop) {
       exchange.cancel();
       return;
@@ -294,8 +302,8 @@ export class DatagramFront implements Responder {
     this.#send();
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  fail(waiter: Waiter, failure: Failure): void {
+    this.resolver.writeFailure(waiter, failure, shared);
     this.#send();
   }
 

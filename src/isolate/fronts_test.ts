@@ -39,6 +39,8 @@ class FakeConnection implements TcpConnection {
   settled(): void {
     this.unsettled--;
   }
+
+  overLimit(): void {}
 }
 
 Deno.test("StreamFront answers at once or later, and settles what waited", none, () => {
@@ -123,7 +125,7 @@ Deno.test("DoqFront ends each exchange once: an answer now, later, or none", non
     admits: () => true,
     serverName: null,
   });
-  const from = { client: "2001:db8::1", serverName: null };
+  const from = { client: "2001:db8::1", serverName: null, overLimit: () => {} };
   front.onOpen(from);
   const ask = (packet: Uint8Array): string[] => {
     const ends: string[] = [];

@@ -6,6 +6,7 @@ import { handLogLines } from "../log.ts";
 import { QueryLogStore } from "../querylog/mod.ts";
 import { Nice, stepBack } from "../thread/mod.ts";
 import { tellCrashes } from "./crash.ts";
+import type { FromKept } from "./kept_isolate.ts";
 import { LogLines } from "./log_lines.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
 
@@ -17,7 +18,7 @@ const crash = tellCrashes((error) => {
   tell({ type: "crashed", error });
 });
 
-function tell(message: FromLog): void {
+function tell(message: FromLog | FromKept): void {
   self.postMessage(message);
 }
 
@@ -55,9 +56,10 @@ function handle(message: ToLog): void {
       if (message.handsLogOn) handLogLines(lines.take);
       stepBack(Nice.Last);
       store = new QueryLogStore(message.options, {
-        nowMs: () => Date.now(),
+        wallMs: () => Date.now(),
         monotonicMs: () => performance.now(),
         onProblem: (problem) => tell({ type: "problem", problem }),
+        onNewest: (newestMs) => tell({ type: "newest", newestMs }),
         onLive: (batch) => tell({ type: "live", batch }),
       });
       turn();

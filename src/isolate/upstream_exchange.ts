@@ -1,6 +1,6 @@
 import { invariant } from "../errors.ts";
 import { log } from "../log.ts";
-import type { Exchange } from "../resolver/mod.ts";
+import type { Exchange, Sending } from "../resolver/mod.ts";
 import type { EncryptedExchange } from "../transport/exchange_encrypted.ts";
 import {
   type ExchangeEvents,
@@ -61,11 +61,11 @@ export class UpstreamExchange implements Exchange {
     });
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
     return this.#ways[upstream].send(upstream, packet, lengthBytes, token);
   }
 
-  sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+  sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
     return this.#tcp.send(upstream, packet, lengthBytes, token);
   }
 

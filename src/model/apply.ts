@@ -8,11 +8,13 @@ import {
   type Collection,
   type Envelope,
   ID_PREFIX,
+  RULES_BATCH_MAX,
   SPEC_BYTES_MAX,
   type SpecOf,
 } from "./resources.ts";
-import { copyWithin, type Result, TOO_LARGE } from "./result.ts";
+import { copyWithin, jsonBytes, type Result, TOO_LARGE } from "./result.ts";
 import { takeSettings, takeSpec } from "./take_spec.ts";
+import { shownText } from "./text.ts";
 
 /** What the audit log calls a resource of each collection. */
 export const RESOURCE_TYPE = {
@@ -29,14 +31,17 @@ export const COLLECTION_SIZE_MAX = 100_000;
 
 /** Longest texts of an audit entry, in UTF-16 units; what is longer is cut. */
 const AUDIT_TEXT_LENGTH_MAX = 256;
+/** Most bytes of the rules that an audit entry names on either side; their number is all of them. */
+const AUDIT_RULES_BYTES_MAX = SPEC_BYTES_MAX - 1_024;
 
 /**
  * Makes one change, or refuses it; the same for the same state and command wherever it runs. The
  * state it is given stays as it is. `index` is the command's place in the log. A refused command
  * leaves nothing behind, its index included.
  *
- * Values of what is done: the envelope (create, replace, settings), the user (`user_create`,
- * `user_change`), `null` (the deletions, `note`), counts (`seed`). What a spec
+ * Values of what is done: the envelope (create, replace, settings), the envelopes of what was added
+ * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions, `note`), counts
+ * (`seed`). What a spec
  * means must have been decoded; its shape, and what only the rest of the state can tell, is checked
  * here.
  */
@@ -46,7 +51,7 @@ export function apply(
   index: number = state.appliedIndex + 1,
 ): Applied {
   const draft = new Draft(state);
-  const result = dispatch(draft, command.change, command.at);
+  const result = dispatch(draft, command);
   if (result.kind === "refused") return { kind: "refused", outcome: result };
   draft.setIndex(index);
   const { type, id } = result.resource;
@@ -79,7 +84,8 @@ function cutActor({ kind, name, address }: Actor): Actor {
   };
 }
 
-function dispatch(draft: Draft, change: Change, at: string): Result {
+function dispatch(draft: Draft, command: Command): Result {
+  const { change, at } = command;
   switch (change.type) {
     case "create":
       return create(draft, change.collection, change.id, change.spec, at);
@@ -87,14 +93,16 @@ function dispatch(draft: Draft, change: Change, at: string): Result {
       return replace(draft, change.collection, change.id, change.spec, change.ifMatch, at);
     case "delete":
       return remove(draft, change.collection, change.id, change.ifMatch);
+    case "rules_batch":
+      return changeRules(draft, change, at);
     case "settings":
       return changeSettings(draft, change, at);
     case "user_create":
-      return createUser(draft, change, at);
+      return createUser(draft, change, command);
     case "user_change":
-      return changeUser(draft, change, at);
+      return changeUser(draft, change, command);
     case "user_delete":
-      return deleteUser(draft, change);
+      return deleteUser(draft, change, command);
     case "note":
       return note(change);
     case "seed":
@@ -139,7 +147,7 @@ function found<C extends Collection>(
   const map: ReadonlyMap<string, Envelope<SpecOf<C>>> = draft.state.collections[collection];
   const before = map.get(id);
   if (before === undefined) {
-    return refuse("not_found", `${id}: there is no such ${RESOURCE_TYPE[collection]}`);
+    return refuse("not_found", `${shownText(id)}: there is no such ${RESOURCE_TYPE[collection]}`);
   }
   return mismatch(id, before.revision, ifMatch) ?? before;
 }
@@ -195,6 +203,53 @@ function remove(
     before: before.spec,
     after: null,
   };
+}
+
+/** Removes rules and adds others, in this order: all of it, or nothing. */
+function changeRules(
+  draft: Draft,
+  { add, remove: ids }: Extract<Change, { type: "rules_batch" }>,
+  at: string,
+): Result {
+  if (add.length + ids.length > RULES_BATCH_MAX) {
+    return refuse("invalid", `add: one change takes ${RULES_BATCH_MAX} rules`);
+  }
+  const [removed, added]: AuditedRule[][] = [[], []];
+  for (const [i, id] of ids.entries()) {
+    const gone = draft.state.collections.rules.get(id);
+    const result = remove(draft, "rules", id, null);
+    if (result.kind === "refused") return { ...result, message: `remove[${i}]: ${result.message}` };
+    if (gone !== undefined) removed.push({ id, rule: gone.spec.rule });
+  }
+  const envelopes: Envelope<SpecOf<"rules">>[] = [];
+  for (const [i, { id, spec }] of add.entries()) {
+    const result = create(draft, "rules", id, spec, at);
+    if (result.kind === "refused") return { ...result, message: `add[${i}].${result.message}` };
+    const envelope = draft.state.collections.rules.get(id)!;
+    envelopes.push(envelope);
+    added.push({ id, rule: envelope.spec.rule });
+  }
+  return {
+    kind: "done",
+    value: envelopes,
+    action: "batch",
+    resource: { type: RESOURCE_TYPE.rules, id: null },
+    before: removed.length === 0 ? null : { removed: removed.length, rules: cutRules(removed) },
+    after: added.length === 0 ? null : { added: added.length, rules: cutRules(added) },
+  };
+}
+
+/** A rule of many in an entry of the audit log. */
+interface AuditedRule {
+  readonly id: string;
+  readonly rule: string;
+}
+
+/** The first rules, as many as an audit entry has room for. */
+function cutRules(rules: readonly AuditedRule[]): readonly AuditedRule[] {
+  let bytes = 0;
+  const end = rules.findIndex((rule) => (bytes += jsonBytes(rule) + 1) > AUDIT_RULES_BYTES_MAX);
+  return end < 0 ? rules : rules.slice(0, end);
 }
 
 function changeSettings(

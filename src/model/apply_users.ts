@@ -1,10 +1,13 @@
-import type { Change, StoredUser } from "./command.ts";
+import type { Actor, Change, Command, StoredUser } from "./command.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveState, Refused } from "./live_state.ts";
+import { findNameClash } from "./names.ts";
+import { describeProblems, parseWith } from "./problems.ts";
 import { refuse } from "./references.ts";
 import { USER_ID_PREFIX } from "./resources.ts";
 import { copyWithin, type Result } from "./result.ts";
 import { StoredUserSchema } from "./stored_user.ts";
+import { shownText } from "./text.ts";
 
 /** Longest user name, in UTF-16 units. */
 export const USER_NAME_LENGTH_MAX = 128;
@@ -25,29 +28,48 @@ function shown({ name, role, disabled }: StoredUser) {
   return { name, role, disabled };
 }
 
-function findNameProblem(state: LiveState, id: string, name: string) {
+function checkName(state: LiveState, id: string, name: string): Refused | null {
   if (name.length === 0 || name.length > USER_NAME_LENGTH_MAX) {
-    return refuse("invalid", `name: has 1 to ${USER_NAME_LENGTH_MAX} characters`);
+    return refuse("invalid", `name: it has other than 1 to ${USER_NAME_LENGTH_MAX} characters`);
   }
+  return findNameClash(state, "users", id, name);
+}
+
+function isEnabledAdmin({ role, disabled }: Pick<StoredUser, "role" | "disabled">): boolean {
+  return role === "admin" && !disabled;
+}
+
+/**
+ * Refuses to leave nobody who may change anything. The operator of a stopped node may: the command
+ * makes another admin as well.
+ */
+function checkAdmins(
+  state: LiveState,
+  actor: Actor,
+  before: StoredUser,
+  after: StoredUser | null,
+): Refused | null {
+  if (actor.kind === "cli" || !isEnabledAdmin(before)) return null;
+  if (after !== null && isEnabledAdmin(after)) return null;
   for (const other of state.users.values()) {
-    if (other.id !== id && isSameUserName(other.name, name)) {
-      return refuse("conflict", `name: ${other.id} is called ${other.name} already`);
-    }
+    if (other.id !== before.id && isEnabledAdmin(other)) return null;
   }
-  return null;
+  return refuse(
+    "conflict",
+    `${before.id}: is the last admin who can sign in: make another one first`,
+  );
 }
 
 /** A copy of the user, once it has been seen that it could be read again. */
 function takeUser(made: StoredUser): StoredUser | Refused {
-  const user = StoredUserSchema.safeParse(made);
-  if (user.success) return copyWithin(user.data, USER_BYTES_MAX) ?? TOO_LARGE;
-  const { path, message } = user.error.issues[0];
-  return refuse("invalid", `${path.join(".") || "user"}: ${message}`);
+  const user = parseWith(StoredUserSchema, made);
+  if (user.ok) return copyWithin(user.value, USER_BYTES_MAX) ?? TOO_LARGE;
+  return refuse("invalid", describeProblems(user.problems, "user"));
 }
 
 function found(state: LiveState, id: string, ifMatch: number | null) {
   const user = state.users.get(id);
-  if (user === undefined) return refuse("not_found", `${id}: there is no such user`);
+  if (user === undefined) return refuse("not_found", `${shownText(id)}: there is no such user`);
   if (ifMatch === null || ifMatch === user.revision) return user;
   return refuse("revision_mismatch", `${id}: has revision ${user.revision}, not ${ifMatch}`);
 }
@@ -55,7 +77,7 @@ function found(state: LiveState, id: string, ifMatch: number | null) {
 export function createUser(
   draft: Draft,
   change: Extract<Change, { type: "user_create" }>,
-  at: string,
+  { actor, at }: Command,
 ): Result {
   const { id, name } = change.user;
   const { state } = draft;
@@ -66,7 +88,10 @@ export function createUser(
   if (state.users.size >= USERS_MAX) {
     return refuse("conflict", `users: there are ${USERS_MAX} already`);
   }
-  const problem = findNameProblem(state, id, name);
+  if (state.users.size === 0 && actor.kind !== "cli" && !isEnabledAdmin(change.user)) {
+    return refuse("invalid", "role: the first user is an admin who is not disabled");
+  }
+  const problem = checkName(state, id, name);
   if (problem !== null) return problem;
   const made: StoredUser = { ...change.user, revision: 1, created_at: at, updated_at: at };
   const user = takeUser(made);
@@ -86,7 +111,7 @@ export function createUser(
 export function changeUser(
   draft: Draft,
   change: Extract<Change, { type: "user_change" }>,
-  at: string,
+  { actor, at }: Command,
 ): Result {
   const { id, fields, action } = change;
   const { state } = draft;
@@ -99,7 +124,7 @@ export function changeUser(
     updated_at: at,
     session_epoch: before.session_epoch + (change.endSessions ? 1 : 0),
   };
-  const problem = findNameProblem(state, id, made.name);
+  const problem = checkName(state, id, made.name) ?? checkAdmins(state, actor, before, made);
   if (problem !== null) return problem;
   const user = takeUser(made);
   if ("kind" in user) return user;
@@ -118,9 +143,12 @@ export function changeUser(
 export function deleteUser(
   draft: Draft,
   { id, ifMatch }: Extract<Change, { type: "user_delete" }>,
+  { actor }: Command,
 ): Result {
   const before = found(draft.state, id, ifMatch);
   if ("kind" in before) return before;
+  const last = checkAdmins(draft.state, actor, before, null);
+  if (last !== null) return last;
   draft.removeUser(id);
   const resource = { type: "user", id };
   return {

@@ -61,6 +61,12 @@ export type Change =
     readonly id: string;
     readonly ifMatch: number | null;
   }
+  /** Rules that come and go together, or not at all. */
+  | {
+    readonly type: "rules_batch";
+    readonly add: readonly { readonly id: string; readonly spec: SpecOf<"rules"> }[];
+    readonly remove: readonly string[];
+  }
   | { readonly type: "settings"; readonly spec: Settings; readonly ifMatch: number | null }
   | {
     readonly type: "user_create";

@@ -1,34 +1,45 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { formatIp, parseIp } from "../addr/mod.ts";
 import { LINE_LENGTH_MAX, normaliseName, parseRule, SKIP_TEXTS } from "../filter/mod.ts";
 import { findListUrlProblem } from "./list_url.ts";
-import { type Collection, SettingsSpec, SPEC_BYTES_MAX, type SpecOf, SPECS } from "./resources.ts";
+import { parseWith, PROBLEMS_MAX, type SpecProblem, type SpecProblems } from "./problems.ts";
+import {
+  type Collection,
+  RULES_BATCH_MAX,
+  RulesBatch,
+  SettingsSpec,
+  SPEC_BYTES_MAX,
+  type SpecOf,
+  SPECS,
+} from "./resources.ts";
 import { jsonBytes } from "./result.ts";
 import type { Settings } from "./settings.ts";
+import { findNameProblem, holdsUnseen } from "./text.ts";
 
-/** What reading a spec came to. A refused one says which field is bad: `lists[2].list`. */
+/** What reading a spec came to. A refused one says all that is wrong with it. */
 export type Decoded<S> =
   | { readonly ok: true; readonly spec: S }
-  | {
-    readonly ok: false;
-    /** From the spec; empty for the whole of it. */
-    readonly path: string;
-    readonly message: string;
-  };
+  | { readonly ok: false; readonly problems: SpecProblems };
 
-type Bad = Extract<Decoded<never>, { ok: false }>;
+/** Notes what is wrong with a field. */
+type Report = (path: string, message: string) => void;
 
-const SCHEMAS: { readonly [C in Collection]: z.ZodType<SpecOf<C>> } = SPECS;
+/**
+ * What a spec means beyond its shape: returns what of it gets another form. A field whose shape is
+ * bad is left out, so that what the others mean is told all the same.
+ */
+type Refine<S> = (spec: Partial<S>, report: Report) => Partial<S>;
 
-/** What a spec means beyond its shape: it is returned with its texts in their one form. */
-type Refine<S> = (spec: S) => S | Bad;
-
-const REFINE: { readonly [C in Collection]?: Refine<SpecOf<C>> } = {
+const REFINE: { readonly [C in Collection]: Refine<SpecOf<C>> } = {
   lists: refineList,
   rules: refineRule,
   records: refineRecord,
+  groups: refineName,
   clients: refineClient,
+  schedules: refineName,
 };
+
+const SCHEMAS: { readonly [C in Collection]: z.ZodType<SpecOf<C>> } = SPECS;
 
 /**
  * Reads the spec of a resource: fields, unknown ones refused, and what they mean. Rules are trimmed,
@@ -39,10 +50,12 @@ export function decodeSpec<C extends Collection>(
   json: unknown,
 ): Decoded<SpecOf<C>> {
   const decoded = decodeShape(collection, json);
-  if (!decoded.ok) return decoded;
-  const refine: Refine<SpecOf<C>> | undefined = REFINE[collection];
-  const spec = refine === undefined ? decoded.spec : refine(decoded.spec);
-  return isBad(spec) ? spec : withinLimit(spec);
+  const refine: Refine<SpecOf<C>> = REFINE[collection];
+  const found: SpecProblem[] = decoded.ok ? [] : [...decoded.problems];
+  const readable = decoded.ok ? decoded.spec : readableFields(collection, json);
+  const refined = refine(readable, (path, message) => found.push({ path, message }));
+  if (!decoded.ok || found.length > 0) return refused(found);
+  return withinLimit({ ...decoded.spec, ...refined });
 }
 
 /** Reads a spec by its shape alone: whatever has it can be stored and read again. */
@@ -53,109 +66,182 @@ export function decodeShape<C extends Collection>(
   return decode<SpecOf<C>>(SCHEMAS[collection], json);
 }
 
+/** The frame of a batch: its rules are read one by one. */
+const BATCH_FRAME = RulesBatch.extend({ add: z.array(z.unknown()).default([]) });
+
+/** Reads rules that are to come and go; the paths of bad ones have their index: `add[17].rule`. */
+export function decodeRulesBatch(json: unknown): Decoded<RulesBatch> {
+  // Counted first: each item that is none takes memory to be complained of.
+  const parts = Object.values(typeof json === "object" && json !== null ? json : {});
+  const count = parts.reduce((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0);
+  if (count > RULES_BATCH_MAX) {
+    const message = `it has ${count} rules, and one change takes ${RULES_BATCH_MAX}: send several`;
+    return refused([{ path: "", message }]);
+  }
+  const frame = decode(BATCH_FRAME, json);
+  if (!frame.ok) return frame;
+  const found: SpecProblem[] = [];
+  const add: SpecOf<"rules">[] = [];
+  for (const [i, given] of frame.spec.add.entries()) {
+    const decoded = decodeSpec("rules", given);
+    if (decoded.ok) add.push(decoded.spec);
+    else if (found.length < PROBLEMS_MAX) found.push(...placedAt(`add[${i}]`, decoded.problems));
+  }
+  const { remove } = frame.spec;
+  const first = new Map<string, number>();
+  for (const [i, id] of remove.entries()) {
+    const before = first.get(id);
+    if (before === undefined) first.set(id, i);
+    else found.push({ path: `remove[${i}]`, message: `it is remove[${before}] again` });
+  }
+  if (found.length > 0) return refused(found.slice(0, PROBLEMS_MAX));
+  return { ok: true, spec: { add, remove } };
+}
+
+function placedAt(place: string, problems: SpecProblems): SpecProblem[] {
+  return problems.map(({ path, message }) => ({
+    path: path === "" ? place : `${place}.${path}`,
+    message,
+  }));
+}
+
 /** Reads settings as PUT sends them. */
 export function decodeSettings(json: unknown): Decoded<Settings> {
   const decoded = decode<Settings>(SettingsSpec, json);
   return decoded.ok ? withinLimit(decoded.spec) : decoded;
 }
 
-function isBad(value: object): value is Bad {
-  return "ok" in value && value.ok === false;
-}
-
-function bad(path: string, message: string): Bad {
-  return { ok: false, path, message };
+function refused<S>([first, ...more]: readonly SpecProblem[]): Decoded<S> {
+  return { ok: false, problems: [first, ...more] };
 }
 
 function withinLimit<S>(spec: S): Decoded<S> {
   if (jsonBytes(spec) <= SPEC_BYTES_MAX) return { ok: true, spec };
-  return bad("", `is larger than ${SPEC_BYTES_MAX} bytes as JSON`);
+  return refused([{ path: "", message: `it is larger than ${SPEC_BYTES_MAX} bytes as JSON` }]);
 }
 
 function decode<S>(schema: z.ZodType<S>, json: unknown): Decoded<S> {
-  const result = schema.safeParse(json);
-  if (result.success) return { ok: true, spec: result.data };
-  const issue = result.error.issues[0];
-  if (issue.code === "unrecognized_keys") {
-    return bad(formatPath([...issue.path, issue.keys[0]]), "unknown field");
-  }
-  const path = formatPath(issue.path);
-  const isMissing = issue.code === "invalid_type" && issue.path.length > 0 &&
-    valueAt(json, issue.path) === undefined;
-  return bad(path, isMissing ? "is missing" : issue.message);
+  const parsed = parseWith(schema, json);
+  return parsed.ok ? { ok: true, spec: parsed.value } : parsed;
 }
 
-function formatPath(path: readonly PropertyKey[]): string {
-  let text = "";
-  for (const part of path) {
-    if (typeof part === "number") text += `[${part}]`;
-    else text += (text === "" ? "" : ".") + String(part);
+/** Of a spec that is refused: the fields that are well formed, each by itself. */
+function readableFields<C extends Collection>(collection: C, json: unknown): Partial<SpecOf<C>> {
+  if (typeof json !== "object" || json === null) return {};
+  const fields: Record<string, unknown> = {};
+  for (const [name, schema] of Object.entries<z.ZodType>(SPECS[collection].shape)) {
+    if (!Object.hasOwn(json, name)) continue;
+    const parsed = parseWith(schema, (json as Readonly<Record<string, unknown>>)[name]);
+    if (parsed.ok) fields[name] = parsed.value;
   }
-  return text;
+  // Each was read by the schema of its own field.
+  return fields as Partial<SpecOf<C>>;
 }
 
-function valueAt(json: unknown, path: readonly PropertyKey[]): unknown {
-  let value = json;
-  for (const part of path) {
-    if (typeof value !== "object" || value === null) return undefined;
-    value = Object.getOwnPropertyDescriptor(value, part)?.value;
-  }
-  return value;
+function refineName<S extends { readonly name: string }>(
+  { name }: Partial<S>,
+  report: Report,
+): Partial<S> {
+  const problem = name === undefined ? null : findNameProblem(name);
+  if (problem !== null) report("name", problem);
+  return {};
 }
 
 /** A text of one line: where it is written as one, a second must not follow unseen. */
 const CONTROL = /(?!\t)\p{Cc}/u;
+const UNSEEN = "it holds a control, direction or invisible character";
 
-function refineList(spec: SpecOf<"lists">): SpecOf<"lists"> | Bad {
-  if (spec.path !== undefined) {
-    return CONTROL.test(spec.path) ? bad("path", "holds a control character") : spec;
+function refineList(spec: Partial<SpecOf<"lists">>, report: Report): Partial<SpecOf<"lists">> {
+  refineName(spec, report);
+  if (spec.path !== undefined && holdsUnseen(spec.path)) report("path", UNSEEN);
+  if (spec.url !== undefined) {
+    const problem = holdsUnseen(spec.url) ? UNSEEN : findListUrlProblem(spec.url);
+    if (problem !== null) report("url", problem);
   }
-  const problem = findListUrlProblem(spec.url ?? "");
-  return problem === null ? spec : bad("url", problem);
+  return {};
 }
 
 const encoder = new TextEncoder();
 
-function refineRule(spec: SpecOf<"rules">): SpecOf<"rules"> | Bad {
-  const rule = spec.rule.trim();
-  if (CONTROL.test(rule)) return bad("rule", "is more than one line");
+function refineRule({ rule: text }: Partial<SpecOf<"rules">>, report: Report) {
+  if (text === undefined) return {};
+  const rule = text.trim();
+  const problem = findRuleProblem(rule);
+  if (problem !== null) report("rule", problem);
+  return { rule };
+}
+
+function findRuleProblem(rule: string): string | null {
+  if (CONTROL.test(rule)) return "it is more than one line";
   if (encoder.encode(rule).length > LINE_LENGTH_MAX) {
-    return bad("rule", `is longer than ${LINE_LENGTH_MAX} bytes`);
+    return `it is longer than ${LINE_LENGTH_MAX} bytes`;
   }
   const parsed = parseRule(rule);
   if (parsed.kind === "skipped") {
     const { reason, column } = parsed;
-    return bad("rule", `is no rule that is read, from column ${column + 1}: ${SKIP_TEXTS[reason]}`);
+    return `it is no rule that is read, from column ${column + 1}: ${SKIP_TEXTS[reason]}`;
   }
   // A list's line may lose a name; whoever writes a rule is told.
-  if (parsed.leftOut !== null) {
-    return bad("rule", `holds a name that is left out: ${SKIP_TEXTS[parsed.leftOut]}`);
-  }
-  return { ...spec, rule };
+  return parsed.leftOut === null
+    ? null
+    : `it holds a name that is left out: ${SKIP_TEXTS[parsed.leftOut]}`;
 }
 
 const WILDCARD = "*.";
+/** The service answers these itself, before any record. */
+const OWN_NAME = /(^|\.)svc\.test$/;
 
-function refineRecord(spec: SpecOf<"records">): SpecOf<"records"> | Bad {
-  const wildcard = spec.name.startsWith(WILDCARD) ? WILDCARD : "";
-  const bare = normaliseName(spec.name.slice(wildcard.length));
-  if (bare === null) return bad("name", "is no name or *.name");
-  const name = wildcard + bare;
-  if (spec.type === "CNAME") {
-    const value = normaliseName(spec.value);
-    if (value === null) return bad("value", "is no name");
-    if (value === name) return bad("value", "is the record's own name");
-    return { ...spec, name, value };
+function refineRecord(
+  spec: Partial<SpecOf<"records">>,
+  report: Report,
+): Partial<SpecOf<"records">> {
+  const name = spec.name === undefined ? undefined : recordName(spec.name, report);
+  const value = spec.type === undefined || spec.value === undefined
+    ? undefined
+    : recordValue(spec.type, spec.value, report);
+  if (spec.type === "CNAME" && value !== undefined && value === name) {
+    report("value", "it is the record's own name");
   }
-  const [family, lengthBytes] = spec.type === "A" ? ["IPv4", 4] : ["IPv6", 16];
-  const ip = parseIp(spec.value);
-  if (ip?.length !== lengthBytes) return bad("value", `is no ${family} address`);
-  return { ...spec, name, value: formatIp(ip) };
+  return { ...(name !== undefined && { name }), ...(value !== undefined && { value }) };
 }
 
-function refineClient(spec: SpecOf<"clients">): SpecOf<"clients"> | Bad {
-  const again = (texts: readonly string[]) => texts.findIndex((text, i) => texts.indexOf(text) < i);
-  const [address, id] = [again(spec.addresses), again(spec.ids)];
-  if (address >= 0) return bad(`addresses[${address}]`, "is given twice");
-  return id >= 0 ? bad(`ids[${id}]`, "is given twice") : spec;
+function recordName(text: string, report: Report): string | undefined {
+  const wildcard = text.startsWith(WILDCARD) ? WILDCARD : "";
+  const bare = normaliseName(text.slice(wildcard.length));
+  const problem = bare === null
+    ? "it is no name or *.name"
+    : OWN_NAME.test(bare)
+    ? "svc.test and all below it are the service's own"
+    : null;
+  if (problem === null) return wildcard + bare;
+  report("name", problem);
+  return undefined;
+}
+
+function recordValue(
+  type: SpecOf<"records">["type"],
+  text: string,
+  report: Report,
+): string | undefined {
+  if (type === "CNAME") {
+    const name = normaliseName(text);
+    if (name !== null) return name;
+    report("value", "it is no name");
+    return undefined;
+  }
+  const [family, lengthBytes] = type === "A" ? ["IPv4", 4] : ["IPv6", 16];
+  const ip = parseIp(text);
+  if (ip?.length === lengthBytes) return formatIp(ip);
+  report("value", `it is no ${family} address`);
+  return undefined;
+}
+
+function refineClient(spec: Partial<SpecOf<"clients">>, report: Report) {
+  for (const field of ["addresses", "ids"] as const) {
+    const texts = spec[field] ?? [];
+    for (const [i, text] of texts.entries()) {
+      if (texts.indexOf(text) < i) report(`${field}[${i}]`, "it is given twice");
+    }
+  }
+  return refineName(spec, report);
 }

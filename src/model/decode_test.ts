@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { decodeSettings, decodeSpec } from "./decode.ts";
 import { hex, ids } from "./fakes.ts";
+import { PROBLEMS_MAX } from "./problems.ts";
 import { type Collection, SPEC_BYTES_MAX } from "./resources.ts";
 import { jsonBytes } from "./result.ts";
+import { DEFAULT_SETTINGS, FRESH_NODE_ALLOWED } from "./settings.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -17,18 +19,18 @@ const SCHEDULE = {
 };
 
 const REFUSED: readonly (readonly [Collection, json: unknown, path: string, message: RegExp])[] = [
-  ["lists", null, "", /expected object/],
-  ["lists", [], "", /expected object/],
+  ["lists", null, "", /is not an object/],
+  ["lists", [], "", /is not an object/],
   ["lists", {}, "name", /is missing/],
-  ["lists", { ...LIST, colour: "red" }, "colour", /unknown field/],
+  ["lists", { ...LIST, colour: "red" }, "colour", /no such field/],
   ["lists", { ...LIST, path: "/a" }, "url", /exactly one of url and path/],
   ["lists", { name: "Ads" }, "url", /exactly one of url and path/],
   ["lists", { ...LIST, url: "lists.example" }, "url", /cannot be read/],
   ["lists", { ...LIST, url: "http://lists.example/" }, "url", /no https URL/],
   ["lists", { ...LIST, url: "file:///etc/passwd" }, "url", /no https URL/],
   ["lists", { ...LIST, url: "https://ann:pw@lists.example/" }, "url", /user name or password/],
-  ["lists", { name: "Ads", path: "a\u0000b" }, "path", /control character/],
-  ["lists", { ...LIST, enabled: "yes" }, "enabled", /expected boolean/],
+  ["lists", { name: "Ads", path: "a\u0000b" }, "path", /holds a control/],
+  ["lists", { ...LIST, enabled: "yes" }, "enabled", /not true or false/],
   ["lists", { ...LIST, name: "" }, "name", /./],
   ["lists", { ...LIST, name: "x".repeat(129) }, "name", /128/],
   ["rules", { rule: "! a comment" }, "rule", /from column 1: it is a comment/],
@@ -37,6 +39,19 @@ const REFUSED: readonly (readonly [Collection, json: unknown, path: string, mess
   ["rules", { rule: "||a.example^$script" }, "rule", /from column 13: only the modifiers/],
   ["rules", { rule: "0.0.0.0 a.example localhost" }, "rule", /left out: localhost and its kind/],
   ["rules", { rule: `||${"é".repeat(2_100)}.example^` }, "rule", /longer than 4096 bytes/],
+  ["lists", { ...LIST, name: "  " }, "name", /blank/],
+  ["lists", { ...LIST, name: "a\u202Eb" }, "name", /invisible/],
+  ["lists", { ...LIST, url: "https://lists.example/\na" }, "url", /control/],
+  ["lists", { name: "Ads", path: "a\u2066b" }, "path", /direction/],
+  ["groups", { name: "Ki\u200Bds" }, "name", /invisible/],
+  ["groups", { name: "Ki\u3164ds" }, "name", /invisible/],
+  ["clients", { ...CLIENT, name: "TV\u0007" }, "name", /control/],
+  ["schedules", { ...SCHEDULE, name: "\ud800" }, "name", /invisible/],
+  ["records", { ...RECORD, name: "svc.test" }, "name", /service's own/],
+  ["records", { ...RECORD, name: "*.svc.test" }, "name", /service's own/],
+  ["records", { ...RECORD, name: "A.Leak.SVC.Test." }, "name", /service's own/],
+  ["records", { ...RECORD, name: "*.a.svc.test" }, "name", /service's own/],
+  ["records", { ...RECORD, name: "ｓvc.test" }, "name", /service's own/],
   ["records", { ...RECORD, name: "a..example" }, "name", /no name/],
   ["records", { ...RECORD, name: "a.*.example" }, "name", /no name/],
   ["records", { ...RECORD, name: "*" }, "name", /no name/],
@@ -50,7 +65,7 @@ const REFUSED: readonly (readonly [Collection, json: unknown, path: string, mess
   ["records", { ...RECORD, ttl: -1 }, "ttl", /./],
   ["groups", { ...GROUP, lists: [{ list: "li_9" }] }, "lists[0].list", /no ID of li_/],
   ["groups", { ...GROUP, lists: [{}] }, "lists[0].list", /is missing/],
-  ["groups", { ...GROUP, lists: [{ list: ids.list(1), x: 1 }] }, "lists[0].x", /unknown field/],
+  ["groups", { ...GROUP, lists: [{ list: ids.list(1), x: 1 }] }, "lists[0].x", /no such field/],
   [
     "groups",
     { ...GROUP, blocked_services: [{ service: "Tube!" }] },
@@ -97,10 +112,54 @@ Deno.test("decodeSpec() names the field it refuses", none, async (t) => {
     await t.step(`${collection} ${JSON.stringify(json).slice(0, 80)}`, () => {
       const decoded = decodeSpec(collection, json);
       assert.ok(!decoded.ok);
-      assert.equal(decoded.path, path);
-      assert.match(decoded.message, message);
+      const [problem] = decoded.problems;
+      assert.equal(problem.path, path);
+      assert.match(problem.message, message);
     });
   }
+});
+
+const SEVERAL: readonly (readonly [Collection, json: unknown, paths: readonly string[]])[] = [
+  ["rules", { rule: "! no rule", comment: 1, colour: "red" }, ["comment", "colour", "rule"]],
+  ["records", { name: "svc.test", type: "A", value: "::1", ttl: -1 }, ["ttl", "name", "value"]],
+  ["records", {}, ["name", "type", "value"]],
+  ["lists", { name: "", x: 1, y: 2 }, ["name", "x", "y", "url"]],
+  ["lists", { name: "\u0000", url: "ftp://x/" }, ["name", "url"]],
+  ["groups", { name: 1, lists: [{ list: 1, x: 1 }, {}] }, [
+    "name",
+    "lists[0].list",
+    "lists[0].x",
+    "lists[1].list",
+  ]],
+  ["clients", { name: "tv", addresses: [], group: 3 }, ["group", "addresses"]],
+  ["clients", { name: "tv", ids: ["a", "a", "A"] }, ["ids[2]"]],
+  ["schedules", { time_zone: "Mars", windows: [{ days: [], start: "9", end: "25:00" }] }, [
+    "name",
+    "time_zone",
+    "windows[0].days",
+    "windows[0].start",
+    "windows[0].end",
+  ]],
+];
+
+Deno.test("decodeSpec() tells all that is wrong at once", none, async (t) => {
+  for (const [collection, json, paths] of SEVERAL) {
+    await t.step(`${collection} ${JSON.stringify(json)}`, () => {
+      const decoded = decodeSpec(collection, json);
+      assert.ok(!decoded.ok);
+      assert.deepEqual(decoded.problems.map(({ path }) => path), paths);
+    });
+  }
+});
+
+Deno.test("decodeSpec() bounds what it tells, and repeats nothing that hides", none, () => {
+  const keys = Array.from({ length: 1_000 }, (_, i) => [`k${i}`, 1]);
+  const many = decodeSpec("rules", Object.fromEntries(keys));
+  assert.ok(!many.ok);
+  assert.equal(many.problems.length, PROBLEMS_MAX);
+  const odd = decodeSpec("rules", { rule: "||a.example^", ["\u202Eevil" + "x".repeat(9_999)]: 1 });
+  assert.ok(!odd.ok);
+  assert.equal(odd.problems[0].path, `\ufffdevil${"x".repeat(59)}…`);
 });
 
 const common = { enabled: true, comment: "", managed_by: "api" };
@@ -141,6 +200,19 @@ const TAKEN: readonly (readonly [Collection, json: unknown, spec: unknown])[] = 
     ttl: 300,
     ...common,
   }],
+  ["records", { ...RECORD, name: "mysvc.test" }, {
+    ...RECORD,
+    name: "mysvc.test",
+    ttl: 300,
+    ...common,
+  }],
+  ["groups", { name: "👨‍👩‍👧 ❤️ Bücher" }, {
+    name: "👨‍👩‍👧 ❤️ Bücher",
+    filtering: true,
+    safe_search: false,
+    lists: [],
+    blocked_services: [],
+  }],
   ["groups", GROUP, {
     name: "Kids",
     filtering: true,
@@ -175,8 +247,9 @@ Deno.test("decodeSpec() refuses what the store could not keep", none, () => {
   assert.ok(decodeSpec("groups", group(200)).ok);
   const decoded = decodeSpec("groups", { ...group(256), lists: largeLists() });
   assert.ok(!decoded.ok);
-  assert.equal(decoded.path, "");
-  assert.match(decoded.message, new RegExp(`larger than ${SPEC_BYTES_MAX} bytes`));
+  const [problem] = decoded.problems;
+  assert.equal(problem.path, "");
+  assert.match(problem.message, new RegExp(`larger than ${SPEC_BYTES_MAX} bytes`));
 });
 
 function largeLists() {
@@ -188,18 +261,31 @@ Deno.test("decodeSettings() reads what PUT sends", none, () => {
   assert.ok(decoded.ok);
   assert.deepEqual(decoded.spec.access, { allowed: ["10.0.0.0/8", "tv"], disallowed: [] });
   assert.ok(jsonBytes(decoded.spec) < 1_000);
+  const partial: readonly (readonly [unknown, unknown])[] = [
+    [{}, DEFAULT_SETTINGS.access],
+    [{ access: {} }, DEFAULT_SETTINGS.access],
+    [{ access: { disallowed: ["tv"] } }, { allowed: FRESH_NODE_ALLOWED, disallowed: ["tv"] }],
+    [{ access: { allowed: [] } }, { allowed: [], disallowed: [] }],
+  ];
+  for (const [json, access] of partial) {
+    const read = decodeSettings(json);
+    assert.ok(read.ok);
+    assert.deepEqual(read.spec.access, access);
+    assert.deepEqual({ ...read.spec, access: null }, { ...DEFAULT_SETTINGS, access: null });
+  }
   const rows: readonly (readonly [unknown, string, RegExp])[] = [
     [{ access: { allowed: ["10.0.0.1/8"] } }, "access.allowed[0]", /host bits/],
     [{ access: { disallowed: ["TV"] } }, "access.disallowed[0]", /no address or network/],
     [{ block_ttl: -1 }, "block_ttl", /./],
-    [{ blocking_ipv4: "::1" }, "blocking_ipv4", /no such address/],
+    [{ blocking_ipv4: "::1" }, "blocking_ipv4", /no IPv4 address/],
     [{ block_response: "drop" }, "block_response", /./],
-    [{ speed: 9 }, "speed", /unknown field/],
+    [{ speed: 9 }, "speed", /no such field/],
   ];
   for (const [json, path, message] of rows) {
     const refused = decodeSettings(json);
     assert.ok(!refused.ok);
-    assert.equal(refused.path, path);
-    assert.match(refused.message, message);
+    const [problem] = refused.problems;
+    assert.equal(problem.path, path);
+    assert.match(problem.message, message);
   }
 });

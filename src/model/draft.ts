@@ -10,6 +10,7 @@ import {
   userKey,
   type Write,
 } from "./live_state.ts";
+import { withName, withoutName } from "./names.ts";
 import type { PersistentMap } from "./persistent_map.ts";
 import type { Collection, Envelope, SpecOf } from "./resources.ts";
 import type { Settings } from "./settings.ts";
@@ -34,28 +35,31 @@ export class Draft {
 
   put<C extends Collection>(collection: C, envelope: Envelope<SpecOf<C>>): void {
     const { id } = envelope;
-    if (collection === "clients") this.#dropClientKeys(id);
+    this.#dropKeys(collection, id);
     const map: PersistentMap<Envelope<SpecOf<C>>> = this.#state.collections[collection];
     const next = map.with(id, envelope);
     this.#setCollection(collection, next);
-    if (collection === "clients") this.#addClientKeys(id);
+    this.#addKeys(collection, id);
     this.#write(resourceKey(collection, id), placed(next, id));
   }
 
   remove(collection: Collection, id: string): void {
-    if (collection === "clients") this.#dropClientKeys(id);
+    this.#dropKeys(collection, id);
     const map: PersistentMap<Envelope<SpecOf<Collection>>> = this.#state.collections[collection];
     this.#setCollection(collection, map.without(id));
     this.#write(resourceKey(collection, id), null);
   }
 
   putUser(user: StoredUser): void {
+    this.#dropUserName(user.id);
     const users = this.#state.users.with(user.id, user);
-    this.#state = { ...this.#state, users };
+    const nameKeys = withName(this.#state.nameKeys, "users", user.name, user.id);
+    this.#state = { ...this.#state, users, nameKeys };
     this.#write(userKey(user.id), placed(users, user.id));
   }
 
   removeUser(id: string): void {
+    this.#dropUserName(id);
     this.#state = { ...this.#state, users: this.#state.users.without(id) };
     this.#write(userKey(id), null);
   }
@@ -77,20 +81,37 @@ export class Draft {
     this.#state = { ...this.#state, collections };
   }
 
-  #dropClientKeys(id: string): void {
-    const client = this.#state.collections.clients.get(id);
-    if (client === undefined) return;
-    let { clientKeys } = this.#state;
-    for (const key of keysOfClient(client.spec)) clientKeys = clientKeys.without(key);
-    this.#state = { ...this.#state, clientKeys };
+  /** Takes what a resource is found by out of the indexes. */
+  #dropKeys(collection: Collection, id: string): void {
+    let { clientKeys, nameKeys } = this.#state;
+    const { clients, groups } = this.#state.collections;
+    const client = collection === "clients" ? clients.get(id) : undefined;
+    const group = collection === "groups" ? groups.get(id) : undefined;
+    if (client !== undefined) {
+      for (const key of keysOfClient(client.spec)) clientKeys = clientKeys.without(key);
+    }
+    if (group !== undefined) nameKeys = withoutName(nameKeys, "groups", group.spec.name, id);
+    this.#state = { ...this.#state, clientKeys, nameKeys };
   }
 
-  #addClientKeys(id: string): void {
-    let { clientKeys } = this.#state;
-    const client = this.#state.collections.clients.get(id);
-    invariant(client !== undefined, "the client was put before its keys");
-    for (const key of keysOfClient(client.spec)) clientKeys = clientKeys.with(key, id);
-    this.#state = { ...this.#state, clientKeys };
+  /** Puts what a resource that was put is found by into the indexes. */
+  #addKeys(collection: Collection, id: string): void {
+    let { clientKeys, nameKeys } = this.#state;
+    const { clients, groups } = this.#state.collections;
+    const client = collection === "clients" ? clients.get(id) : undefined;
+    const group = collection === "groups" ? groups.get(id) : undefined;
+    if (client !== undefined) {
+      for (const key of keysOfClient(client.spec)) clientKeys = clientKeys.with(key, id);
+    }
+    if (group !== undefined) nameKeys = withName(nameKeys, "groups", group.spec.name, id);
+    this.#state = { ...this.#state, clientKeys, nameKeys };
+  }
+
+  #dropUserName(id: string): void {
+    const user = this.#state.users.get(id);
+    if (user === undefined) return;
+    const nameKeys = withoutName(this.#state.nameKeys, "users", user.name, id);
+    this.#state = { ...this.#state, nameKeys };
   }
 
   #write(key: readonly string[], value: unknown): void {

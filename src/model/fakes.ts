@@ -4,7 +4,7 @@ import type { Actor, Change, Command, StoredUser } from "./command.ts";
 import { emptyState, type LiveState } from "./live_state.ts";
 import { DEFAULT_GROUP_ID } from "./constants.ts";
 import { ID_PREFIX, type SpecOf, USER_ID_PREFIX } from "./resources.ts";
-import { FRESH_NODE_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.ts";
 
 export const ACTOR: Actor = { kind: "user", name: "ann", address: "192.0.2.1" };
 export const AT = "2026-01-02T03:04:05.678Z";
@@ -90,7 +90,7 @@ export const FIRST_SEED: Change = {
   type: "seed",
   lists: [],
   rules: [],
-  settings: FRESH_NODE_SETTINGS,
+  settings: DEFAULT_SETTINGS,
   first: true,
 };
 

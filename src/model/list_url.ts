@@ -6,12 +6,12 @@ import { isLoopback, parseIp } from "../addr/mod.ts";
  */
 export function findListUrlProblem(text: string): string | null {
   const url = URL.parse(text);
-  if (url === null) return "cannot be read as a URL";
+  if (url === null) return "it cannot be read as a URL";
   // The URL is shown to viewers and logged: it is no place for a secret.
-  if (url.username !== "" || url.password !== "") return "has a user name or password";
+  if (url.username !== "" || url.password !== "") return "it has a user name or password";
   if (url.protocol === "https:") return null;
   if (url.protocol === "http:" && isLoopbackHost(url.hostname)) return null;
-  return "is no https URL (http is for loopback only)";
+  return "it is no https URL (http is for loopback only)";
 }
 
 /** Says whether a URL's host is this machine by its form alone, whatever DNS says. */

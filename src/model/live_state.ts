@@ -17,6 +17,8 @@ export interface LiveState extends State {
   readonly users: PersistentMap<StoredUser>;
   /** Which client has an address or an ID. */
   readonly clientKeys: PersistentMap<string>;
+  /** Which groups and users have a name that reads so; see `names.ts`. */
+  readonly nameKeys: PersistentMap<readonly string[]>;
 }
 
 /** One key of the store and what becomes of it: a JSON value, or `null` when it is deleted. */
@@ -73,6 +75,7 @@ export function emptyState(): LiveState {
     settings: settingsEnvelope(0, NEVER, NEVER, DEFAULT_SETTINGS),
     users: PersistentMap.empty(),
     clientKeys: PersistentMap.empty(),
+    nameKeys: PersistentMap.empty(),
     appliedIndex: 0,
   };
 }

@@ -11,7 +11,6 @@ export {
   BlockResponse,
   DEFAULT_SETTINGS,
   FRESH_NODE_ALLOWED,
-  FRESH_NODE_SETTINGS,
   type Settings,
 } from "./settings.ts";
 export {
@@ -27,6 +26,8 @@ export {
   ListSpec,
   MANAGED_BY_CONFIG,
   RecordSpec,
+  RULES_BATCH_MAX,
+  RulesBatch,
   RuleSpec,
   ScheduleSpec,
   SettingsSpec,
@@ -48,7 +49,15 @@ export type {
 export { apply, COLLECTION_SIZE_MAX, RESOURCE_TYPE } from "./apply.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
-export { type Decoded, decodeSettings, decodeSpec } from "./decode.ts";
+export { type Decoded, decodeRulesBatch, decodeSettings, decodeSpec } from "./decode.ts";
+export { findNameProblem, nameKeys, shownText } from "./text.ts";
+export {
+  describeProblems,
+  parseWith,
+  PROBLEMS_MAX,
+  type SpecProblem,
+  type SpecProblems,
+} from "./problems.ts";
 export { bareHost, findListUrlProblem, isLocalhostName, isLoopbackHost } from "./list_url.ts";
 export {
   type Applied,

@@ -1,4 +1,5 @@
 import { DEFAULT_GROUP_ID } from "./constants.ts";
+import { findNameClash } from "./names.ts";
 import { keysOfClient, type LiveState, type Refused } from "./live_state.ts";
 import type { Collection, Envelope, SpecOf } from "./resources.ts";
 
@@ -45,7 +46,11 @@ function checkRecord(state: LiveState, id: string, spec: SpecOf<"records">): Ref
   return null;
 }
 
-function checkGroup(state: LiveState, _id: string, spec: SpecOf<"groups">): Refused | null {
+function checkGroup(state: LiveState, id: string, spec: SpecOf<"groups">): Refused | null {
+  return findNameClash(state, "groups", id, spec.name) ?? checkGroupReferences(state, spec);
+}
+
+function checkGroupReferences(state: LiveState, spec: SpecOf<"groups">): Refused | null {
   const { lists, schedules } = state.collections;
   const missing = (path: string, what: string, id: string) =>
     refuse("conflict", `${path}: no ${what} has the ID ${id}`);

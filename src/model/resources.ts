@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { formatPrefix, parseIp, parsePrefix, unmapIpv4 } from "../addr/mod.ts";
 import { DAYS, DEFAULT_GROUP_ID } from "./constants.ts";
+import { DEFAULT_SETTINGS } from "./settings.ts";
 
 /** The collections of resources, in the order in which one may refer to the next. */
 export const COLLECTIONS = [
@@ -37,63 +38,104 @@ export const GROUP_LISTS_MAX = 256;
 const TEXT_LENGTH_MAX = 128;
 const COMMENT_LENGTH_MAX = 1_024;
 
-const name = z.string().min(1).max(TEXT_LENGTH_MAX);
-const comment = z.string().max(COMMENT_LENGTH_MAX).default("");
-const enabled = z.boolean().default(true);
+/** What a name of any collection is like; `decodeSpec` says more of it. */
+const NAME_PATTERN = "^[^\\p{Cc}\\p{Bidi_Control}\\p{Zl}\\p{Zp}]+$";
+
+function name(what: string) {
+  return z.string().min(1).max(TEXT_LENGTH_MAX).meta({ pattern: NAME_PATTERN, description: what });
+}
+
+const comment = z.string().max(COMMENT_LENGTH_MAX).default("").describe("for people");
+const enabled = z.boolean().default(true).describe("false: kept, and without effect");
 /** An earlier version took `terraform`; it reads as `api`. */
 const managedBy = z.string().max(TEXT_LENGTH_MAX).default("api")
-  .transform((by) => by === "terraform" ? "api" : by);
+  .transform((by) => by === "terraform" ? "api" : by)
+  .describe("who looks after it; config: the configuration file");
 
 function id(prefix: string) {
-  return z.string().regex(new RegExp(`^${prefix}(cfg_)?[0-9a-f]{16}$`), `no ID of ${prefix}…`);
+  return z.string().regex(
+    new RegExp(`^${prefix}(cfg_)?[0-9a-f]{16}$`),
+    `it is no ID of ${prefix}…`,
+  );
 }
+
+/** Runs a check of an object even where a field of it is bad: all that is wrong is told at once. */
+const always = {
+  when: ({ value }: { readonly value: unknown }) => typeof value === "object" && value !== null,
+};
 
 /** A list of rules: from a URL or from a path, never both. */
 export const ListSpec = z.strictObject({
-  name,
-  url: z.string().max(2_048).optional(),
-  path: z.string().min(1).max(1_024).optional(),
+  name: name("what people call it"),
+  url: z.string().max(2_048).optional()
+    .meta({ format: "uri", description: "https; http for this machine only; without credentials" }),
+  path: z.string().min(1).max(1_024).optional()
+    .describe("a file of filter.local_lists_dir"),
   enabled,
   comment,
   managed_by: managedBy,
 }).refine((list) => (list.url === undefined) !== (list.path === undefined), {
   message: "give exactly one of url and path",
   path: ["url"],
-});
+  ...always,
+}).meta({ allOf: [{ oneOf: [{ required: ["url"] }, { required: ["path"] }] }] });
 export type ListSpec = z.infer<typeof ListSpec>;
 
 /** A custom rule, for every group whose filtering is on. */
 export const RuleSpec = z.strictObject({
-  rule: z.string().min(1).max(4_096),
+  rule: z.string().min(1).max(4_096)
+    .describe("one line of a list's syntax, such as ||ads.example^ or @@||ads.example^$important"),
   enabled,
   comment,
   managed_by: managedBy,
 });
 export type RuleSpec = z.infer<typeof RuleSpec>;
 
+/** Most rules that one change adds and removes. */
+export const RULES_BATCH_MAX = 10_000;
+
+/** Rules that come and go in one change. */
+export const RulesBatch = z.strictObject({
+  add: z.array(RuleSpec).max(RULES_BATCH_MAX).default([])
+    .describe("rules to make; with those to remove at most 10,000"),
+  remove: z.array(id(ID_PREFIX.rules)).max(RULES_BATCH_MAX).default([])
+    .describe("IDs of rules to remove, each once"),
+});
+export type RulesBatch = z.infer<typeof RulesBatch>;
+
 /** An answer of your own: an exact name, or `*.domain` for every name below it. */
 export const RecordSpec = z.strictObject({
-  name: z.string().min(1).max(255),
-  type: z.enum(["A", "AAAA", "CNAME"]),
-  value: z.string().min(1).max(255),
-  ttl: z.int().min(0).max(2_147_483_647).default(300),
+  name: z.string().min(1).max(255)
+    .describe("an exact name, or *.domain for every name below it; none at or below svc.test"),
+  type: z.enum(["A", "AAAA", "CNAME"]).describe(
+    "what value is: an IPv4 or IPv6 address, or a name",
+  ),
+  value: z.string().min(1).max(255).describe("an address of the family of type, or a name"),
+  ttl: z.int().min(0).max(2_147_483_647).default(300).describe("seconds"),
   enabled,
   comment,
   managed_by: managedBy,
 });
 export type RecordSpec = z.infer<typeof RecordSpec>;
 
-const schedule = id(ID_PREFIX.schedules).optional();
+const schedule = id(ID_PREFIX.schedules).optional()
+  .describe("the ID of the schedule by which it holds; left out: always");
 /** What a set of clients gets. Lists and services are counted by ID. */
 export const GroupSpec = z.strictObject({
-  name,
-  filtering: z.boolean().default(true),
-  safe_search: z.boolean().default(false),
-  lists: z.array(z.strictObject({ list: id(ID_PREFIX.lists), schedule })).max(GROUP_LISTS_MAX)
-    .default([]),
+  name: name("what people call it; no two groups have names that read alike"),
+  filtering: z.boolean().default(true)
+    .describe("false: no lists, no custom rules, no safe search, no blocked services"),
+  safe_search: z.boolean().default(false).describe("search engines are led to their safe hosts"),
+  lists: z.array(
+    z.strictObject({ list: id(ID_PREFIX.lists).describe("the ID of a list"), schedule }),
+  ).max(GROUP_LISTS_MAX).default([]).describe("lists whose rules hold for the group"),
   blocked_services: z.array(
-    z.strictObject({ service: z.string().regex(/^[a-z0-9_-]{1,64}$/), schedule }),
-  ).max(256).default([]),
+    z.strictObject({
+      service: z.string().regex(/^[a-z0-9_-]{1,64}$/, "it is no ID of a service")
+        .describe("the ID of a service of the catalogue"),
+      schedule,
+    }),
+  ).max(256).default([]).describe("services that the group does not get"),
 });
 export type GroupSpec = z.infer<typeof GroupSpec>;
 
@@ -107,7 +149,7 @@ function readNetwork(text: string, context: z.RefinementCtx): string {
     const bare = parseIp(text.split("/")[0]) !== null;
     context.addIssue({
       code: "custom",
-      message: bare ? "has host bits or no such length" : "is no address or network",
+      message: bare ? "it has host bits or no such length" : "it is no address or network",
     });
     return z.NEVER;
   }
@@ -118,43 +160,74 @@ function readNetwork(text: string, context: z.RefinementCtx): string {
   return formatPrefix({ ip, lengthBits });
 }
 
-const network = z.string().max(64).transform(readNetwork);
+/** Every address and network is of this form; not all of this form is one. */
+const NETWORK_PATTERN = "[0-9A-Fa-f:.]+(/[0-9]{1,3})?";
 const CLIENT_ID = /^[a-z0-9-]{1,63}$/;
+
+const network = z.string().max(64).transform(readNetwork)
+  .meta({ pattern: `^${NETWORK_PATTERN}$` });
 /** Labels that a client may carry in its DoH path or TLS server name. */
 export const ClientId = z.string().regex(
   CLIENT_ID,
-  "1 to 63 lower-case letters, digits and hyphens",
+  "it has other than 1 to 63 lower-case letters, digits and hyphens",
 );
 /** Who is let in or not: an address, a network or a client ID. */
 const access = z.string().max(64).transform((text, context) =>
   CLIENT_ID.test(text) ? text : readNetwork(text, context)
-);
+).meta({ pattern: `^(${NETWORK_PATTERN}|[a-z0-9-]{1,63})$` });
 
 /** Who asks: by address, network or client ID. */
 export const ClientSpec = z.strictObject({
-  name,
-  addresses: z.array(network).max(256).default([]),
-  ids: z.array(ClientId).max(16).default([]),
-  group: id(ID_PREFIX.groups).default(DEFAULT_GROUP_ID),
-}).refine((client) => client.addresses.length + client.ids.length > 0, {
+  name: name("what people call it"),
+  addresses: z.array(network).max(256).default([]).meta({
+    uniqueItems: true,
+    description: "addresses, and networks without host bits; each is one client's",
+  }),
+  ids: z.array(ClientId).max(16).default([]).meta({
+    uniqueItems: true,
+    description: "client IDs that its encrypted queries carry; each is one client's",
+  }),
+  group: id(ID_PREFIX.groups).default(DEFAULT_GROUP_ID).describe("the ID of its group"),
+}).refine((client) => [client.addresses, client.ids].some((all) => all?.length !== 0), {
   message: "give at least one address or ID",
   path: ["addresses"],
+  ...always,
+}).meta({
+  allOf: [{
+    anyOf: ["addresses", "ids"].map((field) => ({
+      required: [field],
+      properties: { [field]: { minItems: 1 } },
+    })),
+  }],
 });
 export type ClientSpec = z.infer<typeof ClientSpec>;
 
-const start = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "HH:MM");
-const end = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, "HH:MM, or 24:00");
+const start = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "it is no time of HH:MM")
+  .describe("HH:MM");
+const end = z.string().regex(
+  /^(([01]\d|2[0-3]):[0-5]\d|24:00)$/,
+  "it is no time of HH:MM, or 24:00",
+)
+  .describe("HH:MM, or 24:00; earlier than start: on the next day");
 
 /** When something holds. A window that ends before it starts runs past midnight. */
 export const ScheduleSpec = z.strictObject({
-  name,
-  time_zone: z.string().max(64).refine(isTimeZone, "no IANA time zone"),
+  name: name("what people call it"),
+  time_zone: z.string().max(64).refine(isTimeZone, "it is no IANA time zone")
+    .describe("the name of an IANA time zone, such as Europe/Berlin"),
   windows: z.array(
-    z.strictObject({ days: z.array(z.enum(DAYS)).min(1).max(7), start, end }).refine(
+    z.strictObject({
+      days: z.array(z.enum(DAYS)).min(1).max(7).describe("the days on which it starts"),
+      start,
+      end,
+    }).refine(
       (window) => window.start !== window.end,
-      { message: "is when it starts, so it never holds: 00:00 to 24:00 is all day", path: ["end"] },
+      {
+        message: "it is when it starts, so it never holds: 00:00 to 24:00 is all day",
+        path: ["end"],
+      },
     ),
-  ).min(1).max(64),
+  ).min(1).max(64).describe("when it holds"),
 });
 export type ScheduleSpec = z.infer<typeof ScheduleSpec>;
 
@@ -167,22 +240,43 @@ function isTimeZone(zone: string): boolean {
   }
 }
 
-const blockingAddress = (bytes: 4 | 16) =>
-  z.string().max(64).refine((text) => parseIp(text)?.length === bytes, "no such address")
-    .nullable().default(null);
+function blockingAddress(bytes: 4 | 16) {
+  const family = bytes === 4 ? "IPv4" : "IPv6";
+  return z.string().max(64)
+    .refine((text) => parseIp(text)?.length === bytes, `it is no ${family} address`)
+    .meta({ format: family.toLowerCase() }).nullable().default(null)
+    .describe(`what custom_ip answers; null: the null address of ${family}`);
+}
 
-/** `/api/v1/settings`; PUT replaces the whole of it. */
+const { access: freshAccess, ...fresh } = DEFAULT_SETTINGS;
+
+function accessList(from: readonly string[], what: string) {
+  return z.array(access).max(512).default(() => [...from])
+    .meta({ default: from, description: what });
+}
+
+/** `/api/v1/settings`; PUT replaces the whole of it, and a field left out is a fresh node's. */
 export const SettingsSpec = z.strictObject({
-  protection: z.boolean().default(true),
-  block_response: z.enum(["null_ip", "nxdomain", "refused", "custom_ip"]).default("null_ip"),
+  protection: z.boolean().default(fresh.protection)
+    .describe("false: no query of any client is filtered"),
+  block_response: z.enum(["null_ip", "nxdomain", "refused", "custom_ip"])
+    .default(fresh.block_response).describe("how a blocked name is answered"),
   blocking_ipv4: blockingAddress(4),
   blocking_ipv6: blockingAddress(16),
-  block_ttl: z.int().min(0).max(86_400).default(10),
-  list_update_interval: z.int().min(3_600).max(2_592_000).default(86_400),
+  block_ttl: z.int().min(0).max(86_400).default(fresh.block_ttl)
+    .describe("seconds for which a client keeps the answer for a blocked name"),
+  list_update_interval: z.int().min(3_600).max(2_592_000).default(fresh.list_update_interval)
+    .describe("seconds between two looks at a list's server"),
   access: z.strictObject({
-    allowed: z.array(access).max(512).default([]),
-    disallowed: z.array(access).max(512).default([]),
-  }).default({ allowed: [], disallowed: [] }),
+    allowed: accessList(
+      freshAccess.allowed,
+      "who may ask: addresses, networks, client IDs; empty: everybody. Loopback always may",
+    ),
+    disallowed: accessList(freshAccess.disallowed, "who may not, whatever allowed says"),
+  }).default(() => ({
+    allowed: [...freshAccess.allowed],
+    disallowed: [...freshAccess.disallowed],
+  })).meta({ default: freshAccess, description: "who may ask this resolver" }),
 });
 
 export const SPECS = {

@@ -12,7 +12,9 @@ import {
   userKey,
 } from "./live_state.ts";
 import { PersistentMap, PLACES_MAX } from "./persistent_map.ts";
+import { describeProblems, parseWith } from "./problems.ts";
 import { findConflict } from "./references.ts";
+import { withName } from "./names.ts";
 import { type Collection, COLLECTIONS, type Envelope, SettingsSpec, SPECS } from "./resources.ts";
 import type { Settings } from "./settings.ts";
 import { StoredUserSchema } from "./stored_user.ts";
@@ -67,8 +69,8 @@ export type Restored =
  * referred to is there, no two clients share an address or ID.
  */
 export function restoreState(parts: StoredParts): Restored {
-  const settings = SettingsSchema.safeParse(parts.settings);
-  if (!settings.success) return damaged(SETTINGS_KEY, detailOf(settings.error));
+  const settings = parseWith(SettingsSchema, parts.settings);
+  if (!settings.ok) return damaged(SETTINGS_KEY, describeProblems(settings.problems, "value"));
   const collections: Partial<Record<Collection, unknown>> = {};
   for (const collection of COLLECTIONS) {
     const stored = parts.resources[collection];
@@ -82,9 +84,10 @@ export function restoreState(parts: StoredParts): Restored {
   const state: LiveState = {
     // Each was read by its own collection's schema.
     collections: collections as Collections,
-    settings: settings.data,
+    settings: settings.value,
     users: users.map,
     clientKeys: PersistentMap.empty(),
+    nameKeys: PersistentMap.empty(),
     appliedIndex: parts.appliedIndex,
   };
   return restoreKeys(state);
@@ -101,10 +104,11 @@ function readPlaced<V extends { readonly id: string }>(
 ): Read<V> {
   const read: Placed<V>[] = [];
   for (const [id, json] of stored) {
-    const result = schema.safeParse(json);
-    if (!result.success) return damaged(keyOf(id), detailOf(result.error));
-    if (result.data.value.id !== id) return damaged(keyOf(id), `holds ${result.data.value.id}`);
-    read.push(result.data);
+    const result = parseWith(schema, json);
+    // Problems tell of places and never of values: those of a user are secrets.
+    if (!result.ok) return damaged(keyOf(id), describeProblems(result.problems, "value"));
+    if (result.value.value.id !== id) return damaged(keyOf(id), `holds ${result.value.value.id}`);
+    read.push(result.value);
   }
   let map = PersistentMap.empty<V>();
   const taken = new Set<number>();
@@ -116,9 +120,17 @@ function readPlaced<V extends { readonly id: string }>(
   return { ok: true, map };
 }
 
-/** Checks what one part asks of another, and fills `clientKeys`. */
+/**
+ * Checks what one part asks of another, and fills the indexes. Names that read alike may stand: they
+ * were taken when nobody looked.
+ */
 function restoreKeys(state: LiveState): Restored {
   const { groups, clients, records } = state.collections;
+  let { nameKeys } = state;
+  for (const { id, spec } of groups.values()) {
+    nameKeys = withName(nameKeys, "groups", spec.name, id);
+  }
+  for (const { id, name } of state.users.values()) nameKeys = withName(nameKeys, "users", name, id);
   if (isSeeded(state) && !groups.has(DEFAULT_GROUP_ID)) {
     return damaged(resourceKey("groups", DEFAULT_GROUP_ID), "is missing");
   }
@@ -126,7 +138,7 @@ function restoreKeys(state: LiveState): Restored {
   for (const { id, spec } of clients.values()) {
     for (const key of keysOfClient(spec)) clientKeys = clientKeys.with(key, id);
   }
-  const whole = { ...state, clientKeys };
+  const whole = { ...state, clientKeys, nameKeys };
   for (const { id, spec } of groups.values()) {
     const conflict = findConflict(whole, "groups", id, spec);
     if (conflict !== null) return damaged(resourceKey("groups", id), conflict.message);
@@ -149,10 +161,4 @@ function restoreKeys(state: LiveState): Restored {
 
 function damaged(key: readonly string[], message: string): Extract<Restored, { ok: false }> {
   return { ok: false, key: key.join("/"), message };
-}
-
-/** What is wrong, without the value: a user's holds secrets. */
-function detailOf(error: z.ZodError): string {
-  const { path, message } = error.issues[0];
-  return path.length === 0 ? message : `${path.join(".")}: ${message}`;
 }

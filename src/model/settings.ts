@@ -31,17 +31,6 @@ export interface Settings {
   readonly access: AccessSettings;
 }
 
-/** What a setting is when nobody says otherwise. */
-export const DEFAULT_SETTINGS: Settings = {
-  protection: true,
-  block_response: BlockResponse.NullIp,
-  blocking_ipv4: null,
-  blocking_ipv6: null,
-  block_ttl: 10,
-  list_update_interval: 86_400,
-  access: { allowed: [], disallowed: [] },
-};
-
 /** The networks that a fresh node answers; without them it would be an open resolver at once. */
 export const FRESH_NODE_ALLOWED: readonly string[] = [
   "127.0.0.0/8", // Loopback (RFC 1122 §3.2.1.3).
@@ -55,8 +44,13 @@ export const FRESH_NODE_ALLOWED: readonly string[] = [
   "fe80::/10", // Link-local (RFC 4291 §2.5.6).
 ];
 
-/** The settings that a fresh node stores; an existing node keeps what it has. */
-export const FRESH_NODE_SETTINGS: Settings = {
-  ...DEFAULT_SETTINGS,
+/** What a setting is when nobody says otherwise: those that a fresh node stores. */
+export const DEFAULT_SETTINGS: Settings = {
+  protection: true,
+  block_response: BlockResponse.NullIp,
+  blocking_ipv4: null,
+  blocking_ipv6: null,
+  block_ttl: 10,
+  list_update_interval: 86_400,
   access: { allowed: FRESH_NODE_ALLOWED, disallowed: [] },
 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { formatPrefix, parseIp, parsePrefix, prefixHolds } from "../addr/mod.ts";
-import { BlockResponse, DEFAULT_SETTINGS, FRESH_NODE_ALLOWED, FRESH_NODE_SETTINGS } from "./mod.ts";
+import { BlockResponse, DEFAULT_SETTINGS, FRESH_NODE_ALLOWED } from "./mod.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -12,7 +12,7 @@ Deno.test("DEFAULT_SETTINGS are the documented defaults", none, () => {
     blocking_ipv6: null,
     block_ttl: 10,
     list_update_interval: 86_400,
-    access: { allowed: [], disallowed: [] },
+    access: { allowed: FRESH_NODE_ALLOWED, disallowed: [] },
   });
   assert.deepEqual(Object.values(BlockResponse), ["null_ip", "nxdomain", "refused", "custom_ip"]);
 });
@@ -44,5 +44,4 @@ Deno.test("FRESH_NODE_ALLOWED holds local networks and nothing else", none, asyn
       assert.equal(prefixes.some((prefix) => prefixHolds(prefix, parseIp(address)!)), allowed);
     });
   }
-  assert.deepEqual(FRESH_NODE_SETTINGS.access, { allowed: FRESH_NODE_ALLOWED, disallowed: [] });
 });

@@ -1,4 +1,5 @@
 import { type Decoded, decodeSettings, decodeShape } from "./decode.ts";
+import { describeProblems } from "./problems.ts";
 import type { Refused } from "./live_state.ts";
 import { refuse } from "./references.ts";
 import { type Collection, SPEC_BYTES_MAX, type SpecOf } from "./resources.ts";
@@ -21,7 +22,7 @@ export function takeSettings(given: Settings): Taken<Settings> {
 }
 
 function take<S>(decoded: Decoded<S>): Taken<S> {
-  if (!decoded.ok) return refuse("invalid", `${decoded.path || "spec"}: ${decoded.message}`);
+  if (!decoded.ok) return refuse("invalid", describeProblems(decoded.problems, "spec"));
   const spec = copyWithin(decoded.spec, SPEC_BYTES_MAX);
   return spec === null ? TOO_LARGE : { kind: "taken", spec };
 }

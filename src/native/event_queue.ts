@@ -70,8 +70,19 @@ export function openEpoll(native: Native): number {
   return fd;
 }
 
-/** A descriptor that ends a parked wait: of an isolate that stops, or was terminated. */
+/**
+ * A descriptor that ends a parked wait: of an isolate that stops, or was terminated.
+ *
+ * @throws {SvcError} `unavailable`, when the system has none left.
+ */
 export function openWake(native: Native): number {
+  const fd = newWake(native);
+  if (fd < 0) throw new SvcError("unavailable", `eventfd: ${errnoHint(native)}`);
+  return fd;
+}
+
+/** The same; negative, when the system has none left. */
+export function newWake(native: Native): number {
   return native.eventfd(0, EFD_CLOEXEC_NONBLOCK);
 }
 

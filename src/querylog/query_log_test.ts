@@ -27,6 +27,8 @@ class Bench {
   readonly live: LiveBatch[] = [];
   asked = 0;
   nowMs = NOW_MS;
+  /** How far the system's clock is from the right one. */
+  setMs = 0;
   db: DatabaseSync | null = null;
   store: QueryLogStore;
 
@@ -42,13 +44,14 @@ class Bench {
       maxEntries: 100_000,
       retentionMs: 86_400_000,
       anonymize: false,
+      releasedMs: 0,
       upstreams: ["192.0.2.53:53"],
       ...this.options,
       queues: this.queues,
       figures: this.figures,
     };
     return new QueryLogStore(options, {
-      nowMs: () => this.nowMs,
+      wallMs: () => this.nowMs + this.setMs,
       monotonicMs: () => this.nowMs,
       onProblem: (problem) => this.problems.push(problem),
       onLive: (batch) => this.live.push(batch),
@@ -58,7 +61,7 @@ class Bench {
 
   ask(query: FakeQuery = {}, queue = 0): void {
     this.asked++;
-    note(this.writers[queue], { timeMs: this.nowMs, ...query });
+    note(this.writers[queue], { timeMs: this.nowMs + this.setMs, ...query });
   }
 
   /** Lets time pass, with the turns asked for. */
@@ -130,6 +133,127 @@ Deno.test("QueryLogStore writes after a while, or when a queue fills up", disk, 
   assert.equal(queueFigures(bench.queues[0]).waiting, 0);
   assert.equal(bench.entries, 201);
 });
+
+Deno.test(
+  "QueryLogStore writes within a second under load, and within five otherwise",
+  disk,
+  () => {
+    const written = (bench: Bench) => new Float64Array(bench.figures)[LogFigure.Written];
+    using busy = new Bench();
+    const asked: number[] = [];
+    for (let i = 0; i < 400; i++) {
+      for (let n = 0; n < 5; n++) busy.ask();
+      asked.push(busy.asked);
+      busy.pass(50);
+      // All but what was answered within the last second, and the pause between two looks.
+      if (i >= 24) assert.ok(written(busy) >= asked[i - 22], `${i}: ${written(busy)}`);
+    }
+    using quiet = new Bench();
+    for (let i = 0; i < 100; i++) {
+      quiet.ask();
+      quiet.pass(1_000);
+      if (i >= 6) assert.ok(written(quiet) >= i - 5, `${i}: ${written(quiet)}`);
+    }
+  },
+);
+
+const DAY_MS = 86_400_000;
+
+/** Names with their times, oldest first. */
+function dated(bench: Bench): [string, number][] {
+  return bench.store.search({}, 1_000, null).entries.toReversed()
+    .map(({ name, time }) => [name.split(".")[0], Date.parse(time)]);
+}
+
+Deno.test(
+  "QueryLogStore keeps everything by a clock that is behind, and finds the times after",
+  disk,
+  () => {
+    using bench = new Bench({ retentionMs: 7 * DAY_MS });
+    for (let day = 6; day >= 0; day--) {
+      bench.ask({ name: `d${day}.example` });
+      bench.pass(DAY_MS - 10_000);
+    }
+    bench.store.close();
+    // Switched off for two days, and started with a clock of last year.
+    const newestMs = bench.nowMs - (DAY_MS - 10_000);
+    bench.nowMs += 2 * DAY_MS;
+    bench.setMs = -300 * DAY_MS;
+    bench.store = bench.open();
+    bench.ask({ name: "x.example" });
+    bench.pass(60_000);
+    bench.ask({ name: "y.example" });
+    bench.pass(120_000); // Trims, and saves what was counted.
+    assert.equal(bench.names(), "y x d0 d1 d2 d3 d4 d5 d6", "newest first");
+    const [x, y] = dated(bench).slice(-2);
+    assert.ok(x[1] >= newestMs && y[1] === x[1] + 60_000, "they go on from the newest");
+    assert.equal(bench.store.search({ sinceMs: newestMs }, 10, null).entries.length, 2);
+    assert.equal(bench.store.search({ untilMs: x[1] }, 10, null).entries.length, 7);
+    assert.equal(bench.store.statistics(720).total, 9);
+    // NTP comes, between two answers.
+    bench.ask({ name: "z.example" });
+    const zMs = bench.nowMs;
+    bench.nowMs += 500;
+    bench.setMs = 0;
+    bench.pass(120_000);
+    assert.deepEqual(dated(bench).slice(-3), [
+      ["x", zMs - 180_000],
+      ["y", zMs - 120_000],
+      ["z", zMs],
+    ]);
+    assert.equal(
+      bench.names(),
+      "z y x d0 d1 d2 d3",
+      "and what is too old by the right time goes",
+    );
+    bench.ask({ name: "after.example" });
+    assert.equal(bench.names(1), "after");
+  },
+);
+
+Deno.test(
+  "QueryLogStore keeps its log through a clock that is far ahead for a while",
+  disk,
+  async (t) => {
+    const yearsMs = 73 * 365 * DAY_MS;
+    await t.step("while it runs", () => {
+      using bench = new Bench({ retentionMs: 7 * DAY_MS });
+      bench.pass(DAY_MS);
+      bench.ask({ name: "a.example" });
+      bench.pass(6_000);
+      bench.setMs = yearsMs;
+      bench.ask({ name: "b.example" });
+      bench.pass(5 * 3_600_000);
+      assert.deepEqual(dated(bench).map(([name]) => name), ["a", "b"]);
+      const bMs = bench.nowMs - 5 * 3_600_000;
+      bench.setMs = 0;
+      bench.pass(10_000);
+      assert.deepEqual(dated(bench), [["a", bMs - 6_000], ["b", bMs]]);
+      assert.equal(bench.store.statistics(720).total, 2);
+    });
+    await t.step("from its start, and through another one", () => {
+      using bench = new Bench({ retentionMs: 7 * DAY_MS });
+      bench.ask({ name: "a.example" });
+      bench.store.close();
+      bench.setMs = yearsMs;
+      bench.store = bench.open();
+      bench.ask({ name: "b.example" });
+      bench.pass(3_600_000);
+      bench.store.close();
+      bench.setMs = 0;
+      bench.store = bench.open();
+      bench.ask({ name: "c.example" });
+      bench.pass(3_600_000);
+      assert.equal(bench.names(), "c b a", "nothing is removed for lying in the future");
+      bench.pass(6 * 3_600_000);
+      const times = dated(bench);
+      assert.deepEqual(times.map(([name]) => name), ["a", "b", "c"]);
+      assert.ok(times.every(([, ms]) => ms <= bench.nowMs), "all are in the past again");
+      bench.ask({ name: "d.example" });
+      assert.deepEqual(dated(bench)[3], ["d", bench.nowMs]);
+    });
+  },
+);
 
 Deno.test("QueryLogStore pauses longer while nobody asks", disk, () => {
   using bench = new Bench({}, 2);

@@ -56,9 +56,9 @@ export class Lookups {
         resolver.writeEntry(waiter, entry, ede, reply);
         end(read(reply, qtype, ""));
       },
-      fail: (waiter: Waiter, ede, text) => {
-        resolver.writeFailure(waiter, ede, text, reply);
-        end(read(reply, qtype, text));
+      fail: (waiter: Waiter, failure) => {
+        resolver.writeFailure(waiter, failure, reply);
+        end(read(reply, qtype, failure.text));
       },
     };
     this.#pending++;

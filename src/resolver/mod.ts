@@ -4,6 +4,7 @@
  * Scope: none. RFC 1035, 2308, 5452, 6891, 8482, 8767, 8914, 9520, 9619. @module
  */
 export { clientIdOf, readClientId } from "./client_id.ts";
+export { COOKIE_SECRET_BYTES } from "./cookies.ts";
 export { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
 export { Outcome } from "./outcome.ts";
 export { QueryLog } from "./query_log.ts";
@@ -17,9 +18,12 @@ export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
   type AttemptFailure,
   type Exchange,
+  type Failure,
   Forwarder,
   type ForwarderOptions,
+  OPEN_MAX,
   type Responder,
+  type Sending,
   TICK_MS,
   type TtlBounds,
   type UpstreamSpec,

@@ -7,7 +7,6 @@ import {
   finishHash,
   HashedName,
   HEADER_BYTES,
-  OPT_BYTES,
   Qclass,
   Qtype,
   Rcode,
@@ -29,7 +28,7 @@ import {
 } from "../snapshot/mod.ts";
 import { Counter, type CounterBlock, countOutcome } from "../telemetry/mod.ts";
 import { AnswerFilter } from "./answers.ts";
-
+import { ERRORS_BYTES_MAX, NO_ERROR, RELAYED } from "./extended_errors.ts";
 import { writeAnswer, writeAnyAnswer, writeLocal, writeNegative } from "./own_answers.ts";
 import { CHAIN_MAX, OwnChain } from "./own_chain.ts";
 import { Admission } from "./admission.ts";
@@ -43,7 +42,7 @@ import {
   type Transport,
 } from "./query.ts";
 import type { RateLimiter } from "./rate_limit.ts";
-import { finish, type Reply, streamReply, writeEmpty, writeTruncated } from "./reply.ts";
+import { finish, optBytes, type Reply, streamReply, writeEmpty, writeTruncated } from "./reply.ts";
 import { writeBlocked, writeRuled } from "./ruled_answers.ts";
 import { Splicer } from "./splice.ts";
 import { Verdict } from "./verdict.ts";
@@ -64,6 +63,7 @@ const OWN_ANSWER_BYTES_MAX = 128;
 /** Text of the extended error of a CNAME that leads from record to record of ours. */
 const CHAIN_TEXT = new TextEncoder().encode("local CNAME records lead in a circle, or too far");
 
+const NOTHING: Uint8Array = new Uint8Array(0);
 /** No ruling: the filter failed, and what it failed at must not be answered. */
 const UNCHECKED = -1;
 /** Text of the extended error for that. */
@@ -111,6 +111,8 @@ export class Pipeline {
   readonly #answers: AnswerFilter;
   /** The kept message that is looked through; made when first needed. */
   #looked: Reply | null = null;
+  /** Extended errors of the kept message at hand. */
+  readonly #errors = new Uint8Array(ERRORS_BYTES_MAX);
   readonly #decision = new Decision();
   readonly #chain = new OwnChain();
   /** A question of our own, about the target of a CNAME record of ours. */
@@ -407,7 +409,7 @@ export class Pipeline {
     if (!query.isOwn) this.#counts[isFresh ? Counter.CacheHits : Counter.CacheMisses]++;
     if (isFresh) {
       query.source = Outcome.Cached;
-      this.#respond(query, entry, cache.ede(entry), reply);
+      this.#respond(query, entry, NO_ERROR, reply);
       if (this.#prefetch) this.#prefetchIfDue(entry, query, hash);
       return Verdict.Send;
     }
@@ -427,7 +429,10 @@ export class Pipeline {
     if (this.#cache.claimRefresh(entry)) this.#refresh(query, hash);
   }
 
-  /** Writes the response to a query that waited: the message that is kept as `entry`. */
+  /**
+   * Writes the response to a query that waited: the message that is kept as `entry`, with the
+   * extended error `ede`, or with what is kept with it where that is -1.
+   */
   answerWaiter(query: Query, entry: number, ede: number, reply: Reply): void {
     if (query.generation !== this.snapshot.generation) {
       // Its numbers are those of a snapshot that is gone.
@@ -485,8 +490,15 @@ export class Pipeline {
   }
 
   /** Writes a cached message as the response to `query`, cut when it does not fit. */
-  #writeEntry(entry: number, query: Query, reply: Reply, ede: number): void {
+  #writeEntry(entry: number, query: Query, reply: Reply, ownEde: number): void {
     const cache = this.#cache;
+    let ede = ownEde;
+    let errors = NOTHING;
+    if (ede === NO_ERROR && query.edns && cache.errorsLength(entry) > 0) {
+      cache.copyErrors(entry, this.#errors);
+      errors = this.#errors.subarray(0, cache.errorsLength(entry));
+      ede = RELAYED;
+    }
     const length = cache.messageLength(entry);
     const stored = cache.flags(entry);
     const { chain } = query;
@@ -495,14 +507,13 @@ export class Pipeline {
       const { kept } = this.#splicer;
       cache.copyTo(entry, kept.bytes, kept.words, 0, this.nowSeconds, STALE_TTL);
       kept.length = length;
-      this.#splicer.write(query, chain, reply, stored & RCODE_MASK, ede);
+      this.#splicer.write(query, chain, reply, stored & RCODE_MASK, ede, errors);
       return;
     }
     // An extended error goes before any record does (RFC 8914 §3): see `finish`.
-    const more = query.edns ? OPT_BYTES : 0;
-    if (length + more > query.limitBytes) {
+    if (length + optBytes(query) > query.limitBytes) {
       this.#counts[Counter.Truncated]++;
-      writeTruncated(query, reply, stored & RCODE_MASK, ede);
+      writeTruncated(query, reply, stored & RCODE_MASK, ede, errors);
       return;
     }
     const { bytes, offset } = reply;
@@ -517,6 +528,6 @@ export class Pipeline {
     const to = offset + HEADER_BYTES;
     for (let i = 0; i < qnameLength; i++) bytes[to + i] = packet[qname + i];
     reply.truncated = false;
-    finish(query, reply, offset + length, stored & RCODE_MASK, ede);
+    finish(query, reply, offset + length, stored & RCODE_MASK, ede, errors);
   }
 }

@@ -12,6 +12,7 @@ import {
   ttlOffsetsOf,
   wire,
 } from "./fakes.ts";
+import { ownError } from "./extended_errors.ts";
 import { Outcome } from "./outcome.ts";
 import { Verdict } from "./pipeline.ts";
 import { Transport } from "./query.ts";
@@ -298,9 +299,15 @@ Deno.test("Pipeline sends a cached extended error, unless it would cost a record
   const records = Array.from({ length: 40 }, (_, i) => a("www.example", 60, i));
   const message = response({ name: "www.example", type: 1, records });
   const bench = new PipelineBench();
-  bench.keep(q("www.example", 1), message, { ttl: 60, ede: Ede.Filtered });
+  bench.keep(q("www.example", 1), message, { ttl: 60, errors: ownError(Ede.Filtered, "by them") });
   const limit = message.length + 11;
-  for (const [payload, want] of [[limit + 6, "OPT Filtered: "], [limit + 5, "OPT"]] as const) {
+  const rows = [
+    [limit + 13, "OPT Filtered: by them"],
+    [limit + 12, "OPT Filtered: "],
+    [limit + 6, "OPT Filtered: "],
+    [limit + 5, "OPT"],
+  ] as const;
+  for (const [payload, want] of rows) {
     const shown = describe(bench.ask(q("www.example", 1, { edns: { payload } })));
     assert.ok(shown.endsWith(`A 192.0.2.39; ${want}`), shown);
   }

@@ -1,5 +1,5 @@
 import { isMappedAt } from "../addr/mod.ts";
-import { getU16 } from "../bytes/mod.ts";
+import { getU16, getU32 } from "../bytes/mod.ts";
 import {
   CD_BIT,
   DO_BIT,
@@ -15,6 +15,7 @@ import {
   UDP_PAYLOAD_MAX,
 } from "../dns/mod.ts";
 import { DEFAULT_GROUP, NO_CLIENT } from "../snapshot/mod.ts";
+import { CLIENT_COOKIE_BYTES, type Cookies } from "./cookies.ts";
 import { Outcome } from "./outcome.ts";
 import type { OwnChain } from "./own_chain.ts";
 
@@ -92,6 +93,12 @@ export class Query {
   dnssecOk = false;
   /** The client padded its query and gets a padded response (RFC 7830); of encrypted ones only. */
   isPadded = false;
+  /** Answers DNS cookies; `null`: they are left aside. */
+  cookies: Cookies | null = null;
+  /** The client sent a cookie, in these halves, and gets it back with one of ours (RFC 7873). */
+  hasCookie = false;
+  cookieHigh = 0;
+  cookieLow = 0;
   /** DO and CD, as the cache tells answers apart. */
   keyBits = 0;
   /** What became of it; holds once its response is written. */
@@ -147,6 +154,10 @@ export class Query {
     this.edns = other.edns;
     this.dnssecOk = other.dnssecOk;
     this.isPadded = other.isPadded;
+    this.cookies = other.cookies;
+    this.hasCookie = other.hasCookie;
+    this.cookieHigh = other.cookieHigh;
+    this.cookieLow = other.cookieLow;
     this.keyBits = other.keyBits;
     this.outcome = other.outcome;
     this.source = other.source;
@@ -197,7 +208,7 @@ export function readQuery(
   query.dnssec = DnssecState.None;
   query.edns = false;
   query.dnssecOk = false;
-  query.isPadded = false;
+  query.isPadded = query.hasCookie = false;
   query.limitBytes = query.transport === Transport.Udp ? UDP_PAYLOAD_CLASSIC : 0xffff;
   query.keyBits = (flags & CD_BIT) !== 0 ? KEY_CD : 0;
   if ((flags & OPCODE_MASK) !== Opcode.Query << 11) {
@@ -268,15 +279,24 @@ function readAdditional(
   return version === 0 ? Read.Ok : Read.BadVers;
 }
 
-/** Notes a Padding option; says whether the options fill the RDATA exactly and are well formed. */
+/** Notes the first cookie of a client whose address is known. */
+function readCookie(packet: Uint8Array, at: number, query: Query): void {
+  if (query.cookies === null || query.hasCookie || query.address.lengthBytes === 0) return;
+  query.hasCookie = true;
+  query.cookieHigh = getU32(packet, at);
+  query.cookieLow = getU32(packet, at + 4);
+}
+
+/** Notes Padding and Cookie options; says whether the options fill the RDATA exactly and are well formed. */
 function readOptions(packet: Uint8Array, from: number, end: number, query: Query): boolean {
   let at = from;
   while (at + 4 <= end) {
     const code = getU16(packet, at);
     const length = getU16(packet, at + 2);
-    // A client cookie alone, or with a server cookie of 8 to 32 bytes (RFC 7873 §5.2.2).
-    if (code === EdnsOption.Cookie && length !== 8 && (length < 16 || length > 40)) {
-      return false;
+    if (code === EdnsOption.Cookie) {
+      // A client cookie alone, or with a server cookie of 8 to 32 bytes (RFC 7873 §5.2.2).
+      if (length !== CLIENT_COOKIE_BYTES && (length < 16 || length > 40)) return false;
+      if (at + 4 + length <= end) readCookie(packet, at + 4, query);
     }
     if (code === EdnsOption.Padding) query.isPadded = isPaddable(query.transport);
     at += 4 + length;

@@ -1,6 +1,8 @@
 import { Ede, Rcode } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
-import type { Forwarder, Responder, Waiter } from "./forward/mod.ts";
+import type { Failure, Forwarder, Responder, Waiter } from "./forward/mod.ts";
+import { Cookies } from "./cookies.ts";
+import { RELAYED } from "./extended_errors.ts";
 import { Outcome } from "./outcome.ts";
 import type { QueryLog } from "./query_log.ts";
 import { type Pipeline, Verdict } from "./pipeline.ts";
@@ -11,13 +13,15 @@ import type { TurnClock } from "./turn_clock.ts";
 
 /** Text of the extended error of a query that found no room to wait. */
 const FULL = new TextEncoder().encode("too many queries wait");
-const encoder = new TextEncoder();
+const MS_PER_SECOND = 1_000;
 const NOBODY = new ClientAddress();
 
 export interface ResolverOptions {
   readonly pipeline: Pipeline;
   readonly forwarder: Forwarder;
   readonly seed: number;
+  /** 16 bytes that nobody can know, and that all isolates share. */
+  readonly cookieSecret: Uint8Array;
   /** The caller begins its turns. */
   readonly clock: TurnClock;
   /** `null` where queries are not logged. */
@@ -48,6 +52,9 @@ export class Resolver {
     this.#log = options.log;
     this.#counts = options.counters.values;
     this.#onSlow = options.onSlow;
+    const { clock } = options;
+    const nowSeconds = () => Math.floor(clock.epochMs / MS_PER_SECOND);
+    this.#query.cookies = new Cookies(options.cookieSecret, nowSeconds);
   }
 
   /** Says whether an address may connect over a transport, before anything of it is read. */
@@ -122,9 +129,9 @@ export class Resolver {
   }
 
   /** Writes that there is no answer for a waiter, and why (RFC 8914). */
-  writeFailure(waiter: Waiter, ede: number, text: string, reply: Reply): void {
+  writeFailure(waiter: Waiter, { errors }: Failure, reply: Reply): void {
     waiter.query.outcome = Outcome.Failed;
-    writeEmpty(waiter.query, reply, Rcode.ServFail, ede, encoder.encode(text));
+    writeEmpty(waiter.query, reply, Rcode.ServFail, RELAYED, errors);
     this.#answered(waiter.query, reply, true);
   }
 

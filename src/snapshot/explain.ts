@@ -6,7 +6,8 @@ import { Decision, NO_RCODE, Ruling } from "./decision.ts";
 import { NO_RECORDS } from "./records.ts";
 import { Canaries, NO_CANARY } from "./canaries.ts";
 import { NO_ENGINE, SafeSearch } from "./safe_search.ts";
-import { type AnyMatch, BlockForm, type Snapshot } from "./snapshot.ts";
+import type { AnyMatch } from "./rule_levels.ts";
+import { BlockForm, type Snapshot } from "./snapshot.ts";
 
 /** What a query would come to, before the cache and the upstreams have their say. */
 export interface Explanation {
@@ -39,7 +40,7 @@ const OWN_ZONE = parseName("svc.test")!;
 
 /**
  * Says who asks, in which group, and which rule of which list decides about a name. `client` is an
- * address or a client ID; `null` is a client not known. In place of a name goes an address: then it
+ * address, a client ID or the ID of a client; `null` is a client not known. In place of a name goes an address: then it
  * is about responses with this address. Returns `null` for what is neither.
  */
 export function explain(
@@ -214,7 +215,8 @@ function findClient(snapshot: Snapshot, client: string | null): number {
   const ip = parseIp(client);
   if (ip === null) {
     const id = new TextEncoder().encode(client);
-    return snapshot.clientWithId(id, 0, id.length);
+    const found = snapshot.clientWithId(id, 0, id.length);
+    return found === NO_CLIENT ? snapshot.clientNumber(client) : found;
   }
   const address = unmapIpv4(ip);
   return snapshot.clientAt(address, 0, address.length);
@@ -238,8 +240,8 @@ function shown(match: AnyMatch) {
 }
 
 /** Says whether a rule holds for the group now. */
-function counts({ applies, turnedOff }: AnyMatch): boolean {
-  return applies && !turnedOff;
+function counts({ applies, turnedOffBy }: AnyMatch): boolean {
+  return applies && turnedOffBy === null;
 }
 
 function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean): string {
@@ -247,7 +249,7 @@ function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean
     return `the group does not use this ${match.isService ? "service" : "list"} now`;
   }
   if (!isFiltered) return "queries of this client are not filtered now";
-  if (match.turnedOff) return "a custom $badfilter turns it off";
+  if (match.turnedOffBy !== null) return `${match.turnedOffBy} turns it off`;
   if (match.kind === Kind.Rewrite) {
     return effectOf(match) === "allow"
       ? "it is about rewrites only"

@@ -211,6 +211,14 @@ Deno.test("explain() says who asks, what decides, and why the others do not", no
   assert.equal(explain(snapshot, "no name", Qtype.A, null), null);
 });
 
+Deno.test("explain() finds a client by the ID of its resource", none, () => {
+  const snapshot = new Snapshot(policyData(POLICY, 8), 0);
+  const byClientId = explain(snapshot, "ads.example", Qtype.A, "child");
+  assert.equal(byClientId?.client?.name, "child");
+  assert.deepEqual(explain(snapshot, "ads.example", Qtype.A, byClientId.client.id), byClientId);
+  assert.equal(explain(snapshot, "ads.example", Qtype.A, "cl_ffffffffffffffff")?.client, null);
+});
+
 Deno.test("explain() says how a blocked name is answered", none, () => {
   const rows = [
     [{}, "A", ["0.0.0.0"]],

@@ -13,6 +13,9 @@ export const JOURNAL_KEY: Key = ["journal"];
 /** SHA-256 of the `[filter]` table that this node was seeded from. */
 export const FILTER_DIGEST_KEY: Key = ["local", "filter_digest"];
 
+/** Written to find out whether anything can be. */
+export const PROBE_KEY: Key = ["local", "probe"];
+
 export const AUDIT_PREFIX: Key = ["audit"];
 export const JOURNAL_PART_PREFIX: Key = ["journal_part"];
 export const SESSION_PREFIX: Key = ["session"];

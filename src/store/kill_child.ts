@@ -9,9 +9,11 @@ import type { Actor, Change } from "../model/mod.ts";
 import { openNodeStore } from "./mod.ts";
 
 const LANES = 8;
-/** Share of the first lane's changes that are imports, each too large for one transaction. */
-const IMPORT_RATIO = 0.15;
-const IMPORT_RULES = 300;
+/** Share of a lane's changes that are imports, or batches, each too large for one transaction. */
+const LARGE_RATIO = 0.15;
+const LARGE_RULES = 300;
+/** The lanes that make them. */
+const [IMPORTS, BATCHES] = [0, 4];
 
 const [directory, seedText, run] = Deno.args;
 const prng = new Prng(Number(seedText));
@@ -91,7 +93,7 @@ function resource<C extends "clients" | "records" | "groups">(
 /** Replaces every rule and list of the file: after the first, more than a transaction takes. */
 function importOf(step: number): { change: Change; id: string; token: string } {
   const token = `${run}-import-${step}`;
-  const rules = Array.from({ length: IMPORT_RULES }, (_, n) => ({
+  const rules = Array.from({ length: LARGE_RULES }, (_, n) => ({
     id: ids.rule(prng.next()),
     spec: { rule: `||${n}.example^`, enabled: true, comment: token, managed_by: "config" },
   }));
@@ -101,10 +103,28 @@ function importOf(step: number): { change: Change; id: string; token: string } {
   return { change: { type: "seed", lists, rules, settings: spec, first: false }, id, token };
 }
 
+/** Replaces every rule of the batch before. */
+function batchOf(step: number): { change: Change; id: string; token: string } {
+  const token = `${run}-batch-${step}`;
+  const own = [...replicator.state.collections.rules.values()].filter(({ spec }) =>
+    spec.managed_by === "api"
+  );
+  const add = Array.from({ length: LARGE_RULES }, (_, n) => ({
+    id: ids.rule(prng.next()),
+    spec: { rule: `||${n}.test^`, enabled: true, comment: token, managed_by: "api" },
+  }));
+  return {
+    change: { type: "rules_batch", add, remove: own.map(({ id }) => id) },
+    id: "batch",
+    token,
+  };
+}
+
 await Promise.all(Array.from({ length: LANES }, async (_, lane) => {
   for (let step = 0;; step++) {
-    const isImport = lane === 0 && prng.chance(IMPORT_RATIO);
-    const { change, id, token } = isImport ? importOf(step) : next(lane, step);
+    const isLarge = (lane === IMPORTS || lane === BATCHES) && prng.chance(LARGE_RATIO);
+    const large = lane === IMPORTS ? importOf : batchOf;
+    const { change, id, token } = isLarge ? large(step) : next(lane, step);
     say(`try ${id} ${token}`);
     const outcome = await replicator.propose(change, actor);
     if (outcome.kind === "refused") throw new Error(`${outcome.code}: ${outcome.message}`);

@@ -13,6 +13,8 @@ const KILLS_PER_SERIES = 110;
 /** A series begins with an empty store so often: checks take longer as one grows. */
 const KILLS_PER_STORE = 10;
 const KILL_AFTER_MAX_MS = 40;
+/** As the child has it. */
+const LARGE_RULES = 300;
 
 const program = new URL("./kill_child.ts", import.meta.url).href;
 
@@ -25,6 +27,7 @@ interface Known {
 /** What the store has at an ID: the token that was stored last. */
 function tokenAt(state: LiveState, id: string): string | null {
   const { clients, records, groups, lists } = state.collections;
+  if (id === "batch") return batched(state).at(0)?.spec.comment ?? null;
   return clients.get(id)?.spec.name ?? groups.get(id)?.spec.name ?? lists.get(id)?.spec.name ??
     records.get(id)?.spec.comment ?? state.users.get(id)?.name ?? null;
 }
@@ -83,11 +86,26 @@ function checkAgainstAudit(state: LiveState, entries: readonly AuditEntry[]): vo
   }
 }
 
+/** The rules of the last batch. */
+function batched(state: LiveState) {
+  return [...state.collections.rules.values()].filter(({ spec }) => spec.managed_by === "api");
+}
+
+/** A batch is there whole or not at all. */
+function checkBatch(state: LiveState): void {
+  const rules = batched(state);
+  const tokens = new Set(rules.map(({ spec }) => spec.comment));
+  assert.ok(tokens.size <= 1, `batched rules of ${[...tokens].join(", ")}`);
+  assert.ok([0, LARGE_RULES].includes(rules.length), `${rules.length} rules of a batch`);
+}
+
 /** An import is there whole or not at all: its rules and its list are of one token. */
 function checkImport(state: LiveState): void {
   const { rules, lists } = state.collections;
   const tokens = new Set<string>();
-  for (const { spec } of rules.values()) tokens.add(spec.comment);
+  for (const { spec } of rules.values()) {
+    if (spec.managed_by !== "api") tokens.add(spec.comment);
+  }
   for (const { spec } of lists.values()) tokens.add(spec.name);
   assert.ok(tokens.size <= 1, `rules of ${[...tokens].join(", ")}`);
 }
@@ -126,6 +144,7 @@ async function killAgain(series: number, seed: number): Promise<number> {
       }
       checkAgainstAudit(store.state, entries);
       checkImport(store.state);
+      checkBatch(store.state);
       store.close();
     }
   } finally {

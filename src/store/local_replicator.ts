@@ -13,8 +13,10 @@ import type { Store } from "./store.ts";
 
 /** Most changes that wait; one more is refused. */
 export const QUEUE_LENGTH_MAX = 1_024;
-/** Most changes that are made durable together. */
+/** Most changes that are made durable together… */
 export const BATCH_LENGTH_MAX = 64;
+/** …and most rules and lists that they bring, where it is more than one change. */
+const BATCH_ITEMS_MAX = 1_024;
 
 interface Waiting {
   readonly change: Change;
@@ -78,8 +80,19 @@ export class LocalReplicator implements Replicator {
   }
 
   async #run(): Promise<void> {
-    while (this.#queue.length > 0) await this.#runBatch(this.#queue.splice(0, BATCH_LENGTH_MAX));
+    while (this.#queue.length > 0) await this.#runBatch(this.#queue.splice(0, this.#batchLength()));
     this.#running = null;
+  }
+
+  /** How many of the changes that wait are made durable together; one at least. */
+  #batchLength(): number {
+    let items = 0;
+    const most = Math.min(this.#queue.length, BATCH_LENGTH_MAX);
+    for (let i = 0; i < most; i++) {
+      items += itemsOf(this.#queue[i].change);
+      if (items > BATCH_ITEMS_MAX) return Math.max(1, i);
+    }
+    return most;
   }
 
   /** Applies a batch, stores it, and only then shows it to anyone. Never throws. */
@@ -120,6 +133,18 @@ export class LocalReplicator implements Replicator {
         log.error("a listener for changes failed", { change: change.type, error });
       }
     }
+  }
+}
+
+/** What a change brings, counted: most are about one thing. */
+function itemsOf(change: Change): number {
+  switch (change.type) {
+    case "rules_batch":
+      return change.add.length + change.remove.length;
+    case "seed":
+      return change.lists.length + change.rules.length;
+    default:
+      return 1;
   }
 }
 

@@ -54,7 +54,7 @@ Deno.test(
     assert.deepEqual(outcomes.map(({ kind }) => kind), ["done", "done", "refused", "done", "done"]);
     assert.deepEqual(sizes, [1, 2, 3, 4], "each listener call has the state after its change");
     assert.equal(kv.commits - commits, 2, "one for the first, one for the rest");
-    const entries = (await store.audit(4)).map(({ resource }) => resource.id);
+    const entries = (await store.audit({ limit: 4 })).entries.map(({ resource }) => resource.id);
     assert.deepEqual(entries, [4, 3, 2, 1].map(ids.list));
   },
 );

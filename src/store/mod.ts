@@ -10,8 +10,8 @@
  * Scope: read, write: the store. @module
  */
 export type { Clock, LocalStore, Replicator, Session } from "./ports.ts";
+export { AUDIT_ANSWER_MAX, type AuditPage, type AuditQuery } from "./audit_log.ts";
 export {
-  AUDIT_ANSWER_MAX,
   AUDIT_ENTRIES_MAX,
   openStore,
   openTemporaryStore,

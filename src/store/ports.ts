@@ -1,4 +1,5 @@
-import type { Actor, AuditEntry, Change, Outcome, State } from "../model/mod.ts";
+import type { Actor, Change, Outcome, State } from "../model/mod.ts";
+import type { AuditPage, AuditQuery } from "./audit_log.ts";
 
 /** Wall-clock time: it is stored and compared after a restart. */
 export interface Clock {
@@ -34,6 +35,5 @@ export interface LocalStore {
   putSession(session: Session): Promise<void>;
   session(sha256: string): Promise<Session | null>;
   deleteSession(sha256: string): Promise<void>;
-  /** The newest `limit` entries, newest first. */
-  audit(limit: number): Promise<AuditEntry[]>;
+  audit(query: AuditQuery): Promise<AuditPage>;
 }

@@ -20,8 +20,8 @@ import {
   COLLECTIONS,
   type Command,
   DEFAULT_GROUP_ID,
+  DEFAULT_SETTINGS,
   emptyState,
-  FRESH_NODE_SETTINGS,
   type LiveState,
   type Outcome,
 } from "../model/mod.ts";
@@ -37,6 +37,14 @@ interface Row {
   revision: number;
   // deno-lint-ignore no-explicit-any -- The model is loose so that it stays obvious.
   spec: any;
+}
+
+function isAdmin({ role, disabled }: Row["spec"]): boolean {
+  return role === "admin" && !disabled;
+}
+
+function isAlike(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase();
 }
 
 /** Everything by hand: arrays, and a look at all of them for each question. */
@@ -60,6 +68,7 @@ class Model {
   #isBad(collection: string, id: string, spec: Row["spec"]): boolean {
     const others = this.rows[collection]?.filter((row) => row.id !== id) ?? [];
     if (collection === "groups") {
+      if (others.some((other) => isAlike(other.spec.name, spec.name))) return true;
       const uses = [...spec.lists, ...spec.blocked_services];
       return uses.some((use) =>
         (use.list !== undefined && !this.#row("lists", use.list)) ||
@@ -82,6 +91,11 @@ class Model {
     return JSON.stringify(
       [this.rows.groups, this.rows.clients].map((rows) => rows.map(({ spec }) => spec)),
     ).includes(id);
+  }
+
+  #isLastAdmin(row: Row): boolean {
+    return isAdmin(row.spec) &&
+      !this.rows.users.some((other) => other !== row && isAdmin(other.spec));
   }
 
   /** Returns the code of the refusal, or `null`. */
@@ -125,6 +139,7 @@ class Model {
           id === change.user.id || spec.name.toLowerCase() === change.user.name.toLowerCase()
         );
         if (taken) return "conflict";
+        if (this.rows.users.length === 0 && !isAdmin(change.user)) return "invalid";
         this.rows.users.push({ id: change.user.id, revision: 1, spec: change.user });
         return null;
       }
@@ -133,6 +148,7 @@ class Model {
         if (!row) return "not_found";
         const spec = { ...row.spec, ...change.fields };
         if (this.rows.users.some((o) => o !== row && o.spec.name === spec.name)) return "conflict";
+        if (this.#isLastAdmin(row) && !isAdmin(spec)) return "conflict";
         row.revision++;
         row.spec = spec;
         return null;
@@ -140,6 +156,7 @@ class Model {
       case "user_delete": {
         const row = this.#row("users", change.id);
         if (!row) return "not_found";
+        if (this.#isLastAdmin(row)) return "conflict";
         this.rows.users = this.rows.users.filter((other) => other !== row);
         return null;
       }
@@ -167,9 +184,13 @@ function randomSpec(prng: Prng, collection: typeof COLLECTIONS[number]): Row["sp
       return recordSpec(`r${prng.int(3)}.example`, type, value, prng.chance(0.8));
     }
     case "groups":
-      return groupSpec(name, prng.chance(0.7) ? [{ list: ids.list(prng.int(N)), ...when }] : [], [
-        { service: "tube", ...when },
-      ]);
+      return groupSpec(
+        prng.pick(["kids", "Kids", "guests", "Default", name]),
+        prng.chance(0.7) ? [{ list: ids.list(prng.int(N)), ...when }] : [],
+        [
+          { service: "tube", ...when },
+        ],
+      );
     case "clients": {
       const addresses = [`192.0.2.${prng.int(8)}`];
       const group = prng.chance(0.5) ? DEFAULT_GROUP_ID : ids.group(prng.int(N));
@@ -195,7 +216,7 @@ function randomChange(prng: Prng): Change {
         action: "x",
       },
       { type: "user_delete", id: ids.user(n), ifMatch: null },
-      { type: "settings", spec: FRESH_NODE_SETTINGS, ifMatch: maybe(prng, prng.int(9)) },
+      { type: "settings", spec: DEFAULT_SETTINGS, ifMatch: maybe(prng, prng.int(9)) },
       { type: "note", action: "pause", resource: { type: "pause", id: null }, after: { n } },
     ]);
   }

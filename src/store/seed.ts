@@ -4,7 +4,8 @@ import {
   type Actor,
   type Change,
   decodeSpec,
-  FRESH_NODE_SETTINGS,
+  DEFAULT_SETTINGS,
+  describeProblems,
   ID_PREFIX,
   isSeeded,
   MANAGED_BY_CONFIG,
@@ -86,24 +87,24 @@ export function seedChange(
       managed_by: MANAGED_BY_CONFIG,
     });
     if (decoded.ok) lists.set(list.id, decoded.spec);
-    else problems.push(`filter.lists[${i}].${decoded.path}: ${decoded.message}`);
+    else problems.push(`filter.lists[${i}]: ${describeProblems(decoded.problems, "list")}`);
   }
   const isBare = first && source.lists.length === 0;
   for (const { id, name, url, comment } of isBare ? source.defaults ?? [] : []) {
     const decoded = decodeSpec("lists", { name, url, comment });
     if (decoded.ok) lists.set(id, decoded.spec);
-    else problems.push(`default list ${name}: ${decoded.path}: ${decoded.message}`);
+    else problems.push(`default list ${name}: ${describeProblems(decoded.problems, "list")}`);
   }
   for (const [i, rule] of source.rules.entries()) {
     const decoded = decodeSpec("rules", { rule, managed_by: MANAGED_BY_CONFIG });
     if (decoded.ok) rules.set(configRuleId(decoded.spec.rule), decoded.spec);
-    else problems.push(`filter.rules[${i}]: ${decoded.message}`);
+    else problems.push(`filter.rules[${i}]: ${describeProblems(decoded.problems, "rule")}`);
   }
   const change: Seed = {
     type: "seed",
     lists: Array.from(lists, ([id, spec]) => ({ id, spec })),
     rules: Array.from(rules, ([id, spec]) => ({ id, spec })),
-    settings: FRESH_NODE_SETTINGS,
+    settings: DEFAULT_SETTINGS,
     first,
   };
   return { change, problems };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
 import { ACTOR, ids, listSpec } from "../model/fakes.ts";
-import { type Change, DEFAULT_GROUP_ID, FRESH_NODE_SETTINGS } from "../model/mod.ts";
+import { type Change, DEFAULT_GROUP_ID, DEFAULT_SETTINGS } from "../model/mod.ts";
 import { FakeClock, FaultyKv } from "./fakes.ts";
 import { LocalReplicator } from "./local_replicator.ts";
 import { openNodeStore } from "./open_node_store.ts";
@@ -39,9 +39,9 @@ Deno.test("seedChange() takes each once and says what can't be read", none, () =
   assert.deepEqual(change.rules.map(({ spec }) => spec.rule), ["||one.example^"]);
   assert.match(change.rules[0].id, /^ru_[0-9a-f]{16}$/);
   assert.deepEqual(problems, [
-    "filter.lists[4].url: is no https URL (http is for loopback only)",
-    "filter.rules[2]: is no rule that is read, from column 1: it is a comment",
-    "filter.rules[3]: is no rule that is read, from column 13: only the modifiers $important, " +
+    "filter.lists[4]: url: it is no https URL (http is for loopback only)",
+    "filter.rules[2]: rule: it is no rule that is read, from column 1: it is a comment",
+    "filter.rules[3]: rule: it is no rule that is read, from column 13: only the modifiers $important, " +
     "$badfilter and $dnsrewrite are supported",
   ]);
   const again = seedChange({ lists, rules }, true);
@@ -54,7 +54,7 @@ Deno.test("seedStore() seeds once, and later edits are ignored until an import",
   assert.equal(await seedStore(store, replicator, SOURCE), "seeded");
   const { collections, settings } = replicator.state;
   assert.deepEqual([...collections.lists.keys()], [ADS, BAD]);
-  assert.deepEqual(settings.spec, FRESH_NODE_SETTINGS);
+  assert.deepEqual(settings.spec, DEFAULT_SETTINGS);
   assert.deepEqual(
     collections.groups.get(DEFAULT_GROUP_ID)?.spec.lists,
     [{ list: ADS }, { list: BAD }],
@@ -80,7 +80,7 @@ Deno.test("seedStore() seeds once, and later edits are ignored until an import",
   });
   assert.deepEqual([...replicator.state.collections.lists.keys()], [BAD, ids.list(1)]);
   assert.equal(await seedStore(store, replicator, edited), "unchanged");
-  const [entry] = await store.audit(1);
+  const { entries: [entry] } = await store.audit({ limit: 1 });
   assert.deepEqual([entry.action, entry.resource.type, entry.actor], ["import", "config", ACTOR]);
 });
 
@@ -99,7 +99,7 @@ Deno.test("importSeed() seeds a store that never was", none, async () => {
   const { store, replicator } = await start(kv);
   await importSeed(store, replicator, SOURCE, ACTOR);
   assert.ok(replicator.state.collections.groups.has(DEFAULT_GROUP_ID));
-  assert.deepEqual(replicator.state.settings.spec, FRESH_NODE_SETTINGS);
+  assert.deepEqual(replicator.state.settings.spec, DEFAULT_SETTINGS);
 });
 
 Deno.test("openNodeStore() fails open, or not, as it is told", {

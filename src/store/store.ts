@@ -1,28 +1,32 @@
 import { messageOf, SvcError } from "../errors.ts";
+import { log } from "../log.ts";
 import type { AuditEntry, LiveState, Made, Write } from "../model/mod.ts";
+import { type AuditPage, type AuditQuery, readAudit } from "./audit_log.ts";
 import {
   APPLIED_KEY,
-  AUDIT_PREFIX,
   AUDIT_RANGE_KEY,
   auditKey,
   FILTER_DIGEST_KEY,
   JOURNAL_KEY,
   keyText,
   numberText,
+  PROBE_KEY,
 } from "./keys.ts";
 import { appliedRecord, type AuditRange, load, type Loaded, MIGRATIONS } from "./load.ts";
 import type { Clock, LocalStore, Session } from "./ports.ts";
+import { openReadableCopy } from "./readable_copy.ts";
 import { Sessions } from "./sessions.ts";
 import { commitWhole, UnfinishedError } from "./transaction.ts";
-import { damaged, decodeValue, encodeValue, readKey } from "./values.ts";
+import { encodeValue, readKey } from "./values.ts";
 
 /** Newest entries of the audit log that are kept. */
 export const AUDIT_ENTRIES_MAX = 100_000;
-/** Most entries of one answer. */
-export const AUDIT_ANSWER_MAX = 1_000;
 /** Old entries that a commit deletes beyond those it adds. */
 const AUDIT_PRUNE_MAX = 64;
 const FILE_NAME = "store.kv";
+/** Pauses between tries while it can't be written. */
+const RETRY_MS_MIN = 5_000;
+const RETRY_MS_MAX = 60_000;
 
 export interface StoreOptions {
   readonly clock: Clock;
@@ -30,11 +34,14 @@ export interface StoreOptions {
   readonly program: string;
   readonly auditEntriesMax?: number;
   readonly migrations?: typeof MIGRATIONS;
+  /** Opens its file once more, to go on after the disk could not be written. */
+  readonly reopen?: () => Promise<Deno.Kv>;
 }
 
 /** The store of one node. Nothing else writes its file. */
 export class Store implements LocalStore {
-  readonly #kv: Deno.Kv;
+  #kv: Deno.Kv;
+  readonly #options: StoreOptions;
   readonly #auditEntriesMax: number;
   readonly #sessions: Sessions;
   #state: LiveState;
@@ -44,31 +51,59 @@ export class Store implements LocalStore {
   #sealed: string | null = null;
   /** True after a failed commit: whether it was made is not known. */
   #isUncertain = false;
+  /** Why nothing could be written the last time; it is tried again until it can. */
+  #failure: string | null = null;
+  /** It is a copy in memory of a file that can't be written. */
+  #isCopy: boolean;
+  #retryMs = RETRY_MS_MIN;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  /** Ends when nobody works on the file. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
 
-  private constructor(kv: Deno.Kv, loaded: Loaded, options: StoreOptions) {
+  private constructor(
+    kv: Deno.Kv,
+    loaded: Loaded,
+    options: StoreOptions,
+    copyOf: { readonly failure: string } | null,
+  ) {
     this.#kv = kv;
+    this.#options = options;
+    this.#isCopy = copyOf !== null;
     this.#auditEntriesMax = options.auditEntriesMax ?? AUDIT_ENTRIES_MAX;
     this.#sessions = new Sessions(kv, options.clock, loaded.sessions);
     this.#state = loaded.state;
     this.#versionstamp = loaded.versionstamp;
     this.#audit = loaded.audit;
+    if (copyOf !== null) this.#failed(copyOf.failure);
   }
 
   /**
    * Reads and checks the store that `kv` holds, and makes one where there is none. `kv` is closed
-   * by `close`, and when this fails.
+   * by `close`, and when this fails. `copyOf` says that it is a copy, and why the file itself can't be
+   * written.
    *
    * @throws {SvcError} `unavailable`, if it is damaged or of a newer program.
    */
-  static async over(kv: Deno.Kv, options: StoreOptions): Promise<Store> {
+  static async over(
+    kv: Deno.Kv,
+    options: StoreOptions,
+    copyOf: { readonly failure: string } | null = null,
+  ): Promise<Store> {
     try {
-      const loaded = await load(kv, options.program, options.migrations ?? MIGRATIONS);
-      return new Store(kv, loaded, options);
+      return new Store(kv, await loadAll(kv, options), options, copyOf);
     } catch (error) {
       kv.close();
       if (error instanceof SvcError) throw error;
       throw unavailable(`cannot be read: ${messageOf(error)}`, error);
     }
+  }
+
+  /** What keeps changes from being stored, for the status. */
+  get problem(): string | null {
+    if (this.#sealed !== null) return `store: ${this.#sealed}`;
+    if (this.#failure === null) return null;
+    return `store: ${this.#failure}; what it has holds, and changes are refused until it can`;
   }
 
   /** As of the last commit. */
@@ -83,7 +118,11 @@ export class Store implements LocalStore {
    * @throws {SvcError} `unavailable`, if they could not be stored.
    */
   async commit(made: readonly Made[]): Promise<void> {
-    if (made.length === 0) return;
+    if (made.length > 0) await this.#inTurn(() => this.#commit(made));
+  }
+
+  async #commit(made: readonly Made[]): Promise<void> {
+    if (this.#isCopy) throw unavailable(`${this.#failure}`);
     await this.#settle();
     const { state } = made[made.length - 1];
     const audit = this.#nextRange(made.length);
@@ -111,15 +150,74 @@ export class Store implements LocalStore {
     } catch (error) {
       this.#isUncertain = true;
       if (error instanceof UnfinishedError) this.#seal("a large change is only half written");
+      this.#failed(`cannot be written: ${messageOf(error)}`);
       throw unavailable(`cannot be written: ${messageOf(error)}`, error);
     }
-    if (versionstamp !== null) return versionstamp;
+    if (versionstamp !== null) {
+      this.#succeeded();
+      return versionstamp;
+    }
     this.#seal("another process has written to it");
     throw unavailable(`${this.#sealed}`);
   }
 
   #seal(reason: string): void {
     this.#sealed = `${reason}: start svc again to go on from there`;
+  }
+
+  /** Runs what works on the file when nobody else does. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  #failed(reason: string): void {
+    if (this.#failure === null) log.error("the store can't be written", { error: reason });
+    this.#failure = reason;
+    if (this.#options.reopen === undefined || this.#isClosed) return;
+    clearTimeout(this.#retry);
+    const { reopen } = this.#options;
+    this.#retry = setTimeout(() => void this.#inTurn(() => this.#recover(reopen)), this.#retryMs);
+    this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS_MAX);
+  }
+
+  #succeeded(): void {
+    if (this.#failure !== null) log.info("the store is written again");
+    clearTimeout(this.#retry);
+    this.#failure = null;
+    this.#retryMs = RETRY_MS_MIN;
+  }
+
+  /** Finds out whether the file can be written again, and goes on with it. Never throws. */
+  async #recover(reopen: () => Promise<Deno.Kv>): Promise<void> {
+    if (this.#failure === null || this.#sealed !== null || this.#isClosed) return;
+    try {
+      if (this.#isCopy || !(await canWrite(this.#kv))) await this.#goOnWith(await reopen());
+      this.#succeeded();
+    } catch (error) {
+      this.#failed(`cannot be written: ${messageOf(error)}`);
+    }
+  }
+
+  /** A file that was opened while it could not be written never can: it is opened once more. */
+  async #goOnWith(kv: Deno.Kv): Promise<void> {
+    try {
+      await kv.set(PROBE_KEY, encodeValue(this.#options.program));
+      const { state, versionstamp, audit } = await loadAll(kv, this.#options);
+      const isSame = state.appliedIndex === this.#state.appliedIndex &&
+        (this.#isCopy || versionstamp === this.#versionstamp);
+      if (!isSame) this.#seal("a change that was called failed is there");
+      if (!isSame) throw unavailable(`${this.#sealed}`);
+      await this.#sessions.moveTo(kv);
+      [this.#versionstamp, this.#audit] = [versionstamp, audit];
+    } catch (error) {
+      kv.close();
+      throw error;
+    }
+    this.#kv.close();
+    this.#kv = kv;
+    this.#isCopy = this.#isUncertain = false;
   }
 
   /** After a failed commit: goes on if it left nothing behind. */
@@ -156,19 +254,8 @@ export class Store implements LocalStore {
     await orUnavailable(this.#sessions.delete(sha256));
   }
 
-  async audit(limit: number): Promise<AuditEntry[]> {
-    const bounded = Math.min(Math.max(Math.trunc(limit), 0), AUDIT_ANSWER_MAX);
-    return bounded === 0 ? [] : await orUnavailable(this.#readAudit(bounded));
-  }
-
-  async #readAudit(limit: number): Promise<AuditEntry[]> {
-    const entries: AuditEntry[] = [];
-    for await (const entry of this.#kv.list({ prefix: AUDIT_PREFIX }, { limit, reverse: true })) {
-      const json = decodeValue(entry.key, entry.value);
-      if (!isAuditEntry(json)) throw damaged(keyText(entry.key), "is no audit entry");
-      entries.push(json);
-    }
-    return entries;
+  audit(query: AuditQuery): Promise<AuditPage> {
+    return orUnavailable(readAudit(this.#kv, query, numberText(this.#audit.first)));
   }
 
   /** SHA-256 of the `[filter]` table that this node was seeded from; `null` before that. */
@@ -182,15 +269,23 @@ export class Store implements LocalStore {
   }
 
   close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
     this.#kv.close();
   }
 }
 
-function isAuditEntry(json: unknown): json is AuditEntry {
-  if (typeof json !== "object" || json === null) return false;
-  const { id, time, action, actor, resource } = json as Record<string, unknown>;
-  return [id, time, action].every((text) => typeof text === "string") &&
-    [actor, resource].every((part) => typeof part === "object" && part !== null);
+function loadAll(kv: Deno.Kv, { program, migrations = MIGRATIONS }: StoreOptions): Promise<Loaded> {
+  return load(kv, program, migrations);
+}
+
+async function canWrite(kv: Deno.Kv): Promise<boolean> {
+  try {
+    await kv.set(PROBE_KEY, encodeValue(null));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function unavailable(message: string, cause?: unknown): SvcError {
@@ -205,6 +300,15 @@ async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   }
 }
 
+/** Opens the file at `path`, which is made for the owner alone. */
+async function openFile(directory: string, path: string): Promise<Deno.Kv> {
+  await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
+  // Made here, as SQLite would let others read it; its other files take this one's mode.
+  (await Deno.open(path, { write: true, create: true, mode: 0o600 })).close();
+  await Deno.chmod(path, 0o600); // One that was there already.
+  return await Deno.openKv(path);
+}
+
 /**
  * Opens the store in `directory`, which is made for the owner alone.
  *
@@ -214,17 +318,29 @@ export async function openStore(
   options: StoreOptions & { readonly directory: string },
 ): Promise<Store> {
   const path = `${options.directory}/${FILE_NAME}`;
+  const reopen = () => openFile(options.directory, path);
   let kv: Deno.Kv;
   try {
-    await Deno.mkdir(options.directory, { recursive: true, mode: 0o700 });
-    // Made here, as SQLite would let others read it; its other files take this one's mode.
-    (await Deno.open(path, { write: true, create: true, mode: 0o600 })).close();
-    await Deno.chmod(path, 0o600); // One that was there already.
-    kv = await Deno.openKv(path);
+    kv = await reopen();
   } catch (error) {
     throw unavailable(`${path}: cannot be opened: ${messageOf(error)}`, error);
   }
-  return await Store.over(kv, options);
+  return await Store.over(kv, { ...options, reopen });
+}
+
+/**
+ * Opens a store in `directory` that can be read and not written, for which `failure` is the reason:
+ * it is written once it can be.
+ *
+ * @throws If it can't be read either, is damaged or of a newer program.
+ */
+export async function openReadOnlyStore(
+  options: StoreOptions & { readonly directory: string },
+  failure: string,
+): Promise<Store> {
+  const path = `${options.directory}/${FILE_NAME}`;
+  const reopen = () => openFile(options.directory, path);
+  return await Store.over(await openReadableCopy(path), { ...options, reopen }, { failure });
 }
 
 /** Opens a store in memory, which is gone with the process: what a node runs on that has no other. */

@@ -165,3 +165,19 @@ export async function recover(kv: Deno.Kv): Promise<void> {
   }
   await writeOut(kv, batchesOf(encoded));
 }
+
+/** Copies every entry of one store into another, which is empty. */
+export async function copyWhole(from: Deno.Kv, to: Deno.Kv): Promise<void> {
+  let operation = to.atomic();
+  let [count, bytes] = [0, 0];
+  for await (const { key, value } of from.list<Uint8Array>({ prefix: [] })) {
+    operation.set(key, value);
+    count++;
+    bytes += value.length;
+    if (count < MUTATIONS_MAX && bytes + VALUE_BYTES_MAX < TRANSACTION_BYTES_MAX) continue;
+    await operation.commit();
+    operation = to.atomic();
+    [count, bytes] = [0, 0];
+  }
+  await operation.commit();
+}

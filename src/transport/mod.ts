@@ -9,6 +9,8 @@ export { type UdpHandler, UdpListener } from "./listen/udp.ts";
 export { PortableUdpListener } from "./listen/udp_portable.ts";
 export { type TcpConnection, type TcpHandler, type TcpLimits, TcpListener } from "./listen/tcp.ts";
 export type { DnsStream, DnsStreamHandler, DnsStreamLimits } from "./listen/dns_streams.ts";
+export { SharedBounds } from "./listen/shared_bounds.ts";
+export type { Occupancy } from "./listen/connection_table.ts";
 export type { StreamGate, StreamLimits } from "./listen/stream_server.ts";
 export type { DoqLimits } from "./listen/doq.ts";
 export type { DoqClient, DoqExchange, DoqHandler } from "./listen/doq_connection.ts";

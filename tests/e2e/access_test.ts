@@ -150,6 +150,22 @@ Deno.test({
       const text = await running.curl("/metrics");
       assert.match(text, /^svc_tls_handshake_failures_total 0$/m, "there was no handshake");
     });
+    await t.step(
+      "what a PUT leaves out opens it to nobody; an empty list is a problem",
+      async () => {
+        const problems = async () =>
+          JSON.parse(await running.curl("/api/v1/status")).problems.join();
+        await running.setAccess([]);
+        assert.equal(await running.ask(PUBLIC), "NOERROR");
+        assert.match(await problems(), /anybody who reaches 198\.51\.100\.1:\d+ is answered/);
+        const headers = ["-H", "content-type: application/json", "-X", "PUT", "-d", "{}"];
+        const { access } = JSON.parse(await running.curl("/api/v1/settings", ...headers));
+        assert.ok(access.allowed.includes("10.0.0.0/8"));
+        await running.assertSilent(PUBLIC);
+        assert.equal(await running.ask(PRIVATE), "NOERROR");
+        assert.doesNotMatch(await problems(), /anybody/);
+      },
+    );
     await t.step("networks, and the disallowed among them", async () => {
       await running.setAccess(["198.51.100.0/24", "2001:db8:77::/64"], [OTHER]);
       for (const from of [PUBLIC, PUBLIC6]) {

@@ -97,17 +97,17 @@ class GeneratedClient {
   }
 }
 
-const SPECS: readonly [collection: string, spec: Json, changed: Json][] = [
-  ["Schedules", {
+const SPECS: readonly [thing: string, spec: Json, changed: Json][] = [
+  ["Schedule", {
     name: "nights",
     time_zone: "Europe/Berlin",
     windows: [{ days: ["mon", "sun"], start: "22:00", end: "06:00" }],
   }, { name: "evenings" }],
-  ["Lists", { name: "local", path: "none.txt" }, { comment: "not there yet" }],
-  ["Rules", { rule: "||client.example^" }, { enabled: false }],
-  ["Records", { name: "nas.home.arpa", type: "A", value: "192.168.1.5" }, { ttl: 60 }],
-  ["Groups", { name: "guests" }, { filtering: false }],
-  ["Clients", { name: "phone", addresses: ["192.0.2.7"] }, { ids: ["phone"] }],
+  ["List", { name: "local", path: "none.txt" }, { comment: "not there yet" }],
+  ["Rule", { rule: "||client.example^" }, { enabled: false }],
+  ["Record", { name: "nas.home.arpa", type: "A", value: "192.168.1.5" }, { ttl: 60 }],
+  ["Group", { name: "guests" }, { filtering: false }],
+  ["Client", { name: "phone", addresses: ["192.0.2.7"] }, { ids: ["phone"] }],
 ];
 
 Deno.test("a client generated from the document drives every endpoint", async () => {
@@ -124,75 +124,75 @@ Deno.test("a client generated from the document drives every endpoint", async ()
     return answer;
   };
 
-  for (const [collection, spec, changed] of SPECS) {
-    const { body: made, etag } = await ok(`post${collection}`, {}, spec);
+  for (const [thing, spec, changed] of SPECS) {
+    const { body: made, etag } = await ok(`create${thing}`, {}, spec);
     const id = made.id as string;
-    assert.equal(etag, (await ok(`get${collection}Id`, { id })).etag);
-    assert.ok((await ok(`get${collection}`)).body.items.some((item: Json) => item.id === id));
+    assert.equal(etag, (await ok(`get${thing}`, { id })).etag);
+    assert.ok((await ok(`list${thing}s`)).body.items.some((item: Json) => item.id === id));
     const whole = { ...made.spec, ...changed };
-    const put = await ok(`put${collection}Id`, { id, "If-Match": etag! }, whole);
+    const put = await ok(`replace${thing}`, { id, "If-Match": etag! }, whole);
     assert.equal(put.body.revision, made.revision + 1);
-    assert.equal((await api[`put${collection}Id`]({ id, "If-Match": etag! }, whole)).status, 412);
-    await ok(`delete${collection}Id`, { id, "If-Match": put.etag! });
-    assert.equal((await api[`get${collection}Id`]({ id })).status, 404);
+    assert.equal((await api[`replace${thing}`]({ id, "If-Match": etag! }, whole)).status, 412);
+    await ok(`delete${thing}`, { id, "If-Match": put.etag! });
+    assert.equal((await api[`get${thing}`]({ id })).status, 404);
   }
   const settings = await ok("getSettings");
-  await ok("putSettings", { "If-Match": settings.etag! }, { ...settings.body, block_ttl: 30 });
+  await ok("replaceSettings", { "If-Match": settings.etag! }, { ...settings.body, block_ttl: 30 });
   for (
     const name of [
       "getHealth",
       "getStatus",
       "getMetrics",
-      "getListsRecommended",
-      "getListsRecommendedSizes",
-      "getServices",
-      "getQuerylog",
-      "getQuerylogExport",
-      "getQuerylogStream",
-      "getStats",
-      "getAudit",
-      "getLeakTests",
+      "listRecommendedLists",
+      "getRecommendedSizes",
+      "listServices",
+      "searchQuerylog",
+      "exportQuerylog",
+      "watchQuerylog",
+      "getStatistics",
+      "listAudit",
+      "listLeakTests",
       "getCluster",
-      "getOpenapiJson",
-      "postListsRefresh",
-      "postCacheFlush",
-      "postUpdateCheck",
-      "deletePause",
+      "getDocument",
+      "refreshLists",
+      "flushCache",
+      "checkUpdate",
+      "resumeFiltering",
     ]
   ) await ok(name);
   // The configuration of the tests turns it off.
-  assert.equal((await api.getListsDirectory()).status, 404);
-  assert.equal((await api.getListsDirectoryId({ id: "1" })).status, 404);
-  await ok("putPause", {}, { seconds: 1 });
-  await ok("getExplain", { name: "www.example", type: "AAAA", client: "192.0.2.7" });
-  const { body: test } = await ok("postLeakTests");
-  await ok("getLeakTestsId", { id: test.id });
-  assert.equal((await api.postClusterPromote({}, {})).status, 409);
-  assert.equal((await api.postClusterDemote({}, { force: false })).status, 409);
-  assert.equal((await api.deleteClusterMembersNode({ node: "other" })).status, 404);
+  assert.equal((await api.listDirectory()).status, 404);
+  assert.equal((await api.getDirectoryList({ id: "1" })).status, 404);
+  await ok("pauseFiltering", {}, { seconds: 1 });
+  await ok("explainName", { name: "www.example", type: "AAAA", client: "192.0.2.7" });
+  const { body: test } = await ok("startLeakTest");
+  await ok("getLeakTest", { id: test.id });
+  assert.equal((await api.promoteNode({}, {})).status, 409);
+  assert.equal((await api.demoteNode({}, { force: false })).status, 409);
+  assert.equal((await api.removeMember({ node: "other" })).status, 404);
 
   const password = "correct horse battery";
-  const { body: ann } = await ok("postUsers", {}, { name: "ann", role: "admin", password });
+  const { body: ann } = await ok("createUser", {}, { name: "ann", role: "admin", password });
   assert.equal((await api.getStatus()).status, 401, "a user exists: everybody signs in");
-  await ok("postAuthLogin", {}, { name: "ann", password });
-  await ok("getAuthMe");
-  await ok("getUsers");
-  const known = await ok("getUsersId", { id: ann.id });
-  await ok("putUsersId", { id: ann.id, "If-Match": known.etag! }, { name: "ann", role: "admin" });
-  const { body: bob } = await ok("postUsers", {}, { name: "bob", role: "viewer", password });
-  const { body: link } = await ok("postUsersIdReset", { id: bob.id });
-  await ok("postAuthReset", {}, { token: link.token, password: `${password}!` });
-  await ok("postUsersIdOtpDisable", { id: bob.id });
-  await ok("deleteUsersId", { id: bob.id });
-  await ok("postAuthOtp", {}, { password });
-  assert.equal((await api.postAuthOtpConfirm({}, { code: "000000" })).status, 401);
-  await ok("postAuthOtpRemove", {}, { password, code: "000000" }); // It was never confirmed.
-  await ok("postAuthLogin", {}, { name: "ann", password }); // A changed factor ends sessions.
+  await ok("signIn", {}, { name: "ann", password });
+  await ok("getMe");
+  await ok("listUsers");
+  const known = await ok("getUser", { id: ann.id });
+  await ok("replaceUser", { id: ann.id, "If-Match": known.etag! }, { name: "ann", role: "admin" });
+  const { body: bob } = await ok("createUser", {}, { name: "bob", role: "viewer", password });
+  const { body: link } = await ok("resetUser", { id: bob.id });
+  await ok("redeemReset", {}, { token: link.token, password: `${password}!` });
+  await ok("disableUserOtp", { id: bob.id });
+  await ok("deleteUser", { id: bob.id });
+  await ok("beginOtp", {}, { password });
+  assert.equal((await api.confirmOtp({}, { code: "000000" })).status, 401);
+  await ok("removeOtp", {}, { password, code: "000000" }); // It was never confirmed.
+  await ok("signIn", {}, { name: "ann", password }); // A changed factor ends sessions.
   const recovery = { name: "ann", password, recovery_code: "aaaaa-aaaaa-aaaaa" };
-  assert.equal((await api.postAuthRecovery({}, recovery)).status, 401);
-  await ok("putAuthPassword", {}, { current: password, password: `${password}?` });
-  await ok("postAuthLogin", {}, { name: "ann", password: `${password}?` });
-  await ok("postAuthLogout");
+  assert.equal((await api.signInByRecoveryCode({}, recovery)).status, 401);
+  await ok("changePassword", {}, { current: password, password: `${password}?` });
+  await ok("signIn", {}, { name: "ann", password: `${password}?` });
+  await ok("signOut");
 
   const missing = Object.keys(api).filter((name) => !client.called.has(name));
   assert.deepEqual(missing, []);

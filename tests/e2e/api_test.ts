@@ -8,6 +8,7 @@ import { Policy } from "../../src/cli/policy.ts";
 import { type RunningApi, serveApi } from "../../src/cli/serve_api.ts";
 import { type Config, defaultConfig } from "../../src/config/mod.ts";
 import { SvcError } from "../../src/errors.ts";
+import { compileRules } from "../../src/isolate/mod.ts";
 import { openNodeStore } from "../../src/store/mod.ts";
 
 const NODE = "node-1";
@@ -52,6 +53,7 @@ class Node implements AsyncDisposable {
       seed: SEED,
       state: store.replicator.state,
       base: { rules: null, sources: [], badfilters: [] },
+      compile: compileRules,
       publish: () => {
         node.published++;
         return Promise.resolve();
@@ -73,6 +75,7 @@ class Node implements AsyncDisposable {
     node.#api = await serveApi({
       config,
       node: NODE,
+      clock: { nowMs: Date.now },
       startedAtMs: Date.now(),
       store,
       problems: () => store.problems,
@@ -94,19 +97,21 @@ class Node implements AsyncDisposable {
           rules: 0,
           unsupported: 0,
           refreshed_at: null,
+          downloading: null,
         }),
-        refresh: () => Promise.resolve(),
+        refresh: () => ({ started: [], loading: [], done: Promise.resolve() }),
         recommended: () => ({ items: [], presets: [] }),
         sizes: () => Promise.resolve({ items: [] }),
         directory: () => Promise.resolve({ fetched_at: null, items: [] }),
         directoryList: () => Promise.reject(new SvcError("not_found", "there is none")),
-        services: () => ({ items: [] }),
+        services: () => ({ items: [], status: null }),
       },
       get: () => Promise.reject(new Error("no release service is asked")),
       querylog: null,
       builtAtMs: () => null,
       buildMs: () => null,
       exportFailures: () => 0,
+      uncaughtErrors: () => 0,
       inForce: () => inForce,
     });
     return node;
@@ -285,7 +290,7 @@ Deno.test("accounts work from the first user to the last session", permissions, 
       assert.equal(link.status, 200, link.text);
       node.answered.pop(); // The one answer that shows the token.
       const { token, url } = link.json;
-      assert.equal(url, `${node.base}/reset?token=${token}`);
+      assert.equal(url, `/reset?token=${token}`);
       secrets.push(token);
       const reset = { token, password: PASSWORD };
       assert.equal((await node.send("POST /auth/reset", reset)).status, 204);
@@ -297,6 +302,13 @@ Deno.test("accounts work from the first user to the last session", permissions, 
         { resource, action }: { resource: { type: string }; action: string },
       ) => resource.type === "user" && action === "create");
       assert.equal(made.actor.name, "ann");
+      const { json: signIns } = await node.send("GET /audit?actor=ann&type=user");
+      const actions = new Set(signIns.items.map(({ action }: { action: string }) => action));
+      for (const action of ["sign_in", "recovery", "create", "reset"]) {
+        assert.ok(actions.has(action), action);
+      }
+      const { json: failed } = await node.send("GET /audit?actor=unauthenticated&limit=1");
+      assert.equal(failed.items[0].action, "sign_in_failed");
       for (const path of ["users", "auth/me", "status", "audit", "openapi.json"]) {
         await node.send(`GET /${path}`);
       }

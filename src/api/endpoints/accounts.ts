@@ -26,6 +26,7 @@ function signedIn({ user, cookie }: SignIn, { isSecure }: Call): Answer<z.infer<
 
 export const accountEndpoints: readonly Endpoint[] = [
   endpoint("POST /api/v1/auth/login", {
+    operationId: "signIn",
     tag: "auth",
     summary: "Sign in; the session's cookie lasts twelve hours",
     need: "nothing",
@@ -40,6 +41,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("POST /api/v1/auth/recovery", {
+    operationId: "signInByRecoveryCode",
     tag: "auth",
     summary: "Sign in with a recovery code, which is used up",
     need: "nothing",
@@ -57,6 +59,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("POST /api/v1/auth/logout", {
+    operationId: "signOut",
     tag: "auth",
     summary: "End this session",
     need: "viewer",
@@ -68,6 +71,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("GET /api/v1/auth/me", {
+    operationId: "getMe",
     tag: "auth",
     summary: "Who is asking",
     need: "viewer",
@@ -82,6 +86,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     }),
   }),
   endpoint("PUT /api/v1/auth/password", {
+    operationId: "changePassword",
     tag: "auth",
     summary: "Change one's own password; it ends all of one's sessions",
     need: "viewer",
@@ -93,6 +98,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("POST /api/v1/auth/otp", {
+    operationId: "beginOtp",
     tag: "auth",
     summary: "Begin a second factor, which holds once a code has confirmed it",
     need: "viewer",
@@ -104,6 +110,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     }),
   }),
   endpoint("POST /api/v1/auth/otp/confirm", {
+    operationId: "confirmOtp",
     tag: "auth",
     summary: "Confirm the second factor; it ends all of one's sessions",
     need: "viewer",
@@ -115,6 +122,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     }),
   }),
   endpoint("POST /api/v1/auth/otp/remove", {
+    operationId: "removeOtp",
     tag: "auth",
     summary: "Give up the second factor; it ends all of one's sessions",
     need: "viewer",
@@ -126,6 +134,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("POST /api/v1/auth/reset", {
+    operationId: "redeemReset",
     tag: "auth",
     summary: "Set a new password by the token of a reset link",
     need: "nothing",

@@ -16,6 +16,7 @@ const takeover = {
 
 export const clusterEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/cluster", {
+    operationId: "getCluster",
     tag: "cluster",
     summary: "The cluster as this node sees it",
     need: "viewer",
@@ -23,6 +24,7 @@ export const clusterEndpoints: readonly Endpoint[] = [
     handle: report,
   }),
   endpoint("POST /api/v1/cluster/promote", {
+    operationId: "promoteNode",
     ...takeover,
     summary: "Leave the cluster and start a new one with this node's configuration",
     handle: async (call) => {
@@ -31,6 +33,7 @@ export const clusterEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("POST /api/v1/cluster/demote", {
+    operationId: "demoteNode",
     ...takeover,
     summary: "Leave the cluster and join the other one",
     handle: async (call) => {
@@ -39,6 +42,7 @@ export const clusterEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("DELETE /api/v1/cluster/members/{node}", {
+    operationId: "removeMember",
     tag: "cluster",
     summary: "Remove a member from the cluster",
     need: "admin",

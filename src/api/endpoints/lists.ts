@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import { type Endpoint, endpoint } from "../endpoint.ts";
 import {
   Directory,
@@ -30,21 +29,24 @@ async function endsWithin(work: Promise<unknown>, waitMs: number): Promise<boole
 /** Beside the collection itself; these paths come before `/api/v1/lists/{id}`. */
 export const listEndpoints: readonly Endpoint[] = [
   endpoint("POST /api/v1/lists/refresh", {
+    operationId: "refreshLists",
     tag: "lists",
-    summary: "Download every list that has a URL now",
+    summary: "Download every list that has a URL now, and wait up to 20 seconds for it",
     need: "admin",
     answer: Refresh,
     errors: ["unavailable"],
     handle: async (call) => {
       const { deps } = call;
       await note(call, "refresh", { type: "lists", id: null }, null);
-      const finished = await endsWithin(deps.lists.refresh(), REFRESH_WAIT_MS);
+      const { started, loading, done } = deps.lists.refresh();
+      const finished = await endsWithin(done, REFRESH_WAIT_MS);
       const envelopes = [...deps.replicator.state.collections.lists.values()];
       const items = envelopes.map((envelope) => shownEnvelope(deps, "lists", envelope));
-      return { body: { finished, items: items as z.infer<typeof Refresh>["items"] } };
+      return { body: { finished, started, loading, items } };
     },
   }),
   endpoint("GET /api/v1/lists/recommended", {
+    operationId: "listRecommendedLists",
     tag: "lists",
     summary: "Recommended lists with their categories and presets",
     need: "viewer",
@@ -52,6 +54,7 @@ export const listEndpoints: readonly Endpoint[] = [
     handle: ({ deps }) => ({ body: deps.lists.recommended() }),
   }),
   endpoint("GET /api/v1/lists/recommended/sizes", {
+    operationId: "getRecommendedSizes",
     tag: "lists",
     summary: "How large the recommended lists are",
     need: "viewer",
@@ -60,6 +63,7 @@ export const listEndpoints: readonly Endpoint[] = [
     handle: async ({ deps }) => ({ body: await deps.lists.sizes() }),
   }),
   endpoint("GET /api/v1/lists/directory", {
+    operationId: "listDirectory",
     tag: "lists",
     summary: "The readable lists of the public directory",
     need: "viewer",
@@ -68,6 +72,7 @@ export const listEndpoints: readonly Endpoint[] = [
     handle: async ({ deps }) => ({ body: await deps.lists.directory() }),
   }),
   endpoint("GET /api/v1/lists/directory/{id}", {
+    operationId: "getDirectoryList",
     tag: "lists",
     summary: "A list of the public directory with its addresses",
     need: "viewer",
@@ -76,6 +81,7 @@ export const listEndpoints: readonly Endpoint[] = [
     handle: async ({ deps, param }) => ({ body: await deps.lists.directoryList(param) }),
   }),
   endpoint("GET /api/v1/services", {
+    operationId: "listServices",
     tag: "lists",
     summary: "Services that groups can block, with their rules",
     need: "viewer",

@@ -1,4 +1,5 @@
 import { SvcError } from "../../errors.ts";
+import { shownText } from "../../model/mod.ts";
 import { type Endpoint, endpoint } from "../endpoint.ts";
 import { CSV, EVENT_STREAM, exportLog, NDJSON, watchLog } from "../log_streams.ts";
 import {
@@ -16,6 +17,7 @@ import {
 
 export const logEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/querylog", {
+    operationId: "searchQuerylog",
     tag: "logs",
     summary: "Queries and what became of them, newest first",
     need: "viewer",
@@ -25,6 +27,7 @@ export const logEndpoints: readonly Endpoint[] = [
     handle: async ({ deps, query }) => ({ body: await deps.logs.search(query) }),
   }),
   endpoint("GET /api/v1/querylog/export", {
+    operationId: "exportQuerylog",
     tag: "logs",
     summary: "Every entry that passes, newest first, as a file: CSV, or a JSON object a line",
     need: "viewer",
@@ -34,6 +37,7 @@ export const logEndpoints: readonly Endpoint[] = [
     handle: async ({ deps, query }) => ({ stream: await exportLog(deps.logs, query) }),
   }),
   endpoint("GET /api/v1/querylog/stream", {
+    operationId: "watchQuerylog",
     tag: "logs",
     summary: "New entries as server-sent events; an event skipped has the number of those left out",
     need: "viewer",
@@ -43,6 +47,7 @@ export const logEndpoints: readonly Endpoint[] = [
     handle: ({ deps, query }) => ({ stream: watchLog(deps.logs, query) }),
   }),
   endpoint("GET /api/v1/stats", {
+    operationId: "getStatistics",
     tag: "logs",
     summary: "Counts by the hour, and the most frequent names and clients",
     need: "viewer",
@@ -52,17 +57,20 @@ export const logEndpoints: readonly Endpoint[] = [
     handle: async ({ deps, query }) => ({ body: await deps.logs.statistics(query) }),
   }),
   endpoint("GET /api/v1/audit", {
+    operationId: "listAudit",
     tag: "logs",
     summary: "Who changed what, newest first",
     need: "viewer",
     query: AuditQuery,
     answer: AuditLog,
     errors: ["unavailable"],
-    handle: async ({ deps, query }) => ({
-      body: { items: await deps.local.audit(query.limit) },
-    }),
+    handle: async ({ deps, query }) => {
+      const { entries, next } = await deps.local.audit(query);
+      return { body: { items: entries, next } };
+    },
   }),
   endpoint("POST /api/v1/leak-tests", {
+    operationId: "startLeakTest",
     tag: "logs",
     summary: "Begin a leak test: names that only this service answers",
     need: "viewer",
@@ -74,6 +82,7 @@ export const logEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("GET /api/v1/leak-tests", {
+    operationId: "listLeakTests",
     tag: "logs",
     summary: "Every leak test of the last hour",
     need: "viewer",
@@ -81,6 +90,7 @@ export const logEndpoints: readonly Endpoint[] = [
     handle: ({ deps }) => ({ body: { items: deps.logs.leakTests() } }),
   }),
   endpoint("GET /api/v1/leak-tests/{id}", {
+    operationId: "getLeakTest",
     tag: "logs",
     summary: "Who asked for the names of a leak test",
     need: "viewer",
@@ -88,7 +98,9 @@ export const logEndpoints: readonly Endpoint[] = [
     errors: ["not_found"],
     handle: ({ deps, param }) => {
       const test = deps.logs.leakTest(param);
-      if (test === null) throw new SvcError("not_found", `${param}: there is no such leak test`);
+      if (test === null) {
+        throw new SvcError("not_found", `${shownText(param)}: there is no such leak test`);
+      }
       return { body: test };
     },
   }),

@@ -1,18 +1,17 @@
 import type { Change } from "../../model/mod.ts";
 import { type Call, type Endpoint, endpoint } from "../endpoint.ts";
+import { findAsker } from "../find_asker.ts";
 import { valueOf } from "../../store/mod.ts";
 import {
   ExplainQuery,
   Explanation,
   Health,
+  METRICS_TYPE,
   Pause,
   PauseRequest,
   Status,
   UpdateCheck,
 } from "../schemas/node.ts";
-
-/** The content type of the text exposition (Prometheus, version 0.0.4). */
-const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** Has the audit log tell what this node alone is about to do; without it, it isn't done. */
 export async function note(
@@ -40,6 +39,7 @@ async function pauseUntil(call: Call, untilMs: number | null) {
 
 export const nodeEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/health", {
+    operationId: "getHealth",
     tag: "node",
     summary: "Whether the node is well",
     need: "nothing",
@@ -47,6 +47,7 @@ export const nodeEndpoints: readonly Endpoint[] = [
     handle: ({ deps }) => ({ body: { status: deps.node.health() } }),
   }),
   endpoint("GET /api/v1/status", {
+    operationId: "getStatus",
     tag: "node",
     summary: "What the node is doing",
     need: "viewer",
@@ -68,6 +69,7 @@ export const nodeEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("PUT /api/v1/pause", {
+    operationId: "pauseFiltering",
     tag: "node",
     summary: "Filter nothing on this node for a while",
     need: "admin",
@@ -80,6 +82,7 @@ export const nodeEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("DELETE /api/v1/pause", {
+    operationId: "resumeFiltering",
     tag: "node",
     summary: "Filter again now",
     need: "admin",
@@ -88,16 +91,19 @@ export const nodeEndpoints: readonly Endpoint[] = [
     handle: (call) => pauseUntil(call, null),
   }),
   endpoint("POST /api/v1/cache/flush", {
+    operationId: "flushCache",
     tag: "node",
     summary: "Forget every cached answer",
     need: "admin",
     errors: ["unavailable"],
-    handle: async ({ deps }) => {
-      await deps.node.flushCache();
+    handle: async (call) => {
+      await note(call, "flush", { type: "cache", id: null }, null);
+      await call.deps.node.flushCache();
       return {};
     },
   }),
   endpoint("POST /api/v1/update/check", {
+    operationId: "checkUpdate",
     tag: "node",
     summary: "Ask the release service whether there is a newer release",
     need: "admin",
@@ -106,17 +112,20 @@ export const nodeEndpoints: readonly Endpoint[] = [
     handle: async ({ deps }) => ({ body: await deps.node.checkUpdate() }),
   }),
   endpoint("GET /api/v1/explain", {
+    operationId: "explainName",
     tag: "node",
     summary: "What a query would be answered, and which rule decides",
     need: "viewer",
     query: ExplainQuery,
     answer: Explanation,
     errors: ["unavailable"],
-    handle: async ({ deps, query: { name, type, client }, address }) => ({
-      body: await deps.node.explain({ name, type, client: client ?? address }),
-    }),
+    handle: async ({ deps, query: { name, type, client }, address }) => {
+      const who = client === undefined ? address : findAsker(deps.replicator.state, client);
+      return { body: await deps.node.explain({ name, type, client: who }) };
+    },
   }),
   endpoint("GET /metrics", {
+    operationId: "getMetrics",
     tag: "node",
     summary: "Counters for a scraper",
     need: "viewer",

@@ -8,10 +8,12 @@ import {
   decodeSpec,
   type Envelope,
   ID_PREFIX,
+  shownText,
   type SpecOf,
   SPECS,
 } from "../../model/mod.ts";
 import { type Answer, type Call, type Endpoint, endpoint } from "../endpoint.ts";
+import { ProblemsError } from "../errors.ts";
 import { valueOf } from "../../store/mod.ts";
 import type { ApiDeps } from "../ports.ts";
 import { RESOURCES } from "../schemas/resources.ts";
@@ -23,7 +25,7 @@ import { RESOURCES } from "../schemas/resources.ts";
  */
 export function specOf<S>(decoded: Decoded<S>): S {
   if (decoded.ok) return decoded.spec;
-  throw new SvcError("invalid", `${decoded.path || "body"}: ${decoded.message}`);
+  throw new ProblemsError("invalid", decoded.problems, "body");
 }
 
 /** An envelope as the API shows it: that of a list has what this node made of it. */
@@ -63,6 +65,7 @@ function defineResource<C extends Collection>(collection: C): Endpoint[] {
   const envelopeOf = (value: unknown) => value as Envelope<SpecOf<C>>;
   return [
     endpoint(`POST ${path}`, {
+      operationId: `create${name}`,
       ...common,
       summary: `Add a ${thing}`,
       need: "admin",
@@ -84,17 +87,24 @@ function defineResource<C extends Collection>(collection: C): Endpoint[] {
       },
     }),
     endpoint(`GET ${path}`, {
+      operationId: `list${name}s`,
       ...common,
       summary: `Every ${thing}, oldest first`,
       need: "viewer",
       answer: all,
       handle: ({ deps }) => {
-        const envelopes = [...deps.replicator.state.collections[collection].values()];
-        const items = envelopes.map((e) => shownEnvelope(deps, collection, envelopeOf(e)));
-        return { body: { items } as Answer["body"] };
+        const all = deps.replicator.state.collections[collection];
+        const items = Array.from(
+          all.values(),
+          (e) => shownEnvelope(deps, collection, envelopeOf(e)),
+        );
+        const body = { items } as Answer["body"];
+        // A collection is immutable, but a list has its status beside what is stored.
+        return collection === "lists" ? { body } : { body, madeOf: all };
       },
     }),
     endpoint(`GET ${path}/{id}`, {
+      operationId: `get${name}`,
       ...common,
       summary: `One ${thing}`,
       need: "viewer",
@@ -108,6 +118,7 @@ function defineResource<C extends Collection>(collection: C): Endpoint[] {
       },
     }),
     endpoint(`PUT ${path}/{id}`, {
+      operationId: `replace${name}`,
       ...common,
       summary: `Replace the whole spec of a ${thing}`,
       need: "admin",
@@ -124,6 +135,7 @@ function defineResource<C extends Collection>(collection: C): Endpoint[] {
       },
     }),
     endpoint(`DELETE ${path}/{id}`, {
+      operationId: `delete${name}`,
       ...common,
       summary: `Remove a ${thing}`,
       need: "admin",
@@ -138,7 +150,7 @@ function defineResource<C extends Collection>(collection: C): Endpoint[] {
 }
 
 function noSuch(thing: string, id: string): SvcError {
-  return new SvcError("not_found", `${id}: there is no such ${thing}`);
+  return new SvcError("not_found", `${shownText(id)}: there is no such ${thing}`);
 }
 
 export const resourceEndpoints: readonly Endpoint[] = COLLECTIONS.flatMap(defineResource);

@@ -6,6 +6,7 @@ import { change, specOf } from "./resources.ts";
 
 export const settingsEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/settings", {
+    operationId: "getSettings",
     tag: "settings",
     summary: "The settings",
     need: "viewer",
@@ -17,6 +18,7 @@ export const settingsEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint("PUT /api/v1/settings", {
+    operationId: "replaceSettings",
     tag: "settings",
     summary: "Replace the settings; what is left out gets its default",
     need: "admin",

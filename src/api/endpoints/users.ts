@@ -1,5 +1,5 @@
 import { SvcError } from "../../errors.ts";
-import type { StoredUser } from "../../model/mod.ts";
+import { shownText, type StoredUser } from "../../model/mod.ts";
 import { type Answer, type Endpoint, endpoint } from "../endpoint.ts";
 import {
   ResetLink,
@@ -24,7 +24,9 @@ function answerOf(user: StoredUser): Answer<UserEnvelope> {
 
 function find(users: ReadonlyMap<string, StoredUser>, id: string): StoredUser {
   const user = users.get(id);
-  if (user === undefined) throw new SvcError("not_found", `${id}: there is no such user`);
+  if (user === undefined) {
+    throw new SvcError("not_found", `${shownText(id)}: there is no such user`);
+  }
   return user;
 }
 
@@ -36,6 +38,7 @@ function checkOtp(sent: boolean | undefined, has: boolean): void {
 
 export const userEndpoints: readonly Endpoint[] = [
   endpoint(`POST ${PATH}`, {
+    operationId: "createUser",
     tag: "users",
     summary: "Add a user",
     need: "admin",
@@ -52,6 +55,7 @@ export const userEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint(`GET ${PATH}`, {
+    operationId: "listUsers",
     tag: "users",
     summary: "Every user, oldest first",
     need: "viewer",
@@ -61,6 +65,7 @@ export const userEndpoints: readonly Endpoint[] = [
     }),
   }),
   endpoint(`GET ${PATH}/{id}`, {
+    operationId: "getUser",
     tag: "users",
     summary: "One user",
     need: "viewer",
@@ -70,6 +75,7 @@ export const userEndpoints: readonly Endpoint[] = [
     handle: ({ deps, param }) => answerOf(find(deps.replicator.state.users, param)),
   }),
   endpoint(`PUT ${PATH}/{id}`, {
+    operationId: "replaceUser",
     tag: "users",
     summary: "Replace a user's fields; a password that is left out stays",
     need: "admin",
@@ -87,6 +93,7 @@ export const userEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint(`DELETE ${PATH}/{id}`, {
+    operationId: "deleteUser",
     tag: "users",
     summary: "Remove a user",
     need: "admin",
@@ -98,17 +105,21 @@ export const userEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint(`POST ${PATH}/{id}/reset`, {
+    operationId: "resetUser",
     tag: "users",
     summary: "Make a link by which the user sets a new password, once and within an hour",
     need: "admin",
     answer: ResetLink,
     errors: ["not_found", "unavailable"],
-    handle: async ({ deps, param, caller, origin }) => {
+    handle: async ({ deps, param, caller }) => {
       const { token, expiresAt } = await deps.accounts.issueReset(param, caller.actor);
-      return { body: { url: `${origin}/reset?token=${token}`, token, expires_at: expiresAt } };
+      // Never by the request's host: whoever sends that would get the token.
+      const url = `${deps.publicUrl ?? ""}/reset?token=${token}`;
+      return { body: { url, token, expires_at: expiresAt } };
     },
   }),
   endpoint(`POST ${PATH}/{id}/otp/disable`, {
+    operationId: "disableUserOtp",
     tag: "users",
     summary: "Take a user's second factor away",
     need: "admin",

@@ -1,30 +1,45 @@
 import { z } from "zod";
 import { DNSSEC_NAMES, OUTCOME_NAMES, PROTOCOL_NAMES } from "../../logqueue/mod.ts";
-import { answer, count, limit, queryInteger, type Shown, timestamp } from "./common.ts";
+import {
+  answer,
+  count,
+  EXAMPLE_DIGITS,
+  EXAMPLE_TIME,
+  exampleOf,
+  limit,
+  queryInteger,
+  type Shown,
+  span,
+  timestamp,
+} from "./common.ts";
 
 const HOURS_MAX = 720;
 const HOURS_DEFAULT = 24;
 const CURSOR_LENGTH_MAX = 256;
+/** Longest text of an audit entry that is asked for. */
+const AUDIT_TEXT_LENGTH_MAX = 256;
 
 const Outcome = z.enum(OUTCOME_NAMES);
-const Protocol = z.enum(PROTOCOL_NAMES);
+const Protocol = z.enum(PROTOCOL_NAMES).describe("how it was asked");
 const [, ...VALIDATED_NAMES] = DNSSEC_NAMES;
+const nextPage = z.string().nullable().describe(
+  "the cursor of older entries; null: there are none",
+);
 
 /** Which entries are asked for. */
 const filter = {
-  outcome: Outcome.optional(),
+  outcome: Outcome.optional().describe("only entries with this outcome"),
   client: z.string().min(1).max(128).optional()
     .describe("an address; or a client's name, or the client ID of its queries"),
   name: z.string().min(1).max(255).optional().describe("text to search for in names"),
-  since: z.iso.datetime({ offset: true }).optional().describe("after then"),
-  until: z.iso.datetime({ offset: true }).optional().describe("before then"),
+  ...span,
 };
 export const QuerylogFilter = z.strictObject(filter);
 export type QuerylogFilter = z.infer<typeof QuerylogFilter>;
 
 export const EXPORT_FORMATS = ["csv", "ndjson"] as const;
 export const QuerylogExport = z.strictObject({
-  format: z.enum(EXPORT_FORMATS).default("csv"),
+  format: z.enum(EXPORT_FORMATS).default("csv").describe("of the file"),
   ...filter,
 });
 export type QuerylogExport = z.infer<typeof QuerylogExport>;
@@ -32,7 +47,7 @@ export type QuerylogExport = z.infer<typeof QuerylogExport>;
 export const QuerylogQuery = z.strictObject({
   limit,
   ...filter,
-  next: z.string().regex(/^[\w.:-]+$/, "is no cursor").max(CURSOR_LENGTH_MAX).optional()
+  next: z.string().regex(/^[\w.:-]+$/, "it is no cursor").max(CURSOR_LENGTH_MAX).optional()
     .describe("the cursor of the previous answer"),
 });
 export type QuerylogQuery = z.infer<typeof QuerylogQuery>;
@@ -42,95 +57,183 @@ export const QuerylogEntry = answer(
   z.object({
     time: timestamp.describe("when it was answered; RFC 3339 in UTC with fractional seconds"),
     client: z.string().nullable().describe("the address"),
-    client_name: z.string().nullable(),
+    client_name: z.string().nullable().describe("the name of the client that asked"),
     client_id: z.string().nullable().describe("the client ID that came with the query"),
     group: z.string().nullable().describe("the ID of the client's group"),
     protocol: Protocol,
-    name: z.string(),
-    type: z.string(),
-    outcome: Outcome,
-    rcode: z.string(),
+    name: z.string().describe("the name that was asked for"),
+    type: z.string().describe("the type that was asked for"),
+    outcome: Outcome.describe("what became of it"),
+    rcode: z.string().describe("the response code"),
     rule: z.string().nullable().describe("the rule that decided, an exception among them"),
     list: z.string().nullable().describe("a list's ID, rules, or service:<id>"),
     answers: z.array(z.string()).describe("RDATA in presentation form"),
     upstream: z.string().nullable().describe("the one that answered"),
-    cached: z.boolean(),
-    dnssec: z.enum(VALIDATED_NAMES).nullable(),
-    duration_us: count,
-    node: z.string(),
+    cached: z.boolean().describe("whether the answer was at hand"),
+    dnssec: z.enum(VALIDATED_NAMES).nullable().describe("what validation came to"),
+    duration_us: count.describe("microseconds from the query to the response"),
+    node: z.string().describe("who answered"),
   }),
+  {
+    time: EXAMPLE_TIME,
+    client: "192.168.1.20",
+    client_name: "Tablet",
+    client_id: null,
+    group: "gr_0000000000000000",
+    protocol: "udp",
+    name: "ads.example",
+    type: "A",
+    outcome: "blocked",
+    rcode: "NOERROR",
+    rule: "||ads.example^",
+    list: `li_${EXAMPLE_DIGITS}`,
+    answers: ["0.0.0.0"],
+    upstream: null,
+    cached: false,
+    dnssec: null,
+    duration_us: 41,
+    node: "node1",
+  },
 );
 export type QuerylogEntry = Shown<z.infer<typeof QuerylogEntry>>;
 export const QuerylogPage = answer(
   "QuerylogPage",
-  z.object({
-    entries: z.array(QuerylogEntry).describe("newest first"),
-    next: z.string().nullable(),
-  }),
+  z.object({ entries: z.array(QuerylogEntry).describe("newest first"), next: nextPage }),
+  { entries: [exampleOf(QuerylogEntry)], next: "1767323045678-9" },
 );
 export type QuerylogPage = Shown<z.infer<typeof QuerylogPage>>;
 
+const hours = z.int().min(1).max(HOURS_MAX).describe("how many hours are counted");
+const Scope = z.enum(["node", "cluster"]);
 export const StatisticsQuery = z.strictObject({
-  hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT),
-  scope: z.enum(["node", "cluster"]).default("node"),
+  hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT).describe("how many hours to count"),
+  scope: Scope.default("node").describe("of this node, or of all members of its cluster"),
 });
 export type StatisticsQuery = z.infer<typeof StatisticsQuery>;
 
 /** Counts by outcome, each named, also where it is 0. */
 export const outcomeCounts = Object.fromEntries(
-  OUTCOME_NAMES.map((name) => [name, count]),
+  OUTCOME_NAMES.map((name) => [name, count.describe("queries with this outcome")]),
 ) as Record<
   typeof OUTCOME_NAMES[number],
   typeof count
 >;
-const Top = z.array(z.object({ name: z.string(), count }));
+const EXAMPLE_COUNTS = Object.fromEntries(
+  OUTCOME_NAMES.map((name) => [name, name === "blocked" ? 120 : 0]),
+) as Record<typeof OUTCOME_NAMES[number], number>;
+const Top = z.array(z.object({
+  name: z.string().describe("a name, or a client"),
+  count: count.describe("how often, about"),
+}));
 export const Statistics = answer(
   "Statistics",
   z.object({
-    hours: z.int().min(1).max(HOURS_MAX),
-    scope: z.enum(["node", "cluster"]),
-    total: count,
-    outcomes: z.object(outcomeCounts),
-    series: z.array(z.object({ time: timestamp, ...outcomeCounts })).describe("one an hour"),
-    top: z.object({ names: Top, blocked: Top, clients: Top }),
-    nodes: z.array(z.string()),
-    unreachable: z.array(z.string()),
+    hours,
+    scope: Scope.describe("whose counts these are"),
+    total: count.describe("all queries"),
+    outcomes: z.object(outcomeCounts).describe("queries by outcome"),
+    series: z.array(z.object({
+      time: timestamp.describe("the beginning of the hour"),
+      ...outcomeCounts,
+    })).describe("one an hour"),
+    top: z.object({
+      names: Top.describe("names asked for most"),
+      blocked: Top.describe("names blocked most"),
+      clients: Top.describe("clients that asked most"),
+    }).describe("the most frequent"),
+    nodes: z.array(z.string()).describe("members that are counted"),
+    unreachable: z.array(z.string()).describe("members that could not be asked"),
   }),
+  {
+    hours: 24,
+    scope: "node",
+    total: 120,
+    outcomes: EXAMPLE_COUNTS,
+    series: [{ time: "2026-01-02T03:00:00.000Z", ...EXAMPLE_COUNTS }],
+    top: {
+      names: [{ name: "ads.example", count: 120 }],
+      blocked: [{ name: "ads.example", count: 120 }],
+      clients: [{ name: "Tablet", count: 120 }],
+    },
+    nodes: ["node1"],
+    unreachable: [],
+  },
 );
 export type Statistics = Shown<z.infer<typeof Statistics>>;
 
-export const AuditQuery = z.strictObject({ limit });
+export const AuditQuery = z.strictObject({
+  limit,
+  next: z.string().regex(/^[0-9a-f]{16}$/, "it is no cursor").optional()
+    .describe("the cursor of the previous answer"),
+  ...span,
+  type: z.string().min(1).max(AUDIT_TEXT_LENGTH_MAX).optional()
+    .describe("only entries about a resource of this type, such as rule or user"),
+  actor: z.string().min(1).max(AUDIT_TEXT_LENGTH_MAX).optional()
+    .describe("only entries of an actor of this kind, such as token, or of this name"),
+});
 export const AuditLog = answer(
   "AuditLog",
   z.object({
     items: z.array(z.object({
-      id: z.string(),
+      id: z.string().describe("grows with each entry"),
       time: timestamp,
       actor: z.object({
         kind: z.string().describe("new values may appear"),
-        name: z.string().nullable(),
-        address: z.string().nullable(),
-      }),
-      action: z.string().describe("new values may appear"),
-      resource: z.object({ type: z.string(), id: z.string().nullable() }),
-      before: z.unknown(),
-      after: z.unknown(),
-      node: z.string(),
-    })).describe("newest first"),
+        name: z.string().nullable().describe("of a user"),
+        address: z.string().nullable().describe("where the request came from"),
+      }).describe("who did it"),
+      action: z.string().describe("such as create, update, sign_in; new values may appear"),
+      resource: z.object({
+        type: z.string().describe("what kind of thing it was done to"),
+        id: z.string().nullable().describe("null where there is one only, or none is known"),
+      }).describe("what it was done to"),
+      before: z.unknown().describe("its fields before; null where there were none"),
+      after: z.unknown().describe("its fields after; null where there are none"),
+      node: z.string().describe("the member that it came through"),
+    })).describe(
+      "newest first; where few of many entries pass there may be none, and more behind next",
+    ),
+    next: nextPage,
   }),
+  {
+    items: [{
+      id: "000000000000002a",
+      time: EXAMPLE_TIME,
+      actor: { kind: "user", name: "ann", address: "192.168.1.20" },
+      action: "update",
+      resource: { type: "rule", id: `ru_${EXAMPLE_DIGITS}` },
+      before: { rule: "||ads.example^", enabled: true, comment: "", managed_by: "api" },
+      after: { rule: "||ads.example^", enabled: false, comment: "", managed_by: "api" },
+      node: "node1",
+    }],
+    next: "000000000000002a",
+  },
 );
 
 export const LeakTest = answer(
   "LeakTest",
   z.object({
-    id: z.string(),
+    id: z.string().describe("of the test"),
     names: z.array(z.string()).describe("8 names that only this service answers"),
     created_at: timestamp,
     reached: count.describe("how many of the names were asked for"),
-    lookups: z.array(
-      z.object({ address: z.string(), protocol: Protocol, client: z.string().nullable() }),
-    ),
+    lookups: z.array(z.object({
+      address: z.string().describe("who asked"),
+      protocol: Protocol,
+      client: z.string().nullable().describe("the name of the client, where it is known"),
+    })).describe("who asked for them"),
   }),
+  {
+    id: `lt_${EXAMPLE_DIGITS}`,
+    names: Array.from({ length: 8 }, (_, i) => `${i}-${EXAMPLE_DIGITS}.leak.svc.test`),
+    created_at: EXAMPLE_TIME,
+    reached: 1,
+    lookups: [{ address: "192.168.1.20", protocol: "udp", client: "Tablet" }],
+  },
 );
 export type LeakTest = Shown<z.infer<typeof LeakTest>>;
-export const LeakTests = answer("LeakTests", z.object({ items: z.array(LeakTest) }));
+export const LeakTests = answer(
+  "LeakTests",
+  z.object({ items: z.array(LeakTest).describe("of the last hour") }),
+  { items: [exampleOf(LeakTest)] },
+);

@@ -1,71 +1,138 @@
 import { z } from "zod";
-import { answer, count, request, type Shown, timestamp } from "./common.ts";
+import {
+  answer,
+  count,
+  EXAMPLE_DIGITS,
+  EXAMPLE_TIME,
+  exampleOf,
+  request,
+  type Shown,
+  timestamp,
+} from "./common.ts";
 import { ClusterReport } from "./cluster.ts";
-import { ListEnvelope } from "./resources.ts";
+import { ListStatus, RESOURCES } from "./resources.ts";
 
 /** Longest pause: one week. */
 const PAUSE_SECONDS_MAX = 604_800;
 const NAME_LENGTH_MAX = 255;
 
-export const Health = answer("Health", z.object({ status: z.enum(["ok", "degraded"]) }));
+export const Health = answer(
+  "Health",
+  z.object({ status: z.enum(["ok", "degraded"]).describe("degraded: the status names problems") }),
+  { status: "ok" },
+);
 export type Health = Shown<z.infer<typeof Health>>;
 
 export const Status = answer(
   "Status",
   z.object({
-    version: z.string(),
-    node: z.string(),
+    version: z.string().describe("of the program"),
+    node: z.string().describe("this node's name"),
     started_at: timestamp,
-    protection: z.boolean(),
-    paused_until: timestamp.nullable(),
-    problems: z.array(z.string()),
-    cluster: ClusterReport,
+    protection: z.boolean().describe("the setting: false filters for nobody"),
+    paused_until: timestamp.nullable().describe("until when this node filters nothing"),
+    problems: z.array(z.string()).describe("what is wrong, and how to mend it"),
+    cluster: ClusterReport.describe("the cluster as this node sees it"),
     api_docs: z.boolean().describe("whether /api/docs is served to loopback clients"),
-    listeners: z.array(z.object({ protocol: z.string(), address: z.string() })),
-    recursion: z.object({ enabled: z.boolean(), dnssec: z.boolean() }),
+    listeners: z.array(z.object({
+      protocol: z.string().describe("as in the query log"),
+      address: z.string().describe("with the port"),
+    })).describe("where queries are taken"),
+    recursion: z.object({
+      enabled: z.boolean().describe("resolves from the root servers itself"),
+      dnssec: z.boolean().describe("validates what it resolves"),
+    }).describe("how names are resolved"),
     filter: z.object({
-      rules: count,
-      generation: count,
-      built_at: timestamp.nullable(),
-      memory_bytes: count,
-    }),
-    cache: z.object({ entries: count, bytes: count, hits: count, misses: count }),
+      rules: count.describe("rules in force"),
+      generation: count.describe("grows with each change that is in force"),
+      built_at: timestamp.nullable().describe("when the lists' rules were built"),
+      memory_bytes: count.describe("what the rules take"),
+    }).describe("what queries are held against"),
+    cache: z.object({
+      entries: count.describe("answers at hand"),
+      bytes: count.describe("what they take"),
+      hits: count.describe("queries answered from it"),
+      misses: count.describe("queries that were not"),
+    }).describe("answers at hand"),
     upstreams: z.array(z.object({
-      address: z.string(),
-      healthy: z.boolean(),
-      latency_ms: z.number().min(0).nullable(),
-      failures: count,
-    })),
-    querylog: z.object({ entries: count, dropped: count }),
+      address: z.string().describe("as it is configured"),
+      healthy: z.boolean().describe("whether it answers"),
+      latency_ms: z.number().min(0).nullable().describe("smoothed time to its answer"),
+      failures: count.describe("questions that it did not answer"),
+    })).describe("who is asked"),
+    querylog: z.object({
+      entries: count.describe("what the log holds"),
+      dropped: count.describe("entries it had no room for"),
+    }).describe("the query log"),
   }),
+  {
+    version: "0.7.0",
+    node: "node1",
+    started_at: EXAMPLE_TIME,
+    protection: true,
+    paused_until: null,
+    problems: [],
+    cluster: exampleOf(ClusterReport),
+    api_docs: false,
+    listeners: [{ protocol: "udp", address: "0.0.0.0:53" }],
+    recursion: { enabled: false, dnssec: true },
+    filter: { rules: 120_345, generation: 7, built_at: EXAMPLE_TIME, memory_bytes: 4_194_304 },
+    cache: { entries: 1_204, bytes: 262_144, hits: 9_120, misses: 1_500 },
+    upstreams: [{
+      address: "tls://9.9.9.9#dns.quad9.net",
+      healthy: true,
+      latency_ms: 11.5,
+      failures: 0,
+    }],
+    querylog: { entries: 10_620, dropped: 0 },
+  },
 );
 export type Status = Shown<z.infer<typeof Status>>;
 
 export const PauseRequest = request(
   "PauseRequest",
-  z.strictObject({ seconds: z.int().min(1).max(PAUSE_SECONDS_MAX) }),
+  z.strictObject({
+    seconds: z.int().min(1).max(PAUSE_SECONDS_MAX).describe("how long; a week at most"),
+  }),
+  { seconds: 900 },
 );
 export const Pause = answer(
   "Pause",
-  z.object({ paused: z.boolean(), until: timestamp.nullable() }),
+  z.object({
+    paused: z.boolean().describe("whether this node filters nothing"),
+    until: timestamp.nullable().describe("when it filters again by itself"),
+  }),
+  { paused: true, until: EXAMPLE_TIME },
 );
 
 export const ExplainQuery = z.strictObject({
-  name: z.string().min(1).max(NAME_LENGTH_MAX),
-  type: z.string().regex(/^[A-Za-z0-9]{1,16}$/, "is no type of record").default("A"),
-  client: z.string().min(1).max(64).optional()
-    .describe("an address or a client ID; left out: the caller's address"),
+  name: z.string().min(1).max(NAME_LENGTH_MAX)
+    .meta({
+      description: "a name, or an address: about responses that hold it",
+      example: "ads.example",
+    }),
+  type: z.string().regex(/^[A-Za-z0-9]{1,16}$/, "it is no type of record").default("A")
+    .describe("the type that would be asked for"),
+  client: z.string().min(1).max(128).optional().describe(
+    "who would ask: an address, or the client ID, the name or the ID of a client; left out: the " +
+      "caller's address",
+  ),
 });
 export type ExplainQuery = z.infer<typeof ExplainQuery>;
 
-const Reference = z.object({ id: z.string(), name: z.string() });
+function reference(thing: string) {
+  return z.object({
+    id: z.string().describe(`the ID of the ${thing}`),
+    name: z.string().describe(`the name of the ${thing}`),
+  });
+}
 export const Explanation = answer(
   "Explanation",
   z.object({
-    name: z.string(),
-    type: z.string(),
-    client: Reference.nullable().describe("null: a client not known"),
-    group: Reference,
+    name: z.string().describe("as it was asked for"),
+    type: z.string().describe("as it was asked for"),
+    client: reference("client").nullable().describe("null: a client not known"),
+    group: reference("group").describe("the client's"),
     outcome: z.string().describe("as in the query log"),
     rule: z.string().nullable().describe("the rule that decides"),
     list: z.string().nullable().describe("its list's ID, rules, or service:<id>"),
@@ -73,53 +140,107 @@ export const Explanation = answer(
       "records that answer, local or by rules, or a response code",
     ),
     matches: z.array(z.object({
-      rule: z.string(),
-      list: z.string(),
-      list_name: z.string(),
+      rule: z.string().describe("its text"),
+      list: z.string().describe("a list's ID, rules, or service:<id>"),
+      list_name: z.string().describe("what people call that"),
       effect: z.string().describe("block, allow or answer; new values may appear"),
       lost: z.string().nullable().describe(
         "why it does not decide; null for the one that does, and others that answer with it",
       ),
     })).describe("every rule about the name, the deciding one first"),
   }),
+  {
+    name: "ads.example",
+    type: "A",
+    client: { id: `cl_${EXAMPLE_DIGITS}`, name: "Tablet" },
+    group: { id: "gr_0000000000000000", name: "Default" },
+    outcome: "blocked",
+    rule: "||ads.example^",
+    list: "rules",
+    records: ["0.0.0.0"],
+    matches: [{
+      rule: "||ads.example^",
+      list: "rules",
+      list_name: "custom rules",
+      effect: "block",
+      lost: null,
+    }],
+  },
 );
 export type Explanation = Shown<z.infer<typeof Explanation>>;
 
 export const UpdateCheck = answer(
   "UpdateCheck",
   z.object({
-    current: z.string(),
+    current: z.string().describe("the version that runs"),
     latest: z.string().nullable().describe("null where no release service is configured"),
-    newer: z.boolean(),
-    url: z.string().nullable(),
+    newer: z.boolean().describe("whether latest is newer than current"),
+    url: z.string().nullable().describe("where to read about it"),
   }),
+  {
+    current: "0.7.0",
+    latest: "0.8.0",
+    newer: true,
+    url: "https://releases.example/svc/0.8.0",
+  },
 );
 export type UpdateCheck = Shown<z.infer<typeof UpdateCheck>>;
 
+const { one: ListEnvelope } = RESOURCES.lists;
 export const Refresh = answer(
   "Refresh",
   z.object({
     finished: z.boolean().describe("false: some downloads go on; see each list's status"),
-    items: z.array(ListEnvelope),
+    started: z.array(z.string()).describe(
+      "IDs of the lists that are asked for now, a few at a time; services: the catalogue",
+    ),
+    loading: z.array(z.string()).describe(
+      "IDs of those that were being loaded already; they are asked once more behind that",
+    ),
+    items: z.array(ListEnvelope).describe("every list, with its status"),
   }),
+  {
+    finished: true,
+    started: [`li_${EXAMPLE_DIGITS}`],
+    loading: [],
+    items: [exampleOf(ListEnvelope)],
+  },
 );
 
 export const RecommendedCatalog = answer(
   "RecommendedCatalog",
   z.object({
     items: z.array(z.object({
-      id: z.string(),
-      name: z.string(),
-      description: z.string(),
-      category: z.string(),
-      url: z.string(),
-      homepage: z.string().nullable(),
+      id: z.string().describe("by which presets and sizes name it"),
+      name: z.string().describe("what people call it"),
+      description: z.string().describe("what it is about"),
+      category: z.string().describe("what it is filed under"),
+      url: z.string().describe("where it is downloaded from"),
+      homepage: z.string().nullable().describe("where to read about it"),
       licence: z.string().describe("as its source states it"),
       non_commercial: z.boolean().describe("the licence forbids commercial use"),
-      presets: z.array(z.string()),
-    })),
-    presets: z.array(z.object({ id: z.string(), name: z.string(), description: z.string() })),
+      presets: z.array(z.string()).describe("IDs of the presets it belongs to"),
+    })).describe("checked lists"),
+    presets: z.array(z.object({
+      id: z.string().describe("of the preset"),
+      name: z.string().describe("what people call it"),
+      description: z.string().describe("whom it is for"),
+    })).describe("sets of them that go together"),
   }),
+  {
+    items: [{
+      id: "ads",
+      name: "Ads",
+      description: "Advertising of every kind",
+      category: "ads",
+      url: "https://lists.example/ads.txt",
+      homepage: "https://lists.example/",
+      licence: "MIT",
+      non_commercial: false,
+      presets: ["balanced"],
+    }],
+    presets: [{ id: "balanced", name: "Balanced", description: "For most" }],
+  },
 );
 export type RecommendedCatalog = Shown<z.infer<typeof RecommendedCatalog>>;
 
@@ -127,27 +248,40 @@ export const RecommendedSizes = answer(
   "RecommendedSizes",
   z.object({
     items: z.array(z.object({
-      id: z.string(),
+      id: z.string().describe("of a recommended list"),
       rules: count.nullable().describe("null: this node has not fetched the list"),
-      bytes: count,
-    })),
+      bytes: count.describe("length of its text"),
+    })).describe("one a list whose size is known"),
   }),
+  { items: [{ id: "ads", rules: 52_341, bytes: 1_204_001 }] },
 );
 export type RecommendedSizes = Shown<z.infer<typeof RecommendedSizes>>;
 
 const DirectoryList = z.object({
-  id: z.string(),
-  name: z.string(),
-  description: z.string(),
+  id: z.string().describe("by which the directory knows it"),
+  name: z.string().describe("what people call it"),
+  description: z.string().describe("what it is about"),
   url: z.string().nullable()
     .describe("null: ask for this list by its ID, the directory tells its address then"),
-  homepage: z.string().nullable(),
-  tags: z.array(z.string()),
+  homepage: z.string().nullable().describe("where to read about it"),
+  tags: z.array(z.string()).describe("what it is filed under"),
 });
+const EXAMPLE_DIRECTORY_LIST = {
+  id: "17",
+  name: "Ads",
+  description: "Advertising of every kind",
+  url: "https://lists.example/ads.txt",
+  homepage: null,
+  tags: ["ads"],
+};
 
 export const Directory = answer(
   "Directory",
-  z.object({ fetched_at: timestamp.nullable(), items: z.array(DirectoryList) }),
+  z.object({
+    fetched_at: timestamp.nullable().describe("when the directory was last fetched"),
+    items: z.array(DirectoryList).describe("lists in a syntax that is read"),
+  }),
+  { fetched_at: EXAMPLE_TIME, items: [EXAMPLE_DIRECTORY_LIST] },
 );
 export type Directory = Shown<z.infer<typeof Directory>>;
 
@@ -156,6 +290,7 @@ export const DirectoryDetails = answer(
   DirectoryList.extend({
     urls: z.array(z.string()).describe("the list's address, or those of its parts in order"),
   }),
+  { ...EXAMPLE_DIRECTORY_LIST, urls: ["https://lists.example/ads.txt"] },
 );
 export type DirectoryDetails = Shown<z.infer<typeof DirectoryDetails>>;
 
@@ -163,11 +298,25 @@ export const Services = answer(
   "Services",
   z.object({
     items: z.array(z.object({
-      id: z.string(),
-      name: z.string(),
-      group: z.string().nullable(),
-      rules: z.array(z.string()),
-    })),
+      id: z.string().describe("by which groups block it"),
+      name: z.string().describe("what people call it"),
+      group: z.string().nullable().describe("what it is filed under"),
+      rules: z.array(z.string()).describe("what blocks it"),
+    })).describe("services that can be blocked"),
+    status: ListStatus.nullable().describe("of the catalogue; null: none is downloaded"),
   }),
+  {
+    items: [{ id: "tiktok", name: "TikTok", group: "social", rules: ["||tiktok.example^"] }],
+    status: exampleOf(ListStatus),
+  },
 );
 export type Services = Shown<z.infer<typeof Services>>;
+
+/** The content type of the text exposition (Prometheus, version 0.0.4). */
+export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+export const Document = answer(
+  "Document",
+  z.record(z.string(), z.unknown()).describe("an OpenAPI 3.1 document"),
+  { openapi: "3.1.0", info: { title: "svc", version: "1.0.0" }, paths: {} },
+);

@@ -182,7 +182,7 @@ Deno.test("Forwarder uses flights again, and keeps no more than it can use", non
     assert.ok(bench.forwarder.pooledFlights <= 101, `${bench.forwarder.pooledFlights}`);
   }
   // More at a time than may be kept.
-  for (let i = 0; i < 3; i++) askMany(100 + i, FLIGHTS_MAX - 1);
+  for (let i = 0; i < 3; i++) askMany(100 + i, FLIGHTS_MAX / 2);
   bench.advance(50);
   assert.ok(bench.forwarder.pooledFlights <= FLIGHTS_MAX);
   assert.equal(bench.count(Counter.FlightsFull), 0);

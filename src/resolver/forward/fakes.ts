@@ -7,6 +7,7 @@ import { decodeMessage, encodeQuery, type Message } from "../../dns/mod.ts";
 import type { Snapshot } from "../../snapshot/mod.ts";
 import { Counter } from "../../telemetry/mod.ts";
 import {
+  COOKIE_SECRET,
   describe,
   type FakeResponse,
   PipelineBench,
@@ -23,9 +24,10 @@ import { RebindingProtection } from "../rebinding.ts";
 import type { QueryLog } from "../query_log.ts";
 import { Resolver, type ResolverOptions } from "../resolver.ts";
 import { TurnClock } from "../turn_clock.ts";
-import type { Responder, Waiter } from "./flight.ts";
+import type { Failure, Responder, Waiter } from "./flight.ts";
+import { FLIGHTS_MAX } from "./flight_table.ts";
 import { Forwarder, TICK_MS } from "./forwarder.ts";
-import type { Exchange, UpstreamTransport } from "./ports.ts";
+import type { Exchange, Sending, UpstreamTransport } from "./ports.ts";
 
 /** A query that went out. */
 export interface Sent {
@@ -59,8 +61,8 @@ export class Client implements Responder {
     this.rule = waiter.query.rule;
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.#note((reply) => this.bench.resolver.writeFailure(waiter, ede, text, reply));
+  fail(waiter: Waiter, failure: Failure): void {
+    this.#note((reply) => this.bench.resolver.writeFailure(waiter, failure, reply));
     this.outcome = waiter.query.outcome;
   }
 
@@ -78,6 +80,7 @@ export interface BenchOptions {
   readonly transports?: Readonly<Record<string, UpstreamTransport>>;
   readonly timeoutMs?: number;
   readonly serveStale?: number;
+  readonly openMax?: number;
   readonly seed?: number;
   readonly snapshot?: Snapshot;
   readonly rebinding?: RebindingProtection | null;
@@ -95,6 +98,8 @@ export class ForwarderBench implements Exchange {
   /** Upstreams that the system refuses to send to. */
   readonly down: Set<number> = new Set();
   readonly downTcp: Set<number> = new Set();
+  /** The process has no socket left. */
+  lacksSockets = false;
   nowMs = 0;
   ticking = false;
   readonly clock: TurnClock;
@@ -117,6 +122,7 @@ export class ForwarderBench implements Exchange {
       counters: this.front.counters,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
       rebinding: options.rebinding === undefined ? new RebindingProtection() : options.rebinding,
+      openMax: options.openMax ?? 2 * FLIGHTS_MAX,
       serveStale,
       peerBytes: 128, // As many as any transport needs.
       nowMs: () => this.nowMs,
@@ -135,6 +141,7 @@ export class ForwarderBench implements Exchange {
       pipeline: this.front.pipeline,
       forwarder: this.forwarder,
       seed: SEED,
+      cookieSecret: COOKIE_SECRET,
       clock: this.clock,
       log: options.log ?? null,
       counters: this.front.counters,
@@ -142,12 +149,15 @@ export class ForwarderBench implements Exchange {
     });
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    return !this.down.has(upstream) && this.#send(upstream, false, packet, lengthBytes, token);
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
+    if (this.lacksSockets) return "noSocket";
+    if (this.down.has(upstream)) return "unreachable";
+    return this.#send(upstream, false, packet, lengthBytes, token);
   }
 
-  sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    return !this.downTcp.has(upstream) && this.#send(upstream, true, packet, lengthBytes, token);
+  sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
+    if (this.downTcp.has(upstream)) return "unreachable";
+    return this.#send(upstream, true, packet, lengthBytes, token);
   }
 
   cancel(token: number): void {
@@ -156,7 +166,13 @@ export class ForwarderBench implements Exchange {
     this.#open.delete(token);
   }
 
-  #send(upstream: number, tcp: boolean, packet: Uint8Array, length: number, token: number): true {
+  #send(
+    upstream: number,
+    tcp: boolean,
+    packet: Uint8Array,
+    length: number,
+    token: number,
+  ): Sending {
     assert.ok(!this.#open.has(token), "a token is used for one thing at a time");
     const copy = packet.slice(0, length);
     const message = decodeMessage(copy);
@@ -164,7 +180,7 @@ export class ForwarderBench implements Exchange {
     const sent = { upstream, tcp, packet: copy, message, token, atMs: this.nowMs, open: true };
     this.sent.push(sent);
     this.#open.set(token, sent);
-    return true;
+    return "sent";
   }
 
   /** Queries whose answers are still wanted. */

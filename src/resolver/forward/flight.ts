@@ -1,8 +1,8 @@
 /** What a question on its way is made of: who waits for it, and how it was sent. */
-import { getU16 } from "../../bytes/mod.ts";
-import { OPT_BYTES } from "../../dns/mod.ts";
+import { getU16, setU16 } from "../../bytes/mod.ts";
+import { HEADER_BYTES, OPT_BYTES, skipName } from "../../dns/mod.ts";
 import { Query, QUESTION_BYTES_MAX } from "../query.ts";
-import type { Upstream } from "./upstream.ts";
+import { type Upstream, UpstreamSet } from "./upstream.ts";
 
 /** Block size of padded queries (RFC 8467 §4.1). */
 export const QUERY_BLOCK_BYTES = 128;
@@ -11,6 +11,9 @@ export const OPTION_BYTES = 4;
 /** Room for a query as it is sent, its padding included. */
 export const SENT_BYTES_MAX = QUERY_BLOCK_BYTES *
   Math.ceil((QUESTION_BYTES_MAX + OPT_BYTES + OPTION_BYTES) / QUERY_BLOCK_BYTES);
+
+const NOTHING = new Uint8Array(0);
+const NOBODY = new UpstreamSet(Uint8Array.of(0), []);
 
 /** A query that waits, and whoever takes its response. */
 export class Waiter {
@@ -27,12 +30,23 @@ export class Waiter {
   }
 }
 
+/** Why a query can't be resolved. */
+export interface Failure {
+  /** For whoever reads it here. */
+  readonly text: string;
+  /** For the client: extended errors as they are kept, an upstream's own unchanged. */
+  readonly errors: Uint8Array;
+}
+
 /** Takes the response to a query that waited. */
 export interface Responder {
-  /** The message is in the cache under `entry`; `ede` is the extended error to send or -1. */
+  /**
+   * The message is in the cache under `entry`; `ede` is the code of the extended error to send in
+   * place of those that are kept with it, or -1.
+   */
   respond(waiter: Waiter, entry: number, ede: number): void;
   /** It can't be resolved. */
-  fail(waiter: Waiter, ede: number, text: string): void;
+  fail(waiter: Waiter, failure: Failure): void;
 }
 
 /** One way a question was sent. Used again once it is free. */
@@ -41,14 +55,30 @@ export class Attempt {
   /** Query as sent: its ID and the case of its letters are part of the secret. */
   readonly packet = new Uint8Array(SENT_BYTES_MAX);
   length = 0;
+  /** Where the question ends in `packet`. */
+  questionEnd = 0;
   sentAtMs = 0;
   /** It goes over a stream, where nobody can forge an answer from afar, and none is cut. */
   overStream = false;
   mismatches = 0;
   /** Its failure has been counted; a late answer is still good. */
   failed = false;
+  /** It had a malformed answer over UDP: a true one may follow. */
+  isDoubted = false;
+  /** The upstream is asked over TCP beside it. */
+  hasBeside = false;
 
   constructor(readonly token: number, public upstream: Upstream) {}
+
+  /** Says whether a query is the very one that was sent, its ID and case included. */
+  isWhatWasSent({ id, packet, qname, qnameLength }: Query): boolean {
+    if (this.questionEnd !== HEADER_BYTES + qnameLength + 4) return false;
+    if (id !== getU16(this.packet, 0)) return false;
+    for (let i = 0; i < qnameLength; i++) {
+      if (packet[qname + i] !== this.packet[HEADER_BYTES + i]) return false;
+    }
+    return true;
+  }
 }
 
 /** A question on its way to upstreams. Used again a while after it is done: see `FlightTable`. */
@@ -58,7 +88,8 @@ export class Flight {
   startedAtMs = 0;
   /** When the next upstream is asked as well. */
   nextAtMs = 0;
-  upstreams: readonly Upstream[] = [];
+  /** Who is asked; their `flights` count this one. */
+  set: UpstreamSet = NOBODY;
   readonly attempts: Attempt[] = [];
   /** Upstreams it was sent to, by index, in order. */
   readonly asked: number[] = [];
@@ -68,9 +99,18 @@ export class Flight {
   waiterCount = 0;
   /** Waiters have been given the stale answer. */
   servedStale = false;
-  /** What the last unhelpful upstream said. */
-  failureEde = -1;
-  failureText = "";
+  /** What the last unhelpful upstream said; `null`: nobody said anything. */
+  failure: Failure | null = null;
+  /** What is asked at this moment: the question, or the name that its chain has led to so far. */
+  asking: Query = this.query;
+  /** What the answer goes behind: the question, or a message with the chain. */
+  lead: Uint8Array = NOTHING;
+  /** Seconds that the chain holds. */
+  leadTtl = Infinity;
+  /** Every upstream of it has domains of its own: their addresses are those of one's network. */
+  isOwnDomain = true;
+  /** The question about a chain's target; made when first needed. */
+  #target: Query | null = null;
   /** No client waits: an entry is renewed. */
   background = false;
   /** Asks only whether an upstream answers at all. */
@@ -85,11 +125,15 @@ export class Flight {
   }
 
   /** Makes it a new one, about the question of `query`. */
-  start(query: Query, hash: number, upstreams: readonly Upstream[], nowMs: number): void {
+  start(query: Query, hash: number, set: UpstreamSet, nowMs: number): void {
     this.query.keep(query);
+    this.asking = this.query;
+    this.lead = this.query.packet.subarray(0, questionEnd(this.query));
+    this.leadTtl = Infinity;
+    this.isOwnDomain = true;
+    this.set = set;
     this.hash = hash;
     this.startedAtMs = this.nextAtMs = nowMs;
-    this.upstreams = upstreams;
     this.attempts.length = this.asked.length = this.declined.length = 0;
     this.waiters = null;
     this.waiterCount = 0;
@@ -98,8 +142,30 @@ export class Flight {
       this.probe =
       this.done =
         false;
-    this.failureEde = -1;
-    this.failureText = "";
+    this.failure = null;
+  }
+
+  /** Goes on to the end of a chain: asks for `target`, whose answer goes behind `lead`. */
+  follow(target: Uint8Array, lead: Uint8Array, ttl: number): void {
+    const asking = this.#target ??= targetQuery();
+    asking.keep(this.query);
+    const end = skipName(target, 0, target.length);
+    for (let i = 0; i < end; i++) asking.packet[HEADER_BYTES + i] = target[i];
+    asking.qnameLength = end;
+    setU16(asking.packet, HEADER_BYTES + end, asking.qtype);
+    setU16(asking.packet, HEADER_BYTES + end + 2, asking.qclass);
+    this.asking = asking;
+    this.lead = lead;
+    this.leadTtl = Math.min(this.leadTtl, ttl);
+    this.asked.length = this.declined.length = 0;
+  }
+
+  /** The attempt that an upstream has answered with a malformed message, or `null`. */
+  doubted(upstream: Upstream): Attempt | null {
+    for (const attempt of this.attempts) {
+      if (attempt.isDoubted && attempt.upstream === upstream) return attempt;
+    }
+    return null;
   }
 
   /** How often an upstream was asked. */
@@ -108,6 +174,17 @@ export class Flight {
     for (const index of this.asked) if (index === upstream.index) count++;
     return count;
   }
+}
+
+function targetQuery(): Query {
+  const query = new Query();
+  query.packet = new Uint8Array(QUESTION_BYTES_MAX);
+  return query;
+}
+
+/** Where the question of a kept query ends. */
+export function questionEnd({ qnameLength }: Query): number {
+  return HEADER_BYTES + qnameLength + 4;
 }
 
 /** The question of a probe: `. NS`. */

@@ -1,6 +1,6 @@
 import type { Query } from "../query.ts";
 import { Flight, sameQuestion } from "./flight.ts";
-import type { Upstream } from "./upstream.ts";
+import type { UpstreamSet } from "./upstream.ts";
 
 /** Different questions that are being asked at one time. */
 export const FLIGHTS_MAX = 4_096;
@@ -31,10 +31,23 @@ export class FlightTable {
     return flight;
   }
 
-  /** A new flight with a copy of the question; the caller sees to `FLIGHTS_MAX`. */
-  open(query: Query, hash: number, upstreams: readonly Upstream[], nowMs: number): Flight {
+  /** Says whether as many go to the upstreams of a set as are left for those of the others. */
+  isFull(set: UpstreamSet): boolean {
+    return set.flights >= FLIGHTS_MAX - this.active.length;
+  }
+
+  /** Has a flight go on to other upstreams. */
+  move(flight: Flight, set: UpstreamSet): void {
+    flight.set.flights--;
+    flight.set = set;
+    set.flights++;
+  }
+
+  /** A new flight with a copy of the question; the caller sees to `isFull`. */
+  open(query: Query, hash: number, set: UpstreamSet, nowMs: number): Flight {
     const flight = this.#free.pop() ?? new Flight();
-    flight.start(query, hash, upstreams, nowMs);
+    flight.start(query, hash, set, nowMs);
+    set.flights++;
     const bucket = hash & (BUCKETS - 1);
     flight.next = this.#buckets[bucket];
     this.#buckets[bucket] = flight;
@@ -46,6 +59,7 @@ export class FlightTable {
   /** Takes a flight out. Its waiters and its question can be read until `recycle`. */
   close(flight: Flight): void {
     flight.done = true;
+    flight.set.flights--;
     this.#unlink(flight);
     const { active } = this;
     const last = active[active.length - 1];

@@ -4,6 +4,7 @@ import { wire } from "../fakes.ts";
 import { Query } from "../query.ts";
 import type { Flight } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
+import { UpstreamSet } from "./upstream.ts";
 
 function queryOf(name: string): Query {
   const qname = wire(name);
@@ -13,6 +14,8 @@ function queryOf(name: string): Query {
   query.qtype = query.qclass = 1;
   return query;
 }
+
+const set = () => new UpstreamSet(Uint8Array.of(0), []);
 
 Deno.test("FlightTable finds what a plain list would, with few hashes, seeded", {
   permissions: { env: ["SVC_SEED"] },
@@ -26,7 +29,7 @@ Deno.test("FlightTable finds what a plain list would, with few hashes, seeded", 
     const hash = i % 7; // Chains of many.
     const found = table.find(queries[i], hash);
     assert.equal(found, model.get(i) ?? null);
-    if (found === null) model.set(i, table.open(queries[i], hash, [], step));
+    if (found === null) model.set(i, table.open(queries[i], hash, set(), step));
     else if (prng.chance(0.7)) {
       table.close(found);
       model.delete(i);
@@ -44,13 +47,13 @@ Deno.test("FlightTable keeps a flight that is done readable until it recycles", 
   permissions: "none",
 }, () => {
   const table = new FlightTable();
-  const first = table.open(queryOf("first.example"), 1, [], 0);
+  const first = table.open(queryOf("first.example"), 1, set(), 0);
   table.close(first);
-  const second = table.open(queryOf("second.example"), 2, [], 0);
+  const second = table.open(queryOf("second.example"), 2, set(), 0);
   assert.notEqual(second, first);
   assert.ok(first.done);
   table.recycle();
-  const third = table.open(queryOf("third.example"), 3, [], 5);
+  const third = table.open(queryOf("third.example"), 3, set(), 5);
   assert.equal(third, first);
   assert.deepEqual([third.done, third.startedAtMs, third.asked.length], [false, 5, 0]);
   assert.equal(table.find(queryOf("FIRST.example"), 1), null);
@@ -63,9 +66,9 @@ Deno.test("FlightTable keeps no more flights than can be asked at a time", {
   const table = new FlightTable();
   const query = queryOf("n.example");
   for (let round = 0; round < 3; round++) {
-    for (let i = 0; i < FLIGHTS_MAX; i++) table.open(query, i, [], 0);
+    for (let i = 0; i < FLIGHTS_MAX; i++) table.open(query, i, set(), 0);
     for (const flight of [...table.active]) table.close(flight);
-    for (let i = 0; i < FLIGHTS_MAX; i++) table.open(query, i, [], 0);
+    for (let i = 0; i < FLIGHTS_MAX; i++) table.open(query, i, set(), 0);
     for (const flight of [...table.active]) table.close(flight);
     table.recycle();
     assert.equal(table.pooled, FLIGHTS_MAX);

@@ -1,29 +1,50 @@
-import { setU16 } from "../../bytes/mod.ts";
-import { type Cache, CacheHit } from "../../cache/mod.ts";
-import { Ede, HEADER_BYTES, Rcode, RCODE_MASK } from "../../dns/mod.ts";
+import { Ede, Rcode, RCODE_MASK } from "../../dns/mod.ts";
 import { log } from "../../log.ts";
 import { Counter, type CounterBlock, countOutcome } from "../../telemetry/mod.ts";
+import { NO_ERROR } from "../extended_errors.ts";
 import { Outcome } from "../outcome.ts";
-import type { RebindingProtection } from "../rebinding.ts";
+import { isServiceName } from "../own_names.ts";
 import { KEY_DO, type Query } from "../query.ts";
-import { Attempt, type Flight, PROBE, PROBE_HASH, Waiter } from "./flight.ts";
+import { AttemptTable } from "./attempts.ts";
+import {
+  leadsBack,
+  NO_ANSWER,
+  NO_SOCKET,
+  NOBODY_ANSWERED,
+  NOBODY_SERVES,
+  NOT_SENT,
+  TOO_LARGE,
+  TOO_MANY_CLIENTS,
+  tooMany,
+  unhelpful,
+  unreachable,
+} from "./failures.ts";
+import {
+  type Attempt,
+  type Failure,
+  type Flight,
+  PROBE,
+  PROBE_HASH,
+  type Waiter,
+} from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
-import type { AttemptFailure, Exchange, UpstreamSpec } from "./ports.ts";
+import { KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
+import type { AttemptFailure, Exchange, Sending, UpstreamSpec } from "./ports.ts";
 import { QueryWriter } from "./query_writer.ts";
-import { Fit, ResponseReader, type TtlBounds } from "./response.ts";
-import { type Upstream, UpstreamTable } from "./upstream.ts";
+import { Fit, ResponseReader } from "./response.ts";
+import { ATTEMPTS_MAX, nextUpstream } from "./next_upstream.ts";
+import { Shortages } from "./shortages.ts";
+import { DENIAL_TTL, type TtlBounds } from "./scrubber.ts";
+import { type Upstream, UpstreamSet, UpstreamTable } from "./upstream.ts";
+import { WaiterPool } from "./waiter_pool.ts";
 
 /** Queries that wait for them, all told, and for one of them. */
 export const WAITERS_MAX = 16_384;
 const WAITERS_PER_FLIGHT_MAX = 1_024;
-/** Times one question is sent, whatever the number of upstreams. */
-const ATTEMPTS_MAX = 6;
 /** A stub resolver gives up after five seconds: an answer must come before. */
 const FLIGHT_MS = 4_800;
 /** A client that could have a stale answer waits this long for a fresh one (RFC 8767 §5). */
 const STALE_PATIENCE_MS = 1_800;
-/** Seconds that a failure to resolve is remembered (RFC 9520 §3.2). */
-const FAILURE_TTL = 5;
 /** How often waits are looked through, while there are any. */
 export const TICK_MS = 50;
 /** An upstream that can't be reached is tried again after this, twice as long each time, */
@@ -32,23 +53,20 @@ const RETRY_MS = 200;
 const RETRY_MS_MAX = 2_000;
 /** Wrong packets for one attempt after which UDP is no longer trusted with it (RFC 5452 §9.1). */
 const MISMATCHES_MAX = 32;
+/** Queries on their way to upstreams, all told, where the system has sockets for that many. */
+export const OPEN_MAX = 4_096;
 
-export interface ForwarderOptions {
+export interface ForwarderOptions extends KeptAnswersOptions {
   readonly upstreams: readonly UpstreamSpec[];
   readonly exchange: Exchange;
-  readonly cache: Cache;
   readonly counters: CounterBlock;
   readonly ttl: TtlBounds;
-  /** Takes private addresses out of answers; `null`: they stay. */
-  readonly rebinding: RebindingProtection | null;
-  /** Seconds past expiry that an entry may be served. */
-  readonly serveStale: number;
+  /** Queries on their way to upstreams at one time. */
+  readonly openMax: number;
   /** Bytes of `Waiter.peer`. */
   readonly peerBytes: number;
   /** Milliseconds, monotonic. */
   readonly nowMs: () => number;
-  /** Seconds, as the cache counts them. */
-  readonly nowSeconds: () => number;
   /** Starts and stops calls of `tick` every `TICK_MS`. */
   readonly ticking: (on: boolean) => void;
   /** Fills the array with random numbers that cannot be foretold. */
@@ -65,19 +83,23 @@ export class Forwarder {
   readonly #reader: ResponseReader;
   readonly #counts: Float64Array;
   readonly #flights = new FlightTable();
-  readonly #attempts: Attempt[] = [];
-  readonly #freeAttempts: Attempt[] = [];
-  #freeWaiters: Waiter | null = null;
-  #waiterCount = 0;
+  readonly #attempts: AttemptTable;
+  readonly #waiters: WaiterPool;
+  readonly #shortages: Shortages;
   #ticking = false;
   readonly #writer: QueryWriter;
+  readonly #kept: KeptAnswers;
 
   constructor(options: ForwarderOptions) {
     this.#options = options;
     this.#table = new UpstreamTable(options.upstreams);
+    this.#attempts = new AttemptTable(options.openMax);
     this.#reader = new ResponseReader(options.ttl);
+    this.#kept = new KeptAnswers(options, this.#reader);
     this.#writer = new QueryWriter(options.random);
     this.#counts = options.counters.values;
+    this.#waiters = new WaiterPool(WAITERS_MAX, options.peerBytes);
+    this.#shortages = new Shortages(this.#counts, options.nowMs);
   }
 
   /** Health of every upstream, in the order configured. */
@@ -97,33 +119,29 @@ export class Forwarder {
 
   /** Queries that wait. */
   get waiting(): number {
-    return this.#waiterCount;
+    return this.#waiters.count;
   }
 
   /** Ways that questions are being sent at this moment. */
   get attemptsInUse(): number {
-    return this.#attempts.length - this.#freeAttempts.length;
+    return this.#attempts.inUse;
+  }
+
+  /** Queries were not sent of late because the process has no socket left. */
+  get lacksSockets(): boolean {
+    return this.#shortages.lacksSockets;
   }
 
   /** A waiter to fill in, or `null` when as many wait as may. */
   takeWaiter(): Waiter | null {
-    if (this.#waiterCount >= WAITERS_MAX) {
-      this.#counts[Counter.FlightsFull]++;
-      return null;
-    }
-    const waiter = this.#freeWaiters ?? new Waiter(this.#options.peerBytes);
-    this.#freeWaiters = waiter.next;
-    waiter.next = null;
-    this.#waiterCount++;
+    const waiter = this.#waiters.take();
+    if (waiter === null) this.#counts[Counter.FlightsFull]++;
     return waiter;
   }
 
   /** Gives back a waiter that was answered, or never waited. */
   releaseWaiter(waiter: Waiter): void {
-    waiter.responder = null;
-    waiter.next = this.#freeWaiters;
-    this.#freeWaiters = waiter;
-    this.#waiterCount--;
+    this.#waiters.release(waiter);
   }
 
   /** Has the question of `waiter` asked; its responder is called once, now or later. */
@@ -132,7 +150,12 @@ export class Forwarder {
     if (known !== null) {
       if (known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
         this.#counts[Counter.FlightsFull]++;
-        this.#failWaiter(waiter, Ede.Other, "too many clients wait for this name");
+        this.#failWaiter(waiter, TOO_MANY_CLIENTS);
+        return;
+      }
+      const looping = known.attempts.find((attempt) => attempt.isWhatWasSent(waiter.query));
+      if (looping !== undefined) {
+        this.#failWaiter(waiter, leadsBack(looping.upstream));
         return;
       }
       this.#counts[Counter.Merged]++;
@@ -141,17 +164,23 @@ export class Forwarder {
       if (known.servedStale) this.#serveStale(known);
       return;
     }
-    const upstreams = this.#upstreamsFor(waiter.query);
-    if (upstreams.length === 0) {
-      this.#failWaiter(waiter, Ede.NoReachableAuthority, "no upstream serves this name");
+    const set = this.#setFor(waiter.query);
+    if (set === null) {
+      this.#failWaiter(waiter, NOBODY_SERVES);
       return;
     }
-    if (this.inFlight >= FLIGHTS_MAX) {
+    if (this.#flights.isFull(set)) {
+      const stale = this.#kept.stale(waiter.query, hash);
+      if (stale >= 0) {
+        this.#respondStale(waiter, stale);
+        return;
+      }
       this.#counts[Counter.FlightsFull]++;
-      this.#failWaiter(waiter, Ede.Other, "too many queries in flight");
+      for (const upstream of set.upstreams) this.#shortages.noteFull(upstream);
+      this.#failWaiter(waiter, tooMany(set.names));
       return;
     }
-    const flight = this.#open(waiter.query, hash, upstreams);
+    const flight = this.#open(waiter.query, hash, set);
     this.#join(flight, waiter);
     this.#askNext(flight);
   }
@@ -159,33 +188,27 @@ export class Forwarder {
   /** Has a question asked that nobody waits for yet. */
   refresh(query: Query, hash: number): void {
     if (this.inFlight >= FLIGHTS_MAX / 2 || this.#flights.find(query, hash) !== null) return;
-    const upstreams = this.#upstreamsFor(query);
-    if (upstreams.length === 0) return;
+    const set = this.#setFor(query);
+    if (set === null || this.#flights.isFull(set)) return;
     this.#counts[Counter.Prefetched]++;
-    const flight = this.#open(query, hash, upstreams);
+    const flight = this.#open(query, hash, set);
     flight.background = true;
     this.#askNext(flight);
   }
 
   /** A packet came in for an attempt. Its bytes are the caller's again afterwards. */
   onPacket(token: number, packet: Uint8Array, length: number): void {
-    const attempt = this.#attempts[token];
+    const attempt = this.#attempts.find(token);
     const flight = attempt?.flight ?? null;
-    if (flight === null) return;
-    const { query } = flight;
-    const questionEnd = HEADER_BYTES + query.qnameLength + 4;
-    const dnssecOk = (query.keyBits & KEY_DO) !== 0;
+    if (attempt === null || flight === null) return;
+    const dnssecOk = (flight.query.keyBits & KEY_DO) !== 0;
     const reader = this.#reader;
-    const { overStream } = attempt;
-    const fit = reader.read(packet, length, attempt.packet, questionEnd, dnssecOk, overStream);
-    if (fit === Fit.Mismatched || fit === Fit.WrongCase) {
-      this.#counts[Counter.UpstreamMismatched]++;
-      // Somebody may be guessing, or a router folds names: TCP tells, where guesses do not reach.
-      const doubtful = ++attempt.mismatches === MISMATCHES_MAX || fit === Fit.WrongCase;
-      if (doubtful && !overStream) this.#askOverTcp(attempt);
+    const { overStream, packet: asked, questionEnd: end, upstream } = attempt;
+    const fit = reader.read(packet, length, asked, end, dnssecOk, overStream, flight.lead);
+    if (fit === Fit.Mismatched || fit === Fit.WrongCase || (fit === Fit.Broken && !overStream)) {
+      this.#doubt(flight, attempt, fit);
       return;
     }
-    const { upstream } = attempt;
     if (upstream.answered(this.#options.nowMs() - attempt.sentAtMs)) {
       log.info("upstream answers again", { upstream: upstream.spec.address });
     }
@@ -197,39 +220,82 @@ export class Forwarder {
       this.#askOverTcp(attempt);
       return;
     }
-    if (fit === Fit.Answer) {
+    // Who is asked for names of its own knows them; of any other server it is a refusal to recurse.
+    const isDenial = !reader.isBare || upstream.spec.domains.length > 0;
+    if (fit === Fit.Answer && isDenial) {
       this.#countSilent(flight, attempt);
-      this.#answer(flight, packet, upstream.index);
+      this.#answer(flight, upstream.index);
+      return;
+    }
+    if (fit === Fit.Open) {
+      this.#countSilent(flight, attempt);
+      this.#follow(flight, upstream.index);
       return;
     }
     // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
-    const noEdns = reader.rcode === Rcode.FormErr && !reader.hasOpt;
+    const noEdns = fit === Fit.Failure && reader.rcode === Rcode.FormErr && !reader.hasOpt;
     if (noEdns && !upstream.isPlain(attempt.sentAtMs)) {
       upstream.refusesEdns(this.#options.nowMs());
       this.#release(attempt);
-      if (!this.#ask(flight, upstream)) this.#askNext(flight);
+      if (this.#ask(flight, upstream) !== "sent") this.#askNext(flight);
       return;
     }
     flight.declined.push(upstream);
-    flight.failureEde = reader.ede;
-    flight.failureText = `${upstream.spec.address} answered ${
-      RCODE_TEXT[reader.rcode] ?? "an error"
-    }`;
+    flight.failure = unhelpful(upstream, fit, reader);
     this.#release(attempt);
+    // What is malformed over TCP as well is no forgery.
+    const hopeless = fit === Fit.Broken ? flight.doubted(upstream) : null;
+    if (hopeless !== null) this.#release(hopeless);
     if (reader.bogus) this.#fail(flight);
     else this.#askNext(flight);
   }
 
-  /** The way to the upstream is closed: nothing will come for this attempt. */
-  onFailure(token: number, failure: AttemptFailure): void {
-    const attempt = this.#attempts[token];
+  /** A packet that is not to be trusted, or of no use. */
+  #doubt(flight: Flight, attempt: Attempt, fit: Fit): void {
+    this.#counts[Counter.UpstreamMismatched]++;
+    const isFlood = ++attempt.mismatches === MISMATCHES_MAX;
+    // Somebody may be guessing, or a router folds names: TCP tells, where guesses do not reach.
+    if (isFlood || fit === Fit.WrongCase) {
+      if (!attempt.overStream) this.#askOverTcp(attempt);
+      return;
+    }
+    if (fit !== Fit.Broken || attempt.isDoubted) return;
+    // A true answer may still follow; others are asked beside it.
+    attempt.isDoubted = true;
+    flight.failure = unhelpful(attempt.upstream, fit, this.#reader);
+    this.#askNext(flight);
+  }
+
+  /**
+   * The way to the upstream is closed: nothing will come for this attempt. `isOwn`: it is this
+   * process that lacks what it needs for one.
+   */
+  onFailure(token: number, reason: AttemptFailure, isOwn = false): void {
+    const attempt = this.#attempts.find(token);
     const flight = attempt?.flight ?? null;
-    if (flight === null) return;
-    const { upstream } = attempt;
-    flight.failureText = `${upstream.spec.address} ${failure}`;
-    this.#countFailure(attempt, failure);
+    if (attempt === null || flight === null) return;
+    this.#noteFailure(flight, attempt, isOwn ? "noSocket" : "unreachable", reason);
     this.#release(attempt);
     this.#askNext(flight, true);
+  }
+
+  /** Notes why a query was not sent, or not answered, and whose fault that is. */
+  #noteFailure(flight: Flight, attempt: Attempt, sending: Sending, reason: string): void {
+    const { upstream } = attempt;
+    if (flight.probe && sending !== "unreachable") upstream.postponeProbe(this.#options.nowMs());
+    switch (sending) {
+      case "full":
+        this.#shortages.noteFull(upstream);
+        flight.failure = tooMany(upstream.spec.address);
+        return;
+      case "noSocket":
+        this.#shortages.noteNoSocket();
+        flight.failure = NO_SOCKET;
+        return;
+      default:
+        flight.failure = unreachable(upstream, reason);
+        this.#countFailure(attempt, reason);
+    }
   }
 
   /** Looks through the waits; called every `TICK_MS` while there are any. */
@@ -262,7 +328,7 @@ export class Forwarder {
 
   #deadlineMs(flight: Flight): number {
     let longest = FLIGHT_MS;
-    for (const { spec } of flight.upstreams) longest = Math.max(longest, spec.timeoutMs);
+    for (const { spec } of flight.set.upstreams) longest = Math.max(longest, spec.timeoutMs);
     return longest;
   }
 
@@ -272,12 +338,13 @@ export class Forwarder {
     this.#options.ticking(on);
   }
 
-  #upstreamsFor(query: Query): readonly Upstream[] {
+  #setFor(query: Query): UpstreamSet | null {
     return this.#table.forName(query.packet, query.qname, query.qnameLength);
   }
 
-  #open(query: Query, hash: number, upstreams: readonly Upstream[]): Flight {
-    const flight = this.#flights.open(query, hash, upstreams, this.#options.nowMs());
+  #open(query: Query, hash: number, set: UpstreamSet): Flight {
+    const flight = this.#flights.open(query, hash, set, this.#options.nowMs());
+    flight.isOwnDomain = set.isOwnDomain;
     this.#tick(true);
     return flight;
   }
@@ -295,11 +362,14 @@ export class Forwarder {
   #askNext(flight: Flight, isUnreachable = false): void {
     while (!flight.done) {
       const upstream = flight.asked.length < (flight.probe ? 1 : ATTEMPTS_MAX)
-        ? this.#choose(flight)
+        ? nextUpstream(flight, this.#attempts, this.#shortages)
         : null;
       if (upstream === null) {
         if (flight.attempts.length === 0) this.#fail(flight);
-        else flight.nextAtMs = Infinity;
+        else {
+          flight.nextAtMs = Infinity;
+          this.#askBeside(flight);
+        }
         return;
       }
       const before = flight.timesAsked(upstream);
@@ -312,80 +382,60 @@ export class Forwarder {
         }
         return;
       }
-      if (this.#ask(flight, upstream)) return;
+      const sending = this.#ask(flight, upstream);
+      if (sending === "sent") return;
+      // No other upstream has what this process lacks.
+      if (sending === "noSocket" && flight.attempts.length === 0) this.#fail(flight);
     }
   }
 
-  /**
-   * The upstream that was asked least often, so that a query is answered while any of them works;
-   * among those the first healthy one whose address is known.
-   */
-  #choose(flight: Flight): Upstream | null {
-    let best: Upstream | null = null;
-    let bestCount = Math.floor(ATTEMPTS_MAX / flight.upstreams.length) + 1;
-    let bestRank = 0;
-    for (const upstream of flight.upstreams) {
-      if (flight.declined.includes(upstream)) continue;
-      const count = flight.timesAsked(upstream);
-      const rank = (upstream.healthy ? 0 : 1) + (upstream.isUnresolved ? 2 : 0);
-      if (count < bestCount || (count === bestCount && best !== null && rank < bestRank)) {
-        [best, bestCount, bestRank] = [upstream, count, rank];
-      }
-    }
-    return best;
+  /** Nobody else is left: who answered with a malformed message may do better over TCP. */
+  #askBeside(flight: Flight): void {
+    const doubted = flight.attempts.find((attempt) => attempt.isDoubted && !attempt.hasBeside);
+    if (doubted === undefined || this.#attempts.isFull(doubted.upstream)) return;
+    doubted.hasBeside = true;
+    this.#askOverTcp(this.#takeAttempt(flight, doubted.upstream));
   }
 
-  /** Sends the question to an upstream; false when that can't be done now. */
-  #ask(flight: Flight, upstream: Upstream): boolean {
+  /** Sends the question to an upstream. */
+  #ask(flight: Flight, upstream: Upstream): Sending {
     const attempt = this.#takeAttempt(flight, upstream);
     // Each time the same upstream is asked again, it gets twice the time.
     const before = flight.timesAsked(upstream);
     flight.asked.push(upstream.index);
-    this.#writer.write(attempt, flight.query);
     flight.nextAtMs = attempt.sentAtMs + upstream.patienceMs * 2 ** before;
     this.#counts[Counter.UpstreamSent]++;
     upstream.sent++;
     const { exchange } = this.#options;
-    if (exchange.send(upstream.index, attempt.packet, attempt.length, attempt.token)) {
-      return true;
+    const sending = exchange.send(upstream.index, attempt.packet, attempt.length, attempt.token);
+    if (sending !== "sent") {
+      this.#noteFailure(flight, attempt, sending, NOT_SENT);
+      this.#release(attempt);
     }
-    flight.failureText = `${upstream.spec.address} ${NOT_SENT}`;
-    this.#countFailure(attempt, NOT_SENT);
-    this.#release(attempt);
-    return false;
+    return sending;
   }
 
   /** The same upstream, by a way that carries any size and that nobody can forge from afar. */
   #askOverTcp(attempt: Attempt): void {
     const { exchange, nowMs } = this.#options;
+    const { flight } = attempt;
+    if (flight === null) return;
     exchange.cancel(attempt.token);
     attempt.overStream = true;
     attempt.sentAtMs = nowMs();
-    if (attempt.flight !== null) {
-      attempt.flight.nextAtMs = attempt.sentAtMs + attempt.upstream.spec.timeoutMs;
-    }
+    flight.nextAtMs = attempt.sentAtMs + attempt.upstream.spec.timeoutMs;
     this.#counts[Counter.UpstreamTcp]++;
     const { upstream, packet, length, token } = attempt;
-    if (!exchange.sendTcp(upstream.index, packet, length, token)) {
-      this.onFailure(token, NOT_SENT);
-    }
+    const sending = exchange.sendTcp(upstream.index, packet, length, token);
+    if (sending === "sent") return;
+    this.#noteFailure(flight, attempt, sending, NOT_SENT);
+    this.#release(attempt);
+    this.#askNext(flight, true);
   }
 
   #takeAttempt(flight: Flight, upstream: Upstream): Attempt {
-    const attempt = this.#freeAttempts.pop() ?? this.#newAttempt(upstream);
-    attempt.flight = flight;
-    attempt.upstream = upstream;
-    attempt.sentAtMs = this.#options.nowMs();
-    attempt.overStream = upstream.spec.transport !== "udp";
-    attempt.mismatches = 0;
-    attempt.failed = false;
-    flight.attempts.push(attempt);
-    return attempt;
-  }
-
-  #newAttempt(upstream: Upstream): Attempt {
-    const attempt = new Attempt(this.#attempts.length, upstream);
-    this.#attempts.push(attempt);
+    const attempt = this.#attempts.take(flight, upstream, this.#options.nowMs());
+    this.#writer.write(attempt, flight.asking);
     return attempt;
   }
 
@@ -397,8 +447,7 @@ export class Forwarder {
 
   #free(attempt: Attempt): void {
     this.#options.exchange.cancel(attempt.token);
-    attempt.flight = null;
-    this.#freeAttempts.push(attempt);
+    this.#attempts.release(attempt);
   }
 
   #countFailure(attempt: Attempt, reason: string): void {
@@ -427,61 +476,45 @@ export class Forwarder {
     }
   }
 
-  /** Keeps the answer and hands it to all who wait. */
-  #answer(flight: Flight, packet: Uint8Array, upstream: number): void {
+  /** Asks for the name that a chain has led to, so that clients get what is at its end. */
+  #follow(flight: Flight, upstream: number): void {
     const reader = this.#reader;
-    const message = this.#protect(flight, packet);
-    // Rules are about the response as it came, with what is taken out of it here.
-    const taken = message === packet ? undefined : this.#options.rebinding?.taken;
-    const entry = this.#store(flight, message, reader.length, reader.ttl, reader.ede, taken);
+    // Names of the service itself are never forwarded: the chain is all there is to say.
+    if (isServiceName(reader.target)) {
+      reader.ttl = Math.min(reader.ttl, DENIAL_TTL);
+      this.#answer(flight, upstream);
+      return;
+    }
+    for (const attempt of flight.attempts) this.#free(attempt);
+    flight.attempts.length = 0;
+    flight.failure = null;
+    flight.follow(reader.target, reader.message.slice(0, reader.length), reader.ttl);
+    const set = this.#setFor(flight.asking);
+    if (set === null) {
+      flight.failure = NOBODY_SERVES;
+      this.#fail(flight);
+      return;
+    }
+    this.#flights.move(flight, set);
+    flight.isOwnDomain &&= set.isOwnDomain;
+    this.#askNext(flight);
+  }
+
+  /** Keeps the answer and hands it to all who wait. */
+  #answer(flight: Flight, upstream: number): void {
+    const entry = this.#kept.keep(flight);
     this.#close(flight);
     for (let waiter = flight.waiters; waiter !== null;) {
       const { next } = waiter;
       if (entry < 0) {
-        this.#failWaiter(waiter, Ede.Other, "the answer is too large to handle");
+        this.#failWaiter(waiter, TOO_LARGE);
       } else {
         waiter.query.upstream = upstream;
-        waiter.responder?.respond(waiter, entry, reader.ede);
+        waiter.responder?.respond(waiter, entry, NO_ERROR);
         this.releaseWaiter(waiter);
       }
       waiter = next;
     }
-  }
-
-  /** The message as it may be kept, which the reader speaks of then. */
-  #protect(flight: Flight, packet: Uint8Array): Uint8Array {
-    const { rebinding } = this.#options;
-    // Who sends a domain to an upstream of its own wants the addresses of that network.
-    const isOwnDomain = flight.upstreams.some(({ spec }) => spec.domains.length > 0);
-    return rebinding === null || isOwnDomain ? packet : rebinding.protect(packet, this.#reader);
-  }
-
-  #store(
-    flight: Flight,
-    message: Uint8Array,
-    length: number,
-    ttl: number,
-    ede: number,
-    aside?: Uint8Array,
-  ): number {
-    const { query, hash } = flight;
-    return this.#options.cache.store(
-      {
-        hash,
-        qtype: query.qtype,
-        keyBits: query.keyBits,
-        qnameLength: query.qnameLength,
-        ttl,
-        ede,
-        nowSeconds: this.#options.nowSeconds(),
-        ...(aside !== undefined && { aside }),
-      },
-      message,
-      0,
-      length,
-      this.#reader.ttlOffsets,
-      this.#reader.ttlCount,
-    );
   }
 
   /** Gives up: a stale answer where there is one, else SERVFAIL, which is remembered a while. */
@@ -489,63 +522,46 @@ export class Forwarder {
     if (flight.done) return;
     if (!flight.servedStale) this.#serveStale(flight);
     this.#close(flight);
-    const ede = flight.failureEde >= 0 ? flight.failureEde : Ede.NoReachableAuthority;
-    const text = flight.failureText === "" ? "no upstream answered" : flight.failureText;
-    const silent = flight.background || flight.probe || this.#staleEntry(flight) >= 0;
-    if (!silent) this.#rememberFailure(flight, ede);
+    const failure = flight.failure ?? NOBODY_ANSWERED;
+    const silent = flight.background || flight.probe ||
+      this.#kept.stale(flight.query, flight.hash) >= 0;
+    if (!silent) this.#kept.keepFailure(flight, failure.errors);
     for (let waiter = flight.waiters; waiter !== null;) {
       const { next } = waiter;
-      this.#failWaiter(waiter, ede, text);
+      this.#failWaiter(waiter, failure);
       waiter = next;
     }
   }
 
-  /** A SERVFAIL message in the cache for a short while (RFC 9520). */
-  #rememberFailure(flight: Flight, ede: number): void {
-    const { query } = flight;
-    const length = HEADER_BYTES + query.qnameLength + 4;
-    const message = query.packet.slice(0, length);
-    setU16(message, 2, 0x8080 | Rcode.ServFail);
-    setU16(message, 4, 1);
-    message.fill(0, 6, HEADER_BYTES);
-    this.#reader.ttlCount = 0;
-    this.#store(flight, message, length, FAILURE_TTL, ede);
-  }
-
-  #failWaiter(waiter: Waiter, ede: number, text: string): void {
+  #failWaiter(waiter: Waiter, failure: Failure): void {
     const { query } = waiter;
     if (!query.isOwn) countOutcome(this.#counts, query.transport, Outcome.Failed);
-    waiter.responder?.fail(waiter, ede, text);
+    waiter.responder?.fail(waiter, failure);
     this.releaseWaiter(waiter);
-  }
-
-  #staleEntry(flight: Flight): number {
-    if (this.#options.serveStale === 0) return -1;
-    const { query, hash } = flight;
-    const { cache, nowSeconds } = this.#options;
-    const { qtype, keyBits, packet, qname, qnameLength } = query;
-    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
-    return entry >= 0 && cache.freshness(entry, nowSeconds()) === CacheHit.Stale ? entry : -1;
   }
 
   /** Answers those who wait with what is past its time, and goes on asking. */
   #serveStale(flight: Flight): void {
-    const entry = this.#staleEntry(flight);
+    const entry = this.#kept.stale(flight.query, flight.hash);
     if (entry < 0) return;
     flight.servedStale = true;
-    const rcode = this.#options.cache.flags(entry) & RCODE_MASK;
-    const ede = rcode === Rcode.NXDomain ? Ede.StaleNxdomainAnswer : Ede.StaleAnswer;
     const { waiters } = flight;
     flight.waiters = null;
     flight.waiterCount = 0;
     for (let waiter = waiters; waiter !== null;) {
       const { next } = waiter;
-      this.#counts[Counter.Stale]++;
-      waiter.query.source = Outcome.Cached;
-      waiter.responder?.respond(waiter, entry, ede);
-      this.releaseWaiter(waiter);
+      this.#respondStale(waiter, entry);
       waiter = next;
     }
+  }
+
+  #respondStale(waiter: Waiter, entry: number): void {
+    const rcode = this.#options.cache.flags(entry) & RCODE_MASK;
+    const ede = rcode === Rcode.NXDomain ? Ede.StaleNxdomainAnswer : Ede.StaleAnswer;
+    this.#counts[Counter.Stale]++;
+    waiter.query.source = Outcome.Cached;
+    waiter.responder?.respond(waiter, entry, ede);
+    this.releaseWaiter(waiter);
   }
 
   #close(flight: Flight): void {
@@ -560,20 +576,12 @@ export class Forwarder {
       if (upstream.healthy || upstream.probing || nowMs < upstream.probeAtMs) continue;
       if (this.inFlight >= FLIGHTS_MAX) return;
       upstream.probing = true;
-      const flight = this.#open(PROBE, PROBE_HASH ^ upstream.index, [upstream]);
+      const alone = new UpstreamSet(ROOT, [upstream]);
+      const flight = this.#open(PROBE, PROBE_HASH ^ upstream.index, alone);
       flight.probe = true;
       this.#askNext(flight);
     }
   }
 }
 
-/** Why an upstream failed, behind its name. */
-const NO_ANSWER = "did not answer in time";
-const NOT_SENT = "can't be reached from here";
-
-const RCODE_TEXT: Readonly<Record<number, string>> = {
-  [Rcode.FormErr]: "FORMERR",
-  [Rcode.ServFail]: "SERVFAIL",
-  [Rcode.NotImp]: "NOTIMP",
-  [Rcode.Refused]: "REFUSED",
-};
+const ROOT = Uint8Array.of(0);

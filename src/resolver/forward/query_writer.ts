@@ -11,7 +11,7 @@ import {
   UDP_PAYLOAD_MAX,
 } from "../../dns/mod.ts";
 import { KEY_CD, KEY_DO, type Query } from "../query.ts";
-import { type Attempt, OPTION_BYTES, QUERY_BLOCK_BYTES } from "./flight.ts";
+import { type Attempt, OPTION_BYTES, QUERY_BLOCK_BYTES, questionEnd } from "./flight.ts";
 
 /** Random bytes drawn at a time: a draw is a call into the system. */
 const RANDOM_BYTES = 4_096;
@@ -34,7 +34,7 @@ export class QueryWriter {
   write(attempt: Attempt, query: Query): void {
     const { packet } = attempt;
     const { transport } = attempt.upstream.spec;
-    const end = HEADER_BYTES + query.qnameLength + 4;
+    const end = attempt.questionEnd = questionEnd(query);
     for (let i = HEADER_BYTES; i < end; i++) packet[i] = query.packet[i];
     packet[0] = transport === "https" ? 0 : this.#randomByte();
     packet[1] = transport === "https" ? 0 : this.#randomByte();

@@ -31,6 +31,10 @@ export class Upstream {
   reason = "";
   /** It has a name whose address is still being looked up: others are asked first. */
   isUnresolved = false;
+  /** Queries on their way to it. */
+  open = 0;
+  /** It had no room for a query, and has not been heard of since. */
+  isFull = false;
   #plainUntilMs = -Infinity;
   #backoffMs = BACKOFF_MIN_MS;
 
@@ -60,9 +64,15 @@ export class Upstream {
     this.failures = 0;
     this.healthy = true;
     this.reason = "";
-    this.probing = false;
+    this.probing = this.isFull = false;
     this.#backoffMs = BACKOFF_MIN_MS;
     return recovered;
+  }
+
+  /** The probe could not be sent, which says nothing about the upstream. */
+  postponeProbe(nowMs: number): void {
+    this.probing = false;
+    this.probeAtMs = nowMs + this.#backoffMs;
   }
 
   /** Returns true when this failure makes the upstream an unhealthy one. */
@@ -85,23 +95,42 @@ export class Upstream {
   }
 }
 
+/** Upstreams that serve the same names. */
+export class UpstreamSet {
+  /** Questions on their way to them. */
+  flights = 0;
+
+  /** `domain` is what they serve, uncompressed and in lower case. */
+  constructor(readonly domain: Uint8Array, readonly upstreams: Upstream[]) {}
+
+  /** They serve a domain and not every name. */
+  get isOwnDomain(): boolean {
+    return this.upstreams.some(({ spec }) => spec.domains.length > 0);
+  }
+
+  /** Their addresses, for a message. */
+  get names(): string {
+    return this.upstreams.map(({ spec }) => spec.address).join(", ");
+  }
+}
+
 /**
  * Which upstreams serve a name, in the order they are asked: those with the longest matching
  * domain, else those for every name; the healthy ones first, each group in the order configured.
  */
 export class UpstreamTable {
   readonly all: readonly Upstream[];
-  /** Sets by domain, longest domain first; the set for every name last. */
-  readonly #sets: readonly { readonly domain: Uint8Array; readonly upstreams: Upstream[] }[];
+  /** Longest domain first; the set for every name last. */
+  readonly #sets: readonly UpstreamSet[];
 
   constructor(specs: readonly UpstreamSpec[]) {
     this.all = specs.map((spec, index) => new Upstream(index, spec));
     const root = Uint8Array.of(0);
-    const sets = new Map<string, { domain: Uint8Array; upstreams: Upstream[] }>();
+    const sets = new Map<string, UpstreamSet>();
     for (const upstream of this.all) {
       const domains = upstream.spec.domains.length > 0 ? upstream.spec.domains : [root];
       for (const domain of domains) {
-        const set = sets.get(domain.join()) ?? { domain, upstreams: [] };
+        const set = sets.get(domain.join()) ?? new UpstreamSet(domain, []);
         set.upstreams.push(upstream);
         sets.set(domain.join(), set);
       }
@@ -109,12 +138,12 @@ export class UpstreamTable {
     this.#sets = [...sets.values()].sort((a, b) => b.domain.length - a.domain.length);
   }
 
-  /** The upstreams for the uncompressed name at `offset`; empty when none serves it. */
-  forName(packet: Uint8Array, offset: number, length: number): readonly Upstream[] {
-    for (const { domain, upstreams } of this.#sets) {
-      if (endsWith(packet, offset, length, domain)) return upstreams;
+  /** The upstreams for the uncompressed name at `offset`; `null` when none serves it. */
+  forName(packet: Uint8Array, offset: number, length: number): UpstreamSet | null {
+    for (const set of this.#sets) {
+      if (endsWith(packet, offset, length, set.domain)) return set;
     }
-    return [];
+    return null;
   }
 }
 

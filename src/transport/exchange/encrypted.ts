@@ -4,7 +4,7 @@ import { type Channel, type ChannelEvents, type EncryptedQuery, SWEEP_MS } from 
 import { DohChannel } from "./doh_channel.ts";
 import { DotChannel } from "./dot_channel.ts";
 import { dialTls, type TlsTarget } from "./tls_dial.ts";
-import type { ExchangeEvents } from "./udp.ts";
+import { type ExchangeEvents, lacksSocket, type Sending } from "./udp.ts";
 
 /** Connections to one upstream at a time. */
 export const CONNECTIONS_MAX = 4;
@@ -88,8 +88,8 @@ class Lane implements ChannelEvents {
   }
 
   /** Ends every wait for a connection. */
-  failWaiting(reason: string): void {
-    for (const query of this.#waiting.splice(0)) this.#owner.onFailure(query, reason);
+  failWaiting(reason: string, isOwn = false): void {
+    for (const query of this.#waiting.splice(0)) this.#owner.onFailure(query, reason, isOwn);
   }
 
   close(): void {
@@ -142,6 +142,7 @@ class Lane implements ChannelEvents {
   async #dial(): Promise<void> {
     const ips = this.#ips;
     let reason = "";
+    let isOwn = false;
     for (let i = 0; i < ips.length; i++) {
       const index = (this.#ipIndex + i) % ips.length;
       try {
@@ -157,6 +158,7 @@ class Lane implements ChannelEvents {
         return;
       } catch (error) {
         reason = messageOf(error);
+        isOwn = error instanceof Error && lacksSocket(error.cause);
       }
     }
     if (this.#abort.signal.aborted) return;
@@ -165,7 +167,7 @@ class Lane implements ChannelEvents {
       this.#redialTimer = undefined;
       this.#dialIfNeeded();
     }, REDIAL_MS);
-    this.failWaiting(reason);
+    this.failWaiting(reason, isOwn);
   }
 
   #open(socket: TLSSocket): void {
@@ -196,7 +198,7 @@ class Lane implements ChannelEvents {
 /** Takes what comes of a lane's queries. */
 interface LaneOwner {
   onAnswer(query: EncryptedQuery, packet: Uint8Array): void;
-  onFailure(query: EncryptedQuery, reason: string): void;
+  onFailure(query: EncryptedQuery, reason: string, isOwn?: boolean): void;
   onOpen(): void;
 }
 
@@ -213,9 +215,9 @@ export class EncryptedExchange {
   constructor(upstreams: readonly (EncryptedUpstream | null)[], events: ExchangeEvents) {
     const owner: LaneOwner = {
       onAnswer: ({ token }, packet) => events.onPacket(token, packet, packet.length),
-      onFailure: ({ token }, reason) => {
+      onFailure: ({ token }, reason, isOwn) => {
         this.#byToken.delete(token);
-        events.onFailure(token, reason);
+        events.onFailure(token, reason, isOwn);
       },
       onOpen: () => {
         this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS);
@@ -229,15 +231,15 @@ export class EncryptedExchange {
     return this.#lanes.reduce((sum, lane) => sum + (lane?.channels.length ?? 0), 0);
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
     const lane = this.#lanes[upstream];
-    if (lane === null) return false;
+    if (lane === null) return "unreachable";
     // The caller's bytes change, and ours may be sent a second time.
     const query = { token, packet: packet.slice(0, lengthBytes), channel: null, isAgain: false };
     this.#byToken.set(token, { lane, query });
-    if (lane.place(query)) return true;
+    if (lane.place(query)) return "sent";
     this.#byToken.delete(token);
-    return false;
+    return "full";
   }
 
   cancel(token: number): void {

@@ -203,8 +203,8 @@ for (const [transport, start] of KINDS) {
     const perConnection = transport === "https" ? 100 : QUERIES_PER_CONNECTION_MAX;
     const most = CONNECTIONS_MAX * perConnection;
     let sent = 0;
-    while (sent < WAITING_MAX) assert.ok(send(sent++), `query ${sent}`);
-    assert.equal(send(WAITING_MAX), false, "no room to wait");
+    while (sent < WAITING_MAX) assert.equal(send(sent++), "sent", `query ${sent}`);
+    assert.equal(send(WAITING_MAX), "full", "no room to wait");
     await until("every connection, full", () => server.asked.length === most);
     assert.equal(exchange.connections, CONNECTIONS_MAX);
     // As answers come, those who waited go out.

@@ -55,23 +55,23 @@ async function udpServer(): Promise<{ address: HostPort; froms: number[]; close:
 }
 
 interface UdpExchange {
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean;
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): string;
   cancel(token: number): void;
 }
 
 async function checkUdp(exchange: UdpExchange, notes: Notes, froms: number[]): Promise<void> {
   // More bytes than are to be sent, and changed after: the exchange takes what it is told to.
   const packet = Uint8Array.of(1, 2, 3, 4);
-  assert.ok(exchange.send(0, packet, 2, 0));
+  assert.equal(exchange.send(0, packet, 2, 0), "sent");
   packet.fill(50);
-  assert.ok(exchange.send(0, packet, 1, 1));
+  assert.equal(exchange.send(0, packet, 1, 1), "sent");
   await notes.expect("0: 2 3", "1: 51");
   assert.equal(new Set(froms).size, 2, "a port each");
   exchange.cancel(0);
   exchange.cancel(1);
   // Used again, and cancelled before the answer is there.
-  assert.ok(exchange.send(0, packet, 1, 0));
-  assert.ok(exchange.send(0, Uint8Array.of(9), 1, 1));
+  assert.equal(exchange.send(0, packet, 1, 0), "sent");
+  assert.equal(exchange.send(0, Uint8Array.of(9), 1, 1), "sent");
   exchange.cancel(0);
   await until("the server has heard all", () => froms.length === 4);
   await new Promise((resolve) => setTimeout(resolve, 30));
@@ -79,7 +79,7 @@ async function checkUdp(exchange: UdpExchange, notes: Notes, froms: number[]): P
   exchange.cancel(1);
   exchange.cancel(1);
   // Nobody listens there.
-  assert.ok(exchange.send(1, Uint8Array.of(1), 1, 5));
+  assert.equal(exchange.send(1, Uint8Array.of(1), 1, 5), "sent");
   await notes.expect("5 is unreachable");
   exchange.cancel(5);
 }
@@ -108,9 +108,9 @@ Deno.test({
       await checkUdp(exchange, notes, server.froms);
       // An event of the socket before is not taken for one of the socket now.
       const stale = base | (1 << 16) | 7;
-      assert.ok(exchange.send(0, Uint8Array.of(9), 1, 7));
+      assert.equal(exchange.send(0, Uint8Array.of(9), 1, 7), "sent");
       exchange.cancel(7);
-      assert.ok(exchange.send(0, Uint8Array.of(9), 1, 7));
+      assert.equal(exchange.send(0, Uint8Array.of(9), 1, 7), "sent");
       exchange.ready(stale);
       exchange.ready(base | 8);
       await notes.expect();
@@ -131,13 +131,13 @@ Deno.test("PortableUdpExchange does the same without the C library", {
   const exchange = new PortableUdpExchange([server.address, { ip: LOOPBACK, port: 1 }], notes);
   try {
     const packet = Uint8Array.of(1, 2, 3, 4);
-    assert.ok(exchange.send(0, packet, 2, 0));
+    assert.equal(exchange.send(0, packet, 2, 0), "sent");
     packet.fill(50);
-    assert.ok(exchange.send(0, packet, 1, 1));
+    assert.equal(exchange.send(0, packet, 1, 1), "sent");
     await notes.expect("0: 2 3", "1: 51");
     assert.equal(new Set(server.froms).size, 2, "a port each");
     for (const token of [0, 1, 1]) exchange.cancel(token);
-    assert.ok(exchange.send(0, packet, 1, 0));
+    assert.equal(exchange.send(0, packet, 1, 0), "sent");
     exchange.cancel(0);
     await new Promise((resolve) => setTimeout(resolve, 30));
     await notes.expect();
@@ -210,7 +210,9 @@ Deno.test("TcpExchange shares a connection and takes answers in any order", {
   permissions: { net: true },
 }, () =>
   withTcp(async (server, exchange, notes) => {
-    for (let token = 0; token < 3; token++) assert.ok(exchange.send(0, id(100 + token), 2, token));
+    for (let token = 0; token < 3; token++) {
+      assert.equal(exchange.send(0, id(100 + token), 2, token), "sent");
+    }
     await server.heard(3);
     assert.equal(server.sockets.length, 1);
     assert.deepEqual(server.queries.map(({ message }) => [...message]), [[0, 100], [0, 101], [
@@ -218,11 +220,13 @@ Deno.test("TcpExchange shares a connection and takes answers in any order", {
       102,
     ]]);
     exchange.cancel(1);
-    for (const [i, byte] of [[2, 7], [1, 8], [0, 9]]) server.answer(i, byte);
+    for (const [i, byte] of [[2, 7], [1, 8], [0, 9]]) {
+      server.answer(i, byte);
+    }
     await notes.expect("0: 0 100 9", "2: 0 102 7");
     // An ID that is on its way goes by another connection.
     exchange.cancel(0);
-    assert.ok(exchange.send(0, id(102), 2, 5));
+    assert.equal(exchange.send(0, id(102), 2, 5), "sent");
     await server.heard(4);
     assert.equal(server.sockets.length, 2);
     assert.equal(getU16(server.queries[3].message, 0), 102);
@@ -240,12 +244,12 @@ Deno.test("TcpExchange tells all who wait when a connection ends, and opens so m
     await server.heard(2);
     server.sockets[0].destroy();
     await notes.expect("0 closed the connection", "1 closed the connection");
-    for (let token = 0; token < 4; token++) assert.ok(exchange.send(0, id(1), 3, token));
-    assert.equal(exchange.send(0, id(1), 3, 4), false, "no fifth connection");
+    for (let token = 0; token < 4; token++) assert.equal(exchange.send(0, id(1), 3, token), "sent");
+    assert.equal(exchange.send(0, id(1), 3, 4), "full", "no fifth connection");
     await server.heard(6);
     for (let i = 2; i < 6; i++) server.answer(i, i);
     await until("answers", () => notes.lines.length === 4);
     notes.lines.length = 0;
-    assert.ok(exchange.send(1, id(1), 3, 9), "it can't be known yet");
+    assert.equal(exchange.send(1, id(1), 3, 9), "sent", "it can't be known yet");
     await notes.expect("9 closed the connection");
   }));

@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import { formatIp, type HostPort } from "../../addr/mod.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import { FrameReader } from "../frames.ts";
-import type { ExchangeEvents } from "./udp.ts";
+import { type ExchangeEvents, lacksSocket, type Sending } from "./udp.ts";
 
 /** Connections to one upstream at a time. */
 const CONNECTIONS_MAX = 4;
@@ -47,25 +47,25 @@ export class TcpExchange {
     this.#connections = upstreams.map(() => []);
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
     const frame = new Uint8Array(2 + lengthBytes);
     setU16(frame, 0, lengthBytes);
     frame.set(packet.subarray(0, lengthBytes), 2);
     return this.#send(upstream, frame, token, false);
   }
 
-  #send(upstream: number, frame: Uint8Array, token: number, again: boolean): boolean {
+  #send(upstream: number, frame: Uint8Array, token: number, again: boolean): Sending {
     const address = this.upstreams[upstream];
-    if (address === null) return false;
+    if (address === null) return "unreachable";
     const id = getU16(frame, 2);
     const connections = this.#connections[upstream];
     const usable = connections.find((c) => c.pending.size < PENDING_MAX && !c.pending.has(id));
-    if (usable === undefined && connections.length >= CONNECTIONS_MAX) return false;
+    if (usable === undefined && connections.length >= CONNECTIONS_MAX) return "full";
     const connection = usable ?? this.#connect(upstream, address);
     connection.pending.set(id, token);
     this.#byToken.set(token, { upstream, connection, id, frame, again });
     connection.socket.write(frame);
-    return true;
+    return "sent";
   }
 
   cancel(token: number): void {
@@ -89,7 +89,7 @@ export class TcpExchange {
     const connections = this.#connections[upstream];
     connections.push(connection);
     const frames = new FrameReader();
-    const end = () => {
+    const end = (error?: Error) => {
       if (!connection.open) return;
       connection.open = false;
       connections.splice(connections.indexOf(connection), 1);
@@ -99,8 +99,8 @@ export class TcpExchange {
         this.#byToken.delete(token);
         // Closed for idleness just as we sent: that is no failure (RFC 7766 §6.2.4).
         const retry = connection.proven && sent !== undefined && !sent.again;
-        if (retry && this.#send(sent.upstream, sent.frame, token, true)) continue;
-        this.events.onFailure(token, "closed the connection");
+        if (retry && this.#send(sent.upstream, sent.frame, token, true) === "sent") continue;
+        this.events.onFailure(token, "closed the connection", lacksSocket(error));
       }
     };
     connection.socket.on("data", (chunk: Uint8Array) => {
@@ -109,13 +109,12 @@ export class TcpExchange {
         if (frame.length < 2) continue;
         connection.proven = true;
         const token = connection.pending.get(getU16(frame, 0));
-        // The reader edits the packet in place, so it gets one of its own.
-        if (token !== undefined) this.events.onPacket(token, frame.slice(), frame.length);
+        if (token !== undefined) this.events.onPacket(token, frame, frame.length);
       }
     });
-    connection.socket.on("timeout", end);
+    connection.socket.on("timeout", () => end());
     connection.socket.on("error", end);
-    connection.socket.on("close", end);
+    connection.socket.on("close", () => end());
     return connection;
   }
 }

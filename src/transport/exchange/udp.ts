@@ -1,4 +1,4 @@
-import { type EventQueue, type Native, Received, UdpEphemeral } from "../../native/mod.ts";
+import { type EventQueue, type Native, Opened, Received, UdpEphemeral } from "../../native/mod.ts";
 import type { HostPort } from "../../addr/mod.ts";
 
 /** Room for a response; none over UDP is larger. */
@@ -8,11 +8,23 @@ const GENERATION_MASK = 0x1fff;
 /** Said of an upstream whose machine has nobody listen on the port. */
 export const REFUSED = "is unreachable";
 
+/** What sending came to: `full` and `noSocket` are no fault of the upstream's. */
+export type Sending = "sent" | "unreachable" | "full" | "noSocket";
+
+/** Says whether something failed because the process, or the system, has no descriptor left. */
+export function lacksSocket(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : "";
+  return code === "EMFILE" || code === "ENFILE";
+}
+
 /** What an exchange tells whoever asked. */
 export interface ExchangeEvents {
   onPacket(token: number, packet: Uint8Array, length: number): void;
-  /** `failure` stands behind the name of the upstream: "refused the connection". */
-  onFailure(token: number, failure: string): void;
+  /**
+   * `failure` stands behind the name of the upstream: "refused the connection". `isOwn`: it is this
+   * process that has no socket left.
+   */
+  onFailure(token: number, failure: string, isOwn?: boolean): void;
 }
 
 /**
@@ -56,21 +68,21 @@ export class NativeUdpExchange {
     this.#events = events;
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
+  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
     const remote = this.#remotes[upstream];
-    const fd = remote === null ? -1 : this.#sockets.open(remote);
-    if (fd < 0) return false;
+    const fd = remote === null ? Opened.Unreachable : this.#sockets.open(remote);
+    if (fd < 0) return fd === Opened.NoSocket ? "noSocket" : "unreachable";
     const generation = ((this.#generations[token] ?? 0) + 1) & GENERATION_MASK;
     const event = this.#tokenBase | (generation << TOKEN_BITS) | token;
     const sent = this.#queue.add(fd, event) &&
       this.#sockets.send(fd, packet as Uint8Array<ArrayBuffer>, lengthBytes);
     if (!sent) {
       this.#sockets.close(fd);
-      return false;
+      return "unreachable";
     }
     this.#places[token] = fd + 1;
     this.#generations[token] = generation;
-    return true;
+    return "sent";
   }
 
   /** A socket can be read; one that was closed since the event was taken is left alone. */
