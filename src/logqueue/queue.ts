@@ -155,6 +155,11 @@ export class QueueReader {
     return this.#at !== this.#mark;
   }
 
+  /** The least number of bytes that are more than this part of what the queue holds. */
+  bytesOver(part: number): number {
+    return Math.floor(part * this.#capacity) + 1;
+  }
+
   /**
    * Resolves once so many bytes wait, at least 1, or another wait begins: a reader has one at a time
    * and looks again when it ends.
