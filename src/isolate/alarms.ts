@@ -36,10 +36,23 @@ export class Alarms {
     };
   }
 
+  /** Calls `work` once, in so many milliseconds; returns what calls that off. */
+  after(ms: number, work: () => void): () => void {
+    const alarm = { atMs: this.#time.nowMs() + ms, work: () => (callOff(), work()) };
+    const callOff = () => {
+      const at = this.#set.indexOf(alarm);
+      if (at >= 0) this.#set.splice(at, 1);
+      this.#schedule();
+    };
+    this.#set.push(alarm);
+    this.#schedule();
+    return callOff;
+  }
+
   /** Does what is due by now. */
   run(nowMs: number): void {
     if (nowMs < this.nextAtMs) return;
-    for (const alarm of this.#set) {
+    for (const alarm of [...this.#set]) {
       if (nowMs < alarm.atMs) continue;
       alarm.atMs = Infinity; // First: it may set itself again.
       alarm.work();

@@ -33,6 +33,24 @@ Deno.test(
   },
 );
 
+Deno.test("Alarms.after() calls once, unless it is called off", none, () => {
+  const alarms = new Alarms({ nowMs: () => 100, after: null });
+  const done: string[] = [];
+  alarms.after(10, () => {
+    done.push("once");
+    alarms.after(10, () => done.push("and what it began"));
+  });
+  const callOff = alarms.after(5, () => done.push("never"));
+  assert.equal(alarms.nextAtMs, 105);
+  callOff();
+  alarms.run(110);
+  assert.deepEqual(done.splice(0), ["once"]);
+  alarms.run(120);
+  alarms.run(130);
+  assert.deepEqual(done, ["and what it began"]);
+  assert.equal(alarms.nextAtMs, Infinity);
+});
+
 Deno.test("Alarms has one timer at most, for what is first", none, () => {
   let nowMs = 0;
   const timers = new Set<{ atMs: number; work: () => void }>();

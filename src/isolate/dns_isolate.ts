@@ -48,7 +48,7 @@ const CONNECT_MS = 1_000;
 /** The same behind each message: for timers, and for what a handler leaves to be done. */
 const MESSAGE_MS = 5;
 /**
- * Longest wait. Each message of the main isolate ends one, and one comes every two seconds, so the
+ * Longest wait. Each message of the main isolate ends one, and one comes every five seconds, so the
  * runtime's timers here are that late at most.
  */
 const WAIT_MS_MAX = 5_000;
@@ -471,6 +471,7 @@ export class DnsIsolate {
     }
     return new Bootstrap({
       upstreams,
+      after: (ms, work) => this.#alarms.after(ms, work),
       lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
       onAddresses: (index, ips) => {
         this.#forwarder.upstreams[index].isUnresolved = false;

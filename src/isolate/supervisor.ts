@@ -37,7 +37,7 @@ import { startIsolate } from "./scopes.ts";
 /** Ten seconds for a start, and of silence; one that crashes is back at once, the first time. */
 const LIMITS: KeepLimits = {
   startMsMax: 10_000,
-  lookMs: 2_000,
+  lookMs: 5_000, // Each wakes a processor that may have nothing else to do.
   silenceMsMax: 10_000,
   restartMsMin: 50,
   restartMsMax: 5_000,
