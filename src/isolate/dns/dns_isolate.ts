@@ -1,14 +1,12 @@
-import { formatIp, type HostPort } from "../../addr/mod.ts";
+import type { HostPort } from "../../addr/mod.ts";
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
-import { PROTOCOL_NAMES } from "../../logqueue/mod.ts";
-import { EventQueue, type Native, openNative, UdpBatch } from "../../native/mod.ts";
+import { type EventQueue, UdpBatch } from "../../native/mod.ts";
 import {
   Forwarder,
   type Found,
   Lookups,
   Pipeline,
-  type Query,
   QueryLog,
   RateLimiter,
   RebindingProtection,
@@ -16,7 +14,7 @@ import {
   TICK_MS,
   TurnClock,
 } from "../../resolver/mod.ts";
-import { NO_CLIENT, REEVALUATE_MS, Snapshot, type SnapshotData } from "../../snapshot/mod.ts";
+import { REEVALUATE_MS, Snapshot, type SnapshotData } from "../../snapshot/mod.ts";
 import { Counter, CounterBlock } from "../../telemetry/mod.ts";
 import {
   type ExchangeEvents,
@@ -26,12 +24,14 @@ import {
   type TlsIdentity,
   UdpListener,
 } from "../../transport/mod.ts";
-import type { EncryptedExchange } from "../../transport/exchange_encrypted.ts";
 import { type Alarm, Alarms } from "./alarms.ts";
 import { Bootstrap } from "./bootstrap.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
-import { Inbox } from "./inbox.ts";
+import { LeakLookups } from "./leak_lookups.ts";
+import { type Loaded, loadFor } from "./loaded.ts";
+import { type NativeSide, openNativeSide } from "./native_side.ts";
+import { SYSTEM_TIME } from "../kept_isolate.ts";
 import { occupancyOf } from "./occupancy.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
@@ -58,16 +58,8 @@ const DRAIN_POLL_MS = 10;
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
 
-/** Look-ups of leak tests that are told in a second; a test has some dozens. */
-const LEAKS_PER_SECOND_MAX = 1_000;
 /** Ports that are drawn until one is free over UDP and TCP. */
 const PORT_TRIES_MAX = 16;
-
-/** Code for what not every configuration asks for; `null`: this one does not. */
-interface Loaded {
-  readonly Listeners: typeof EncryptedListeners | null;
-  readonly Exchange: typeof EncryptedExchange | null;
-}
 
 /** All of a dns isolate: its sockets, its cache, its queries in flight. */
 export class DnsIsolate {
@@ -104,22 +96,19 @@ export class DnsIsolate {
   #draining = false;
   /** Answers that are queued go out at the end of this turn. */
   #isFlushing = false;
-  readonly #tellLeak: (lookup: LeakLookup) => void;
-  /** The second of the last look-up of a leak test, and how many were told in it. */
-  #leaksAt = 0;
-  #leaks = 0;
+  readonly #leaks: LeakLookups;
 
   /**
    * Loads what `start` asks for and no more: each isolate holds its code for itself. `tell` hands a
    * look-up of a leak test to the main isolate.
    */
   static async open(start: DnsStart, tell: (lookup: LeakLookup) => void): Promise<DnsIsolate> {
-    return new DnsIsolate(start, tell, await load(start));
+    return new DnsIsolate(start, tell, await loadFor(start));
   }
 
   private constructor(start: DnsStart, tell: (lookup: LeakLookup) => void, loaded: Loaded) {
     this.#start = start;
-    this.#tellLeak = tell;
+    this.#leaks = new LeakLookups(tell);
     this.#limits = start.rateLimit === null
       ? null
       : new RateLimiter(start.rateLimit, start.buckets, start.seed);
@@ -138,14 +127,17 @@ export class DnsIsolate {
       failClosed: start.failClosed,
       limits: this.#limits,
       requireClientId: start.requireClientId,
-      onLeakLookup: (query, name) => this.#noteLeak(query, name),
+      onLeakLookup: (query, name) => {
+        const { nowSeconds, snapshot } = this.#pipeline;
+        this.#leaks.note(query, name, snapshot, nowSeconds);
+      },
       refresh: (query, hash) => this.#forwarder.refresh(query, hash),
     });
     const native = this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
     if (native !== null) this.#bounds.turns.between = () => this.#look(native);
     this.#alarms = new Alarms({
       nowMs: () => performance.now(),
-      after: native === null ? afterTimer : null,
+      after: native === null ? SYSTEM_TIME.after : null,
     });
     this.#ticker = this.#alarms.add(() => this.#tick());
     this.#evaluator = this.#alarms.add(() => this.#evaluate());
@@ -489,19 +481,6 @@ export class DnsIsolate {
     this.#limits?.setTime(epochMs);
   }
 
-  #noteLeak({ address, client, transport }: Query, name: string): void {
-    const { nowSeconds, snapshot } = this.#pipeline;
-    if (this.#leaksAt !== nowSeconds) this.#leaks = 0;
-    this.#leaksAt = nowSeconds;
-    if (++this.#leaks > LEAKS_PER_SECOND_MAX) return;
-    this.#tellLeak({
-      name,
-      address: formatIp(address.bytes, address.offset, address.lengthBytes),
-      protocol: PROTOCOL_NAMES[transport],
-      client: client === NO_CLIENT ? null : snapshot.client(client).name,
-    });
-  }
-
   #setTicking(on: boolean): void {
     this.#ticker.set(on ? performance.now() + TICK_MS : Infinity);
   }
@@ -512,39 +491,4 @@ export class DnsIsolate {
     this.#forwarder.tick();
     this.#flush();
   }
-}
-
-function afterTimer(ms: number, work: () => void): () => void {
-  const timer = setTimeout(work, ms);
-  return () => clearTimeout(timer);
-}
-
-async function load({ tls, upstreams }: DnsStart): Promise<Loaded> {
-  const listens = tls !== null && [tls.dot, tls.doh, tls.doq].some(({ length }) => length > 0);
-  const asks = upstreams.some(({ transport }) => transport !== "udp");
-  const [listeners, exchange] = await Promise.all([
-    listens ? import("./encrypted.ts") : null,
-    asks ? import("../../transport/exchange_encrypted.ts") : null,
-  ]);
-  return {
-    Listeners: listeners?.EncryptedListeners ?? null,
-    Exchange: exchange?.EncryptedExchange ?? null,
-  };
-}
-
-interface NativeSide {
-  readonly native: Native;
-  /** Waits. */
-  readonly queue: EventQueue;
-  /** Looks at the same sockets while that waits, and so needs memory of its own. */
-  readonly looked: EventQueue;
-  readonly inbox: Inbox;
-}
-
-function openNativeSide({ epoll, eventMemory, inboxMemory }: DnsSockets): NativeSide {
-  const native = openNative();
-  if (native === null) throw new SvcError("unavailable", "the C library can't be opened here");
-  const queue = new EventQueue(native, epoll, eventMemory);
-  const looked = new EventQueue(native, epoll, new SharedArrayBuffer(EventQueue.MEMORY_BYTES));
-  return { native, queue, looked, inbox: new Inbox(inboxMemory) };
 }
