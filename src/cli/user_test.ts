@@ -178,7 +178,7 @@ Deno.test("svc user says what it can't do in one line", store, async (t) => {
 Deno.test("svc user leaves a node alone that runs", store, async () => {
   await inFolder(async (svc, dir) => {
     await svc("add", "ann");
-    const { holdStore } = await import("./store_lock.ts");
+    const { holdStore } = await import("../store/mod.ts");
     const hold = await holdStore(`${dir}/store`);
     const { code, err } = await svc("list");
     assert.equal(code, 1);

@@ -133,7 +133,7 @@ async function killAgain(series: number, seed: number): Promise<number> {
       }
       const kv = await Deno.openKv(`${directory}/store.kv`);
       const clock = { nowMs: () => Date.now() };
-      const store = await Store.over(kv, { clock, program: "0.7.0" });
+      const store = await Store.over(kv, { clock, program: "0.7.0", node: "node-1" });
       const entries = await auditOf(kv);
       const place = `series ${series}, kill ${kill}, seed ${seed}`;
       for (const [id, { acked, trying }] of known) {

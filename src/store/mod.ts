@@ -9,22 +9,19 @@
  * `audit_range`, `session/<sha256>`, `local/…`, `journal…`. Values are JSON in UTF-8.
  * Scope: read, write: the store. @module
  */
-export type { Clock, LocalStore, Replicator, Session } from "./ports.ts";
+export type { Applied, Clock, LocalStore, Replicator, Session } from "./ports.ts";
 export { AUDIT_ANSWER_MAX, type AuditPage, type AuditQuery } from "./audit_log.ts";
-export {
-  AUDIT_ENTRIES_MAX,
-  openStore,
-  openTemporaryStore,
-  Store,
-  type StoreOptions,
-} from "./store.ts";
+export { AUDIT_ENTRIES_MAX, Store, type StoreOptions } from "./store.ts";
+export { Applier, type Decision, type Entry } from "./applier.ts";
+export { PROPOSAL_ID_LENGTH_MAX } from "./proposals.ts";
+export { STATE_PART_BYTES_MAX } from "./replicated_state.ts";
 export { LocalReplicator, valueOf } from "./local_replicator.ts";
-export { type NodeStore, type NodeStoreOptions, openNodeStore } from "./open_node_store.ts";
+export { holdStore, type StoreHold } from "./hold.ts";
+export { type NodeStoreOptions, openNodeStore, type OpenStore, openStore } from "./open_store.ts";
 export { SCHEMA_VERSION } from "./load.ts";
 export {
   type DefaultList,
   importSeed,
-  openSeededTemporaryStore,
   seedChange,
   type Seeding,
   type SeedList,
