@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { holdStore, openStore } from "../store/mod.ts";
+import { openStore } from "../store/mod.ts";
 import { importConfig } from "./import.ts";
 import { VERSION } from "./version.ts";
 
@@ -54,9 +54,9 @@ Deno.test({
       await after.close();
       assert.deepEqual(rules.sort(), ["||b.example^", "||c.example^", "||mine.example^"]);
 
-      const hold = await holdStore(`${directory}/store`);
+      const held = await openStore(options);
       assert.match(String((await svcImport(config)).code), /is in use: stop svc/);
-      hold.release();
+      await held.close();
     } finally {
       await Deno.remove(directory, { recursive: true });
     }

@@ -9,7 +9,7 @@ import {
   type Outcome,
   type Write,
 } from "../model/mod.ts";
-import type { Applied } from "./ports.ts";
+import type { Shown } from "./ports.ts";
 import { outcomeAgain, remember, type Remembered } from "./proposals.ts";
 import { readParts } from "./replicated_state.ts";
 import type { Store } from "./store.ts";
@@ -34,16 +34,16 @@ export type Decision = Outcome | { readonly kind: "failed"; readonly error: unkn
 
 const NOTHING: Decision = { kind: "done", value: null };
 
-type Listener = (applied: Applied) => void;
+type Listener = (shown: Shown) => void;
 
 /** What some entries make of a state, before anyone knows of it. */
-interface Draft {
+interface Pending {
   state: LiveState;
   readonly writes: Write[];
   readonly audit: NewAuditEntry[];
   readonly proposals: Remembered[];
   /** Of each entry; `shown` where it made something. */
-  readonly decided: { readonly decision: Decision; readonly shown: Applied | null }[];
+  readonly decided: { readonly decision: Decision; readonly shown: Shown | null }[];
 }
 
 /**
@@ -126,27 +126,33 @@ export class Applier {
     batch: readonly E[],
     answer: (entry: E, decision: Decision) => void,
   ): Promise<void> {
-    const draft: Draft = { state: this.#state, writes: [], audit: [], proposals: [], decided: [] };
-    for (const entry of batch) this.#decide(draft, entry);
-    await this.#store.commit(draft);
-    for (const [i, { decision, shown }] of draft.decided.entries()) {
+    const pending: Pending = {
+      state: this.#state,
+      writes: [],
+      audit: [],
+      proposals: [],
+      decided: [],
+    };
+    for (const entry of batch) this.#decide(pending, entry);
+    await this.#store.commit(pending);
+    for (const [i, { decision, shown }] of pending.decided.entries()) {
       if (shown !== null) this.#show(shown);
       answer(batch[i], decision);
     }
-    this.#state = draft.state; // Those that made nothing moved the index.
+    this.#state = pending.state; // Those that made nothing moved the index.
   }
 
-  #decide(draft: Draft, { index, command, id }: Entry): void {
-    const { state } = draft;
+  #decide(pending: Pending, { index, command, id }: Entry): void {
+    const { state } = pending;
     invariant(index === state.appliedIndex + 1, "an entry follows the one before");
-    draft.state = { ...state, appliedIndex: index };
-    const settle = (decision: Decision, shown: Applied | null = null) =>
-      void draft.decided.push({ decision, shown });
+    pending.state = { ...state, appliedIndex: index };
+    const settle = (decision: Decision, shown: Shown | null = null) =>
+      void pending.decided.push({ decision, shown });
     if (command === null) return settle(NOTHING);
     const { change } = command;
     const before = id === null
       ? null
-      : draft.proposals.find((one) => one.id === id) ?? this.#store.proposals.find(id, index);
+      : pending.proposals.find((one) => one.id === id) ?? this.#store.proposals.find(id, index);
     if (before !== null) return settle(outcomeAgain(before, change, state));
     let applied;
     try {
@@ -156,21 +162,21 @@ export class Applier {
       return settle({ kind: "failed", error }); // It stops no other.
     }
     const { outcome } = applied;
-    if (id !== null) draft.proposals.push(remember(id, index, outcome));
+    if (id !== null) pending.proposals.push(remember(id, index, outcome));
     if (applied.kind === "refused") return settle(outcome);
-    draft.state = applied.state;
-    for (const write of applied.writes) draft.writes.push(write);
-    draft.audit.push(applied.audit);
+    pending.state = applied.state;
+    for (const write of applied.writes) pending.writes.push(write);
+    pending.audit.push(applied.audit);
     settle(outcome, { change, state: applied.state });
   }
 
-  #show(applied: Applied): void {
-    this.#state = applied.state;
+  #show(shown: Shown): void {
+    this.#state = shown.state;
     for (const listener of this.#listeners) {
       try {
-        listener(applied);
+        listener(shown);
       } catch (error) {
-        log.error("a listener for changes failed", { change: applied.change?.type, error });
+        log.error("a listener for changes failed", { change: shown.change?.type, error });
       }
     }
   }

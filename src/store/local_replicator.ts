@@ -1,7 +1,7 @@
 import { invariant, SvcError } from "../errors.ts";
 import type { Actor, Change, LiveState, Outcome } from "../model/mod.ts";
 import { Applier, BATCH_LENGTH_MAX, type Decision, type Entry } from "./applier.ts";
-import type { Applied, Clock, Replicator } from "./ports.ts";
+import type { Clock, Replicator, Shown } from "./ports.ts";
 import { PROPOSAL_ID_LENGTH_MAX } from "./proposals.ts";
 import { unavailable } from "./values.ts";
 
@@ -43,7 +43,7 @@ export class LocalReplicator implements Replicator {
     return this.#applier.state;
   }
 
-  subscribe(listener: (applied: Applied) => void): () => void {
+  subscribe(listener: (shown: Shown) => void): () => void {
     return this.#applier.subscribe(listener);
   }
 

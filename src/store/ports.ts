@@ -7,7 +7,7 @@ export interface Clock {
 }
 
 /** What subscribers are told. */
-export interface Applied {
+export interface Shown {
   /** `null`: the whole state was replaced by another. */
   readonly change: Change | null;
   /** After it. */
@@ -30,7 +30,7 @@ export interface Replicator {
   /** The state as of the last applied entry, the number of which is its `appliedIndex`. */
   readonly state: LiveState;
   /** Called after each change that was made, and after the whole state was replaced. */
-  subscribe(listener: (applied: Applied) => void): () => void;
+  subscribe(listener: (shown: Shown) => void): () => void;
 }
 
 /** A session of a signed-in user; kept by this node alone. */

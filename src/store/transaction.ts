@@ -78,18 +78,18 @@ export async function replaceWhole(
  * What the journal holds: `parts` of them, or so many `replacing` all that members agree on. One
  * name each: a program that knows but the first must not take the other for it.
  */
-type Decision = "parts" | "replacing";
+type JournalKind = "parts" | "replacing";
 
 async function commitThroughJournal(
   kv: Deno.Kv,
   encoded: readonly Encoded[],
   guard: Guard,
-  decision: Decision,
+  kind: JournalKind,
 ): Promise<string | null> {
-  const value = encodeValue({ [decision]: await writeParts(kv, encoded) });
+  const value = encodeValue({ [kind]: await writeParts(kv, encoded) });
   if (!(await kv.atomic().check(guard).set(JOURNAL_KEY, value).commit()).ok) return null;
   try {
-    return await writeOut(kv, encoded, decision);
+    return await writeOut(kv, encoded, kind);
   } catch (error) {
     throw new UnfinishedError("a large change is not written out", { cause: error });
   }
@@ -169,10 +169,10 @@ async function writeParts(kv: Deno.Kv, encoded: readonly Encoded[]): Promise<num
 async function writeOut(
   kv: Deno.Kv,
   encoded: readonly Encoded[],
-  decision: Decision,
+  kind: JournalKind,
 ): Promise<string> {
   const batches = batchesOf(encoded);
-  if (decision === "replacing") {
+  if (kind === "replacing") {
     for (const prefix of REPLICATED_PREFIXES) await deleteBelow(kv, prefix);
   }
   let versionstamp = "";
@@ -209,7 +209,9 @@ function isWrite(json: unknown): json is Write {
 export async function recover(kv: Deno.Kv): Promise<void> {
   const decided = await readKey(kv, JOURNAL_KEY);
   if (decided === null) return await deleteBelow(kv, JOURNAL_PART_PREFIX);
-  const { parts: changed, replacing } = (decided.value ?? {}) as Partial<Record<Decision, unknown>>;
+  const { parts: changed, replacing } = (decided.value ?? {}) as Partial<
+    Record<JournalKind, unknown>
+  >;
   const parts = replacing ?? changed;
   if (typeof parts !== "number") throw damaged("journal", "has no parts");
   const encoded: Encoded[] = [];
