@@ -38,6 +38,7 @@ type Listener = (shown: Shown) => void;
 
 /** What some entries make of a state, before anyone knows of it. */
 interface Pending {
+  readonly base: LiveState;
   state: LiveState;
   readonly writes: Write[];
   readonly audit: NewAuditEntry[];
@@ -61,6 +62,7 @@ export class Applier {
   constructor(store: Store) {
     this.#store = store;
     this.#state = store.state;
+    store.onReload = (state) => this.#show({ change: null, state });
   }
 
   /** What is shown. Immutable: later entries make another. */
@@ -127,6 +129,7 @@ export class Applier {
     answer: (entry: E, decision: Decision) => void,
   ): Promise<void> {
     const pending: Pending = {
+      base: this.#state,
       state: this.#state,
       writes: [],
       audit: [],

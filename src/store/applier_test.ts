@@ -207,6 +207,55 @@ Deno.test("a proposal that met a failing disk may be made again", none, async (t
   }
 });
 
+Deno.test("a store goes on by itself after a change that was called failed", none, async (t) => {
+  const run = async (change: Change, faultAt: number, fault: "before" | "after") => {
+    using kv = await FaultyKv.open();
+    const retries: (() => void)[] = [];
+    const store = await kv.store({
+      reopen: () => Promise.resolve(kv.kv),
+      later: (_, work) => {
+        retries.push(work);
+        return () => {};
+      },
+    });
+    const applier = new Applier(store);
+    await applyAll(applier, FIRST_SEED);
+    const seen: Shown[] = [];
+    applier.subscribe((shown) => seen.push(shown));
+    const before = kv.commits;
+    kv.faultOf = (commit) => commit - before >= faultAt ? fault : null;
+    const isDone = await applyAll(applier, change).then(() => true, () => false);
+    // It may be tried at once, and while the disk still fails.
+    await assert.rejects(applyAll(applier, list(1)), SvcError);
+    retries.at(-1)?.();
+    await store.idle();
+    assert.ok(store.problem !== null);
+    kv.faultOf = () => null;
+    retries.at(-1)?.();
+    await store.idle();
+    assert.equal(store.problem, null);
+    const isThere = applier.state.appliedIndex === 2;
+    if (isDone) assert.ok(isThere);
+    const told = seen.map(({ change }) => change?.type ?? null);
+    assert.deepEqual(told, !isThere ? [] : isDone ? [change.type] : [null]);
+    assert.deepEqual(await applyAll(applier, list(9)), ["done"]);
+    assert.deepEqual(plain((await kv.store()).state), plain(applier.state));
+    return isThere;
+  };
+  const changes = [["a small", list(2), 1], ["a large", rules(1_000, "x"), 5]] as const;
+  for (const [name, change, commits] of changes) {
+    const found = new Set<boolean>();
+    for (let faultAt = 1; faultAt <= commits; faultAt++) {
+      for (const fault of ["before", "after"] as const) {
+        await t.step(`${name} one: transaction ${faultAt} fails, ${fault} it is made`, async () => {
+          found.add(await run(change, faultAt, fault));
+        });
+      }
+    }
+    assert.equal(found.size, 2, "some were made and some were not");
+  }
+});
+
 Deno.test("note() is durable, moves no index, and goes with what is written", none, async () => {
   using kv = await FaultyKv.open();
   const { store, applier } = await start(kv);

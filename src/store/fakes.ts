@@ -13,7 +13,7 @@ export class FakeClock implements Clock {
 
 /** What changes nothing of a store, for a test to put something in. */
 export function nothing({ state }: Store): Batch {
-  return { state, writes: [], audit: [], proposals: [] };
+  return { base: state, state, writes: [], audit: [], proposals: [] };
 }
 
 export function auditEntry(action: string, rest: Partial<NewAuditEntry> = {}): NewAuditEntry {
@@ -48,6 +48,7 @@ export class FaultyKv {
     this.inner = inner;
     const methods: Partial<Record<string | symbol, unknown>> = {
       atomic: () => this.#atomic(),
+      set: (key: Deno.KvKey, value: unknown) => this.#set(key, value),
       close: () => undefined,
     };
     this.kv = new Proxy(inner, {
@@ -61,6 +62,12 @@ export class FaultyKv {
 
   static async open(): Promise<FaultyKv> {
     return new FaultyKv(await Deno.openKv(":memory:"));
+  }
+
+  /** Counts for no commit; fails where the next one would. */
+  async #set(key: Deno.KvKey, value: unknown): Promise<Deno.KvCommitResult> {
+    if (this.faultOf(this.commits + 1) !== null) throw new Error("no space left on device");
+    return await this.inner.set(key, value);
   }
 
   #atomic(): Deno.AtomicOperation {

@@ -48,10 +48,21 @@ export interface StoreOptions {
   readonly migrations?: typeof MIGRATIONS;
   /** Opens its file once more, to go on after the disk could not be written. */
   readonly reopen?: () => Promise<Deno.Kv>;
+  readonly later?: Later;
 }
+
+/** Calls `work` in so many milliseconds. Returns what prevents that. */
+export type Later = (ms: number, work: () => void) => () => void;
+
+const laterByTimer: Later = (ms, work) => {
+  const timer = setTimeout(work, ms);
+  return () => clearTimeout(timer);
+};
 
 /** What is stored in one step: all of it, or nothing. */
 export interface Batch {
+  /** What it was made of; where that is not the store's state any more, it is not stored. */
+  readonly base: LiveState;
   /** After it. */
   readonly state: LiveState;
   /** The last one of a key counts. */
@@ -82,8 +93,10 @@ export class Store implements LocalStore {
   #notes: WaitingNote[] = [];
   #versionstamp: string;
   #audit: AuditRange;
-  /** Why nothing can be written until the store is opened again. */
+  /** Why nothing can be written until what it has is read again. */
   #sealed: string | null = null;
+  /** Another process has written to it: it is not opened again. */
+  #isTaken = false;
   /** True after a failed commit: whether it was made is not known. */
   #isUncertain = false;
   /** Why nothing could be written the last time; it is tried again until it can. */
@@ -91,7 +104,7 @@ export class Store implements LocalStore {
   /** It is a copy in memory of a file that can't be written. */
   #isCopy: boolean;
   #retryMs = RETRY_MS_MIN;
-  #retry: ReturnType<typeof setTimeout> | undefined;
+  #cancelRetry: () => void = () => {};
   /** Ends when nobody works on the file. */
   #turn: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -135,6 +148,9 @@ export class Store implements LocalStore {
       throw unavailable(`cannot be read: ${messageOf(error)}`, error);
     }
   }
+
+  /** Told the state that was found on disk where a change that was called failed was made after all. */
+  onReload: (state: LiveState) => void = () => {};
 
   /** What keeps changes from being stored, for the status. */
   get problem(): string | null {
@@ -192,7 +208,8 @@ export class Store implements LocalStore {
         after: { epoch: next.epoch, version: next.state.appliedIndex },
       }, REPLICATION)];
       const writes = [...replicatedWrites(next), ...alongside];
-      return this.#commit({ state: next.state, writes, audit, proposals: [] }, next);
+      const base = this.#state;
+      return this.#commit({ base, state: next.state, writes, audit, proposals: [] }, next);
     });
   }
 
@@ -213,7 +230,8 @@ export class Store implements LocalStore {
 
   async #commitNotes(): Promise<void> {
     if (this.#notes.length === 0) return; // A change took them along.
-    await this.#commit({ state: this.#state, writes: [], audit: [], proposals: [] });
+    const state = this.#state;
+    await this.#commit({ base: state, state, writes: [], audit: [], proposals: [] });
   }
 
   async #commit(batch: Batch, replacing: ReplicatedState | null = null): Promise<void> {
@@ -231,6 +249,7 @@ export class Store implements LocalStore {
   async #store(batch: Batch, replacing: ReplicatedState | null): Promise<void> {
     if (this.#isCopy) throw unavailable(`${this.#failure}`);
     await this.#settle();
+    if (batch.base !== this.#state) throw unavailable("it has another state by now: try again");
     const { state } = batch;
     const epoch = replacing?.epoch ?? this.#epoch;
     const audit = this.#nextRange(batch.audit.length);
@@ -271,12 +290,15 @@ export class Store implements LocalStore {
       this.#succeeded();
       return versionstamp;
     }
+    this.#isTaken = true;
     this.#seal("another process has written to it");
     throw unavailable(`${this.#sealed}`);
   }
 
   #seal(reason: string): void {
-    this.#sealed = `${reason}: start svc again to go on from there`;
+    const isRead = this.#options.reopen !== undefined && !this.#isTaken;
+    const next = isRead ? "it is read again in a moment" : "start svc again to go on from there";
+    this.#sealed = `${reason}: ${next}`;
   }
 
   /** Runs what works on the file when nobody else does. */
@@ -290,24 +312,26 @@ export class Store implements LocalStore {
     if (this.#failure === null) log.error("the store can't be written", { error: reason });
     this.#failure = reason;
     if (this.#options.reopen === undefined || this.#isClosed) return;
-    clearTimeout(this.#retry);
-    const { reopen } = this.#options;
-    this.#retry = setTimeout(() => void this.#inTurn(() => this.#recover(reopen)), this.#retryMs);
+    this.#cancelRetry();
+    const { reopen, later = laterByTimer } = this.#options;
+    const retry = () => void this.#inTurn(() => this.#recover(reopen));
+    this.#cancelRetry = later(this.#retryMs, retry);
     this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS_MAX);
   }
 
   #succeeded(): void {
     if (this.#failure !== null) log.info("the store is written again");
-    clearTimeout(this.#retry);
+    this.#cancelRetry();
     this.#failure = null;
     this.#retryMs = RETRY_MS_MIN;
   }
 
   /** Finds out whether the file can be written again, and goes on with it. Never throws. */
   async #recover(reopen: () => Promise<Deno.Kv>): Promise<void> {
-    if (this.#failure === null || this.#sealed !== null || this.#isClosed) return;
+    if (this.#failure === null || this.#isTaken || this.#isClosed) return;
     try {
-      if (this.#isCopy || !(await canWrite(this.#kv))) await this.#goOnWith(await reopen());
+      const isWell = !this.#isCopy && await canWrite(this.#kv) && await this.#isSettled();
+      if (!isWell) await this.#goOnWith(await reopen());
       this.#succeeded();
     } catch (error) {
       this.#failed(`cannot be written: ${messageOf(error)}`);
@@ -318,20 +342,27 @@ export class Store implements LocalStore {
   async #goOnWith(kv: Deno.Kv): Promise<void> {
     try {
       await kv.set(PROBE_KEY, encodeValue(this.#options.program));
-      const { state, versionstamp, audit } = await loadAll(kv, this.#options);
-      const isSame = state.appliedIndex === this.#state.appliedIndex &&
-        (this.#isCopy || versionstamp === this.#versionstamp);
-      if (!isSame) this.#seal("a change that was called failed is there");
-      if (!isSame) throw unavailable(`${this.#sealed}`);
+      const loaded = await loadAll(kv, this.#options);
       await this.#sessions.moveTo(kv);
-      [this.#versionstamp, this.#audit] = [versionstamp, audit];
+      this.#kv.close();
+      this.#kv = kv;
+      this.#isCopy = this.#isUncertain = false;
+      this.#sealed = null;
+      this.#goOnFrom(loaded);
     } catch (error) {
-      kv.close();
+      if (kv !== this.#kv) kv.close();
       throw error;
     }
-    this.#kv.close();
-    this.#kv = kv;
-    this.#isCopy = this.#isUncertain = false;
+  }
+
+  /** What is on disk holds, a change as well that was called failed. */
+  #goOnFrom({ state, epoch, proposals, versionstamp, audit }: Loaded): void {
+    const isSame = state.appliedIndex === this.#state.appliedIndex && epoch === this.#epoch;
+    [this.#versionstamp, this.#audit] = [versionstamp, audit];
+    if (isSame) return;
+    log.warn("the store has a change that was called failed, which holds");
+    [this.#state, this.#epoch, this.#proposals] = [state, epoch, new Proposals(proposals)];
+    this.onReload(state);
   }
 
   /** After a failed commit: goes on if it left nothing behind. */
@@ -345,6 +376,15 @@ export class Store implements LocalStore {
       throw unavailable(`${this.#sealed}`);
     }
     this.#isUncertain = false;
+  }
+
+  async #isSettled(): Promise<boolean> {
+    try {
+      await this.#settle();
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   #nextRange(added: number): AuditRange {
@@ -389,7 +429,7 @@ export class Store implements LocalStore {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#retry);
+    this.#cancelRetry();
     this.#kv.close();
   }
 }
