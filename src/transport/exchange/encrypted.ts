@@ -64,6 +64,11 @@ class Lane implements ChannelEvents {
     this.#dialIfNeeded();
   }
 
+  /** There are connections, or there are to be. */
+  get isInUse(): boolean {
+    return this.channels.length > 0 || this.#dials > 0 || this.#waiting.length > 0;
+  }
+
   /** Sends a query, or has it wait for a connection. False: too many wait. */
   place(query: EncryptedQuery): boolean {
     const channel = this.#emptiest();
@@ -229,6 +234,11 @@ export class EncryptedExchange {
   /** Connections that are open. */
   get connections(): number {
     return this.#lanes.reduce((sum, lane) => sum + (lane?.channels.length ?? 0), 0);
+  }
+
+  /** There are connections, or there are to be. */
+  get isInUse(): boolean {
+    return this.#lanes.some((lane) => lane !== null && lane.isInUse);
   }
 
   send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
