@@ -2,7 +2,7 @@ import { formatProblem } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
 import type { Actor } from "../model/mod.ts";
 import { LONE_NODE, seedSource } from "../node/seed.ts";
-import { holdStore, importSeed, LocalReplicator, openStore } from "../store/mod.ts";
+import { importSeed, openStore } from "../store/mod.ts";
 import { loadConfig } from "./check_config.ts";
 import { readOptions } from "./options.ts";
 import { VERSION } from "../version.ts";
@@ -30,24 +30,20 @@ export async function importConfig(args: string[]): Promise<number> {
       "cluster: a node in a cluster takes changes through its API only",
     );
   }
-  const { dir } = config.store;
-  const hold = await holdStore(dir);
+  const store = await openStore({
+    directory: config.store.dir,
+    clock: { nowMs: () => Date.now() },
+    program: VERSION,
+    node: LONE_NODE,
+  });
   try {
-    const clock = { nowMs: () => Date.now() };
-    const store = await openStore({ directory: dir, clock, program: VERSION });
-    const replicator = new LocalReplicator(store, { clock, node: LONE_NODE });
-    try {
-      const outcome = await importSeed(store, replicator, seedSource(config.filter), ACTOR);
-      for (const [kind, counts] of Object.entries(outcome as Record<string, Counts>)) {
-        const { added, replaced, removed } = counts;
-        console.log(`${kind}: ${added} added, ${replaced} replaced, ${removed} removed`);
-      }
-    } finally {
-      await replicator.close();
-      store.close();
+    const outcome = await importSeed(store, seedSource(config.filter), ACTOR);
+    for (const [kind, counts] of Object.entries(outcome as Record<string, Counts>)) {
+      const { added, replaced, removed } = counts;
+      console.log(`${kind}: ${added} added, ${replaced} replaced, ${removed} removed`);
     }
   } finally {
-    hold.release();
+    await store.close();
   }
   return 0;
 }

@@ -14,13 +14,7 @@ import {
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { type FileLimit, type Native, openNative } from "../native/mod.ts";
-import {
-  holdStore,
-  type LocalReplicator,
-  type NodeStore,
-  openNodeStore,
-  type StoreHold,
-} from "../store/mod.ts";
+import { openNodeStore, type OpenStore, type Replicator } from "../store/mod.ts";
 import { RELEASED_MS, VERSION } from "../version.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { connectionProblems } from "./connections.ts";
@@ -51,7 +45,7 @@ interface Parts {
   readonly telemetry: Telemetry;
   readonly problems: Problems;
   readonly clock: TrustedClock;
-  readonly store: Pick<NodeStore, "replicator" | "store">;
+  readonly store: Pick<OpenStore, "replicator" | "store">;
   readonly get: HttpGet;
   readonly keeper: ListKeeper;
   readonly services: ServiceCatalogue;
@@ -326,14 +320,6 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
 async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
-  let hold: StoreHold | null = null;
-  try {
-    hold = await holdStore(dir);
-  } catch (error) {
-    // Another process that uses the store is no failure of it: two must not write.
-    const isInUse = error instanceof SvcError && error.code === "conflict";
-    if (isInUse || filter.onFailure === "closed") throw error;
-  }
   const opened = await openNodeStore(seedSource(filter), {
     directory: dir,
     node: LONE_NODE,
@@ -345,12 +331,7 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
   const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
   for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
   problems.watch(() => opened.problems);
-  const close = async () => {
-    await opened.replicator.close();
-    opened.store.close();
-    hold?.release();
-  };
-  return { ...opened, close };
+  return opened;
 }
 
 /**
@@ -358,7 +339,7 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
  * next query.
  */
 function follow(
-  replicator: LocalReplicator,
+  replicator: Replicator,
   policy: Policy,
   filtering: Filtering,
   problems: Problems,
@@ -368,9 +349,8 @@ function follow(
   let failure: string | null = null;
   problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
   let { lists } = replicator.state.collections;
-  replicator.subscribe((change, state) => {
-    // Users and notes decide about no query.
-    if (change.type === "note" || change.type.startsWith("user_")) return;
+  replicator.subscribe(({ change, state }) => {
+    if (change?.type.startsWith("user_")) return; // Users decide about no query.
     if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
     lists = state.collections.lists;
     inForce = policy.update(state).then(

@@ -9,7 +9,7 @@ import { Qtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
 import { DnsSupervisor } from "../isolate/mod.ts";
 import { closeSocket, openNative, openServer, portOf } from "../native/mod.ts";
-import { holdStore } from "../store/mod.ts";
+import { openStore } from "../store/mod.ts";
 import { ask } from "../../tests/e2e/clients.ts";
 import { until } from "../../tests/e2e/harness.ts";
 import { Node } from "./node.ts";
@@ -59,7 +59,13 @@ function configOf(directory: string, listen: readonly HostPort[]): Config {
 /** Says whether store and addresses are anybody's to take. */
 async function isGone({ store, api }: Config, { port }: HostPort): Promise<boolean> {
   try {
-    (await holdStore(store.dir)).release();
+    const options = {
+      directory: store.dir,
+      clock: { nowMs: Date.now },
+      program: "0",
+      node: "local",
+    };
+    await (await openStore(options)).close();
     for (const one of [port, api.listen[0].port]) {
       Deno.listen({ hostname: "127.0.0.1", port: one }).close();
     }
