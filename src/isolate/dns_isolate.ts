@@ -122,7 +122,7 @@ export class DnsIsolate {
       limits: this.#limits,
       requireClientId: start.requireClientId,
       onLeakLookup: (query, name) => this.#noteLeak(query, name),
-      refresh: (query, hash) => this.#forwarder.refresh(query, hash),
+      refresh: (query) => this.#forwarder.refresh(query),
     });
     const native = this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
     if (native !== null) this.#bounds.turns.between = () => this.#look(native);

@@ -24,11 +24,6 @@ import type {
   UdpListener,
 } from "../transport/mod.ts";
 
-// Where a `sockaddr` has its parts: the family in the machine's order, then port, then the address.
-const SOCKADDR_IPV4_OFFSET = 4;
-const SOCKADDR_IPV6_OFFSET = 8;
-const AF_INET = 2;
-
 /** An address that is known as text. One of a zone (`fe80::1%eth0`) is read without it. */
 export function clientAddress(text: string): ClientAddress {
   const client = new ClientAddress();
@@ -51,10 +46,7 @@ export class UdpFront implements UdpHandler, Responder {
     const start = batch.packetOffset(i);
     const end = start + batch.packetLength(i);
     const { bytes } = batch;
-    const peer = batch.peerOffset(i);
-    const isIpv4 = (bytes[peer] | (bytes[peer + 1] << 8)) === AF_INET;
-    const at = peer + (isIpv4 ? SOCKADDR_IPV4_OFFSET : SOCKADDR_IPV6_OFFSET);
-    this.#client.aim(bytes, at, isIpv4 ? 4 : 16);
+    this.#client.aim(bytes, batch.peerOffset(i), batch.peerLength(i));
     const verdict = this.resolver.decide(Transport.Udp, this.#client, bytes, start, end, reply);
     if (verdict === Verdict.Send) {
       batch.queueReply(i, reply.length);

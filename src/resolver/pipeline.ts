@@ -4,7 +4,6 @@ import {
   AD_BIT,
   CD_BIT,
   Ede,
-  finishHash,
   HashedName,
   HEADER_BYTES,
   Qclass,
@@ -36,6 +35,7 @@ import { Outcome } from "./outcome.ts";
 import { OwnNames } from "./own_names.ts";
 import {
   type ClientAddress,
+  keyHashOf,
   type Query,
   QUESTION_BYTES_MAX,
   Read,
@@ -84,7 +84,7 @@ export interface PipelineOptions {
   /** Gets each query for a name that a leak test may have, in lower case. */
   readonly onLeakLookup: (query: Query, name: string) => void;
   /** Has an entry that is about to expire fetched again. */
-  readonly refresh: (query: Query, hash: number) => void;
+  readonly refresh: (query: Query) => void;
 }
 
 /** The synchronous way of a query. One per dns isolate. */
@@ -95,8 +95,6 @@ export class Pipeline {
   snapshot: Snapshot;
   /** Set by the transport, once a batch. */
   nowSeconds = 0;
-  /** Hash of the cache key of the query at hand, for whoever resolves it. */
-  keyHash = 0;
 
   readonly #cache: Cache;
   readonly #counts: Float64Array;
@@ -391,10 +389,8 @@ export class Pipeline {
       writeAnyAnswer(query, reply);
       return Verdict.Send;
     }
-    const hash = finishHash(
-      this.name.hashes[0] ^ Math.imul(query.qtype | (query.keyBits << 16), 0x9e3779b1),
-    );
-    this.keyHash = hash;
+    const hash = keyHashOf(this.name.hashes[0], query.qtype, query.keyBits);
+    query.keyHash = hash;
     const { nowSeconds } = this;
     const cache = this.#cache;
     const entry = cache.find(
@@ -410,7 +406,7 @@ export class Pipeline {
     if (isFresh) {
       query.source = Outcome.Cached;
       this.#respond(query, entry, NO_ERROR, reply);
-      if (this.#prefetch) this.#prefetchIfDue(entry, query, hash);
+      if (this.#prefetch) this.#prefetchIfDue(entry, query);
       return Verdict.Send;
     }
     // Looking into the cache without asking for recursion (RFC 1035 §4.1.1): there is nothing.
@@ -422,11 +418,11 @@ export class Pipeline {
     return Verdict.Resolve;
   }
 
-  #prefetchIfDue(entry: number, query: Query, hash: number): void {
+  #prefetchIfDue(entry: number, query: Query): void {
     const whole = this.#cache.secondsWhole(entry);
     if (whole < PREFETCH_TTL_MIN) return;
     if (this.#cache.secondsLeft(entry, this.nowSeconds) > whole * PREFETCH_PART) return;
-    if (this.#cache.claimRefresh(entry)) this.#refresh(query, hash);
+    if (this.#cache.claimRefresh(entry)) this.#refresh(query);
   }
 
   /**

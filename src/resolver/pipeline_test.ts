@@ -385,7 +385,7 @@ Deno.test("Pipeline has popular entries fetched again shortly before they expire
     const bench = new PipelineBench();
     const message = response({ name: "www.example", type: 1, records: [a("www.example", ttl)] });
     bench.keep(q("www.example", 1), message, { ttl });
-    const hash = bench.pipeline.keyHash;
+    const hash = bench.query.keyHash;
     bench.pipeline.nowSeconds += age;
     for (let i = 0; i < 3; i++) bench.ask(q("www.example", 1));
     assert.deepEqual(bench.refreshed, want === 1 ? [hash] : [], `${ttl} after ${age}`);

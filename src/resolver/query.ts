@@ -4,6 +4,7 @@ import {
   CD_BIT,
   DO_BIT,
   EdnsOption,
+  finishHash,
   HashedName,
   HEADER_BYTES,
   Opcode,
@@ -101,6 +102,8 @@ export class Query {
   cookieLow = 0;
   /** DO and CD, as the cache tells answers apart. */
   keyBits = 0;
+  /** Hash of its cache key; see `keyHashOf`. Holds once the cache has been asked. */
+  keyHash = 0;
   /** What became of it; holds once its response is written. */
   outcome: Outcome = Outcome.Forwarded;
   /** Where the records of its answer come from: `Forwarded`, `Recursed` or `Cached`. */
@@ -159,6 +162,7 @@ export class Query {
     this.cookieHigh = other.cookieHigh;
     this.cookieLow = other.cookieLow;
     this.keyBits = other.keyBits;
+    this.keyHash = other.keyHash;
     this.outcome = other.outcome;
     this.source = other.source;
     this.rule = other.rule;
@@ -175,6 +179,11 @@ export class Query {
     this.group = other.group;
     this.chain = other.chain === null ? null : other.chain.copy();
   }
+}
+
+/** Hash of the cache key of a question; `nameHash` is that of the whole name. */
+export function keyHashOf(nameHash: number, qtype: number, keyBits: number): number {
+  return finishHash(nameHash ^ Math.imul(qtype | (keyBits << 16), 0x9e3779b1));
 }
 
 /**

@@ -119,7 +119,7 @@ export class Resolver {
 
   /** Has the waiter's question asked; its responder may be called before this returns. */
   resolve(waiter: Waiter): void {
-    this.#forwarder.resolve(waiter, this.#pipeline.keyHash);
+    this.#forwarder.resolve(waiter);
   }
 
   /** Writes what a waiter waited for. */

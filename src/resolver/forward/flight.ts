@@ -84,7 +84,6 @@ export class Attempt {
 /** A question on its way to upstreams. Used again a while after it is done: see `FlightTable`. */
 export class Flight {
   readonly query = new Query();
-  hash = 0;
   startedAtMs = 0;
   /** When the next upstream is asked as well. */
   nextAtMs = 0;
@@ -125,14 +124,13 @@ export class Flight {
   }
 
   /** Makes it a new one, about the question of `query`. */
-  start(query: Query, hash: number, set: UpstreamSet, nowMs: number): void {
+  start(query: Query, set: UpstreamSet, nowMs: number): void {
     this.query.keep(query);
     this.asking = this.query;
     this.lead = this.query.packet.subarray(0, questionEnd(this.query));
     this.leadTtl = Infinity;
     this.isOwnDomain = true;
     this.set = set;
-    this.hash = hash;
     this.startedAtMs = this.nextAtMs = nowMs;
     this.attempts.length = this.asked.length = this.declined.length = 0;
     this.waiters = null;
@@ -194,9 +192,9 @@ export const PROBE = (() => {
   query.qnameLength = 1;
   query.qtype = 2;
   query.qclass = 1;
+  query.keyHash = 0x50524f42;
   return query;
 })();
-export const PROBE_HASH = 0x50524f42;
 
 /** Says whether two queries ask the same, ASCII letters in either case (RFC 4343). */
 export function sameQuestion(a: Query, b: Query): boolean {

@@ -23,9 +23,12 @@ export class FlightTable {
     return this.#free.length;
   }
 
-  find(query: Query, hash: number): Flight | null {
-    let flight = this.#buckets[hash & (BUCKETS - 1)];
-    while (flight !== null && (flight.hash !== hash || !sameQuestion(flight.query, query))) {
+  find(query: Query): Flight | null {
+    const { keyHash } = query;
+    let flight = this.#buckets[keyHash & (BUCKETS - 1)];
+    while (
+      flight !== null && (flight.query.keyHash !== keyHash || !sameQuestion(flight.query, query))
+    ) {
       flight = flight.next;
     }
     return flight;
@@ -44,11 +47,11 @@ export class FlightTable {
   }
 
   /** A new flight with a copy of the question; the caller sees to `isFull`. */
-  open(query: Query, hash: number, set: UpstreamSet, nowMs: number): Flight {
+  open(query: Query, set: UpstreamSet, nowMs: number): Flight {
     const flight = this.#free.pop() ?? new Flight();
-    flight.start(query, hash, set, nowMs);
+    flight.start(query, set, nowMs);
     set.flights++;
-    const bucket = hash & (BUCKETS - 1);
+    const bucket = query.keyHash & (BUCKETS - 1);
     flight.next = this.#buckets[bucket];
     this.#buckets[bucket] = flight;
     flight.place = this.active.length;
@@ -78,7 +81,7 @@ export class FlightTable {
   }
 
   #unlink(flight: Flight): void {
-    const bucket = flight.hash & (BUCKETS - 1);
+    const bucket = flight.query.keyHash & (BUCKETS - 1);
     let before: Flight | null = null;
     let at = this.#buckets[bucket];
     while (at !== null && at !== flight) [before, at] = [at, at.next];

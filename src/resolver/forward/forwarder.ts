@@ -19,14 +19,7 @@ import {
   unhelpful,
   unreachable,
 } from "./failures.ts";
-import {
-  type Attempt,
-  type Failure,
-  type Flight,
-  PROBE,
-  PROBE_HASH,
-  type Waiter,
-} from "./flight.ts";
+import { type Attempt, type Failure, type Flight, PROBE, type Waiter } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
 import { KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
 import type { AttemptFailure, Exchange, Sending, UpstreamSpec } from "./ports.ts";
@@ -145,8 +138,8 @@ export class Forwarder {
   }
 
   /** Has the question of `waiter` asked; its responder is called once, now or later. */
-  resolve(waiter: Waiter, hash: number): void {
-    const known = this.#flights.find(waiter.query, hash);
+  resolve(waiter: Waiter): void {
+    const known = this.#flights.find(waiter.query);
     if (known !== null) {
       if (known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
         this.#counts[Counter.FlightsFull]++;
@@ -170,7 +163,7 @@ export class Forwarder {
       return;
     }
     if (this.#flights.isFull(set)) {
-      const stale = this.#kept.stale(waiter.query, hash);
+      const stale = this.#kept.stale(waiter.query);
       if (stale >= 0) {
         this.#respondStale(waiter, stale);
         return;
@@ -180,18 +173,18 @@ export class Forwarder {
       this.#failWaiter(waiter, tooMany(set.names));
       return;
     }
-    const flight = this.#open(waiter.query, hash, set);
+    const flight = this.#open(waiter.query, set);
     this.#join(flight, waiter);
     this.#askNext(flight);
   }
 
   /** Has a question asked that nobody waits for yet. */
-  refresh(query: Query, hash: number): void {
-    if (this.inFlight >= FLIGHTS_MAX / 2 || this.#flights.find(query, hash) !== null) return;
+  refresh(query: Query): void {
+    if (this.inFlight >= FLIGHTS_MAX / 2 || this.#flights.find(query) !== null) return;
     const set = this.#setFor(query);
     if (set === null || this.#flights.isFull(set)) return;
     this.#counts[Counter.Prefetched]++;
-    const flight = this.#open(query, hash, set);
+    const flight = this.#open(query, set);
     flight.background = true;
     this.#askNext(flight);
   }
@@ -342,8 +335,8 @@ export class Forwarder {
     return this.#table.forName(query.packet, query.qname, query.qnameLength);
   }
 
-  #open(query: Query, hash: number, set: UpstreamSet): Flight {
-    const flight = this.#flights.open(query, hash, set, this.#options.nowMs());
+  #open(query: Query, set: UpstreamSet): Flight {
+    const flight = this.#flights.open(query, set, this.#options.nowMs());
     flight.isOwnDomain = set.isOwnDomain;
     this.#tick(true);
     return flight;
@@ -524,7 +517,7 @@ export class Forwarder {
     this.#close(flight);
     const failure = flight.failure ?? NOBODY_ANSWERED;
     const silent = flight.background || flight.probe ||
-      this.#kept.stale(flight.query, flight.hash) >= 0;
+      this.#kept.stale(flight.query) >= 0;
     if (!silent) this.#kept.keepFailure(flight, failure.errors);
     for (let waiter = flight.waiters; waiter !== null;) {
       const { next } = waiter;
@@ -542,7 +535,7 @@ export class Forwarder {
 
   /** Answers those who wait with what is past its time, and goes on asking. */
   #serveStale(flight: Flight): void {
-    const entry = this.#kept.stale(flight.query, flight.hash);
+    const entry = this.#kept.stale(flight.query);
     if (entry < 0) return;
     flight.servedStale = true;
     const { waiters } = flight;
@@ -577,7 +570,7 @@ export class Forwarder {
       if (this.inFlight >= FLIGHTS_MAX) return;
       upstream.probing = true;
       const alone = new UpstreamSet(ROOT, [upstream]);
-      const flight = this.#open(PROBE, PROBE_HASH ^ upstream.index, alone);
+      const flight = this.#open(PROBE, alone);
       flight.probe = true;
       this.#askNext(flight);
     }

@@ -52,11 +52,11 @@ export class KeptAnswers {
   }
 
   /** The entry that is past its time and may be served still, or -1. */
-  stale(query: Query, hash: number): number {
+  stale(query: Query): number {
     const { cache, nowSeconds, serveStale } = this.#options;
     if (serveStale === 0) return -1;
-    const { qtype, keyBits, packet, qname, qnameLength } = query;
-    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
+    const { qtype, keyBits, keyHash, packet, qname, qnameLength } = query;
+    const entry = cache.find(keyHash, qtype, keyBits, packet, qname, qnameLength);
     return entry >= 0 && cache.freshness(entry, nowSeconds()) === CacheHit.Stale ? entry : -1;
   }
 
@@ -77,7 +77,7 @@ export class KeptAnswers {
     errors: Uint8Array,
     aside?: Uint8Array,
   ): number {
-    const { query: { qtype, keyBits, qnameLength }, hash } = flight;
+    const { qtype, keyBits, keyHash: hash, qnameLength } = flight.query;
     const { cache, nowSeconds: now } = this.#options;
     const nowSeconds = now();
     const more = aside === undefined ? {} : { aside };

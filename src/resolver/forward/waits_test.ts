@@ -100,7 +100,7 @@ Deno.test("Forwarder.refresh() renews an entry for nobody in particular", none, 
   bench.ask(N);
   bench.answer(bench.last, { records: [a(N, 300)] });
   bench.advance(280_000);
-  const { query, pipeline } = bench.front;
+  const { query } = bench.front;
   assert.equal(bench.ask(N).answer, ANSWER.replace("300", "20"));
   bench.looked();
   bench.ask(N);
@@ -139,8 +139,8 @@ Deno.test("Forwarder.refresh() renews an entry for nobody in particular", none, 
       1,
     ),
   );
-  bench.forwarder.refresh(query, pipeline.keyHash);
-  bench.forwarder.refresh(query, pipeline.keyHash);
+  bench.forwarder.refresh(query);
+  bench.forwarder.refresh(query);
   assert.equal(bench.looked(), "a", "once");
   assert.deepEqual([bench.forwarder.inFlight, bench.forwarder.waiting], [1, 0]);
   bench.answer(bench.last, { records: [a(N, 300, 9)] });
@@ -154,7 +154,7 @@ Deno.test("Forwarder.refresh() that fails leaves the entry as it is", none, () =
     bench.ask(N);
     bench.answer(bench.last, { records: [a(N, 300)] });
     bench.ask(N);
-    const { query, pipeline } = bench.front;
+    const { query } = bench.front;
     bench.front.decide(
       Uint8Array.of(
         0,
@@ -188,7 +188,7 @@ Deno.test("Forwarder.refresh() that fails leaves the entry as it is", none, () =
         1,
       ),
     );
-    bench.forwarder.refresh(query, pipeline.keyHash);
+    bench.forwarder.refresh(query);
     while (bench.open.length > 0) bench.answer(bench.last, SERVFAIL);
     assert.equal(bench.ask(N).answer, ANSWER);
     bench.checkIdle();
