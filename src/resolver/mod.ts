@@ -13,20 +13,19 @@ export { RebindingProtection } from "./rebinding.ts";
 export { ClientAddress, DnssecState, Query, Read, readQuery, Transport } from "./query.ts";
 export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
+export { type FailureCode, ResolveFailure } from "./failure.ts";
+export { type Responder, Waiter } from "./flights/waiter.ts";
 export { type Found, Lookups } from "./lookups.ts";
 export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
   type AttemptFailure,
   type Exchange,
-  type Failure,
   Forwarder,
   type ForwarderOptions,
   OPEN_MAX,
-  type Responder,
   type Sending,
   TICK_MS,
   type TtlBounds,
   type UpstreamSpec,
   type UpstreamTransport,
-  Waiter,
 } from "./forward/mod.ts";

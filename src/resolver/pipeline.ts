@@ -32,6 +32,7 @@ import { writeAnswer, writeAnyAnswer, writeLocal, writeNegative } from "./own_an
 import { CHAIN_MAX, OwnChain } from "./own_chain.ts";
 import { Admission } from "./admission.ts";
 import { Outcome } from "./outcome.ts";
+import { OWN_CIRCLE, type ResolveFailure, UNCHECKED } from "./failure.ts";
 import { OwnNames } from "./own_names.ts";
 import {
   type ClientAddress,
@@ -60,14 +61,10 @@ const META_TYPES_MIN = 249;
 
 /** Room for an answer of ours behind a chain: an SOA, an address, or an extended error. */
 const OWN_ANSWER_BYTES_MAX = 128;
-/** Text of the extended error of a CNAME that leads from record to record of ours. */
-const CHAIN_TEXT = new TextEncoder().encode("local CNAME records lead in a circle, or too far");
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 /** No ruling: the filter failed, and what it failed at must not be answered. */
-const UNCHECKED = -1;
-/** Text of the extended error for that. */
-const UNCHECKED_TEXT = new TextEncoder().encode("the filter failed");
+const NO_RULING = -1;
 
 export interface PipelineOptions {
   readonly seed: number;
@@ -253,8 +250,7 @@ export class Pipeline {
         return Verdict.Send;
       }
       if (query.chain !== null && query.chain.count >= CHAIN_MAX) {
-        this.#settle(query, Outcome.Failed);
-        writeEmpty(query, reply, Rcode.ServFail, Ede.Other, CHAIN_TEXT);
+        this.fail(query, OWN_CIRCLE, reply);
         return Verdict.Send;
       }
       const offset = records.rdataOffset(cname);
@@ -310,8 +306,9 @@ export class Pipeline {
         this.#settle(query, Outcome.Rewritten);
         writeRuled(query, reply, this.#decision, blockTtl);
         return Verdict.Send;
-      case UNCHECKED:
-        return this.#leaveUnchecked(query, reply);
+      case NO_RULING:
+        this.fail(query, UNCHECKED, reply);
+        return Verdict.Send;
       case Ruling.Allow:
         query.isAllowed = true;
     }
@@ -319,14 +316,14 @@ export class Pipeline {
   }
 
   /** What the filter says of QNAME; `query.rule` is the rule that decided. */
-  #decide(query: Query): Ruling | typeof UNCHECKED {
+  #decide(query: Query): Ruling | typeof NO_RULING {
     try {
       const decision = this.#decision;
       const ruling = this.snapshot.decide(query.packet, this.name, query.group, decision);
       query.rule = decision.rule;
       return ruling;
     } catch (error) {
-      return this.#noteFailure(error) ? UNCHECKED : Ruling.None;
+      return this.#noteFailure(error) ? NO_RULING : Ruling.None;
     }
   }
 
@@ -342,10 +339,10 @@ export class Pipeline {
     return this.#failClosed;
   }
 
-  #leaveUnchecked(query: Query, reply: Reply): Verdict {
+  /** Writes that there is no answer, and why. Every query that fails passes here. */
+  fail(query: Query, failure: ResolveFailure, reply: Reply): void {
     this.#settle(query, Outcome.Failed);
-    writeEmpty(query, reply, Rcode.ServFail, Ede.Other, UNCHECKED_TEXT);
-    return Verdict.Send;
+    writeEmpty(query, reply, failure.rcode, RELAYED, failure.errors);
   }
 
   /** Leads a query for a search engine to its safe host, or answers with its safe address. */
@@ -457,7 +454,7 @@ export class Pipeline {
         }
       } catch (error) {
         if (this.#noteFailure(error)) {
-          this.#leaveUnchecked(query, reply);
+          this.fail(query, UNCHECKED, reply);
           return;
         }
       }

@@ -21,10 +21,11 @@ import type { Outcome } from "../outcome.ts";
 import { Verdict } from "../pipeline.ts";
 import { ClientAddress, Transport } from "../query.ts";
 import { RebindingProtection } from "../rebinding.ts";
+import type { Reply } from "../reply.ts";
 import type { QueryLog } from "../query_log.ts";
 import { Resolver, type ResolverOptions } from "../resolver.ts";
 import { TurnClock } from "../turn_clock.ts";
-import type { Failure, Responder, Waiter } from "./flight.ts";
+import type { Responder, Waiter } from "../flights/waiter.ts";
 import { FLIGHTS_MAX } from "./flight_table.ts";
 import { Forwarder, TICK_MS } from "./forwarder.ts";
 import type { Exchange, Sending, UpstreamTransport } from "./ports.ts";
@@ -55,21 +56,15 @@ export class Client implements Responder {
     return this.answers[0] ?? "";
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.#note((reply) => this.bench.resolver.writeEntry(waiter, entry, ede, reply));
-    this.outcome = waiter.query.outcome;
-    this.rule = waiter.query.rule;
+  room(): Reply {
+    return this.bench.front.reply;
   }
 
-  fail(waiter: Waiter, failure: Failure): void {
-    this.#note((reply) => this.bench.resolver.writeFailure(waiter, failure, reply));
-    this.outcome = waiter.query.outcome;
-  }
-
-  #note(write: (reply: PipelineBench["reply"]) => void): void {
-    const { reply } = this.bench.front;
-    write(reply);
-    this.answers.push(describe(reply.bytes.slice(reply.offset, reply.offset + reply.length)));
+  send({ query }: Waiter): void {
+    const { bytes, offset, length } = this.room();
+    this.answers.push(describe(bytes.slice(offset, offset + length)));
+    this.outcome = query.outcome;
+    this.rule = query.rule;
   }
 }
 

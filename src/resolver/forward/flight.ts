@@ -2,6 +2,8 @@
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import { HEADER_BYTES, OPT_BYTES, skipName } from "../../dns/mod.ts";
 import { Query, QUESTION_BYTES_MAX } from "../query.ts";
+import type { ResolveFailure } from "../failure.ts";
+import type { Waiter } from "../flights/waiter.ts";
 import { type Upstream, UpstreamSet } from "./upstream.ts";
 
 /** Block size of padded queries (RFC 8467 §4.1). */
@@ -14,40 +16,6 @@ export const SENT_BYTES_MAX = QUERY_BLOCK_BYTES *
 
 const NOTHING = new Uint8Array(0);
 const NOBODY = new UpstreamSet(Uint8Array.of(0), []);
-
-/** A query that waits, and whoever takes its response. */
-export class Waiter {
-  readonly query = new Query();
-  /** The transport's own: which listener, which connection. */
-  responder: Responder | null = null;
-  /** Where the client is, as the transport writes it down. */
-  readonly peer: Uint8Array;
-  next: Waiter | null = null;
-
-  constructor(peerBytes: number) {
-    this.query.packet = new Uint8Array(QUESTION_BYTES_MAX);
-    this.peer = new Uint8Array(peerBytes);
-  }
-}
-
-/** Why a query can't be resolved. */
-export interface Failure {
-  /** For whoever reads it here. */
-  readonly text: string;
-  /** For the client: extended errors as they are kept, an upstream's own unchanged. */
-  readonly errors: Uint8Array;
-}
-
-/** Takes the response to a query that waited. */
-export interface Responder {
-  /**
-   * The message is in the cache under `entry`; `ede` is the code of the extended error to send in
-   * place of those that are kept with it, or -1.
-   */
-  respond(waiter: Waiter, entry: number, ede: number): void;
-  /** It can't be resolved. */
-  fail(waiter: Waiter, failure: Failure): void;
-}
 
 /** One way a question was sent. Used again once it is free. */
 export class Attempt {
@@ -99,7 +67,7 @@ export class Flight {
   /** Waiters have been given the stale answer. */
   servedStale = false;
   /** What the last unhelpful upstream said; `null`: nobody said anything. */
-  failure: Failure | null = null;
+  failure: ResolveFailure | null = null;
   /** What is asked at this moment: the question, or the name that its chain has led to so far. */
   asking: Query = this.query;
   /** What the answer goes behind: the question, or a message with the chain. */

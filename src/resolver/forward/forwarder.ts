@@ -1,8 +1,10 @@
 import { Ede, Rcode, RCODE_MASK } from "../../dns/mod.ts";
 import { log } from "../../log.ts";
-import { Counter, type CounterBlock, countOutcome } from "../../telemetry/mod.ts";
+import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import { NO_ERROR } from "../extended_errors.ts";
 import { Outcome } from "../outcome.ts";
+import { type ResolveFailure, TOO_LARGE, TOO_MANY_CLIENTS } from "../failure.ts";
+import { type Waiter, WaiterPool } from "../flights/waiter.ts";
 import { isServiceName } from "../own_names.ts";
 import { KEY_DO, type Query } from "../query.ts";
 import { AttemptTable } from "./attempts.ts";
@@ -13,13 +15,11 @@ import {
   NOBODY_ANSWERED,
   NOBODY_SERVES,
   NOT_SENT,
-  TOO_LARGE,
-  TOO_MANY_CLIENTS,
   tooMany,
   unhelpful,
   unreachable,
 } from "./failures.ts";
-import { type Attempt, type Failure, type Flight, PROBE, type Waiter } from "./flight.ts";
+import { type Attempt, type Flight, PROBE } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
 import { KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
 import type { AttemptFailure, Exchange, Sending, UpstreamSpec } from "./ports.ts";
@@ -29,7 +29,6 @@ import { ATTEMPTS_MAX, nextUpstream } from "./next_upstream.ts";
 import { Shortages } from "./shortages.ts";
 import { DENIAL_TTL, type TtlBounds } from "./scrubber.ts";
 import { type Upstream, UpstreamSet, UpstreamTable } from "./upstream.ts";
-import { WaiterPool } from "./waiter_pool.ts";
 
 /** Queries that wait for them, all told, and for one of them. */
 export const WAITERS_MAX = 16_384;
@@ -137,7 +136,7 @@ export class Forwarder {
     this.#waiters.release(waiter);
   }
 
-  /** Has the question of `waiter` asked; its responder is called once, now or later. */
+  /** Has the question of `waiter` asked; its taker is told once, now or later. */
   resolve(waiter: Waiter): void {
     const known = this.#flights.find(waiter.query);
     if (known !== null) {
@@ -503,7 +502,7 @@ export class Forwarder {
         this.#failWaiter(waiter, TOO_LARGE);
       } else {
         waiter.query.upstream = upstream;
-        waiter.responder?.respond(waiter, entry, NO_ERROR);
+        waiter.taker?.onAnswer(waiter, entry, NO_ERROR);
         this.releaseWaiter(waiter);
       }
       waiter = next;
@@ -526,10 +525,8 @@ export class Forwarder {
     }
   }
 
-  #failWaiter(waiter: Waiter, failure: Failure): void {
-    const { query } = waiter;
-    if (!query.isOwn) countOutcome(this.#counts, query.transport, Outcome.Failed);
-    waiter.responder?.fail(waiter, failure);
+  #failWaiter(waiter: Waiter, failure: ResolveFailure): void {
+    waiter.taker?.onFailure(waiter, failure);
     this.releaseWaiter(waiter);
   }
 
@@ -553,7 +550,7 @@ export class Forwarder {
     const ede = rcode === Rcode.NXDomain ? Ede.StaleNxdomainAnswer : Ede.StaleAnswer;
     this.#counts[Counter.Stale]++;
     waiter.query.source = Outcome.Cached;
-    waiter.responder?.respond(waiter, entry, ede);
+    waiter.taker?.onAnswer(waiter, entry, ede);
     this.releaseWaiter(waiter);
   }
 

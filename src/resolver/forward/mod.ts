@@ -1,5 +1,4 @@
 /** Asks other resolvers. See `resolver/mod.ts`. @module */
-export { type Failure, type Responder, Waiter } from "./flight.ts";
 export { FLIGHTS_MAX } from "./flight_table.ts";
 export { Forwarder, type ForwarderOptions, OPEN_MAX, TICK_MS } from "./forwarder.ts";
 export type {
