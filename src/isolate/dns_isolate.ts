@@ -4,6 +4,8 @@ import { SvcError } from "../errors.ts";
 import { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import { EventQueue, type Native, openNative, UdpBatch } from "../native/mod.ts";
 import {
+  Asker,
+  Flights,
   Forwarder,
   type Found,
   Lookups,
@@ -63,7 +65,9 @@ export class DnsIsolate {
   readonly #counts: Float64Array;
   readonly #cache: Cache;
   readonly #pipeline: Pipeline;
+  readonly #asker: Asker;
   readonly #forwarder: Forwarder;
+  readonly #flights: Flights;
   readonly #clock = new TurnClock({
     epochMs: () => Date.now(),
     monotonicMs: () => performance.now(),
@@ -108,10 +112,8 @@ export class DnsIsolate {
       : new RateLimiter(start.rateLimit, start.buckets, start.seed);
     const counters = new CounterBlock(start.counters);
     this.#counts = counters.values;
-    const cache = this.#cache = new Cache({
-      sizeBytes: start.cacheBytes,
-      serveStale: start.serveStale,
-    });
+    const { cacheBytes: sizeBytes, serveStale } = start;
+    const cache = this.#cache = new Cache({ sizeBytes, serveStale });
     this.#pipeline = new Pipeline({
       seed: start.seed,
       cache,
@@ -122,44 +124,52 @@ export class DnsIsolate {
       limits: this.#limits,
       requireClientId: start.requireClientId,
       onLeakLookup: (query, name) => this.#noteLeak(query, name),
-      refresh: (query) => this.#forwarder.refresh(query),
+      refresh: (query) => this.#flights.refresh(query),
     });
     const native = this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
     if (native !== null) this.#bounds.turns.between = () => this.#look(native);
     const events: ExchangeEvents = {
       onPacket: (token, packet, length) => {
         this.#setTime();
-        this.#forwarder.onPacket(token, packet, length);
+        this.#asker.onPacket(token, packet, length);
         this.#flushSoon();
       },
       onFailure: (token, failure, isOwn) => {
         this.#setTime();
-        this.#forwarder.onFailure(token, failure, isOwn);
+        this.#asker.onFailure(token, failure, isOwn);
         this.#flushSoon();
       },
     };
-    this.#exchange = new UpstreamExchange(
-      start.upstreams,
-      events,
-      this.#exchangeQueue(),
-      loaded.Exchange,
-    );
+    const queue = this.#exchangeQueue();
+    const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
+    const nowMs = () => performance.now();
+    const asker = this.#asker = new Asker({
+      exchange,
+      counters,
+      openMax: start.openMax,
+      nowMs,
+      random: (target) => void crypto.getRandomValues(target),
+    });
     this.#forwarder = new Forwarder({
       upstreams: start.upstreams,
-      exchange: this.#exchange,
-      cache,
+      exchange,
+      asker,
       counters,
       ttl: start.ttl,
+      nowMs,
+    });
+    this.#flights = new Flights({
+      source: this.#forwarder,
+      cache,
+      counters,
       rebinding: start.rebindingExempt === null
         ? null
         : new RebindingProtection(start.rebindingExempt),
-      openMax: start.openMax,
-      serveStale: start.serveStale,
+      serveStale,
       peerBytes: UdpBatch.PEER_BYTES,
-      nowMs: () => performance.now(),
+      nowMs,
       nowSeconds: () => this.#pipeline.nowSeconds,
       ticking: (on) => this.#setTicking(on),
-      random: (target) => void crypto.getRandomValues(target),
     });
     const { logQueue, traces } = start;
     const slow = this.#slow = traces === null
@@ -167,7 +177,7 @@ export class DnsIsolate {
       : new SlowQueries(traces, Math.random, this.#counts);
     this.#resolver = new Resolver({
       pipeline: this.#pipeline,
-      forwarder: this.#forwarder,
+      flights: this.#flights,
       seed: start.seed,
       cookieSecret: start.cookieSecret,
       clock: this.#clock,
@@ -334,11 +344,11 @@ export class DnsIsolate {
     for (const listener of this.#udp) listener.receive();
     for (const listener of this.#tcp) listener.drain();
     this.#encrypted?.drain();
-    while (this.#forwarder.waiting > 0 && performance.now() < endsAtMs) {
+    while (this.#flights.waiting > 0 && performance.now() < endsAtMs) {
       if (this.#native !== null) this.#look(this.#native);
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
     }
-    this.#forwarder.close();
+    this.#flights.close();
     this.#flush();
     for (const listener of this.#portable) listener.close();
     for (const listener of this.#tcp) listener.close();
@@ -417,10 +427,12 @@ export class DnsIsolate {
       upstreams,
       lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
       onAddresses: (index, ips) => {
-        this.#forwarder.upstreams[index].isUnresolved = false;
-        this.#exchange.encrypted?.setAddresses(index, ips);
+        const upstream = this.#forwarder.upstreams[index];
+        upstream.isUnresolved = false;
+        this.#exchange.setAddresses(upstream.remote, ips);
       },
-      onFailure: (index, reason) => this.#exchange.encrypted?.failWaiting(index, reason),
+      onFailure: (index, reason) =>
+        this.#exchange.failWaiting(this.#forwarder.upstreams[index].remote, reason),
     });
   }
 
@@ -450,7 +462,7 @@ export class DnsIsolate {
     if (!on) return;
     this.#ticker = setInterval(() => {
       this.#setTime();
-      this.#forwarder.tick();
+      this.#flights.tick();
       this.#flush();
     }, TICK_MS);
   }

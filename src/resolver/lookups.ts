@@ -1,5 +1,5 @@
 import { decodeMessage, encodeQuery, parseName, Rcode } from "../dns/mod.ts";
-import type { Responder } from "./flights/waiter.ts";
+import type { Responder } from "./flights/mod.ts";
 import { Verdict } from "./pipeline.ts";
 import { type Reply, streamReply } from "./reply.ts";
 import type { Resolver } from "./resolver.ts";

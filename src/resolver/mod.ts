@@ -1,6 +1,8 @@
 /**
  * What happens to a query between two packets: `readQuery` makes numbers of it, `Pipeline` answers
- * what it can at once, `Forwarder` asks upstreams for the rest. All I/O comes in as ports.
+ * what it can at once; the rest waits in `Flights` (`flights/`) for what a `Source` brings, `Forwarder`
+ * (`forward/`) from upstreams, which it asks through the `Asker` (`ask/`); `Resolver` writes every
+ * response, and the transport's `Responder` sends it. All I/O comes in as ports.
  * Scope: none. RFC 1035, 2308, 5452, 6891, 8482, 8767, 8914, 9520, 9619. @module
  */
 export { clientIdOf, readClientId } from "./client_id.ts";
@@ -14,18 +16,26 @@ export { ClientAddress, DnssecState, Query, Read, readQuery, Transport } from ".
 export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
 export { type FailureCode, ResolveFailure } from "./failure.ts";
-export { type Responder, Waiter } from "./flights/waiter.ts";
 export { type Found, Lookups } from "./lookups.ts";
 export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
-  type AttemptFailure,
+  Asker,
+  type AskerOptions,
+  type AskFailure,
   type Exchange,
-  Forwarder,
-  type ForwarderOptions,
   OPEN_MAX,
+  type PlainAddress,
+  type Remote,
   type Sending,
-  TICK_MS,
+  type ServerAddress,
+  type ServerTransport,
   type TtlBounds,
-  type UpstreamSpec,
-  type UpstreamTransport,
-} from "./forward/mod.ts";
+} from "./ask/mod.ts";
+export {
+  Flights,
+  type FlightsOptions,
+  type Responder,
+  TICK_MS,
+  type Waiter,
+} from "./flights/mod.ts";
+export { Forwarder, type ForwarderOptions, type UpstreamSpec } from "./forward/mod.ts";

@@ -1,5 +1,5 @@
 import { isMappedAt } from "../addr/mod.ts";
-import { getU16, getU32 } from "../bytes/mod.ts";
+import { getU16, getU32, setU16 } from "../bytes/mod.ts";
 import {
   CD_BIT,
   DO_BIT,
@@ -142,6 +142,21 @@ export class Query {
     return this.start + HEADER_BYTES;
   }
 
+  /** Where the question of a kept query ends. */
+  get questionEnd(): number {
+    return HEADER_BYTES + this.qnameLength + 4;
+  }
+
+  /** Makes a kept query one about another name, uncompressed; `keyHash` is still that of the former. */
+  rename(name: Uint8Array): void {
+    const { packet, qtype, qclass } = this;
+    const length = skipName(name, 0, name.length);
+    for (let i = 0; i < length; i++) packet[HEADER_BYTES + i] = name[i];
+    setU16(packet, HEADER_BYTES + length, qtype);
+    setU16(packet, HEADER_BYTES + length + 2, qclass);
+    this.qnameLength = length;
+  }
+
   /** Copies what a waiting query needs into this one, which owns its `packet`. */
   keep(other: Query): void {
     const length = HEADER_BYTES + other.qnameLength + 4;
@@ -184,6 +199,13 @@ export class Query {
 /** Hash of the cache key of a question; `nameHash` is that of the whole name. */
 export function keyHashOf(nameHash: number, qtype: number, keyBits: number): number {
   return finishHash(nameHash ^ Math.imul(qtype | (keyBits << 16), 0x9e3779b1));
+}
+
+/** A query of its own, which `keep` fills. */
+export function keptQuery(): Query {
+  const query = new Query();
+  query.packet = new Uint8Array(QUESTION_BYTES_MAX);
+  return query;
 }
 
 /**

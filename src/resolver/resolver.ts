@@ -1,7 +1,6 @@
 import { invariant } from "../errors.ts";
 import { type ResolveFailure, TOO_MANY_WAIT } from "./failure.ts";
-import type { Responder, Taker, Waiter } from "./flights/waiter.ts";
-import type { Forwarder } from "./forward/mod.ts";
+import type { Flights, Responder, Taker, Waiter } from "./flights/mod.ts";
 import { Cookies } from "./cookies.ts";
 import type { QueryLog } from "./query_log.ts";
 import { type Pipeline, Verdict } from "./pipeline.ts";
@@ -15,7 +14,7 @@ const NOBODY = new ClientAddress();
 
 export interface ResolverOptions {
   readonly pipeline: Pipeline;
-  readonly forwarder: Forwarder;
+  readonly flights: Flights;
   readonly seed: number;
   /** 16 bytes that nobody can know, and that all isolates share. */
   readonly cookieSecret: Uint8Array;
@@ -36,7 +35,7 @@ export interface ResolverOptions {
  */
 export class Resolver implements Taker {
   readonly #pipeline: Pipeline;
-  readonly #forwarder: Forwarder;
+  readonly #flights: Flights;
   readonly #seed: number;
   readonly #query = new Query();
   readonly #clock: TurnClock;
@@ -46,7 +45,7 @@ export class Resolver implements Taker {
 
   constructor(options: ResolverOptions) {
     this.#pipeline = options.pipeline;
-    this.#forwarder = options.forwarder;
+    this.#flights = options.flights;
     this.#seed = options.seed;
     this.#clock = options.clock;
     this.#log = options.log;
@@ -107,7 +106,7 @@ export class Resolver implements Taker {
    * SERVFAIL into `reply`.
    */
   wait(responder: Responder, reply: Reply): Waiter | null {
-    const waiter = this.#forwarder.takeWaiter();
+    const waiter = this.#flights.takeWaiter();
     if (waiter === null) {
       this.#pipeline.fail(this.#query, TOO_MANY_WAIT, reply);
       this.#answered(this.#query, reply);
@@ -121,7 +120,7 @@ export class Resolver implements Taker {
 
   /** Has the waiter's question asked; its response may be sent before this returns. */
   resolve(waiter: Waiter): void {
-    this.#forwarder.resolve(waiter);
+    this.#flights.resolve(waiter);
   }
 
   onAnswer(waiter: Waiter, entry: number, ede: number): void {

@@ -1,6 +1,7 @@
 import type { ResolveFailure } from "../failure.ts";
-import { Query, QUESTION_BYTES_MAX } from "../query.ts";
+import { keptQuery, type Query } from "../query.ts";
 import type { Reply } from "../reply.ts";
+import type { Flight } from "./flight.ts";
 
 /** What carries responses to clients; what they say is not its concern. */
 export interface Responder {
@@ -22,7 +23,7 @@ export interface Taker {
 
 /** A question that waits, and whoever is told of its end. */
 export class Waiter {
-  readonly query: Query = new Query();
+  readonly query: Query = keptQuery();
   taker: Taker | null = null;
   /** Of a client's query: the transport's own, which listener, which connection. */
   responder: Responder | null = null;
@@ -30,10 +31,14 @@ export class Waiter {
   readonly peer: Uint8Array;
   /** Why there is no answer; `null`: there is one. */
   failure: ResolveFailure | null = null;
+  /** The flight that it waits for, while it does. */
+  flight: Flight | null = null;
+  /** Of a question that a flight has had asked: that flight, and the next such question of it. */
+  parent: Flight | null = null;
+  sibling: Waiter | null = null;
   next: Waiter | null = null;
 
   constructor(peerBytes: number) {
-    this.query.packet = new Uint8Array(QUESTION_BYTES_MAX);
     this.peer = new Uint8Array(peerBytes);
   }
 }
@@ -66,6 +71,7 @@ export class WaiterPool {
     waiter.taker = null;
     waiter.responder = null;
     waiter.failure = null;
+    waiter.flight = waiter.parent = null;
     waiter.next = this.#free;
     this.#free = waiter;
     this.count--;

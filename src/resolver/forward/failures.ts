@@ -1,12 +1,11 @@
 /** Why queries can't be resolved, for who reads it here and for the client. */
 import { Rcode } from "../../dns/mod.ts";
 import { ResolveFailure } from "../failure.ts";
-import { Fit, type ResponseReader } from "./response.ts";
+import type { ResponseReader } from "../ask/mod.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Why an upstream failed, behind its name. */
 export const NO_ANSWER = "did not answer in time";
-export const NOT_SENT = "can't be reached from here";
 
 const RCODE_TEXT: Readonly<Record<number, string>> = {
   [Rcode.FormErr]: "FORMERR",
@@ -37,19 +36,22 @@ export function unreachable({ spec: { address } }: Upstream, reason: string): Re
   return new ResolveFailure("unreachable", `${address} ${reason}`);
 }
 
-/** What is wrong with the response that was read last; its own extended errors are relayed. */
+/** The upstream's answer can't be read. */
+export function malformed({ spec: { address } }: Upstream): ResolveFailure {
+  return new ResolveFailure("malformed", `${address} answered with a malformed message`);
+}
+
+/** The upstream's answer is a chain without an end. */
+export function endless({ spec: { address } }: Upstream): ResolveFailure {
+  const text = `${address} leads in a circle of CNAME records, or too far`;
+  return new ResolveFailure("circle", text);
+}
+
+/** The response that was read last holds no answer; its own extended errors are relayed. */
 export function unhelpful(
   { spec: { address } }: Upstream,
-  fit: Fit,
   { rcode, errors, bogus }: ResponseReader,
 ): ResolveFailure {
-  if (fit === Fit.Broken) {
-    return new ResolveFailure("malformed", `${address} answered with a malformed message`);
-  }
-  if (fit === Fit.Endless) {
-    const text = `${address} leads in a circle of CNAME records, or too far`;
-    return new ResolveFailure("circle", text);
-  }
   const text = rcode === Rcode.NoError
     ? `${address} does not answer for this name`
     : `${address} answered ${RCODE_TEXT[rcode] ?? "an error"}`;
