@@ -25,7 +25,8 @@ import { Snapshot } from "../snapshot/mod.ts";
 import { type FakePolicy, policyData } from "../snapshot/fakes.ts";
 import type { Outcome } from "./outcome.ts";
 import { CounterBlock, COUNTERS_BYTES, sumOutcome } from "../telemetry/mod.ts";
-import { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
+import { Pipeline, type PipelineOptions } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Query, Read, readQuery, Transport } from "./query.ts";
 import { Reply } from "./reply.ts";
 

@@ -26,7 +26,7 @@ import {
 } from "./fakes.ts";
 import { ForwarderBench, quietly } from "./forward/fakes.ts";
 import { Outcome } from "./outcome.ts";
-import { Verdict } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Transport } from "./query.ts";
 
 const none = { permissions: "none" } as const;

@@ -1,6 +1,6 @@
 import { decodeMessage, encodeQuery, parseName, Rcode } from "../dns/mod.ts";
 import type { Responder } from "./flights/mod.ts";
-import { Verdict } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { type Reply, streamReply } from "./reply.ts";
 import type { Resolver } from "./resolver.ts";
 

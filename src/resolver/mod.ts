@@ -7,7 +7,8 @@
  */
 export { clientIdOf, readClientId } from "./client_id.ts";
 export { COOKIE_SECRET_BYTES } from "./cookies.ts";
-export { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
+export { Pipeline, type PipelineOptions } from "./pipeline.ts";
+export { Verdict } from "./verdict.ts";
 export { Outcome } from "./outcome.ts";
 export { QueryLog } from "./query_log.ts";
 export { type Clocks, TurnClock } from "./turn_clock.ts";

@@ -43,12 +43,10 @@ import {
   type Transport,
 } from "./query.ts";
 import type { RateLimiter } from "./rate_limit.ts";
-import { finish, optBytes, type Reply, streamReply, writeEmpty, writeTruncated } from "./reply.ts";
+import { finish, optBytes, type Reply, writeEmpty, writeTruncated } from "./reply.ts";
 import { writeBlocked, writeRuled } from "./ruled_answers.ts";
 import { Splicer } from "./splice.ts";
 import { Verdict } from "./verdict.ts";
-
-export { Verdict };
 
 /** TTL of records that are served past their expiry (RFC 8767 §4). */
 export const STALE_TTL = 30;
@@ -104,8 +102,6 @@ export class Pipeline {
   readonly #canaries: Canaries;
   readonly #safeSearch: SafeSearch;
   readonly #answers: AnswerFilter;
-  /** The kept message that is looked through; made when first needed. */
-  #looked: Reply | null = null;
   /** Extended errors of the kept message at hand. */
   readonly #errors = new Uint8Array(ERRORS_BYTES_MAX);
   readonly #decision = new Decision();
@@ -386,18 +382,11 @@ export class Pipeline {
       writeAnyAnswer(query, reply);
       return Verdict.Send;
     }
-    const hash = keyHashOf(this.name.hashes[0], query.qtype, query.keyBits);
-    query.keyHash = hash;
+    const { qtype, keyBits, packet, qname, qnameLength } = query;
+    const hash = query.keyHash = keyHashOf(this.name.hashes[0], qtype, keyBits);
     const { nowSeconds } = this;
     const cache = this.#cache;
-    const entry = cache.find(
-      hash,
-      query.qtype,
-      query.keyBits,
-      query.packet,
-      query.qname,
-      query.qnameLength,
-    );
+    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
     const isFresh = entry >= 0 && cache.freshness(entry, nowSeconds) === CacheHit.Fresh;
     if (!query.isOwn) this.#counts[isFresh ? Counter.CacheHits : Counter.CacheMisses]++;
     if (isFresh) {
@@ -446,7 +435,7 @@ export class Pipeline {
       (cache.hasNoAlias(entry) && !snapshot.hasAddressRules(query.group));
     if (!passes) {
       try {
-        const rule = this.#ruleOnEntry(query, entry);
+        const rule = this.#answers.ruleOnEntry(cache, entry, snapshot, query.group);
         if (rule !== NO_RULE) {
           query.rule = rule;
           this.#block(query, reply);
@@ -461,25 +450,6 @@ export class Pipeline {
     }
     this.#settle(query, query.source);
     this.#writeEntry(entry, query, reply, ede);
-  }
-
-  /** The rule that blocks a kept message for a client, or `NO_RULE`; marks one that is clean. */
-  #ruleOnEntry(query: Query, entry: number): number {
-    const cache = this.#cache;
-    const { snapshot, nowSeconds } = this;
-    const { bytes, words } = this.#looked ??= streamReply();
-    cache.copyTo(entry, bytes, words, 0, nowSeconds, STALE_TTL);
-    const length = cache.messageLength(entry);
-    const answers = this.#answers;
-    let rule = answers.blockingRule(bytes, length, snapshot, query.group);
-    if (rule === NO_RULE) {
-      // The message has been looked through: its room is free.
-      const taken = cache.copyAside(entry, bytes);
-      rule = answers.ruleOnTaken(bytes, taken, snapshot, query.group);
-    }
-    if (answers.isClean) cache.markClean(entry, snapshot.generation);
-    if (rule === NO_RULE && !answers.hasAlias) cache.markNoAlias(entry);
-    return rule;
   }
 
   /** Writes a cached message as the response to `query`, cut when it does not fit. */

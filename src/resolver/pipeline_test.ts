@@ -14,7 +14,7 @@ import {
 } from "./fakes.ts";
 import { ownError } from "./extended_errors.ts";
 import { Outcome } from "./outcome.ts";
-import { Verdict } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Transport } from "./query.ts";
 
 const none = { permissions: "none" } as const;

@@ -73,7 +73,7 @@ export class KeptAnswers {
   #protect(flight: Flight, brought: BroughtMessage): Uint8Array {
     const { rebinding } = this.#options;
     const { message } = brought;
-    // Who sends a domain to an upstream of its own wants the addresses of that network.
+    // Who has a domain of its own asked elsewhere wants the addresses of that network.
     if (rebinding === null || flight.isOwnDomain) return message;
     return rebinding.protect(message, brought);
   }

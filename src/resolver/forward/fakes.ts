@@ -18,7 +18,7 @@ import {
   wire,
 } from "../fakes.ts";
 import type { Outcome } from "../outcome.ts";
-import { Verdict } from "../pipeline.ts";
+import { Verdict } from "../verdict.ts";
 import { ClientAddress, Transport } from "../query.ts";
 import { RebindingProtection } from "../rebinding.ts";
 import type { Reply } from "../reply.ts";
