@@ -16,20 +16,16 @@ export { RebindingProtection } from "./rebinding.ts";
 export { ClientAddress, DnssecState, Query, Read, readQuery, Transport } from "./query.ts";
 export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
-export { type FailureCode, ResolveFailure } from "./failure.ts";
 export { type Found, Lookups } from "./lookups.ts";
 export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
   Asker,
   type AskerOptions,
-  type AskFailure,
   type Exchange,
   OPEN_MAX,
   type PlainAddress,
   type Remote,
   type Sending,
-  type ServerAddress,
-  type ServerTransport,
   type TtlBounds,
 } from "./ask/mod.ts";
 export {

@@ -15,5 +15,5 @@ export type {
   ServerTransport,
 } from "./ports.ts";
 export { Fit, ResponseReader } from "./response.ts";
-export { ALIASES_MAX, DENIAL_TTL, Scrubbed, Scrubber, type TtlBounds } from "./scrubber.ts";
+export { DENIAL_TTL, Scrubbed, Scrubber, type TtlBounds } from "./scrubber.ts";
 export { Server } from "./server.ts";

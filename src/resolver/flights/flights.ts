@@ -48,6 +48,7 @@ export class Flights implements FlightOwner, Taker {
   readonly #kept: KeptAnswers;
   #ticking = false;
   #circleSteps = 0;
+  #isClosed = false;
 
   constructor(options: FlightsOptions) {
     this.#options = options;
@@ -139,6 +140,7 @@ export class Flights implements FlightOwner, Taker {
 
   /** Ends every wait: the isolate stops. Waiting clients get SERVFAIL. */
   close(): void {
+    this.#isClosed = true;
     for (const flight of [...this.#table.active]) this.fail(flight, flight.task!.failure);
     this.#source.close();
     this.#tick(false);
@@ -177,7 +179,7 @@ export class Flights implements FlightOwner, Taker {
   }
 
   ask(parent: Flight, query: Query): boolean {
-    if (parent.done || parent.childCount >= CHILDREN_MAX) return false;
+    if (this.#isClosed || parent.done || parent.childCount >= CHILDREN_MAX) return false;
     const known = this.#table.find(query);
     this.#circleSteps = 0;
     if (known === null ? parent.depth >= DEPTH_MAX : this.#waitsFor(known, parent)) return false;

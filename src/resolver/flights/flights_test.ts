@@ -241,6 +241,18 @@ Deno.test("A flight may end when its first child does, whoever else waits", none
   bench.checkIdle();
 });
 
+Deno.test("Flights.close() leaves nothing that a task asks for when it hears of it", none, () => {
+  const bench = new Bench();
+  bench.ask("n2");
+  const parent = bench.ask("n1");
+  bench.askFor("n1", "n2");
+  let isAsked = true;
+  parent.then = () => isAsked = bench.askFor("n1", "n3");
+  bench.flights.close();
+  assert.deepEqual([parent.told, isAsked], [["n2 nobody answered"], false]);
+  bench.checkIdle();
+});
+
 Deno.test("Flights end in time, children and all", none, () => {
   const bench = new Bench();
   const parent = bench.ask("n1");
