@@ -17,6 +17,7 @@ import { BenchError } from "./benchmark/bench_error.ts";
 import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
 import { type FairResults, measureFairness } from "./benchmark/fair_runs.ts";
 import { type FilterResults, measureFilter } from "./benchmark/filter_runs.ts";
+import { IDLE_SERVERS, type IdleResults, measureIdle } from "./benchmark/idle_runs.ts";
 import { type LogResults, measureLog } from "./benchmark/log_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
 import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
@@ -26,6 +27,7 @@ import {
   formatDns,
   formatFair,
   formatFilter,
+  formatIdle,
   formatLog,
   formatMemory,
   formatSetups,
@@ -44,6 +46,7 @@ import {
   dnsTargets,
   fairTargets,
   filterTargets,
+  idleTargets,
   isMet,
   logTargets,
   memoryTargets,
@@ -62,6 +65,7 @@ const PARTS = [
   "memory",
   "api",
   "log",
+  "idle",
   "all",
 ] as const;
 type Part = typeof PARTS[number];
@@ -76,6 +80,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   memory: [],
   api: [],
   log: [],
+  idle: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -101,6 +106,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   memory       a million rules: memory, compiling, starting
   api          the API: latency, memory, what it takes from queries; thousands of clients
   log          the query log: what it takes from queries, search, statistics, size
+  idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -214,6 +220,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   let memory: MemoryResults | null = null;
   let api: ApiResults | null = null;
   let log: LogResults | null = null;
+  let idle: IdleResults | null = null;
   let filter: FilterResults | null = null;
   let transports: TransportResults | null = null;
   let fair: FairResults | null = null;
@@ -235,6 +242,13 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     log = await measureLog(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...logTargets(log));
   }
+  if (part === "idle" || part === "all") {
+    const idleServers = IDLE_SERVERS.filter(canRun);
+    const logged = { ...setup, queryLog: true };
+    const plan = { servers: idleServers, names, rounds, seconds, cpus, progress };
+    idle = await measureIdle(logged, plan);
+    targets.push(...idleTargets(idle));
+  }
   if (part === "transports" || part === "all") {
     transports = await measureTransports(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...transportTargets(transports));
@@ -255,6 +269,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   if (memory !== null) blocks.push(formatMemory(memory));
   if (api !== null) blocks.push(formatApi(api));
   if (log !== null) blocks.push(formatLog(log));
+  if (idle !== null) blocks.push(formatIdle(idle));
   blocks.push(formatTargets(targets));
   console.log(`\n${blocks.join("\n\n")}`);
   if (options.json !== null) {
@@ -269,6 +284,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
       memory,
       api,
       log,
+      idle,
       targets: judged,
     };
     await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);

@@ -71,6 +71,11 @@ export class UpstreamExchange implements Exchange {
     return this.#tcp.send(remote, packet, lengthBytes, token);
   }
 
+  /** There are connections, or there are to be: they are the runtime's. */
+  get needsLoop(): boolean {
+    return this.#tcp.isInUse || (this.#encrypted?.isInUse ?? false);
+  }
+
   cancel(token: number): void {
     this.#udp.cancel(token);
     this.#tcp.cancel(token);

@@ -62,10 +62,9 @@ export class EncryptedRemote implements ChannelEvents {
     return this.#upstream.transport;
   }
 
-  /** Nothing of it is open, or on its way to be. */
+  /** There is nothing of it that could go on: no connection, no query, no timer. */
   get isIdle(): boolean {
-    return this.channels.length === 0 && this.#waiting.length === 0 && this.#dials === 0 &&
-      this.#redialTimer === undefined;
+    return !this.isInUse && this.#redialTimer === undefined;
   }
 
   /** Says where it is, once its name was looked up. Open connections stay. */
@@ -73,6 +72,11 @@ export class EncryptedRemote implements ChannelEvents {
     this.#ips = ips;
     this.#ipIndex = 0;
     this.#dialIfNeeded();
+  }
+
+  /** There are connections, or there are to be. */
+  get isInUse(): boolean {
+    return this.channels.length > 0 || this.#dials > 0 || this.#waiting.length > 0;
   }
 
   /** Sends a query, or has it wait for a connection. False: too many wait. */
@@ -217,7 +221,7 @@ interface RemoteOwner {
  */
 export class EncryptedExchange {
   readonly #owner: RemoteOwner;
-  /** Those of whom something is open. */
+  /** All but those that are idle. */
   readonly #inUse = new Set<EncryptedRemote>();
   readonly #byToken = new Map<
     number,
@@ -240,6 +244,12 @@ export class EncryptedExchange {
     let sum = 0;
     for (const { channels } of this.#inUse) sum += channels.length;
     return sum;
+  }
+
+  /** There are connections, or there are to be. */
+  get isInUse(): boolean {
+    for (const remote of this.#inUse) if (remote.isInUse) return true;
+    return false;
   }
 
   /** What queries to a server are sent to; nothing is opened before there is one. */

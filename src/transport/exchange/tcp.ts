@@ -68,6 +68,11 @@ export class TcpExchange {
     return "sent";
   }
 
+  /** There are connections, or there are to be. */
+  get isInUse(): boolean {
+    return this.#open.size > 0;
+  }
+
   cancel(token: number): void {
     const sent = this.#byToken.get(token);
     if (sent === undefined) return;
