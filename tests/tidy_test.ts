@@ -108,8 +108,6 @@ const WIRED: Readonly<Record<string, string>> = {
 const LINES_MAX = { source: 500, others: 600 };
 /** One table of cases, which is read from its top to its end. */
 const LONG_TABLES = ["src/config/parse_test.ts"];
-/** Sources that are to be split; none joins them. */
-const TO_SPLIT = ["src/resolver/forward/forwarder.ts", "src/resolver/pipeline.ts"];
 
 interface Import {
   /** As written. */
@@ -287,6 +285,30 @@ Deno.test("modules import each other in no circle", reading, () => {
     for (const next of edges.get(name) ?? []) visit(next, [...way, name]);
   };
   for (const name of edges.keys()) visit(name, []);
+});
+
+/** Rooms of the resolver, and which of its others each may know. */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  ask: [],
+  flights: [],
+  forward: ["ask", "flights"],
+};
+
+Deno.test("rooms of the resolver know of each other what they may", reading, () => {
+  const files = readFiles("src/resolver/").filter(({ path }) => !isForTests(path));
+  const roomOf = (path: string) => /^src\/resolver\/(\w+)\//.exec(path)?.[1] ?? "";
+  const rooms = new Set(files.map(({ path }) => roomOf(path)).filter((room) => room !== ""));
+  assert.deepEqual([...rooms].sort(), Object.keys(ROOMS).sort());
+  const problems = files.flatMap(({ path, imports }) => {
+    const from = roomOf(path);
+    return imports.map(({ specifier }) => target(path, specifier)).filter((to) => {
+      const room = roomOf(to);
+      if (room === "" || room === from) return false;
+      const allowed = from === "" || ROOMS[from].includes(room);
+      return !allowed || !to.endsWith("/mod.ts");
+    }).map((to) => `${path}: ${to}`);
+  });
+  assert.deepEqual(problems, []);
 });
 
 /** What a module without a scope may not use: it is handed these as ports. */
@@ -500,7 +522,7 @@ Deno.test("no file is longer than can be read", reading, () => {
   })).filter(({ path, lines }) => {
     const isSource = path.startsWith("src/") && !isForTests(path);
     const linesMax = isSource ? LINES_MAX.source : LINES_MAX.others;
-    return lines > linesMax && ![...LONG_TABLES, ...TO_SPLIT].includes(path);
+    return lines > linesMax && !LONG_TABLES.includes(path);
   });
   assert.deepEqual(long, []);
 });

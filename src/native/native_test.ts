@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseIp } from "../addr/mod.ts";
+import { formatIp, parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
 import {
   closeSocket,
@@ -147,6 +147,9 @@ for (const address of LOOPBACKS) {
             const packet = bench.packet(i);
             assert.deepEqual(packet.slice(1), [7, 7]);
             assert.equal(batch.packetCut(i), false);
+            const from = batch.peerOffset(i);
+            const ip = batch.bytes.subarray(from, from + batch.peerLength(i));
+            assert.equal(formatIp(ip), address);
             seen.push(packet[0]);
             batch.queueReply(i, bench.write(packet[0], 9));
           }

@@ -3,6 +3,8 @@ import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
 import { type EventQueue, UdpBatch } from "../../native/mod.ts";
 import {
+  Asker,
+  Flights,
   Forwarder,
   type Found,
   Lookups,
@@ -67,7 +69,9 @@ export class DnsIsolate {
   readonly #counts: Float64Array;
   readonly #cache: Cache;
   readonly #pipeline: Pipeline;
+  readonly #asker: Asker;
   readonly #forwarder: Forwarder;
+  readonly #flights: Flights;
   readonly #clock = new TurnClock({
     epochMs: () => Date.now(),
     monotonicMs: () => performance.now(),
@@ -114,10 +118,8 @@ export class DnsIsolate {
       : new RateLimiter(start.rateLimit, start.buckets, start.seed);
     const counters = new CounterBlock(start.counters);
     this.#counts = counters.values;
-    const cache = this.#cache = new Cache({
-      sizeBytes: start.cacheBytes,
-      serveStale: start.serveStale,
-    });
+    const { cacheBytes: sizeBytes, serveStale } = start;
+    const cache = this.#cache = new Cache({ sizeBytes, serveStale });
     this.#pipeline = new Pipeline({
       seed: start.seed,
       cache,
@@ -127,11 +129,8 @@ export class DnsIsolate {
       failClosed: start.failClosed,
       limits: this.#limits,
       requireClientId: start.requireClientId,
-      onLeakLookup: (query, name) => {
-        const { nowSeconds, snapshot } = this.#pipeline;
-        this.#leaks.note(query, name, snapshot, nowSeconds);
-      },
-      refresh: (query, hash) => this.#forwarder.refresh(query, hash),
+      onLeakLookup: (query, name) => this.#leaks.note(query, name, this.#pipeline),
+      refresh: (query) => this.#flights.refresh(query),
     });
     const native = this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
     if (native !== null) this.#bounds.turns.between = () => this.#look(native);
@@ -144,37 +143,45 @@ export class DnsIsolate {
     const events: ExchangeEvents = {
       onPacket: (token, packet, length) => {
         this.#setTime();
-        this.#forwarder.onPacket(token, packet, length);
+        this.#asker.onPacket(token, packet, length);
         this.#flushSoon();
       },
       onFailure: (token, failure, isOwn) => {
         this.#setTime();
-        this.#forwarder.onFailure(token, failure, isOwn);
+        this.#asker.onFailure(token, failure, isOwn);
         this.#flushSoon();
       },
     };
-    this.#exchange = new UpstreamExchange(
-      start.upstreams,
-      events,
-      this.#exchangeQueue(),
-      loaded.Exchange,
-    );
+    const queue = this.#exchangeQueue();
+    const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
+    const nowMs = () => performance.now();
+    const asker = this.#asker = new Asker({
+      exchange,
+      counters,
+      openMax: start.openMax,
+      nowMs,
+      random: (target) => void crypto.getRandomValues(target),
+    });
     this.#forwarder = new Forwarder({
       upstreams: start.upstreams,
-      exchange: this.#exchange,
-      cache,
+      exchange,
+      asker,
       counters,
       ttl: start.ttl,
+      nowMs,
+    });
+    this.#flights = new Flights({
+      source: this.#forwarder,
+      cache,
+      counters,
       rebinding: start.rebindingExempt === null
         ? null
         : new RebindingProtection(start.rebindingExempt),
-      openMax: start.openMax,
-      serveStale: start.serveStale,
+      serveStale,
       peerBytes: UdpBatch.PEER_BYTES,
-      nowMs: () => performance.now(),
+      nowMs,
       nowSeconds: () => this.#pipeline.nowSeconds,
       ticking: (on) => this.#setTicking(on),
-      random: (target) => void crypto.getRandomValues(target),
     });
     const { logQueue, traces } = start;
     const slow = this.#slow = traces === null
@@ -182,7 +189,7 @@ export class DnsIsolate {
       : new SlowQueries(traces, Math.random, this.#counts);
     this.#resolver = new Resolver({
       pipeline: this.#pipeline,
-      forwarder: this.#forwarder,
+      flights: this.#flights,
       seed: start.seed,
       cookieSecret: start.cookieSecret,
       clock: this.#clock,
@@ -213,13 +220,9 @@ export class DnsIsolate {
     const opened = this.#native === null || sockets === null
       ? null
       : { native: this.#native.native, sockets };
-    let ports: number[];
-    if (this.#native !== null && sockets !== null) {
-      await this.#listenNative(this.#native, sockets);
-      ports = listen.map(({ port }) => port);
-    } else {
-      ports = await this.#listenPortable();
-    }
+    let ports = listen.map(({ port }) => port);
+    if (this.#native === null || sockets === null) ports = await this.#listenPortable();
+    else await this.#listenNative(this.#native, sockets);
     const encrypted = await this.#encrypted?.listen(opened, this.#start.index === 0) ??
       { dot: [], doh: [], doq: [] };
     return { listen: ports, ...encrypted };
@@ -376,12 +379,12 @@ export class DnsIsolate {
     for (const listener of this.#udp) listener.receive();
     for (const listener of this.#tcp) listener.drain();
     this.#encrypted?.drain();
-    while (this.#forwarder.waiting > 0 && performance.now() < endsAtMs) {
+    while (this.#flights.waiting > 0 && performance.now() < endsAtMs) {
       if (this.#native !== null) this.#look(this.#native);
       this.#alarms.run(performance.now());
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
     }
-    this.#forwarder.close();
+    this.#flights.close();
     this.#alarms.clear();
     this.#flush();
     for (const listener of this.#portable) listener.close();
@@ -466,10 +469,12 @@ export class DnsIsolate {
       after: (ms, work) => this.#alarms.after(ms, work),
       lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
       onAddresses: (index, ips) => {
-        this.#forwarder.upstreams[index].isUnresolved = false;
-        this.#exchange.encrypted?.setAddresses(index, ips);
+        const upstream = this.#forwarder.upstreams[index];
+        upstream.isUnresolved = false;
+        this.#exchange.setAddresses(upstream.remote, ips);
       },
-      onFailure: (index, reason) => this.#exchange.encrypted?.failWaiting(index, reason),
+      onFailure: (index, reason) =>
+        this.#exchange.failWaiting(this.#forwarder.upstreams[index].remote, reason),
     });
   }
 
@@ -488,7 +493,7 @@ export class DnsIsolate {
   #tick(): void {
     this.#ticker.set(performance.now() + TICK_MS);
     this.#setTime();
-    this.#forwarder.tick();
+    this.#flights.tick();
     this.#flush();
   }
 }

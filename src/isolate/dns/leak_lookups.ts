@@ -1,7 +1,7 @@
 import { formatIp } from "../../addr/mod.ts";
 import { PROTOCOL_NAMES } from "../../logqueue/mod.ts";
-import type { Query } from "../../resolver/mod.ts";
-import { NO_CLIENT, type Snapshot } from "../../snapshot/mod.ts";
+import type { Pipeline, Query } from "../../resolver/mod.ts";
+import { NO_CLIENT } from "../../snapshot/mod.ts";
 import type { LeakLookup } from "../messages.ts";
 
 /** Look-ups of leak tests that are told in a second; a test has some dozens. */
@@ -22,8 +22,7 @@ export class LeakLookups {
   note(
     { address, client, transport }: Query,
     name: string,
-    snapshot: Snapshot,
-    nowSeconds: number,
+    { snapshot, nowSeconds }: Pick<Pipeline, "snapshot" | "nowSeconds">,
   ): void {
     if (this.#second !== nowSeconds) this.#told = 0;
     this.#second = nowSeconds;
