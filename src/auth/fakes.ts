@@ -1,3 +1,4 @@
+import type { Clock } from "../clock/mod.ts";
 import {
   type Actor,
   apply,
@@ -11,7 +12,7 @@ import {
 } from "../model/mod.ts";
 import { Lockout } from "./lockout.ts";
 import { SignInLog } from "./sign_in_log.ts";
-import type { Auth, Clock, Notebook, Session, SessionStore, UserStore } from "./ports.ts";
+import type { Auth, Notebook, Session, SessionStore, UserStore } from "./ports.ts";
 
 /** What a test of passwords may: the add-on is looked for on disk, and asks four variables where. */
 export const addOn: Pick<Deno.TestDefinition, "permissions"> = {

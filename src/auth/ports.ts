@@ -1,11 +1,7 @@
+import type { Clock } from "../clock/mod.ts";
 import type { Actor, Change, Note, Outcome, StoredUser } from "../model/mod.ts";
 import type { Lockout } from "./lockout.ts";
 import type { SignInLog } from "./sign_in_log.ts";
-
-/** Wall-clock time: sessions and codes outlive the process. */
-export interface Clock {
-  nowMs(): number;
-}
 
 /** Where users are kept and changed; the store's `Replicator` is one. */
 export interface UserStore {

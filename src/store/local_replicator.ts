@@ -1,7 +1,8 @@
+import type { Clock } from "../clock/mod.ts";
 import { invariant, SvcError } from "../errors.ts";
 import type { Actor, Change, LiveState, Outcome } from "../model/mod.ts";
 import { Applier, BATCH_LENGTH_MAX, type Decision, type Entry } from "./applier.ts";
-import type { Clock, Replicator, Shown } from "./ports.ts";
+import type { Replicator, Shown } from "./ports.ts";
 import { PROPOSAL_ID_LENGTH_MAX } from "./proposals.ts";
 import { unavailable } from "./values.ts";
 

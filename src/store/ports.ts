@@ -1,11 +1,6 @@
 import type { Actor, Change, LiveState, Note, Outcome } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "./audit_log.ts";
 
-/** Wall-clock time: it is stored and compared after a restart. */
-export interface Clock {
-  nowMs(): number;
-}
-
 /** What subscribers are told. */
 export interface Shown {
   /** `null`: the whole state was replaced by another. */

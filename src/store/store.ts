@@ -1,3 +1,4 @@
+import type { Clock } from "../clock/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import {
@@ -21,7 +22,7 @@ import {
   PROBE_KEY,
 } from "./keys.ts";
 import { appliedRecord, type AuditRange, load, type Loaded, MIGRATIONS } from "./load.ts";
-import type { Clock, LocalStore, Session } from "./ports.ts";
+import type { LocalStore, Session } from "./ports.ts";
 import { Proposals, type Remembered, writeOf } from "./proposals.ts";
 import { type ReplicatedState, replicatedWrites, writeParts } from "./replicated_state.ts";
 import { Sessions } from "./sessions.ts";

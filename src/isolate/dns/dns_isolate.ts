@@ -73,7 +73,7 @@ export class DnsIsolate {
   readonly #forwarder: Forwarder;
   readonly #flights: Flights;
   readonly #clock = new TurnClock({
-    epochMs: () => Date.now(),
+    wallMs: () => Date.now(),
     monotonicMs: () => performance.now(),
   });
   readonly #resolver: Resolver;

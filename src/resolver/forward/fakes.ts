@@ -155,7 +155,7 @@ export class ForwarderBench implements Exchange {
       },
     });
     this.clock = new TurnClock({
-      epochMs: () => START_SECONDS * 1_000 + this.nowMs,
+      wallMs: () => START_SECONDS * 1_000 + this.nowMs,
       monotonicMs: () => this.nowMs,
     });
     this.resolver = new Resolver({
