@@ -1,6 +1,6 @@
 /** Stands for what surrounds the API in tests: a store without a disk, users without Argon2. */
 import assert from "node:assert/strict";
-import { type Identity, LockedError, type Session, sessionFor, userOf } from "../auth/mod.ts";
+import { type Identity, LockedError, sessionFor, userOf } from "../auth/mod.ts";
 import { SvcError } from "../errors.ts";
 import {
   type Actor,
@@ -14,6 +14,7 @@ import {
   type Note,
   noteEntry,
   type Outcome,
+  type Session,
   type StoredUser,
 } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "../store/mod.ts";

@@ -9,10 +9,11 @@ import {
   type Note,
   noteEntry,
   type Outcome,
+  type Session,
 } from "../model/mod.ts";
 import { Lockout } from "./lockout.ts";
 import { SignInLog } from "./sign_in_log.ts";
-import type { Auth, Notebook, Session, SessionStore, UserStore } from "./ports.ts";
+import type { Auth, Notebook, SessionStore, UserStore } from "./ports.ts";
 
 /** What a test of passwords may: the add-on is looked for on disk, and asks four variables where. */
 export const addOn: Pick<Deno.TestDefinition, "permissions"> = {

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock/mod.ts";
-import type { Actor, Change, Note, Outcome, StoredUser } from "../model/mod.ts";
+import type { Actor, Change, Note, Outcome, Session, StoredUser } from "../model/mod.ts";
 import type { Lockout } from "./lockout.ts";
 import type { SignInLog } from "./sign_in_log.ts";
 
@@ -12,16 +12,6 @@ export interface UserStore {
 /** Where this node's own audit log is; the store's `LocalStore` is one. */
 export interface Notebook {
   note(note: Note, actor: Actor): Promise<void>;
-}
-
-/** A session of a signed-in user, as it is kept: the cookie's value itself is not. */
-export interface Session {
-  /** SHA-256 of the cookie's value, in hexadecimal. */
-  readonly sha256: string;
-  readonly userId: string;
-  /** The user's `session_epoch` when it was made. */
-  readonly epoch: number;
-  readonly expiresAtMs: number;
 }
 
 /** Where this node keeps its sessions; the store's `LocalStore` is one. */

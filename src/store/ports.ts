@@ -1,4 +1,4 @@
-import type { Actor, Change, LiveState, Note, Outcome } from "../model/mod.ts";
+import type { Actor, Change, LiveState, Note, Outcome, Session } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "./audit_log.ts";
 
 /** What subscribers are told. */
@@ -26,16 +26,6 @@ export interface Replicator {
   readonly state: LiveState;
   /** Called after each change that was made, and after the whole state was replaced. */
   subscribe(listener: (shown: Shown) => void): () => void;
-}
-
-/** A session of a signed-in user; kept by this node alone. */
-export interface Session {
-  /** SHA-256 of the cookie's value, in hexadecimal: the value itself is never stored. */
-  readonly sha256: string;
-  readonly userId: string;
-  /** The user's `session_epoch` when it was made; it ends when that has grown. */
-  readonly epoch: number;
-  readonly expiresAtMs: number;
 }
 
 /** What this node alone keeps beside the replicated state; it asks no other member. */
