@@ -8,8 +8,8 @@ import {
   type NewAuditEntry,
   type Note,
   noteEntry,
-  type Outcome,
   type Session,
+  type Settled,
 } from "../model/mod.ts";
 import { Lockout } from "./lockout.ts";
 import { SignInLog } from "./sign_in_log.ts";
@@ -41,22 +41,22 @@ export class FakeClock implements Clock {
 export class FakeUsers implements UserStore, Notebook {
   state: LiveState = emptyState();
   readonly audit: NewAuditEntry[] = [];
-  readonly outcomes: Outcome[] = [];
+  readonly results: Settled[] = [];
   /** Runs before each change: another change may come first. */
   before: () => Promise<void> = () => Promise.resolve();
 
   constructor(readonly clock: Clock) {}
 
-  async propose(change: Change, actor: Actor): Promise<Outcome> {
+  async propose(change: Change, actor: Actor): Promise<Settled> {
     await this.before();
     const at = new Date(this.clock.nowMs()).toISOString();
     const applied = apply(this.state, { change, actor, at, node: "node1" });
-    this.outcomes.push(applied.outcome);
+    this.results.push(applied.settled);
     if (applied.kind === "made") {
       this.state = applied.state;
       this.audit.push(applied.audit);
     }
-    return applied.outcome;
+    return applied.settled;
   }
 
   async note(note: Note, actor: Actor): Promise<void> {

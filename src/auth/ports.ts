@@ -1,11 +1,11 @@
 import type { Clock } from "../clock/mod.ts";
-import type { Actor, Change, Note, Outcome, Session, StoredUser } from "../model/mod.ts";
+import type { Actor, Change, Note, Session, Settled, StoredUser } from "../model/mod.ts";
 import type { Lockout } from "./lockout.ts";
 import type { SignInLog } from "./sign_in_log.ts";
 
 /** Where users are kept and changed; the store's `Replicator` is one. */
 export interface UserStore {
-  propose(change: Change, actor: Actor): Promise<Outcome>;
+  propose(change: Change, actor: Actor): Promise<Settled>;
   readonly state: { readonly users: ReadonlyMap<string, StoredUser> };
 }
 

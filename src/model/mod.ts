@@ -43,8 +43,8 @@ export type {
   Command,
   NewAuditEntry,
   Note,
-  Outcome,
   Role,
+  Settled,
   State,
   StoredUser,
 } from "./command.ts";

@@ -1,4 +1,4 @@
-import type { Actor, Change, LiveState, Note, Outcome, Session } from "../model/mod.ts";
+import type { Actor, Change, LiveState, Note, Session, Settled } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "./audit_log.ts";
 
 /** What subscribers are told. */
@@ -21,7 +21,7 @@ export interface Replicator {
    *
    * @throws {SvcError} `unavailable`, when the change can't be made now; it may be tried again.
    */
-  propose(change: Change, actor: Actor, id?: string): Promise<Outcome>;
+  propose(change: Change, actor: Actor, id?: string): Promise<Settled>;
   /** The state as of the last applied entry, the number of which is its `appliedIndex`. */
   readonly state: LiveState;
   /** Called after each change that was made, and after the whole state was replaced. */
