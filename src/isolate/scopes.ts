@@ -1,5 +1,5 @@
 import { SvcError } from "../errors.ts";
-import { hasSpareDescriptors, openNative, Turn, withTurns } from "../native/mod.ts";
+import { hasSpareDescriptors, openNative, TimeSlice, withTimeSlice } from "../native/mod.ts";
 
 /** More than an isolate opens while it starts: where they lack, the runtime ends the process. */
 const START_DESCRIPTORS = 64;
@@ -28,11 +28,11 @@ function maySetPriority(): boolean {
   return Deno.permissions.querySync(descriptor).state === "granted";
 }
 
-/** How long the turns of each isolate on a processor are. */
-const TURNS: Record<Isolate, Turn> = {
-  compile: Turn.Work,
-  dns: Turn.Query,
-  querylog: Turn.Work,
+/** How long the time slices of each isolate are. */
+const TIME_SLICES: Record<Isolate, TimeSlice> = {
+  compile: TimeSlice.Work,
+  dns: TimeSlice.Query,
+  querylog: TimeSlice.Work,
 };
 
 /** Worker entries; each URL stands here in full, so that a compiler of programs finds it. */
@@ -65,6 +65,6 @@ export function startWorker(
       "too many open files to start an isolate: raise the limit on open files",
     );
   }
-  // Its thread takes over the turns of who starts it.
-  return native === null ? start() : withTurns(native, TURNS[isolate], start);
+  // Its thread takes over the time slices of who starts it.
+  return native === null ? start() : withTimeSlice(native, TIME_SLICES[isolate], start);
 }

@@ -1,5 +1,5 @@
 import type { Native } from "./libc.ts";
-import { putBehind, Turn } from "./turns.ts";
+import { putBehind, TimeSlice } from "./time_slice.ts";
 
 /** Numbers of the system calls; Deno itself shows nobody a file of `/proc`. */
 const OPENAT = { x86_64: 257n, aarch64: 56n } as const;
@@ -31,7 +31,7 @@ export function stepHelpersBack(native: Native): number {
   for (const thread of threads(native)) {
     const name = read(native, `${THREADS}/${thread}/comm`, READ, new Uint8Array(NAME_BYTES));
     if (name === null || !HELPER.test(new TextDecoder().decode(name))) continue;
-    if (putBehind(native, thread, Turn.Work, HELPER_NICE)) count++;
+    if (putBehind(native, thread, TimeSlice.Work, HELPER_NICE)) count++;
   }
   return count;
 }

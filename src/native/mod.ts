@@ -19,5 +19,5 @@ export { Opened, Received, UdpEphemeral } from "./udp_ephemeral.ts";
 export { type FileLimit, fileLimit, raiseFileLimit } from "./file_limit.ts";
 export { stepHelpersBack } from "./helpers.ts";
 export { hasSpareDescriptors, threadCpuMs, threadId } from "./threads.ts";
-export { takeTurns, Turn, withTurns } from "./turns.ts";
+export { setTimeSlice, TimeSlice, withTimeSlice } from "./time_slice.ts";
 export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";

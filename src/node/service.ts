@@ -5,9 +5,9 @@ import {
   openNative,
   raiseFileLimit,
   returnLargeAllocations,
+  setTimeSlice,
   stepHelpersBack,
-  takeTurns,
-  Turn,
+  TimeSlice,
 } from "../native/mod.ts";
 import { VERSION } from "../version.ts";
 import { Node } from "./node.ts";
@@ -25,7 +25,7 @@ export async function runService(config: Config, missingFile: string | null): Pr
   const native = openNative();
   if (native !== null) {
     returnLargeAllocations(native); // Before anything large is allocated.
-    takeTurns(native, Turn.Request);
+    setTimeSlice(native, TimeSlice.Request);
     stepHelpersBack(native);
   }
   const signals = new Signals();

@@ -133,7 +133,7 @@ export class DnsIsolate {
       refresh: (query) => this.#flights.refresh(query),
     });
     const native = this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
-    if (native !== null) this.#bounds.turns.between = () => this.#look(native);
+    if (native !== null) this.#bounds.reads.between = () => this.#look(native);
     this.#alarms = new Alarms({
       nowMs: () => performance.now(),
       after: native === null ? SYSTEM_TIME.after : null,

@@ -3,7 +3,7 @@ import { setU16 } from "../../bytes/mod.ts";
 import { FrameReader } from "../frames.ts";
 import type { Account } from "./byte_budget.ts";
 import type { Flow } from "./flow.ts";
-import { CHUNK_UNITS, type Reader, UNIT_BYTES } from "./read_turns.ts";
+import { CHUNK_UNITS, type Reader, UNIT_BYTES } from "./read_queue.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 import { type Sender, UnreadAccount } from "./sender.ts";
 
@@ -152,7 +152,7 @@ export class DnsStreams {
   /** Takes over a connection. */
   add(socket: Socket, flow: Flow, sender: Sender, serverName: string | null): void {
     const stream = new Stream(this, socket, flow, sender, serverName, performance.now());
-    const { turns, unfinished, unread } = this.#bounds;
+    const { reads, unfinished, unread } = this.#bounds;
     this.#streams.add(stream);
     unfinished.open(stream);
     unread.open(stream.unread);
@@ -161,8 +161,8 @@ export class DnsStreams {
     this.#handler.onOpen(stream);
     socket.on("data", (chunk: Uint8Array) => {
       stream.frames.push(chunk);
-      stream.isBehind = true; // Until its turn, which may be now.
-      turns.take(stream, CHUNK_UNITS + chunk.length / UNIT_BYTES);
+      stream.isBehind = true; // Until its slice, which may be now.
+      reads.take(stream, CHUNK_UNITS + chunk.length / UNIT_BYTES);
       stream.frames.keep();
       this.#tellUnfinished(stream);
     });
@@ -173,7 +173,7 @@ export class DnsStreams {
     socket.on("close", () => {
       stream.closed = true;
       this.#streams.delete(stream);
-      turns.leave(stream);
+      reads.leave(stream);
       unfinished.close(stream);
       unread.close(stream.unread);
     });
@@ -216,7 +216,7 @@ export class DnsStreams {
     if (stream.isFull) {
       stream.isFull = false;
       stream.isBehind = true;
-      this.#bounds.turns.ask(stream);
+      this.#bounds.reads.ask(stream);
     }
     this.#endIfDone(stream);
   }
@@ -226,17 +226,17 @@ export class DnsStreams {
     this.#bounds.overLimit.note(network, lastQueryMs);
   }
 
-  /** Called in the turn of a connection: hands whole messages on, until as many wait as may. */
+  /** Called in the slice of a connection: hands whole messages on, until as many wait as may. */
   readOn(stream: Stream): boolean {
     const { flow, frames } = stream;
-    const { turns, overLimit } = this.#bounds;
+    const { reads, overLimit } = this.#bounds;
     if (stream.closed || this.#draining || stream.isFull) return false;
     const nowMs = performance.now();
     stream.sender.touch(nowMs);
     const waitMs = overLimit.waitMs(stream.network, nowMs);
     stream.isBehind = waitMs > 0;
     if (stream.isBehind) {
-      turns.hold(stream, waitMs);
+      reads.hold(stream, waitMs);
       return false;
     }
     this.#reading = stream;
@@ -247,7 +247,7 @@ export class DnsStreams {
       if (!this.#handler.onMessage(stream, message)) stream.waiting--;
       if (stream.closed) break;
       stream.isFull = stream.waiting >= this.#limits.queriesMax;
-      stream.isBehind = !turns.spend(1);
+      stream.isBehind = !reads.spend(1);
       if (stream.isFull || stream.isBehind) break;
     }
     this.#flush(stream);

@@ -4,7 +4,7 @@ import { messageOf, SvcError } from "../../errors.ts";
 import { clientOf, ConnectionTable, type Occupancy, type TableLimits } from "./connection_table.ts";
 import { Connection, DoqError, type DoqHandler } from "./doq_connection.ts";
 import { PlacedSender, type Sender } from "./sender.ts";
-import { CHUNK_UNITS, HANDSHAKE_UNITS, type Reader } from "./read_turns.ts";
+import { CHUNK_UNITS, HANDSHAKE_UNITS, type Reader } from "./read_queue.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 import type { TlsIdentity } from "./tls.ts";
 
@@ -56,7 +56,7 @@ export class DoqListener {
   readonly #handshakes = new Set<Deno.QuicConn>();
   readonly #table: ConnectionTable;
   readonly #bounds: SharedBounds;
-  /** Connections that wait for their turn to begin a handshake. */
+  /** Connections that wait to begin a handshake. */
   #beginning = 0;
   readonly #sweep: ReturnType<typeof setInterval>;
   #draining = false;
@@ -180,12 +180,12 @@ export class DoqListener {
         if (this.#draining) return;
         throw error; // Nobody would be answered any more: the isolate is replaced.
       }
-      this.#bounds.turns.charge(CHUNK_UNITS);
+      this.#bounds.reads.charge(CHUNK_UNITS);
       this.#enter(incoming);
     }
   }
 
-  /** Has a handshake begin in its turn: it takes the processor for as long as hundreds of queries. */
+  /** Has a handshake begin in a slice of its own: it takes as long as hundreds of queries. */
   #enter(incoming: Deno.QuicIncoming): void {
     // Its client sends again: to the process that is next, or when there are fewer.
     if (this.#draining || this.#beginning >= this.#limits.handshakesMax) {
@@ -193,18 +193,18 @@ export class DoqListener {
       return;
     }
     this.#beginning++;
-    const { turns } = this.#bounds;
+    const { reads } = this.#bounds;
     const beginning: Reader = {
       readOn: () => {
         this.#beginning--;
-        turns.spend(HANDSHAKE_UNITS);
+        reads.spend(HANDSHAKE_UNITS);
         if (this.#draining) incoming.ignore();
         else void this.#shake(incoming);
         return false;
       },
       pause: () => {},
     };
-    turns.take(beginning, 0);
+    reads.take(beginning, 0);
   }
 
   async #shake(incoming: Deno.QuicIncoming): Promise<void> {

@@ -12,7 +12,7 @@ import {
 } from "../../dns/mod.ts";
 import type { Account } from "./byte_budget.ts";
 import type { Sender } from "./sender.ts";
-import { CHUNK_UNITS, QUIC_STREAM_UNITS, type Reader } from "./read_turns.ts";
+import { CHUNK_UNITS, QUIC_STREAM_UNITS, type Reader } from "./read_queue.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 import type { StreamGate } from "./stream_server.ts";
 
@@ -172,8 +172,8 @@ export class Connection implements DoqClient, Reader {
   readonly #exchanges = new Set<Exchange>();
   readonly #unfinished: Account;
   readonly #unread: Account;
-  /** Waits for the connection's turn. */
-  #onTurn: (() => void) | null = null;
+  /** Waits for the connection's slice. */
+  #onSlice: (() => void) | null = null;
   #lastQueryMs: number;
   #draining = false;
   #closed = false;
@@ -219,13 +219,13 @@ export class Connection implements DoqClient, Reader {
 
   /** Takes one stream after the other until the connection ends. */
   async run(): Promise<void> {
-    const { turns, unfinished, unread } = this.#bounds;
+    const { reads, unfinished, unread } = this.#bounds;
     unfinished.open(this.#unfinished);
     unread.open(this.#unread);
     this.#handler.onOpen(this);
     try {
       for await (const stream of this.#conn.incomingBidirectionalStreams) {
-        await this.#turn();
+        await this.#slice();
         if (this.#draining || this.#closed) continue; // Whoever asks now, asks again elsewhere.
         const exchange = new Exchange(this, stream, performance.now());
         this.#exchanges.add(exchange);
@@ -236,25 +236,25 @@ export class Connection implements DoqClient, Reader {
       // The connection was lost, or was idle for too long.
     }
     this.close(DoqError.NoError);
-    turns.leave(this);
+    reads.leave(this);
     unfinished.close(this.#unfinished);
     unread.close(this.#unread);
   }
 
-  /** Resolves when it is this connection's turn to have another stream read. */
-  #turn(): Promise<void> {
+  /** Resolves when this connection may have another stream read. */
+  #slice(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onTurn = resolve;
-    this.#bounds.turns.take(this, QUIC_STREAM_UNITS);
+    this.#onSlice = resolve;
+    this.#bounds.reads.take(this, QUIC_STREAM_UNITS);
     return promise;
   }
 
-  /** Called in the connection's turn. */
+  /** Called in the connection's slice. */
   readOn(): boolean {
-    const { turns, overLimit } = this.#bounds;
+    const { reads, overLimit } = this.#bounds;
     const waitMs = overLimit.waitMs(this.#sender.network, performance.now());
-    if (waitMs > 0 && !this.#closed) turns.hold(this, waitMs);
-    else this.#onTurn?.();
+    if (waitMs > 0 && !this.#closed) reads.hold(this, waitMs);
+    else this.#onSlice?.();
     return false;
   }
 
@@ -266,11 +266,11 @@ export class Connection implements DoqClient, Reader {
   }
 
   async #serve(exchange: Exchange): Promise<void> {
-    const { turns, unfinished } = this.#bounds;
+    const { reads, unfinished } = this.#bounds;
     let message: Uint8Array | null;
     try {
       message = await exchange.read(
-        () => turns.charge(CHUNK_UNITS),
+        () => reads.charge(CHUNK_UNITS),
         (bytes) => unfinished.grew(bytes),
       );
     } catch {
@@ -318,7 +318,7 @@ export class Connection implements DoqClient, Reader {
     // Until each of its streams is let go of, the runtime keeps all of the connection.
     for (const exchange of this.#exchanges) void exchange.release();
     this.#exchanges.clear();
-    this.#onTurn?.();
+    this.#onSlice?.();
   }
 }
 

@@ -6,7 +6,7 @@ import type { Account } from "./byte_budget.ts";
 import type { Flow } from "./flow.ts";
 import { Outbox } from "./outbox.ts";
 import type { Sender } from "./sender.ts";
-import { CHUNK_UNITS, type Reader } from "./read_turns.ts";
+import { CHUNK_UNITS, type Reader } from "./read_queue.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 
 export interface HttpsLimits extends HttpLimits {
@@ -56,7 +56,7 @@ class Link implements HttpSocket, Reader {
   readonly #bounds: SharedBounds;
   readonly #unfinished: Account;
   readonly #unread: Account;
-  /** What came in and waits for its turn. */
+  /** What came in and waits for its slice. */
   #ahead: Uint8Array = NO_BYTES;
   /** The protocol wants no more for now. */
   #isFull = false;
@@ -105,9 +105,9 @@ class Link implements HttpSocket, Reader {
 
   /** Takes what came in. */
   push({ buffer, byteOffset, length }: Uint8Array): void {
-    const { turns } = this.#bounds;
+    const { reads } = this.#bounds;
     if (this.endedAtMs > 0) {
-      turns.charge(CHUNK_UNITS);
+      reads.charge(CHUNK_UNITS);
       this.#behindBytes += length;
       if (this.#behindBytes > BEHIND_BYTES_MAX) this.destroy();
       return;
@@ -116,17 +116,17 @@ class Link implements HttpSocket, Reader {
     const chunk = new Uint8Array(buffer, byteOffset, length);
     if (this.#ahead.length === 0) this.#ahead = chunk;
     else this.#ahead = joined(this.#ahead, chunk);
-    turns.take(this, CHUNK_UNITS);
+    reads.take(this, CHUNK_UNITS);
     this.#tell();
   }
 
   readOn(): boolean {
-    const { turns, overLimit } = this.#bounds;
+    const { reads, overLimit } = this.#bounds;
     const nowMs = performance.now();
     this.#sender.touch(nowMs);
     const waitMs = overLimit.waitMs(this.#sender.network, nowMs);
     if (waitMs > 0) {
-      turns.hold(this, waitMs);
+      reads.hold(this, waitMs);
       return false;
     }
     this.#isReading = true;
@@ -134,7 +134,7 @@ class Link implements HttpSocket, Reader {
     while (this.#ahead.length > 0 && hasTime && !this.#isFull && this.endedAtMs === 0) {
       const slice = this.#ahead.subarray(0, SLICE_BYTES);
       this.#ahead = this.#ahead.subarray(slice.length);
-      hasTime = turns.spend(1 + this.http.receive(slice));
+      hasTime = reads.spend(1 + this.http.receive(slice));
     }
     this.#isReading = false;
     if (this.endedAtMs > 0) this.#ahead = NO_BYTES;
@@ -156,7 +156,7 @@ class Link implements HttpSocket, Reader {
   end(): void {
     if (this.endedAtMs > 0) return;
     this.endedAtMs = performance.now();
-    this.#bounds.turns.leave(this);
+    this.#bounds.reads.leave(this);
     this.#socket.end();
     this.#flow.resume(); // What still comes is read over, or the close would be a reset.
   }
@@ -172,7 +172,7 @@ class Link implements HttpSocket, Reader {
 
   goOnReading(): void {
     this.#isFull = false;
-    if (!this.#isReading) this.#bounds.turns.ask(this);
+    if (!this.#isReading) this.#bounds.reads.ask(this);
   }
 
   overLimit(): void {
@@ -194,8 +194,8 @@ class Link implements HttpSocket, Reader {
   /** The socket is gone. */
   onClose(): void {
     this.#ahead = NO_BYTES;
-    const { turns, unfinished, unread } = this.#bounds;
-    turns.leave(this);
+    const { reads, unfinished, unread } = this.#bounds;
+    reads.leave(this);
     unfinished.close(this.#unfinished);
     unread.close(this.#unread);
     this.http.onClose();

@@ -1,6 +1,6 @@
 import { ByteBudget } from "./byte_budget.ts";
 import { OverLimit } from "./over_limit.ts";
-import { ReadTurns } from "./read_turns.ts";
+import { ReadQueue } from "./read_queue.ts";
 
 /** Bytes of messages, requests and bodies that are not whole yet. */
 export const UNFINISHED_BYTES_MAX = 16 * 1024 * 1024;
@@ -14,7 +14,7 @@ export class SharedBounds {
   readonly unread: ByteBudget;
 
   constructor(
-    readonly turns: ReadTurns = new ReadTurns(),
+    readonly reads: ReadQueue = new ReadQueue(),
     unfinishedBytesMax = UNFINISHED_BYTES_MAX,
     unreadBytesMax = UNREAD_BYTES_MAX,
   ) {

@@ -4,7 +4,7 @@ import { messageOf } from "../../errors.ts";
 import { log } from "../../log.ts";
 import { clientOf, ConnectionTable, type Occupancy, type TableLimits } from "./connection_table.ts";
 import { PlacedSender, type Sender } from "./sender.ts";
-import { ACCEPT_UNITS } from "./read_turns.ts";
+import { ACCEPT_UNITS } from "./read_queue.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 
 export type StreamLimits = TableLimits;
@@ -106,7 +106,7 @@ export class StreamServer {
   }
 
   #accept(socket: Socket): void {
-    this.bounds.turns.charge(ACCEPT_UNITS);
+    this.bounds.reads.charge(ACCEPT_UNITS);
     // Gone before it was accepted: there is nobody to answer.
     const remote = socket.remoteAddress;
     if (remote === undefined || this.#closed) {

@@ -8,7 +8,7 @@ import {
 } from "node:tls";
 import { Flow } from "./flow.ts";
 import type { Sender } from "./sender.ts";
-import { HANDSHAKE_UNITS, type Reader } from "./read_turns.ts";
+import { HANDSHAKE_UNITS, type Reader } from "./read_queue.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 import { type StreamGate, type StreamLimits, StreamServer } from "./stream_server.ts";
 
@@ -58,7 +58,7 @@ export class TlsListener extends StreamServer {
   readonly #onSecure: (connection: TlsConnection) => void;
   readonly #protocols: string[];
   #context: SecureContext | null;
-  /** Sockets in a handshake, the oldest first; and those that wait for their turn to begin one. */
+  /** Sockets in a handshake, the oldest first; and those that wait to begin one. */
   readonly #handshakes = new Set<Socket>();
 
   /**
@@ -99,7 +99,7 @@ export class TlsListener extends StreamServer {
     for (const socket of this.#handshakes) socket.destroy();
   }
 
-  /** Has a handshake begin in its turn: it takes the processor for as long as hundreds of queries. */
+  /** Has a handshake begin in a slice of its own: it takes as long as hundreds of queries. */
   #enter(raw: Socket, sender: Sender): void {
     if (this.#context === null) {
       this.#handler.onHandshakeFailure();
@@ -108,24 +108,24 @@ export class TlsListener extends StreamServer {
     }
     raw.pause(); // What the client says waits with the system.
     this.#addHandshake(raw);
-    const { turns } = this.bounds;
+    const { reads } = this.bounds;
     const beginning: Reader = {
       readOn: () => {
         raw.off("close", onGone);
         this.#handshakes.delete(raw);
-        turns.spend(HANDSHAKE_UNITS);
+        reads.spend(HANDSHAKE_UNITS);
         this.#shake(raw, sender);
         return false;
       },
       pause: () => {},
     };
     const onGone = () => {
-      turns.leave(beginning);
+      reads.leave(beginning);
       this.#handshakes.delete(raw);
       this.#handler.onHandshakeFailure();
     };
     raw.on("close", onGone);
-    turns.take(beginning, 0);
+    reads.take(beginning, 0);
   }
 
   #addHandshake(socket: Socket): void {

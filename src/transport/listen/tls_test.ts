@@ -8,7 +8,7 @@ import { parseIp } from "../../addr/mod.ts";
 import { Prng, seedFromEnv } from "../../../tests/prng.ts";
 import { Client, DOMAIN, EchoHandler, identityOf, until } from "../fakes.ts";
 import { type DotLimits, DotListener } from "./dot.ts";
-import { ACCEPT_UNITS, HANDSHAKE_UNITS, ReadTurns, TURN_UNITS } from "./read_turns.ts";
+import { ACCEPT_UNITS, HANDSHAKE_UNITS, ReadQueue, TURN_UNITS } from "./read_queue.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 import type { TlsIdentity } from "./tls.ts";
 
@@ -78,7 +78,7 @@ Deno.test(
   async () => {
     const rounds: (() => void)[] = [];
     const ports = { nowMs: () => 0, later: (callback: () => void) => rounds.push(callback) };
-    const bounds = new SharedBounds(new ReadTurns(ports));
+    const bounds = new SharedBounds(new ReadQueue(ports));
     const atOnce = Math.ceil(TURN_UNITS / (HANDSHAKE_UNITS + ACCEPT_UNITS));
     await withListener(
       {},
@@ -88,7 +88,7 @@ Deno.test(
           { length: 2 * atOnce },
           (_, i) => ask(`${i}`).then(() => answered++),
         );
-        const begun = () => 2 * atOnce - bounds.turns.waiting;
+        const begun = () => 2 * atOnce - bounds.reads.waiting;
         await until("all have come", () => listener.connections === 2 * atOnce);
         assert.equal(begun(), atOnce);
         assert.equal(handler.seen.length, 0);

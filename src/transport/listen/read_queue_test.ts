@@ -1,4 +1,4 @@
-// Goal: nobody who sends without waiting keeps the others from being read. Method: turns on a clock
+// Goal: nobody who sends without waiting keeps the others from being read. Method: slices on a clock
 // and an event loop of the test's own; all that happens is noted in its order.
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
@@ -11,24 +11,24 @@ import type { HttpHandler } from "./http.ts";
 import { FrameType, PREFACE } from "./http2/frames.ts";
 import { HttpsServer } from "./https.ts";
 import { concat, frame, OK } from "./fakes.ts";
-import { CHUNK_UNITS, type Reader, ReadTurns, SLICE_UNITS, TURN_UNITS } from "./read_turns.ts";
+import { CHUNK_UNITS, type Reader, ReadQueue, SLICE_UNITS, TURN_UNITS } from "./read_queue.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 
 const none = { permissions: "none" } as const;
 
-/** What happens, in its order: a name with the units that were spent under it, and the others' turn. */
+/** What happens, in its order: a name with the units that were spent under it, and the look at the others. */
 class Bench {
   readonly events: string[] = [];
-  readonly turns: ReadTurns;
+  readonly reads: ReadQueue;
   nowMs = 0;
   #callbacks: (() => void)[] = [];
 
   constructor() {
-    this.turns = new ReadTurns({
+    this.reads = new ReadQueue({
       nowMs: () => this.nowMs,
       later: (callback) => this.#callbacks.push(callback),
     });
-    this.turns.between = () => this.events.push("udp");
+    this.reads.between = () => this.events.push("udp");
   }
 
   /** The event loop goes round once; returns what happened. */
@@ -48,7 +48,7 @@ class Bench {
         while (messages > 0 && isLeft) {
           messages--;
           read++;
-          isLeft = this.turns.spend(1);
+          isLeft = this.reads.spend(1);
         }
         this.events.push(`${name} ${read}`);
         return messages > 0;
@@ -64,10 +64,10 @@ class Bench {
 /** A slice but for the one unit of looking. */
 const SLICE = SLICE_UNITS - 1;
 
-Deno.test("ReadTurns gives the others their turn between two slices of a flood", none, () => {
+Deno.test("ReadQueue looks at the others between two slices of a flood", none, () => {
   const bench = new Bench();
   const flood = bench.reader("flood", 10 * SLICE);
-  bench.turns.take(flood, CHUNK_UNITS);
+  bench.reads.take(flood, CHUNK_UNITS);
   assert.deepEqual(bench.events, [`flood ${SLICE}`, "udp"]);
   assert.ok(flood.paused);
   const slices = TURN_UNITS / SLICE_UNITS;
@@ -78,22 +78,22 @@ Deno.test("ReadTurns gives the others their turn between two slices of a flood",
 });
 
 Deno.test(
-  "ReadTurns has a hundred floods share one turn, and each its slice in order",
+  "ReadQueue has a hundred floods share one turn, and each its slice in order",
   none,
   () => {
     const bench = new Bench();
-    for (let i = 0; i < 100; i++) bench.turns.take(bench.reader(`${i}`, 2 * SLICE), CHUNK_UNITS);
+    for (let i = 0; i < 100; i++) bench.reads.take(bench.reader(`${i}`, 2 * SLICE), CHUNK_UNITS);
     const slices = () => bench.events.filter((event) => event !== "udp");
     const atOnce = slices().length;
     assert.ok(atOnce <= TURN_UNITS / SLICE_UNITS, `${atOnce} at once`);
     const longest = bench.events.join(" ").split("udp").map((part) =>
       part.trim().split(" ").length
     );
-    assert.ok(Math.max(...longest) <= 2, "one slice between two turns of the others");
+    assert.ok(Math.max(...longest) <= 2, "one slice between two looks at the others");
     const seen = [...slices()];
-    for (let round = 0; bench.turns.waiting > 0; round++) {
+    for (let round = 0; bench.reads.waiting > 0; round++) {
       assert.ok(round < 100, "it comes to an end");
-      const before = bench.turns.waiting;
+      const before = bench.reads.waiting;
       bench.goRound();
       assert.ok(slices().length <= TURN_UNITS / SLICE_UNITS && before > 0);
       seen.push(...slices());
@@ -104,19 +104,19 @@ Deno.test(
       [...Array(100).keys(), ...Array(100).keys()].map(String).sort(),
     );
     const line = names.slice(atOnce);
-    assert.equal(new Set(line.slice(0, 100)).size, 100, "nobody twice before all had a turn");
+    assert.equal(new Set(line.slice(0, 100)).size, 100, "nobody twice before all had a slice");
   },
 );
 
-Deno.test("ReadTurns ends a slice that takes longer than it should", none, () => {
+Deno.test("ReadQueue ends a slice that takes longer than it should", none, () => {
   const bench = new Bench();
   let read = 0;
-  bench.turns.take({
+  bench.reads.take({
     readOn: () => {
       do {
         read++;
         bench.nowMs += 1;
-      } while (bench.turns.spend(1));
+      } while (bench.reads.spend(1));
       return false;
     },
     pause: () => {},
@@ -125,27 +125,27 @@ Deno.test("ReadTurns ends a slice that takes longer than it should", none, () =>
   assert.deepEqual(bench.events, ["udp"]);
 });
 
-Deno.test("ReadTurns counts chunks in which there is nothing", none, () => {
+Deno.test("ReadQueue counts chunks in which there is nothing", none, () => {
   const bench = new Bench();
   const dripping = bench.reader("drip", 0);
   const chunks = SLICE_UNITS / CHUNK_UNITS;
-  for (let i = 0; i < chunks; i++) bench.turns.take(dripping, CHUNK_UNITS);
+  for (let i = 0; i < chunks; i++) bench.reads.take(dripping, CHUNK_UNITS);
   assert.ok(bench.events.includes("udp"));
-  for (let i = 0; i < TURN_UNITS; i++) bench.turns.take(dripping, CHUNK_UNITS);
+  for (let i = 0; i < TURN_UNITS; i++) bench.reads.take(dripping, CHUNK_UNITS);
   assert.ok(dripping.paused, "it is not read on before the event loop has gone round");
 });
 
 Deno.test(
-  "ReadTurns begins nobody's turn within another one, nor within that of the others",
+  "ReadQueue begins nobody's slice within another one, nor within a look at the others",
   none,
   () => {
     const bench = new Bench();
     const late = bench.reader("late", 1);
-    bench.turns.between = () => {
+    bench.reads.between = () => {
       bench.events.push("udp");
-      bench.turns.take(late, CHUNK_UNITS);
+      bench.reads.take(late, CHUNK_UNITS);
     };
-    bench.turns.take(bench.reader("flood", SLICE), CHUNK_UNITS);
+    bench.reads.take(bench.reader("flood", SLICE), CHUNK_UNITS);
     assert.deepEqual(bench.events, [`flood ${SLICE}`, "udp"]);
     assert.deepEqual(bench.goRound(), ["late 1"]);
   },
@@ -194,7 +194,7 @@ function streamOf(bench: Bench, onMessage: (overLimit: () => void) => void) {
     },
     LIMITS,
     "bytes",
-    new SharedBounds(bench.turns),
+    new SharedBounds(bench.reads),
   );
   const socket = new FakeSocket();
   streams.add(socket as unknown as Socket, new Flow(socket as unknown as Socket), SENDER, null);
@@ -210,7 +210,7 @@ Deno.test(
   () => {
     const bench = new Bench();
     let queries = 0;
-    bench.turns.between = () => bench.events.push(`udp after ${queries}`);
+    bench.reads.between = () => bench.events.push(`udp after ${queries}`);
     const { socket, close } = streamOf(bench, () => queries++);
     socket.emit("data", flood(3 * SLICE));
     assert.deepEqual(bench.events, [`udp after ${SLICE}`]);
@@ -253,7 +253,7 @@ Deno.test(
       onRejected: () => bench.events.push("rejected"),
     };
     const limits = { requestsMax: 8, idleMs: 10_000, requestMs: 5_000, unreadBytesMax: 65_536 };
-    const https = new HttpsServer(handler, limits, new SharedBounds(bench.turns));
+    const https = new HttpsServer(handler, limits, new SharedBounds(bench.reads));
     const socket = new FakeSocket();
     const secure = socket as unknown as Socket;
     https.take({
@@ -280,7 +280,7 @@ Deno.test(
   none,
   () => {
     const bench = new Bench();
-    const bounds = new SharedBounds(bench.turns, undefined, 100_000);
+    const bounds = new SharedBounds(bench.reads, undefined, 100_000);
     const answer = new Uint8Array(1_000);
     const streams = new DnsStreams(
       {
@@ -304,7 +304,7 @@ Deno.test(
     const [honest, slow] = [open("192.0.2.2", false), open("192.0.2.3", true)];
     for (const socket of [slow, ...deaf, honest]) {
       socket.emit("data", flood(10));
-      while (bench.turns.waiting > 0) bench.goRound();
+      while (bench.reads.waiting > 0) bench.goRound();
     }
     assert.deepEqual([honest.destroyed, slow.destroyed], [false, false]);
     assert.ok(bounds.unread.cutOff > 0);

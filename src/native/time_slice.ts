@@ -7,53 +7,53 @@ const SCHED_GETATTR = { x86_64: 315n, aarch64: 275n } as const;
 const ATTR_BYTES = 48;
 const POLICY_OFFSET = 4;
 const NICE_OFFSET = 16;
-/** For a thread of the common kind: how long its turns on a processor are, in nanoseconds. */
+/** For a thread of the common kind: how long its time slices are, in nanoseconds. */
 const RUNTIME_OFFSET = 24;
 const SCHED_OTHER = 0;
 /**
- * Who takes shorter turns is let in before who takes longer ones, and gets no more of a processor by
- * it: a query does not wait until a request has been answered, nor a request for a compile.
+ * Who has shorter time slices is let in before who has longer ones, and gets no more of a processor
+ * by it: a query does not wait until a request has been answered, nor a request for a compile.
  */
-export const Turn = { Query: 300_000n, Request: 600_000n, Work: 100_000_000n } as const;
-export type Turn = typeof Turn[keyof typeof Turn];
+export const TimeSlice = { Query: 300_000n, Request: 600_000n, Work: 100_000_000n } as const;
+export type TimeSlice = typeof TimeSlice[keyof typeof TimeSlice];
 const THIS_THREAD = 0;
 
 /**
  * Sets how long this thread, and each that it starts from now on, may run until others do (Linux
  * 6.12; earlier kernels leave all as it is). Says whether the kernel took it.
  */
-export function takeTurns(native: Native, turn: Turn): boolean {
-  return setTurn(native, turn) !== null;
+export function setTimeSlice(native: Native, slice: TimeSlice): boolean {
+  return replaceTimeSlice(native, slice) !== null;
 }
 
-/** Calls `start`, whose threads take turns of this length; this thread's are what they were. */
-export function withTurns<T>(native: Native, turn: Turn, start: () => T): T {
-  const former = setTurn(native, turn);
+/** Calls `start`, whose threads have slices of this length; this thread's are what they were. */
+export function withTimeSlice<T>(native: Native, slice: TimeSlice, start: () => T): T {
+  const former = replaceTimeSlice(native, slice);
   try {
     return start();
   } finally {
-    if (former !== null) setTurn(native, former);
+    if (former !== null) replaceTimeSlice(native, former);
   }
 }
 
 /**
- * Gives a thread of this process longer turns than others and a smaller part, as a nice value. Says
- * whether the kernel took it.
+ * Gives a thread of this process longer time slices than others and a smaller part, as a nice
+ * value. Says whether the kernel took it.
  */
-export function putBehind(native: Native, thread: number, turn: Turn, nice: number): boolean {
+export function putBehind(native: Native, thread: number, slice: TimeSlice, nice: number): boolean {
   const attr = attributesOf(native, thread);
   if (attr === null) return false;
-  attr.setBigUint64(RUNTIME_OFFSET, turn, true);
+  attr.setBigUint64(RUNTIME_OFFSET, slice, true);
   attr.setInt32(NICE_OFFSET, nice, true);
   return setAttributes(native, thread, attr);
 }
 
-/** Returns the length of the turns before, or `null` where nothing was changed. */
-function setTurn(native: Native, turnNs: bigint): bigint | null {
+/** Returns the length of the slices before, or `null` where nothing was changed. */
+function replaceTimeSlice(native: Native, sliceNs: bigint): bigint | null {
   const attr = attributesOf(native, THIS_THREAD);
   if (attr === null) return null;
   const former = attr.getBigUint64(RUNTIME_OFFSET, true);
-  attr.setBigUint64(RUNTIME_OFFSET, turnNs, true);
+  attr.setBigUint64(RUNTIME_OFFSET, sliceNs, true);
   return setAttributes(native, THIS_THREAD, attr) ? former : null;
 }
 

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers";
 /** A connection that reads what its client sends. */
 export interface Reader {
   /**
-   * Reads for a slice: until nothing is left or `ReadTurns.spend` says no. Returns true where there
+   * Reads for a slice: until nothing is left or `ReadQueue.spend` says no. Returns true where there
    * may be more to read; it is paused then, and called again.
    */
   readOn(): boolean;
@@ -12,7 +12,7 @@ export interface Reader {
 }
 
 /**
- * Work of one connection until all others have their turn. A unit is about one query: 4 µs.
+ * Work of one connection until all others have had a slice. A unit is about one query: 4 µs.
  */
 export const SLICE_UNITS = 64;
 /** The same in time, for what takes longer than it should. */
@@ -31,14 +31,14 @@ export const ACCEPT_UNITS = 16;
 export const HANDSHAKE_UNITS = TURN_UNITS / 4;
 export const QUIC_STREAM_UNITS = 8;
 
-/** What the turns need of the runtime. */
-export interface TurnPorts {
+/** What the queue needs of the runtime. */
+export interface ReadPorts {
   readonly nowMs: () => number;
   /** Calls back once the event loop has gone round. */
   readonly later: (callback: () => void) => void;
 }
 
-const RUNTIME: TurnPorts = {
+const RUNTIME: ReadPorts = {
   nowMs: () => performance.now(),
   later: (callback) => void setImmediate(callback),
 };
@@ -51,10 +51,10 @@ const RUNTIME: TurnPorts = {
  * that no event loop is needed for (`between`: UDP and the upstreams), and behind each `TURN_UNITS`
  * the event loop: timers, messages, and whoever is new.
  */
-export class ReadTurns {
+export class ReadQueue {
   /** Called between two slices, never within one. */
   between: () => void = () => {};
-  readonly #ports: TurnPorts;
+  readonly #ports: ReadPorts;
   /** Who has more to read, the one that has waited longest first. */
   readonly #waiting = new Set<Reader>();
   /** Those that are not read before a time has passed. */
@@ -68,11 +68,11 @@ export class ReadTurns {
   #isRunning = false;
   #isScheduled = false;
 
-  constructor(ports: TurnPorts = RUNTIME) {
+  constructor(ports: ReadPorts = RUNTIME) {
     this.#ports = ports;
   }
 
-  /** Connections that wait for their turn. */
+  /** Connections that wait for a slice. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -99,14 +99,14 @@ export class ReadTurns {
     else this.#run(reader);
   }
 
-  /** Counts work that is done whoever's turn it is. */
+  /** Counts work that is done in whoever's slice. */
   charge(units: number): void {
     this.#turnLeft -= units;
     this.#sinceBetween += units;
     if (!this.#isRunning) this.#rest();
   }
 
-  /** Has a connection read when it is its turn. */
+  /** Has a connection read in a slice of its own. */
   ask(reader: Reader): void {
     reader.pause();
     if (this.#held.has(reader)) return;
@@ -156,13 +156,13 @@ export class ReadTurns {
     this.#rest();
   }
 
-  /** The others' turn, if a slice has passed since their last one. */
+  /** Looks at the others, if a slice has passed since their last one. */
   #rest(): void {
     if (this.#turnLeft < TURN_UNITS / 2) this.#schedule();
     if (this.#sinceBetween < SLICE_UNITS && this.#sliceLeft > 0) return;
     this.#sinceBetween = 0;
     this.#sliceLeft = SLICE_UNITS;
-    // What it answers may ask for turns; nobody's begins within it.
+    // What it answers may ask to read; nobody's slice begins within it.
     this.#isRunning = true;
     try {
       this.between();
