@@ -1,5 +1,5 @@
 import { SvcError } from "../errors.ts";
-import { Turns } from "./turns.ts";
+import { Gate } from "./gate.ts";
 
 /** OWASP's parameters for Argon2id; a hash made with less is made anew at the next sign-in. */
 export const ARGON2_MEMORY_KIB = 19 * 1_024;
@@ -24,7 +24,7 @@ const ARGON2ID = 2;
 const NOBODYS_HASH = `$argon2id$v=19$m=${ARGON2_MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}` +
   `$${"A".repeat(22)}$${"A".repeat(43)}`;
 
-const turns = new Turns(HASHES_AT_ONCE_MAX, HASHES_WAITING_MAX);
+const gate = new Gate(HASHES_AT_ONCE_MAX, HASHES_WAITING_MAX);
 
 /** Loads the add-on, once: whoever works with no password does without it. */
 function argon2(): Promise<typeof import("@node-rs/argon2")> {
@@ -72,7 +72,7 @@ export async function hashPassword(password: string): Promise<string> {
     );
   }
   const { hash } = await argon2();
-  return await turns.take(() =>
+  return await gate.pass(() =>
     hash(canonical(password), {
       algorithm: ARGON2ID,
       memoryCost: ARGON2_MEMORY_KIB,
@@ -103,7 +103,7 @@ export async function verifyPassword(
   if (!isPasswordLength(password)) return { isRight: false, isRehashDue: false };
   const { verify } = await argon2();
   const against = hash !== null && hash.startsWith("$argon2id$v=19$") ? hash : NOBODYS_HASH;
-  const isRight = await turns.take(() => verify(against, canonical(password)));
+  const isRight = await gate.pass(() => verify(against, canonical(password)));
   if (!isRight || against === NOBODYS_HASH) return { isRight: false, isRehashDue: false };
   return { isRight: true, isRehashDue: isWeaker(against) };
 }

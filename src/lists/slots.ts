@@ -13,7 +13,7 @@ export class Slots {
   }
 
   /**
-   * Runs `work` when it is its turn; who is aborted by then no longer waits.
+   * Runs `work` once a slot is free; who is aborted by then no longer waits.
    *
    * @throws The signal's reason, and what `work` throws.
    */
@@ -22,7 +22,7 @@ export class Slots {
     { isUrgent = false, signal }: { isUrgent?: boolean; signal?: AbortSignal } = {},
   ): Promise<T> {
     if (this.#free > 0) this.#free--;
-    else await this.#turn(isUrgent, signal);
+    else await this.#wait(isUrgent, signal);
     try {
       signal?.throwIfAborted();
       return await work();
@@ -34,14 +34,14 @@ export class Slots {
   }
 
   /** Resolves once somebody hands its place on. */
-  async #turn(isUrgent: boolean, signal: AbortSignal | undefined): Promise<void> {
+  async #wait(isUrgent: boolean, signal: AbortSignal | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const mine: Waiting = { isUrgent, go: resolve };
     const before = isUrgent ? this.#waiting.findIndex((other) => !other.isUrgent) : -1;
     this.#waiting.splice(before < 0 ? this.#waiting.length : before, 0, mine);
     const leave = () => {
       const index = this.#waiting.indexOf(mine);
-      if (index < 0) return; // It is its turn already.
+      if (index < 0) return; // It has its slot already.
       this.#waiting.splice(index, 1);
       reject(signal?.reason);
     };

@@ -70,14 +70,14 @@ export class Cookies {
   write(client: CookieClient, target: Uint8Array, at: number): number {
     const nowSeconds = this.#nowSeconds();
     const day = Math.floor(nowSeconds / SECRET_SECONDS);
-    if (day !== this.#day) this.#turn(day);
+    if (day !== this.#day) this.#renew(day);
     setU16(target, at, EdnsOption.Cookie);
     setU16(target, at + 2, COOKIE_OPTION_BYTES - OPTION_HEADER_BYTES);
     writeCookie(this.#secret, client, nowSeconds, target, at + OPTION_HEADER_BYTES);
     return at + COOKIE_OPTION_BYTES;
   }
 
-  #turn(day: number): void {
+  #renew(day: number): void {
     this.#day = day;
     const seed = new Uint8Array(8);
     setU32(seed, 0, day);

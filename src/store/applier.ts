@@ -56,7 +56,7 @@ export class Applier {
   readonly #listeners = new Set<Listener>();
   #state: LiveState;
   /** Ends when nothing is being applied. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
 
   /** Takes over the writing of `store`. */
   constructor(store: Store) {
@@ -86,7 +86,7 @@ export class Applier {
     entries: readonly E[],
     answer: (entry: E, decision: Decision) => void,
   ): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#inOrder(async () => {
       for (let from = 0; from < entries.length;) {
         const batch = entries.slice(from, from + batchLength(entries, from));
         await this.#applyBatch(batch, answer);
@@ -107,7 +107,7 @@ export class Applier {
     alongside: readonly Write[] = [],
   ): Promise<void> {
     const next = await readParts(parts); // However long they take, others have their turn.
-    await this.#inTurn(async () => {
+    await this.#inOrder(async () => {
       await this.#store.replaceAll(next, alongside);
       this.#show({ change: null, state: next.state });
     });
@@ -115,12 +115,12 @@ export class Applier {
 
   /** Resolves once nothing is being applied. */
   async idle(): Promise<void> {
-    await this.#turn;
+    await this.#last;
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
+  #inOrder(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
     return done;
   }
 

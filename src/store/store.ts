@@ -108,7 +108,7 @@ export class Store implements LocalStore {
   #retryMs = RETRY_MS_MIN;
   #cancelRetry: () => void = () => {};
   /** Ends when nobody works on the file. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   private constructor(
@@ -192,7 +192,7 @@ export class Store implements LocalStore {
    * @throws {SvcError} `unavailable`, if it could not be stored.
    */
   async commit(batch: Batch): Promise<void> {
-    await this.#inTurn(() => this.#commit(batch));
+    await this.#inOrder(() => this.#commit(batch));
   }
 
   /**
@@ -203,7 +203,7 @@ export class Store implements LocalStore {
    * @throws {SvcError} `unavailable`, if it could not be stored.
    */
   async replaceAll(next: ReplicatedState, alongside: readonly Write[]): Promise<void> {
-    await this.#inTurn(() => {
+    await this.#inOrder(() => {
       const audit = [this.#noteEntry({
         action: "replicate",
         resource: { type: "config", id: null },
@@ -221,7 +221,7 @@ export class Store implements LocalStore {
     const entry = this.#noteEntry(note, actor);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#notes.push({ entry, resolve, reject });
-    if (this.#notes.length === 1) void this.#inTurn(() => this.#commitNotes()).catch(() => {});
+    if (this.#notes.length === 1) void this.#inOrder(() => this.#commitNotes()).catch(() => {});
     await promise;
   }
 
@@ -304,9 +304,9 @@ export class Store implements LocalStore {
   }
 
   /** Runs what works on the file when nobody else does. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
     return done;
   }
 
@@ -316,7 +316,7 @@ export class Store implements LocalStore {
     if (this.#options.reopen === undefined || this.#isClosed) return;
     this.#cancelRetry();
     const { reopen, later = laterByTimer } = this.#options;
-    const retry = () => void this.#inTurn(() => this.#recover(reopen));
+    const retry = () => void this.#inOrder(() => this.#recover(reopen));
     this.#cancelRetry = later(this.#retryMs, retry);
     this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS_MAX);
   }
@@ -426,7 +426,7 @@ export class Store implements LocalStore {
 
   /** Resolves once nothing is on its way to the file. */
   async idle(): Promise<void> {
-    await this.#turn;
+    await this.#last;
   }
 
   close(): void {

@@ -202,7 +202,7 @@ export class DnsIsolate {
     this.#front = {
       resolver: this.#resolver,
       counts: this.#counts,
-      turn: () => this.#setTime(),
+      beginTurn: () => this.#setTime(),
       admits: (transport, client) => this.#resolver.admitsConnection(transport, client),
       serverName: start.tls?.serverName ?? null,
     };

@@ -102,8 +102,8 @@ export class DohFront implements DohListenerHandler, ObliviousAsker {
     start: number,
     end: number,
   ): void {
-    const { resolver, counts, turn } = this.#options;
-    turn();
+    const { resolver, counts, beginTurn } = this.#options;
+    beginTurn();
     const before = counts[Counter.RateLimitedDoh];
     const verdict = resolver.decide(transport, client, message, start, end, shared);
     if (counts[Counter.RateLimitedDoh] !== before) request.from.overLimit();

@@ -51,7 +51,7 @@ function newFront() {
   const front = new DohFront({
     resolver,
     counts: bench.front.counters.values,
-    turn: () => {},
+    beginTurn: () => {},
     admits: () => true,
     serverName: "dns.svc.test",
   });

@@ -132,7 +132,7 @@ export interface FrontOptions {
   readonly resolver: Resolver;
   readonly counts: Float64Array;
   /** Called before a message is looked at. */
-  readonly turn: () => void;
+  readonly beginTurn: () => void;
   /** Says whether an address may connect, before anything of it is read. */
   readonly admits: (transport: Transport, client: ClientAddress) => boolean;
   /** The domain that client IDs stand before in a TLS server name. */
@@ -166,8 +166,8 @@ export class StreamFront implements DotHandler {
   }
 
   onMessage(stream: DnsStream, message: Uint8Array): boolean {
-    const { resolver, counts, turn } = this.options;
-    turn();
+    const { resolver, counts, beginTurn } = this.options;
+    beginTurn();
     counts[this.kind.queries]++;
     const answers = this.#answers.get(stream)!;
     const { transport, limited } = this.kind;
@@ -225,8 +225,8 @@ export class DoqFront implements DoqHandler {
   }
 
   onMessage(exchange: DoqExchange, message: Uint8Array): void {
-    const { resolver, counts, turn } = this.options;
-    turn();
+    const { resolver, counts, beginTurn } = this.options;
+    beginTurn();
     counts[Counter.QueriesDoq]++;
     const client = this.#clients.get(exchange.from)!;
     const before = counts[Counter.RateLimitedDoq];

@@ -49,7 +49,7 @@ Deno.test("StreamFront answers at once or later, and settles what waited", none,
   const front = new StreamFront(OVER_TCP, {
     resolver: bench.resolver,
     counts: bench.front.counters.values,
-    turn: () => void turns++,
+    beginTurn: () => void turns++,
     admits: () => true,
     serverName: null,
   });
@@ -94,7 +94,7 @@ Deno.test("StreamFront hands in the client ID of a TLS server name", none, () =>
   const front = new StreamFront(OVER_DOT, {
     resolver,
     counts: bench.front.counters.values,
-    turn: () => {},
+    beginTurn: () => {},
     admits: (transport, { bytes, offset }) =>
       transport === Transport.Dot && bytes[offset + 3] === 1,
     serverName: "dns.svc.test",
@@ -121,7 +121,7 @@ Deno.test("DoqFront ends each exchange once: an answer now, later, or none", non
   const front = new DoqFront({
     resolver: bench.resolver,
     counts: bench.front.counters.values,
-    turn: () => {},
+    beginTurn: () => {},
     admits: () => true,
     serverName: null,
   });
@@ -196,7 +196,7 @@ Deno.test({
       const length = sockets.receive(client, target);
       return length < 0 ? "" : describe(target.slice(0, length));
     };
-    const turn = () => {
+    const beginTurn = () => {
       listener.receive();
       if (listener.batch.queued > 0) listener.batch.flush();
     };
@@ -204,7 +204,7 @@ Deno.test({
       for (const client of clients) assert.ok(sockets.send(client, packet, packet.length));
       const before = bench.count(Counter.QueriesUdp);
       for (let i = 0; i < 500 && bench.count(Counter.QueriesUdp) < before + 100; i++) {
-        turn();
+        beginTurn();
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       assert.equal(bench.count(Counter.QueriesUdp), before + 100);
@@ -216,12 +216,12 @@ Deno.test({
       for (const client of clients) assert.equal(heard(client), "");
       assert.equal(bench.flights.waiting, 100);
       answerAll(bench);
-      turn();
+      beginTurn();
       for (const client of clients) assert.equal(heard(client), ANSWER);
       await all(RESPONSE as Uint8Array<ArrayBuffer>);
       await all(encodeQuery("silent.example", 1));
       quietly(() => bench.flights.close());
-      turn();
+      beginTurn();
       for (const client of clients) assert.deepEqual([heard(client), heard(client)], [SILENT, ""]);
       assert.equal(listener.batch.unsent, 0);
       bench.checkIdle();

@@ -16,7 +16,7 @@ import { SharedBounds } from "./shared_bounds.ts";
 
 const none = { permissions: "none" } as const;
 
-/** What happens, in its order: a name with the units that were spent under it, and the look at the others. */
+/** What happens, in its order: names with the units spent under them, and looks at the others. */
 class Bench {
   readonly events: string[] = [];
   readonly reads: ReadQueue;

@@ -1,7 +1,7 @@
 import { type Native, UdpBatch } from "../../native/mod.ts";
 
-/** Batches taken from one socket before the others, timers and TCP get their turn. */
-const BATCHES_PER_TURN = 16;
+/** Batches taken from one socket before the others, timers and TCP are looked at. */
+const BATCHES_AT_ONCE = 16;
 
 /** What is done with a received packet: `batch.queueReply(i, …)`, `saveSender`, or nothing. */
 export interface UdpHandler {
@@ -22,7 +22,7 @@ export class UdpListener {
   /** Takes what is there, up to a bound, and sends the responses of each batch together. */
   receive(): void {
     const { batch } = this;
-    for (let turn = 0; turn < BATCHES_PER_TURN; turn++) {
+    for (let batches = 0; batches < BATCHES_AT_ONCE; batches++) {
       const count = batch.receive();
       for (let i = 0; i < count; i++) {
         // Responses of queries that waited share the room with those of this batch.

@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
-import { Turns } from "./turns.ts";
+import { Gate } from "./gate.ts";
 
 const none = { permissions: "none" } as const;
 
-Deno.test("Turns lets as many through as may, the rest in order", none, async () => {
-  const turns = new Turns(2, 3);
+Deno.test("Gate lets as many through as may, the rest in order", none, async () => {
+  const gate = new Gate(2, 3);
   const ends: (() => void)[] = [];
   const began: number[] = [];
   const works = [0, 1, 2, 3, 4].map((i) =>
-    turns.take(() => {
+    gate.pass(() => {
       began.push(i);
       return new Promise<number>((resolve) => ends.push(() => resolve(i)));
     })
   );
-  await assert.rejects(() => turns.take(() => Promise.resolve(5)), { code: "unavailable" });
+  await assert.rejects(() => gate.pass(() => Promise.resolve(5)), { code: "unavailable" });
   assert.deepEqual(began, [0, 1]);
   for (const i of [0, 1, 2, 3, 4]) {
     ends[i]();
@@ -23,11 +23,11 @@ Deno.test("Turns lets as many through as may, the rest in order", none, async ()
   }
 });
 
-Deno.test("Turns goes on after work that failed", none, async () => {
-  const turns = new Turns(1, 1);
-  const failing = turns.take(() => Promise.reject(new Error("no")));
-  const next = turns.take(() => Promise.resolve("next"));
+Deno.test("Gate goes on after work that failed", none, async () => {
+  const gate = new Gate(1, 1);
+  const failing = gate.pass(() => Promise.reject(new Error("no")));
+  const next = gate.pass(() => Promise.resolve("next"));
   await assert.rejects(failing, /no/);
   assert.equal(await next, "next");
-  assert.equal(await turns.take(() => Promise.resolve("after")), "after");
+  assert.equal(await gate.pass(() => Promise.resolve("after")), "after");
 });

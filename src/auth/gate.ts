@@ -1,7 +1,7 @@
 import { SvcError } from "../errors.ts";
 
 /** Lets a few through at a time, the rest in the order in which they came. */
-export class Turns {
+export class Gate {
   readonly #atOnceMax: number;
   readonly #waitingMax: number;
   readonly #waiting: (() => void)[] = [];
@@ -13,18 +13,18 @@ export class Turns {
   }
 
   /**
-   * Does `work` when it is its turn.
+   * Does `work` once it is let through.
    *
    * @throws {SvcError} `unavailable`, when as many wait as may.
    */
-  async take<T>(work: () => Promise<T>): Promise<T> {
+  async pass<T>(work: () => Promise<T>): Promise<T> {
     if (this.#running < this.#atOnceMax) this.#running++;
     else await this.#wait();
     try {
       return await work();
     } finally {
       const next = this.#waiting.shift();
-      // The turn is handed over, so that nobody who comes just now gets in between.
+      // The place is handed over, so that nobody who comes just now gets in between.
       if (next === undefined) this.#running--;
       else next();
     }
