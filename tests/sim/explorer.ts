@@ -375,10 +375,10 @@ class Explorer {
       this.#violation = { property: fault, trace: this.#traceOf(number, cause) };
       return;
     }
-    const kept = move.messages.reduce(
-      (sent, message) => this.#sendOn(sent, message),
-      net.filter((message) => !this.#isLost(message, nodes)),
-    ).filter((message) => !this.#isLost(message, nodes));
+    let kept: readonly number[] = net.filter((message) => !this.#isLost(message, nodes));
+    for (const message of move.messages) {
+      if (!this.#isLost(message, nodes)) kept = this.#sendOn(kept, message);
+    }
     this.#add({
       nodes,
       net: this.#inOrder(kept),
