@@ -28,7 +28,7 @@
  * A Raft snapshot of a witness holds only what is committed, and brings a node that is so far
  * behind that the entries are gone the same way.
  */
-import { isMember, isVoter, votersOf } from "./configuration.ts";
+import { isMember, votersOf } from "./configuration.ts";
 import { preCampaign } from "./election.ts";
 import { adopt, install } from "./follower.ts";
 import { APPEND_BYTES_MAX, APPEND_ENTRIES_MAX } from "./limits.ts";
@@ -42,11 +42,14 @@ import type {
 } from "./messages.ts";
 import type { Run } from "./run.ts";
 
-/** Of a witness without a leader: its log, to `to` or to every voter who may lead. */
+/**
+ * Of a witness without a leader: its log, to `to` or to every voter who may lead. Even of one that
+ * only learns: it may be what is left of those who were voters until the last entry.
+ */
 export function offerLog(run: Run, to?: string): void {
   const { id, isWitness, log, currentTerm: term } = run.state;
   const { configuration } = log;
-  if (!isWitness || !isVoter(configuration, id)) return;
+  if (!isWitness) return;
   const offered = to === undefined ? votersOf(configuration) : [to];
   for (const voter of offered) {
     if (voter === id || configuration.witnesses.includes(voter)) continue;

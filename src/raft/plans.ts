@@ -47,7 +47,7 @@ function hasCaughtUp(state: RaftState, id: string): boolean {
  * Of a leader: the members without one. Where two voters would be left, one of them learns: the
  * leader votes alone or, if it is the one to go, the node with the longest log. Where no voter
  * would be left that may lead, the learner with the longest log votes. Null where `id` is no
- * member, or nobody is left who could lead.
+ * member, or nobody who has caught up is left to lead.
  */
 export function planRemoval(state: RaftState, id: string): Membership | null {
   const { configuration } = state.log;
@@ -55,11 +55,10 @@ export function planRemoval(state: RaftState, id: string): Membership | null {
   const { witnesses } = configuration;
   const others = (list: readonly string[]) => list.filter((other) => other !== id);
   const [voters, learners] = [others(configuration.voters), others(configuration.learners)];
-  const canLead = (other: string) => !witnesses.includes(other);
-  if (voters.length !== 2 && voters.some(canLead)) return { voters, learners, witnesses };
-  const alone = voters.includes(state.id)
-    ? state.id
-    : heirAmong(state, voters.some(canLead) ? voters : learners);
+  const canLead = voters.some((voter) => !witnesses.includes(voter));
+  if (canLead && voters.length !== 2) return { voters, learners, witnesses };
+  const heirs = (canLead ? voters : learners).filter((heir) => hasCaughtUp(state, heir));
+  const alone = voters.includes(state.id) ? state.id : heirAmong(state, heirs);
   if (alone === null) return null;
   const rest = [...voters, ...learners].filter((other) => other !== alone);
   return { voters: [alone], learners: rest, witnesses };

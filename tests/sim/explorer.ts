@@ -440,8 +440,10 @@ class Explorer {
       const fault = brokenLeadership(state);
       if (fault !== null) return fault;
       if (move.hasCommitted) {
-        const logs = (id: string) => states[this.#ids.indexOf(id)]?.log;
-        const lost = brokenDurability(state, logs);
+        const lost = brokenDurability(state, (id, index, term) => {
+          const held = states[this.#ids.indexOf(id)]?.log;
+          return held !== undefined && (held.base.index >= index || held.termAt(index) === term);
+        });
         if (lost !== null) return lost;
       }
     }

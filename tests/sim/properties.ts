@@ -41,17 +41,13 @@ export function brokenLogMatching(a: RaftState, b: RaftState): string | null {
 /** Committed is durable: a quorum of voters, learners left out, holds what a leader commits. */
 export function brokenDurability(
   leader: RaftState,
-  logs: (id: string) => RaftState["log"] | undefined,
+  holds: (id: string, index: number, term: number) => boolean,
 ): string | null {
   const { commitIndex, log } = leader;
   const term = log.termAt(commitIndex);
   const { voters, outgoing } = log.configuration;
   for (const half of outgoing.length === 0 ? [voters] : [voters, outgoing]) {
-    const holders = half.filter((id) => {
-      const held = logs(id);
-      return held !== undefined &&
-        (held.base.index >= commitIndex || held.termAt(commitIndex) === term);
-    });
+    const holders = half.filter((id) => holds(id, commitIndex, term));
     if (holders.length * 2 <= half.length) {
       return `committed is durable: ${leader.id} committed ${commitIndex}, held by ${holders}`;
     }
