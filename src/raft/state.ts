@@ -149,12 +149,14 @@ export function restore(setup: Setup, persisted: Persisted): RaftState {
   return { ...state, ...drawTimeout(state) };
 }
 
-/** An election timeout of this member's own. */
+/** An election timeout of this member's own: who campaigns already waits for no leader's lease. */
 export function drawTimeout(
-  { random, timing }: Pick<RaftState, "random" | "timing">,
+  { random, timing, role }: Pick<RaftState, "random" | "timing" | "role">,
 ): Pick<RaftState, "random" | "timeoutTicks"> {
   const { electionTicks, electionMarginTicks, electionSpreadTicks } = timing;
-  const least = electionTicks + electionMarginTicks;
+  const least = role === "follower"
+    ? electionTicks + electionMarginTicks
+    : Math.ceil(electionTicks / 2);
   if (electionSpreadTicks <= 1) return { random, timeoutTicks: least };
   // mulberry32: it spreads elections and keeps no secret.
   const next = (random + 0x6d2b79f5) | 0;

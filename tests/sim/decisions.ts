@@ -34,6 +34,11 @@ export class Decisions {
     return this.#first + this.#committed.length - 1;
   }
 
+  /** Terms that somebody led. */
+  get terms(): number {
+    return this.#leaders.size;
+  }
+
   /** One leader a term, and it holds all that earlier terms committed. */
   lead({ id, currentTerm, log }: RaftState): void {
     const other = this.#leaders.get(currentTerm);

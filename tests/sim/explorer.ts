@@ -23,6 +23,7 @@ export interface Budget {
   readonly duplicates?: number;
   readonly changes?: number;
   readonly compactions?: number;
+  readonly transfers?: number;
 }
 
 export interface Exploration {
@@ -55,7 +56,10 @@ export interface Explored {
   readonly committedMax: number;
 }
 
-const KINDS = ["ticks", "proposals", "crashes", "duplicates", "changes", "compactions"] as const;
+const KINDS = [
+  ...["ticks", "proposals", "crashes", "duplicates", "changes", "compactions"] as const,
+  "transfers",
+] as const;
 type Kind = typeof KINDS[number];
 
 interface World {
@@ -270,6 +274,10 @@ class Explorer {
         const left = this.#left(world, "proposals");
         const commands = [Uint8Array.of(left)];
         this.#move(world, number, at, `p${left}`, { type: "propose", commands }, net, "proposals");
+        for (const to of this.#ids) {
+          const event = { type: "transferLeadership", to } as const;
+          this.#move(world, number, at, `transfer ${to}`, event, net, "transfers");
+        }
         if (target !== undefined) {
           this.#move(
             ...[world, number, at, "change"] as const,

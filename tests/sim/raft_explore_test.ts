@@ -207,6 +207,23 @@ const CASES: Readonly<Record<string, Case>> = {
     target: { voters: ["a"], learners: ["b"], witnesses: [] },
     ...{ termMax: 3, linkMax: 1, leads: "abc", commits: 4 },
   },
+  "a removal of the leader that leaves another alone": {
+    ...{ voters: "abc", leader: "a" },
+    budget: { ticks: 3, changes: 1 },
+    target: { voters: ["b"], learners: ["c"], witnesses: [] },
+    ...{ termMax: 4, linkMax: 1, leads: "abc", commits: 5 },
+  },
+  "a removal of the leader that leaves a node alone, and a witness": {
+    ...{ ...WITNESS, leader: "a" },
+    budget: { ticks: 3, changes: 1 },
+    target: { voters: ["b"], learners: ["w"], witnesses: ["w"] },
+    ...{ termMax: 4, linkMax: 1, leads: "ab", commits: 5 },
+  },
+  "leadership is handed over": {
+    ...{ voters: "abc", leader: "a" },
+    budget: { ticks: 1, proposals: 1, transfers: 1 },
+    ...{ termMax: 4, linkMax: 1, leads: "b", commits: 4 },
+  },
   "a learner that needs a Raft snapshot": {
     ...{ voters: "a", learners: "b" },
     members: { b: { isEmpty: true } },

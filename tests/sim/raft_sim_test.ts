@@ -2,10 +2,12 @@
 // faults end the cluster goes on. Method: the real raft, on a clock, network and disks drawn from
 // one seed. `-- --seeds=N` runs more of them; `SVC_SEED=N` sets the first, which is printed.
 import { Prng, seedFromEnv } from "../prng.ts";
+import assert from "node:assert/strict";
+import { TICK_MS } from "../../src/raft/mod.ts";
 import { optionOf } from "./options.ts";
 import { Sim, type SimOptions } from "./sim.ts";
 
-const SEEDS = optionOf("seeds", 300);
+const SEEDS = optionOf("seeds", 500);
 const TICKS = 1_200;
 
 const TOPOLOGIES: readonly Omit<SimOptions, "seed">[] = [
@@ -18,7 +20,7 @@ const TOPOLOGIES: readonly Omit<SimOptions, "seed">[] = [
 ];
 
 /** Faults and changes of every kind, as often as the seed has it. */
-function simulate(seed: number): void {
+function simulate(seed: number): Sim {
   const prng = new Prng(seed);
   const topology = prng.pick(TOPOLOGIES);
   const sim = new Sim({
@@ -57,16 +59,75 @@ function simulate(seed: number): void {
     if (sim.hasLeft(node)) sim.replace(node);
   });
   sim.heal(3_000);
+  return sim;
 }
 
-Deno.test(`raft is safe under faults, and goes on after them`, () => {
+Deno.test("raft is safe under faults, and goes on after them", () => {
   const first = Deno.env.has("SVC_SEED") ? seedFromEnv() : 1;
+  let [committed, terms] = [0, 0];
+  const sent = new Set<string>();
   for (let seed = first; seed < first + SEEDS; seed++) {
     try {
-      simulate(seed);
+      const { decisions, sentTypes } = simulate(seed);
+      for (const type of sentTypes) sent.add(type);
+      committed += decisions.lastIndex;
+      terms += decisions.terms;
     } catch (error) {
       throw new Error(`SVC_SEED=${seed} -- --seeds=1`, { cause: error });
     }
   }
-  console.log(`${SEEDS} seeds from ${first}`);
+  console.log(`${SEEDS} seeds from ${first}: ${committed} entries, ${terms} terms with a leader`);
+  if (SEEDS < 100) return;
+  assert.deepEqual([...sent].sort(), [
+    ...["appendEntries", "appendEntriesResponse", "fetchEntries", "fetchedEntries"],
+    ...["fetchedSnapshot", "installSnapshot", "offerLog", "preVote", "preVoteResponse"],
+    ...["requestVote", "requestVoteResponse", "timeoutNow"],
+  ], "every kind of message was needed by some seed");
+});
+
+/** Ticks from a fault of the leader to another one, of each seed, sorted. */
+function electionTicks(
+  topology: Omit<SimOptions, "seed">,
+  fault: (sim: Sim, leader: Sim["nodes"][number]) => void,
+): { readonly untilNew: number[]; readonly untilOldStops: number[] } {
+  const untilNew: number[] = [];
+  const untilOldStops: number[] = [];
+  for (let seed = 1; seed <= 200; seed++) {
+    const sim = new Sim({ ...topology, seed });
+    while (sim.leader === undefined) sim.run(1);
+    sim.run(50 + sim.prng.int(40));
+    const { leader: old } = sim;
+    assert.ok(old?.state?.role === "leader", "a leader that is well stays one");
+    const { tick } = sim;
+    fault(sim, old);
+    let stopped = 0;
+    while (sim.leader === undefined || sim.leader === old) {
+      sim.run(1);
+      if (old.state?.role !== "leader") stopped ||= sim.tick - tick;
+    }
+    untilNew.push(sim.tick - tick);
+    untilOldStops.push(stopped);
+  }
+  const ascending = (a: number, b: number) => a - b;
+  return { untilNew: untilNew.sort(ascending), untilOldStops: untilOldStops.sort(ascending) };
+}
+
+Deno.test("another leads soon after the leader is lost", { permissions: "none" }, () => {
+  const seconds = (ticks: number) => `${(ticks * TICK_MS / 1000).toFixed(2)} s`;
+  for (const topology of TOPOLOGIES.slice(0, 3)) {
+    for (
+      const [name, medianMs, fault] of [
+        ["crash", 2_000, (sim, leader) => sim.crash(leader)],
+        ["isolation", 4_000, (sim, leader) => sim.partition([leader.id])],
+      ] as [string, number, Parameters<typeof electionTicks>[1]][]
+    ) {
+      const { untilNew, untilOldStops } = electionTicks(topology, fault);
+      const [median, worst] = [untilNew[100], untilNew[199]];
+      console.log(
+        `${topology.voters.join("")} ${name}: median ${median} ticks (${seconds(median)}), ` +
+          `worst ${worst} (${seconds(worst)}); the former one stops after ${untilOldStops[199]}`,
+      );
+      assert.ok(median * TICK_MS < medianMs, `${name}: ${median} ticks`);
+    }
+  }
 });

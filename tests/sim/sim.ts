@@ -79,6 +79,7 @@ const FIRST: Machine = { index: 1, digest: 17 };
 export class Sim {
   readonly prng: Prng;
   readonly nodes: Node[] = [];
+  readonly sentTypes = new Set<string>();
   readonly decisions = new Decisions(FIRST);
   /** Ways that are cut, as `from>to`. */
   readonly #cuts = new Set<string>();
@@ -226,7 +227,10 @@ export class Sim {
     const { leader } = this;
     if (leader === undefined || leader.state === null) return;
     const { state } = leader;
-    const newcomer = this.live.find(({ id }) => !isMember(state.log.configuration, id));
+    // Who has left comes back with another store, when this one may go at any moment.
+    const newcomer = this.live.find(({ id, machine }) =>
+      machine.index === 0 && !isMember(state.log.configuration, id)
+    );
     const target = planPromotion(state) ??
       (newcomer === undefined ? null : planAddition(state, newcomer.id, newcomer.isWitness));
     if (target !== null) this.#change(leader, target);
@@ -362,6 +366,7 @@ export class Sim {
 
   #send(node: Node, message: Message): void {
     const { lossRatio, duplicateRatio, delayTicksMax } = this.#options;
+    this.sentTypes.add(message.type);
     const parcel = this.#pack(node, message);
     if (this.prng.chance(lossRatio) || this.#cuts.has(`${message.from}>${message.to}`)) {
       if (parcel.machine !== null) {
