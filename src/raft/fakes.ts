@@ -11,6 +11,7 @@ import {
   type Setup,
   type Step,
   step,
+  type Timing,
 } from "./mod.ts";
 
 interface Fake {
@@ -30,7 +31,10 @@ export interface FakeClusterOptions {
   readonly terms?: Readonly<Record<string, number>>;
 }
 
-const NO_SPREAD = { electionMarginTicks: 0, electionSpreadTicks: 0 };
+/** Members time out one after another, in their order. */
+function timingOf(order: number): Partial<Timing> {
+  return { electionMarginTicks: 3 * order, electionSpreadTicks: 8 };
+}
 
 /** Commands, as text, from index `first` on. */
 export function entriesOf(terms: readonly number[], first = 2): Entry[] {
@@ -64,7 +68,9 @@ export class FakeCluster {
       const disk = waiting.includes(id)
         ? NOTHING_PERSISTED
         : { ...first, hardState, snapshot, entries };
-      const setup = { id, isWitness: witnesses.includes(id), random: 1, timing: NO_SPREAD };
+      const order = this.#members.size;
+      const isWitness = witnesses.includes(id);
+      const setup = { id, isWitness, random: order, timing: timingOf(order) };
       this.#members.set(id, { setup, disk, state: restore(setup, disk) });
     }
   }

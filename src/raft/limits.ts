@@ -23,6 +23,11 @@ export const MEMBERS_MAX = 33;
 export const ID_LENGTH_MAX = 128;
 /** Terms above are nobody's: at one election a millisecond they take 8,900 years. */
 export const TERM_MAX = 2 ** 48;
+/**
+ * A term so far ahead of a member's own is no matter of elections, at one a millisecond for seven
+ * weeks: it was made up, and going along would leave the cluster no terms to elect in.
+ */
+export const TERM_JUMP_MAX = 2 ** 32;
 /** Highest index of an entry. */
 export const INDEX_MAX = 2 ** 48;
 

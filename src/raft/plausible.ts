@@ -4,6 +4,7 @@ import {
   ENTRY_BYTES_MAX,
   ID_LENGTH_MAX,
   INDEX_MAX,
+  TERM_JUMP_MAX,
   TERM_MAX,
 } from "./limits.ts";
 import type { Entry, LogEnd, Message, RaftSnapshot } from "./messages.ts";
@@ -13,9 +14,10 @@ import type { Entry, LogEnd, Message, RaftSnapshot } from "./messages.ts";
  * matter; what the numbers say of each other is held against the log's own form here, so that
  * what follows need not ask.
  */
-export function isPlausible(message: Message): boolean {
+export function isPlausible(message: Message, currentTerm: number): boolean {
   const { from, term } = message;
-  if (from === "" || from.length > ID_LENGTH_MAX || !isTerm(term)) return false;
+  if (from === "" || from.length > ID_LENGTH_MAX) return false;
+  if (!isTerm(term) || term > currentTerm + TERM_JUMP_MAX) return false;
   switch (message.type) {
     case "requestVote":
     case "preVote":

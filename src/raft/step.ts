@@ -58,7 +58,9 @@ function take(run: Run, event: RaftEvent): Refusal | null {
 
 function stepMessage(run: Run, message: Message): Refusal | null {
   const { state } = run;
-  if (message.to !== state.id || message.from === state.id || !isPlausible(message)) {
+  if (
+    message.to !== state.id || message.from === state.id || !isPlausible(message, state.currentTerm)
+  ) {
     return "implausible";
   }
   switch (message.type) {
