@@ -3,11 +3,12 @@
 // one seed. `-- --seeds=N` runs more of them; `SVC_SEED=N` sets the first, which is printed.
 import { Prng, seedFromEnv } from "../prng.ts";
 import assert from "node:assert/strict";
-import { TICK_MS } from "../../src/raft/mod.ts";
+import { messageOf } from "../../src/errors.ts";
+import { TICK_MS, type Timing } from "../../src/raft/mod.ts";
 import { optionOf } from "./options.ts";
 import { Sim, type SimOptions } from "./sim.ts";
 
-const SEEDS = optionOf("seeds", 500);
+const SEEDS = optionOf("seeds", 2_000);
 const TICKS = 1_200;
 
 const TOPOLOGIES: readonly Omit<SimOptions, "seed">[] = [
@@ -19,12 +20,21 @@ const TOPOLOGIES: readonly Omit<SimOptions, "seed">[] = [
   { voters: ["a"], waiting: ["b", "w"], witnesses: ["w"] },
 ];
 
+/** As in a cluster, and so that elections are all that happens. */
+const TIMINGS: readonly Partial<Timing>[] = [
+  {},
+  { heartbeatTicks: 1, electionTicks: 6, electionMarginTicks: 1, electionSpreadTicks: 6 },
+  { heartbeatTicks: 1, electionTicks: 4, electionMarginTicks: 0, electionSpreadTicks: 8 },
+];
+
 /** Faults and changes of every kind, as often as the seed has it. */
-function simulate(seed: number): Sim {
+function simulate(seed: number, broken: Pick<SimOptions, "rules" | "forgetsVotes"> = {}): Sim {
   const prng = new Prng(seed);
   const topology = prng.pick(TOPOLOGIES);
   const sim = new Sim({
     ...topology,
+    ...broken,
+    timing: prng.pick(TIMINGS),
     seed: prng.next(),
     lossRatio: prng.pick([0, 0.02, 0.1, 0.25]),
     duplicateRatio: prng.pick([0, 0.05, 0.2]),
@@ -34,12 +44,16 @@ function simulate(seed: number): Sim {
   const changesMembers = prng.chance(0.5);
   // An only voter that lost entries votes no more, and there is no cluster without it.
   const damages = !changesMembers && topology.voters.length > 2;
-  const harm = prng.pick([0.3, 1, 3]);
+  const harm = prng.pick([0.3, 1, 3, 10]);
   sim.run(TICKS, () => {
     const node = prng.pick(sim.nodes.filter(({ isGone }) => !isGone));
     if (prng.chance(0.2)) { for (const live of sim.live) sim.propose(live); }
     if (prng.chance(0.05)) { for (const live of sim.live) sim.read(live); }
     if (prng.chance(0.01 * harm)) sim.crash(node);
+    if (prng.chance(0.02 * harm)) {
+      sim.crash(node);
+      sim.restart(node);
+    }
     if (damages && prng.chance(0.001 * harm)) sim.damage(node);
     if (prng.chance(0.05)) sim.restart(node);
     if (prng.chance(0.005 * harm)) {
@@ -83,6 +97,33 @@ Deno.test("raft is safe under faults, and goes on after them", () => {
     ...["fetchedSnapshot", "installSnapshot", "offerLog", "preVote", "preVoteResponse"],
     ...["requestVote", "requestVoteResponse", "timeoutNow"],
   ], "every kind of message was needed by some seed");
+});
+
+/** What takes a rarer coincidence is found by exploration. */
+const BROKEN: Readonly<Record<string, Parameters<typeof simulate>[1]>> = {
+  "a vote is not persisted": { forgetsVotes: true },
+  "a learner is counted": {
+    rules: { halves: ({ voters, learners }) => [[...voters, ...learners]] },
+  },
+  "a witness leads": { rules: { mayCampaign: () => true } },
+  "a stale Raft snapshot is taken": { rules: { isNews: () => true } },
+  "a majority is half": { rules: { halves: ({ voters }) => [voters.slice(1)] } },
+};
+
+Deno.test("the simulation finds each rule that is broken", { permissions: "none" }, async (t) => {
+  for (const [name, broken] of Object.entries(BROKEN)) {
+    await t.step(name, () => {
+      for (let seed = 1; seed <= 10_000; seed++) {
+        try {
+          simulate(seed, broken);
+        } catch (error) {
+          console.log(`seed ${seed}: ${messageOf(error)}`);
+          return;
+        }
+      }
+      assert.fail("nothing is found");
+    });
+  }
 });
 
 /** Ticks from a fault of the leader to another one, of each seed, sorted. */

@@ -18,7 +18,9 @@ import {
   type RaftState,
   type Ready,
   restore,
+  type Rules,
   step,
+  type Timing,
 } from "../../src/raft/mod.ts";
 import { Prng } from "../prng.ts";
 import { Decisions, type Machine } from "./decisions.ts";
@@ -36,6 +38,11 @@ export interface SimOptions {
   readonly delayTicksMax?: number;
   /** So often a disk takes its time. */
   readonly slowDiskRatio?: number;
+  readonly timing?: Partial<Timing>;
+  /** Rules to break, which the checks must find. */
+  readonly rules?: Partial<Rules>;
+  /** Another: a disk that keeps no vote. */
+  readonly forgetsVotes?: boolean;
 }
 
 /** Longest that a slow disk takes. */
@@ -95,6 +102,7 @@ export class Sim {
     this.prng = new Prng(seed);
     this.#options = {
       ...{ lossRatio: 0, duplicateRatio: 0, delayTicksMax: 1, slowDiskRatio: 0 },
+      ...{ rules: {}, forgetsVotes: false, timing: {} },
       ...network,
     };
     const first = bootstrapped(voters[0]);
@@ -148,7 +156,9 @@ export class Sim {
     if (node.state !== null || node.isGone) return;
     const { id, isWitness, disk, machine } = node;
     const persisted = { ...disk, appliedIndex: machine.index };
-    node.state = restore({ id, isWitness, random: this.prng.next() }, persisted);
+    const { rules, timing } = this.#options;
+    const random = this.prng.next();
+    node.state = restore({ id, isWitness, random, rules, timing }, persisted);
   }
 
   /** Loses what was not made durable. */
@@ -348,7 +358,10 @@ export class Sim {
       node.machine = machine;
       disk = { ...disk, snapshot, entries: [] };
     }
-    if (hardState !== null) disk = { ...disk, hardState };
+    if (hardState !== null) {
+      const { forgetsVotes } = this.#options;
+      disk = { ...disk, hardState: forgetsVotes ? { ...hardState, votedFor: null } : hardState };
+    }
     if (entries.length > 0) disk = { ...disk, entries: replaced(disk.entries, entries) };
     if (compacted !== null) {
       const kept = disk.entries.filter(({ index }) => index > compacted.index);
