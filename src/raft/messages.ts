@@ -86,7 +86,7 @@ export interface AppendEntriesResponse {
 
 /**
  * The driver adds the state, in one piece or in many, and may put a newer Raft snapshot in this
- * one's place (`snapshotAt`). The receiver's driver hands the message on once it has it all, and
+ * one's place (`log.snapshotAt`). The receiver's driver hands the message on once it has it all, and
  * the answer is an AppendEntriesResponse.
  */
 export interface InstallSnapshot {

@@ -9,7 +9,9 @@
  * leads (`fetch.ts`). States are immutable: a driver that could not make an outcome durable keeps
  * the state before, and it is as if the event had been lost.
  *
- * The driver promises: IDs are of one store each (`Configuration`), messages come from whom `from`
+ * The driver hands events in one at a time, or joins what a few of them ask for (`joinReady`). Ticks
+ * wait in the same queue as messages, so that a stall of this member is not taken for silence of
+ * the others. It promises: IDs are of one store each (`Configuration`), messages come from whom `from`
  * names and from the same cluster, what was called durable is there after a restart or is reported
  * as `damaged`. Messages may be lost, doubled, late and in any order. Scope: none. @module
  */
