@@ -106,7 +106,8 @@ export class Sim {
       ...network,
     };
     const first = bootstrapped(voters[0]);
-    const configuration = { ...first.snapshot.configuration, voters, witnesses };
+    const voting = witnesses.filter((id) => voters.includes(id));
+    const configuration = { ...first.snapshot.configuration, voters, witnesses: voting };
     const whole = { ...first, snapshot: { ...first.snapshot, configuration } };
     for (const id of voters) this.#addNode(id, witnesses.includes(id), whole);
     for (const id of waiting) this.#addNode(id, witnesses.includes(id), NOTHING_PERSISTED);
