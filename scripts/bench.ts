@@ -15,7 +15,9 @@ import { messageOf } from "../src/errors.ts";
 import { type ApiResults, measureApi } from "./benchmark/api_runs.ts";
 import { BenchError } from "./benchmark/bench_error.ts";
 import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
+import { type FairResults, measureFairness } from "./benchmark/fair_runs.ts";
 import { type FilterResults, measureFilter } from "./benchmark/filter_runs.ts";
+import { IDLE_SERVERS, type IdleResults, measureIdle } from "./benchmark/idle_runs.ts";
 import { type LogResults, measureLog } from "./benchmark/log_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
 import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
@@ -23,7 +25,9 @@ import { allowedCpus } from "./benchmark/processes.ts";
 import {
   formatApi,
   formatDns,
+  formatFair,
   formatFilter,
+  formatIdle,
   formatLog,
   formatMemory,
   formatSetups,
@@ -40,7 +44,9 @@ import {
 import {
   apiTargets,
   dnsTargets,
+  fairTargets,
   filterTargets,
+  idleTargets,
   isMet,
   logTargets,
   memoryTargets,
@@ -50,7 +56,18 @@ import {
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
-const PARTS = ["dns", "cold", "transports", "filter", "memory", "api", "log", "all"] as const;
+const PARTS = [
+  "dns",
+  "cold",
+  "transports",
+  "fair",
+  "filter",
+  "memory",
+  "api",
+  "log",
+  "idle",
+  "all",
+] as const;
 type Part = typeof PARTS[number];
 
 const WARM_RUNS = ["mix", "cached", "blocked"] as const;
@@ -58,10 +75,12 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   dns: WARM_RUNS,
   cold: ["cold"],
   transports: [],
+  fair: [],
   filter: [],
   memory: [],
   api: [],
   log: [],
+  idle: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -82,10 +101,12 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   dns          cached and blocked names: rate, CPU time, latency, memory
   cold         names asked once, forwarded to a local server
   transports   TCP, DoT, DoH and DoQ beside unbound: rate, CPU time, handshakes, memory
+  fair         one client's UDP while another floods a transport, beside unbound
   filter       decisions of the filter alone: time, memory; how soon a rule holds
   memory       a million rules: memory, compiling, starting
   api          the API: latency, memory, what it takes from queries; thousands of clients
   log          the query log: what it takes from queries, search, statistics, size
+  idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -191,7 +212,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     `${rounds} rounds of ${seconds} s; ${names.passed.length} names that pass, ` +
     `${names.blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`,
     `upstream: ${upstream.setup}; svc's query log is ${options.queryLog ? "on" : "off"}`,
-    ...(runs.length > 0 || part === "transports" ? [placement(cpus)] : []),
+    ...(runs.length > 0 || part === "transports" || part === "fair" ? [placement(cpus)] : []),
     ...(runs.length > 0 ? [formatSetups(servers)] : []),
   ].join("\n");
 
@@ -199,8 +220,10 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   let memory: MemoryResults | null = null;
   let api: ApiResults | null = null;
   let log: LogResults | null = null;
+  let idle: IdleResults | null = null;
   let filter: FilterResults | null = null;
   let transports: TransportResults | null = null;
+  let fair: FairResults | null = null;
   const targets: Target[] = [];
   if (part === "filter" || part === "all") {
     filter = await measureFilter(setup, { names, rounds, progress });
@@ -219,9 +242,20 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     log = await measureLog(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...logTargets(log));
   }
+  if (part === "idle" || part === "all") {
+    const idleServers = IDLE_SERVERS.filter(canRun);
+    const logged = { ...setup, queryLog: true };
+    const plan = { servers: idleServers, names, rounds, seconds, cpus, progress };
+    idle = await measureIdle(logged, plan);
+    targets.push(...idleTargets(idle));
+  }
   if (part === "transports" || part === "all") {
     transports = await measureTransports(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...transportTargets(transports));
+  }
+  if (part === "fair" || part === "all") {
+    fair = await measureFairness(setup, { rounds, seconds, cpus, progress });
+    targets.push(...fairTargets(fair));
   }
   if (runs.length > 0) {
     dns = await measureDns(setup, { runs, servers, names, rounds, seconds, cpus, progress });
@@ -230,15 +264,29 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   const blocks = [head];
   if (dns !== null) blocks.push(formatDns(dns));
   if (transports !== null) blocks.push(formatTransports(transports));
+  if (fair !== null) blocks.push(formatFair(fair));
   if (filter !== null) blocks.push(formatFilter(filter));
   if (memory !== null) blocks.push(formatMemory(memory));
   if (api !== null) blocks.push(formatApi(api));
   if (log !== null) blocks.push(formatLog(log));
+  if (idle !== null) blocks.push(formatIdle(idle));
   blocks.push(formatTargets(targets));
   console.log(`\n${blocks.join("\n\n")}`);
   if (options.json !== null) {
     const judged = targets.map((target) => ({ ...target, met: isMet(target) }));
-    const results = { head, options, dns, transports, filter, memory, api, log, targets: judged };
+    const results = {
+      head,
+      options,
+      dns,
+      transports,
+      fair,
+      filter,
+      memory,
+      api,
+      log,
+      idle,
+      targets: judged,
+    };
     await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
   }
 }

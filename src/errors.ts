@@ -32,6 +32,11 @@ export function invariant(condition: boolean, fact: string): asserts condition {
   if (!condition) throw new InvariantError(`does not hold: ${fact}`);
 }
 
+/** Throws what our own reasoning rules out: nobody but the supervisor takes it for a failure. */
+export function rethrowInvariant(error: unknown): void {
+  if (error instanceof InvariantError) throw error;
+}
+
 /** The message of anything thrown, for a log line or a status. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -53,17 +53,22 @@ function rank(rule: ReferenceRule): number {
   return (rule.important ? 2 : 0) + (rule.exception ? 1 : 0);
 }
 
-/** The rules that no `$badfilter` turns off; services stand alone. */
+/**
+ * The rules of active sources that no `$badfilter` of another active source turns off. `services`,
+ * active or not, stand alone.
+ */
 export function rulesInForce(
   rules: readonly ReferenceRule[],
+  active: ReadonlySet<number>,
   services: ReadonlySet<number> = new Set(),
 ): ReferenceRule[] {
   const scope = ({ source }: ReferenceRule) => services.has(source) ? source : "lists";
+  const counting = rules.filter(({ source }) => active.has(source));
   const turnedOff = new Set(
-    rules.filter((rule) => rule.badfilter)
+    counting.filter((rule) => rule.badfilter)
       .map((rule) => `${scope(rule)}: ${ruleLine({ ...rule, badfilter: false })}`),
   );
-  return rules.filter((rule) =>
+  return counting.filter((rule) =>
     !rule.badfilter && !turnedOff.has(`${scope(rule)}: ${ruleLine(rule)}`)
   );
 }
@@ -74,7 +79,7 @@ export function referenceHits(
   sources: ReadonlySet<number>,
   name: string,
 ): ReferenceRule[] {
-  return hits(rulesInForce(rules), sources, name);
+  return hits(rulesInForce(rules, sources), sources, name);
 }
 
 function hits(

@@ -1,7 +1,7 @@
 // Goal: the tree is what its table says. Method: the imports of every file are read as text and held
 // against the table of modules below, whose rows import from rows above them.
 import assert from "node:assert/strict";
-import { VERSION } from "../src/cli/version.ts";
+import { RELEASED_MS, VERSION } from "../src/cli/version.ts";
 import { SCOPES } from "../src/isolate/scopes.ts";
 
 const ROOT = new URL("../", import.meta.url);
@@ -21,10 +21,15 @@ const none: Row["scope"] = [];
 const TABLE: Readonly<Record<string, Row>> = {
   bytes: { imports: [], scope: none },
   addr: { imports: ["bytes"], scope: none },
+  clock: { imports: [], scope: none },
   dns: { imports: ["bytes", "addr"], scope: none },
-  dnssec: { imports: ["bytes", "dns"], scope: none },
+  dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
-  model: { imports: ["addr", "filter"], scope: none, entrances: ["constants.ts"] },
+  model: {
+    imports: ["addr", "filter"],
+    scope: none,
+    entrances: ["constants.ts", "differences.ts"],
+  },
   snapshot: { imports: ["model", "filter", "addr", "dns"], scope: none },
   cache: { imports: ["bytes", "dns"], scope: none },
   telemetry: { imports: [], scope: none },
@@ -41,16 +46,19 @@ const TABLE: Readonly<Record<string, Row>> = {
   transport: {
     imports: ["bytes", "addr", "dns", "native"],
     scope: ["net", "ffi"],
-    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts"],
+    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   auth: { imports: ["bytes", "addr", "model"], scope: ["ffi"] },
   store: { imports: ["model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["model", "filter", "addr"], scope: ["net", "read", "write"] },
   thread: { imports: [], scope: ["sys"] },
-  querylog: { imports: ["addr", "dns", "model", "logqueue"], scope: ["read", "write"] },
+  querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
   cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
   api: {
-    imports: ["addr", "model", "store", "auth", "lists", "querylog", "cluster", "logqueue"],
+    imports: [
+      ...["addr", "transport", "model", "store", "auth", "lists", "querylog", "cluster"],
+      ...["logqueue"],
+    ],
     scope: ["net"],
   },
   isolate: {
@@ -231,6 +239,30 @@ Deno.test("modules import each other in no circle", reading, () => {
   for (const name of edges.keys()) visit(name, []);
 });
 
+/** Rooms of the resolver, and which of its others each may know. */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  ask: [],
+  flights: [],
+  forward: ["ask", "flights"],
+};
+
+Deno.test("rooms of the resolver know of each other what they may", reading, () => {
+  const files = readFiles("src/resolver/").filter(({ path }) => !isForTests(path));
+  const roomOf = (path: string) => /^src\/resolver\/(\w+)\//.exec(path)?.[1] ?? "";
+  const rooms = new Set(files.map(({ path }) => roomOf(path)).filter((room) => room !== ""));
+  assert.deepEqual([...rooms].sort(), Object.keys(ROOMS).sort());
+  const problems = files.flatMap(({ path, imports }) => {
+    const from = roomOf(path);
+    return imports.map(({ specifier }) => target(path, specifier)).filter((to) => {
+      const room = roomOf(to);
+      if (room === "" || room === from) return false;
+      const allowed = from === "" || ROOMS[from].includes(room);
+      return !allowed || !to.endsWith("/mod.ts");
+    }).map((to) => `${path}: ${to}`);
+  });
+  assert.deepEqual(problems, []);
+});
+
 /** What a module without a scope may not use: it is handed these as ports. */
 const IO: readonly (readonly [string, RegExp])[] = [
   ["Deno", /\bDeno\.(?!build\b|errors\b|[A-Z]\w*\b)\w+/],
@@ -335,6 +367,13 @@ Deno.test("the README's table of modules is this one, where it has one", reading
   const names = Object.keys(TABLE);
   const order = rows.map(({ name }) => names.indexOf(name));
   assert.deepEqual(order, order.toSorted((a, b) => a - b), "README: the order of the rows");
+});
+
+Deno.test("RELEASED_MS is no older than the newest version that has a date", reading, () => {
+  const changelog = Deno.readTextFileSync(new URL("CHANGELOG.md", ROOT));
+  const dates = changelog.matchAll(/^## \S+ \((\d{4}-\d{2}-\d{2})\)$/gm);
+  for (const [heading, date] of dates) assert.ok(RELEASED_MS >= Date.parse(date), heading);
+  assert.ok(RELEASED_MS <= Date.now(), "it is no day to come");
 });
 
 Deno.test("VERSION is that of deno.json", reading, () => {

@@ -1,14 +1,8 @@
 /** What the filter costs by itself: compiling, decisions, memory; and how soon a rule holds. */
 import { HashedName } from "../../src/dns/mod.ts";
 import { compileRules } from "../../src/isolate/mod.ts";
-import { type FakePolicy, policyState } from "../../src/snapshot/fakes.ts";
-import {
-  type Base,
-  compileCustomRules,
-  Decision,
-  Ruling,
-  Snapshot,
-} from "../../src/snapshot/mod.ts";
+import { customRulesOf, type FakePolicy, policyState } from "../../src/snapshot/fakes.ts";
+import { type Base, Decision, Ruling, Snapshot } from "../../src/snapshot/mod.ts";
 import { OverlayCompiler } from "../../src/snapshot/mod.ts";
 import { wireName } from "../../tests/filter_reference.ts";
 import { Prng } from "../../tests/prng.ts";
@@ -181,7 +175,7 @@ function overlay(
   const overlayMs: number[] = [];
   for (;;) {
     const startedMs = performance.now();
-    const custom = compileCustomRules(rules, base, SEED);
+    const custom = customRulesOf(state, base, SEED);
     const data = overlays.compile(state, base, custom);
     overlayMs.push(performance.now() - startedMs);
     if (overlayMs.length < rounds) continue;

@@ -2,7 +2,9 @@
 import type { ApiResults } from "./api_runs.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 import type { DnsResults, Sample } from "./dns_runs.ts";
+import { FAIR_SERVERS, type FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
+import { IDLE_RATES, IDLE_SERVERS, type IdleResults, type IdleSample } from "./idle_runs.ts";
 import type { LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import { SERVERS, SETUPS } from "./servers.ts";
@@ -143,6 +145,24 @@ export function formatTransports({ runs, idleBytes }: TransportResults): string 
   return [formatTable(rows), ...remarks].join("\n");
 }
 
+/** One client's answers over UDP while another one floods a transport, the medians of the rounds. */
+export function formatFair(results: FairResults): string {
+  const rows: Row[] = [["ms, UDP beside a flood", "p99", "longest", "lost"]];
+  for (const [run, samples] of Object.entries(results)) {
+    for (const name of FAIR_SERVERS) {
+      const rounds = samples[name];
+      if (rounds === undefined) continue;
+      rows.push([
+        `${run}, ${name}`,
+        figure(median(rounds.map(({ p99Ms }) => p99Ms)), 2),
+        figure(median(rounds.map(({ mostMs }) => mostMs)), 2),
+        figure(median(rounds.map(({ lost }) => lost))),
+      ]);
+    }
+  }
+  return formatTable(rows);
+}
+
 /** The filter by itself, the medians of the rounds. */
 export function formatFilter(filter: FilterResults): string {
   const rows: Row[] = [["ns, from the bytes of the name on", "hit", "miss"]];
@@ -212,6 +232,26 @@ function formatCompiling({ quietUs, compilingUs }: MemoryResults): string {
     row("alone", quietUs),
     row("while rules are compiled", compilingUs),
   ]);
+}
+
+/** A row a server and rate, with the medians of the rounds. */
+export function formatIdle({ servers }: IdleResults): string {
+  const rows: Row[] = [["one query after another", "% of a CPU", "wake-ups/s", "p50 µs", "p99 µs"]];
+  for (const rate of IDLE_RATES) {
+    for (const name of IDLE_SERVERS) {
+      const rounds = servers[name]?.[rate];
+      if (rounds === undefined) continue;
+      const of = (take: (sample: IdleSample) => number) => median(rounds.map(take));
+      rows.push([
+        `${rate} a second, ${name}`,
+        figure(of((s) => 100 * s.cpuShare), 2),
+        figure(of((s) => s.wakeUps)),
+        figure(of((s) => s.p50Us)),
+        figure(of((s) => s.p99Us)),
+      ]);
+    }
+  }
+  return formatTable(rows);
 }
 
 export function formatTargets(targets: readonly Target[]): string {

@@ -1,6 +1,7 @@
 /** Starts svc, its peers, the echo loop and the authoritative server behind them, alike. */
 import { address, askUntil, freePort, type Wanted } from "./ask.ts";
 import { BenchError } from "./bench_error.ts";
+import { PACED } from "./floods.ts";
 import { type Child, isInstalled, runTool } from "./processes.ts";
 import { ROOT, type Workspace } from "./workspace.ts";
 
@@ -72,6 +73,8 @@ export interface Setup {
   readonly queryLog: boolean;
   /** Has svc and unbound serve encrypted DNS as well. */
   readonly certificate?: Certificate;
+  /** Has svc limit who floods it, though that is loopback: only the others stay exempt. */
+  readonly limitsFloods?: boolean;
 }
 
 /** An answer to a name that no rule covers. */
@@ -181,7 +184,7 @@ ${blocked.map((name) => `address=/${name}/${BLOCKED_ADDRESS}\n`).join("")}`,
 export async function writeSvcConfig(
   folder: string,
   port: number,
-  { workspace, upstreamPort, queryLog, certificate }: Setup,
+  { workspace, upstreamPort, queryLog, certificate, limitsFloods }: Setup,
   apiPort = freePort(),
   tls: TlsPorts | null = null,
 ): Promise<string> {
@@ -193,6 +196,11 @@ dot = ["127.0.0.1:${tls.dot}"]
 doh = ["127.0.0.1:${tls.doh}"]
 doq = ["127.0.0.1:${tls.doq}"]
 `;
+  const rateLimit = limitsFloods === true
+    ? `[server.rate_limit]
+exempt = ["127.0.0.1", "${PACED}"]
+`
+    : "";
   await workspace.makeFolder(`${folder}/lists`);
   // The list is changed in one measurement, and there may be several svc.
   await Deno.copyFile(workspace.path("million.txt"), workspace.path(`${folder}/${LIST_PATH}`));
@@ -201,7 +209,7 @@ doq = ["127.0.0.1:${tls.doq}"]
     `[server]
 listen = ["127.0.0.1:${port}"]
 workers = 1
-${encrypted}[[upstream]]
+${encrypted}${rateLimit}[[upstream]]
 address = "127.0.0.1:${upstreamPort}"
 [filter]
 lists = [{ name = "${LIST_NAME}", path = "${LIST_PATH}" }]

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import {
   formatHostPort,
   formatIp,
+  formatNetwork,
   formatPrefix,
   isLoopback,
   isPrivateAt,
@@ -137,4 +138,14 @@ Deno.test("isPrivateAt() tells the network at hand from the Internet", none, asy
       }
     });
   }
+});
+
+Deno.test("formatNetwork() names what is limited as one client", none, () => {
+  const rows = [
+    ["192.0.2.1", "192.0.2.1"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["2001:db8:1:2::", "2001:db8:1:2::/64"],
+    ["::1", "::/64"],
+  ] as const;
+  for (const [address, want] of rows) assert.equal(formatNetwork(parseIp(address)!), want);
 });

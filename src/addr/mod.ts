@@ -3,11 +3,13 @@
  * An address is 4 or 16 bytes. Scope: none. RFC 791, 4291, 4632, 5952. @module
  */
 export { formatIp, isLoopback, isMappedAt, parseIp, unmapIpv4 } from "./ip.ts";
+export { formatNetwork, networkHigh, networkLow } from "./network.ts";
 export { formatHostPort, type HostPort, parseHostPort } from "./host_port.ts";
 export {
   compilePrefixes,
   NO_VALUE,
   type PrefixEntry,
+  PrefixSet,
   PrefixTable,
   type PrefixTableData,
 } from "./prefix_table.ts";

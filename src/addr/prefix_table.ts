@@ -38,61 +38,167 @@ const NETWORKS_MAX = 2 ** 20;
  * first counts. A network of IPv4-mapped addresses is the IPv4 network it stands for.
  */
 export function compilePrefixes(entries: readonly PrefixEntry[]): PrefixTableData {
-  const [four, six] = [WORDS4, WORDS6].map((words) => new RangeCutter(words, entries.length));
-  for (const { prefix: { ip, lengthBits }, value } of entries) {
-    const isMapped = lengthBits >= MAPPED_BITS && ip.length === 16 && isMappedAt(ip, 0);
-    if (isMapped) four.add(ip, 12, lengthBits - MAPPED_BITS, value);
-    else (ip.length === 4 ? four : six).add(ip, 0, lengthBits, value);
-  }
-  const [cut4, cut6] = [four.cut(), six.cut()];
-  return {
-    starts4: cut4.starts,
-    values4: cut4.values,
-    starts6: cut6.starts,
-    values6: cut6.values,
-  };
+  return new PrefixSet(entries).compile();
 }
 
+/** Networks of which few change at a time: they stay sorted, so that cutting them takes one pass. */
+export class PrefixSet {
+  readonly #four: Ranges;
+  readonly #six: Ranges;
+
+  constructor(entries: readonly PrefixEntry[]) {
+    [this.#four, this.#six] = [WORDS4, WORDS6].map((words) => new Ranges(words));
+    for (const entry of entries) this.#with(entry, (ranges, ...range) => ranges.append(...range));
+    this.#four.sort();
+    this.#six.sort();
+  }
+
+  add(entry: PrefixEntry): void {
+    this.#with(entry, (ranges, ...range) => ranges.insert(...range));
+  }
+
+  /** Takes out the entry, which has to be there. */
+  delete(entry: PrefixEntry): void {
+    this.#with(entry, (ranges, ...range) => ranges.remove(...range));
+  }
+
+  #with({ prefix: { ip, lengthBits }, value }: PrefixEntry, use: UseOfRange): void {
+    const isMapped = lengthBits >= MAPPED_BITS && ip.length === 16 && isMappedAt(ip, 0);
+    if (isMapped) use(this.#four, ip, 12, lengthBits - MAPPED_BITS, value);
+    else use(ip.length === 4 ? this.#four : this.#six, ip, 0, lengthBits, value);
+  }
+
+  /** The table, good until it is made again. */
+  compile(): PrefixTableData {
+    const [cut4, cut6] = [this.#four.cut(), this.#six.cut()];
+    return {
+      starts4: cut4.starts,
+      values4: cut4.values,
+      starts6: cut6.starts,
+      values6: cut6.values,
+    };
+  }
+}
+
+type UseOfRange = (
+  ranges: Ranges,
+  ip: Uint8Array,
+  offset: number,
+  lengthBits: number,
+  value: number,
+) => void;
+
+const RANGES_MIN = 16;
+const GROWTH = 1.5;
+
 /** Networks lie inside each other or apart: what is open at a place is a stack. */
-class RangeCutter {
+class Ranges {
   readonly #words: number;
-  /** First and last address of each network. */
-  readonly #firsts: Int32Array;
-  readonly #lasts: Int32Array;
-  readonly #values: Int32Array;
+  /** First and last address of each network, by their first addresses, the larger one first. */
+  #firsts: Int32Array;
+  #lasts: Int32Array;
+  #values: Int32Array;
   #count = 0;
-  /** Each network begins a piece and may leave one behind it. */
-  readonly #starts: Int32Array;
-  readonly #pieces: Int32Array;
+  /** Each network begins a piece and may leave one behind it; used for each cut again. */
+  #starts: Int32Array = new Int32Array(0);
+  #pieces: Int32Array = new Int32Array(0);
   #pieceCount = 0;
   readonly #next: Int32Array;
 
-  constructor(words: number, networks: number) {
-    invariant(networks <= NETWORKS_MAX, "the networks of a table can be numbered");
+  constructor(words: number) {
     this.#words = words;
-    this.#firsts = new Int32Array(networks * words);
-    this.#lasts = new Int32Array(networks * words);
-    this.#values = new Int32Array(networks);
-    this.#starts = new Int32Array(2 * networks * words);
-    this.#pieces = new Int32Array(2 * networks);
+    this.#firsts = new Int32Array(RANGES_MIN * words);
+    this.#lasts = new Int32Array(RANGES_MIN * words);
+    this.#values = new Int32Array(RANGES_MIN);
     this.#next = new Int32Array(words);
   }
 
-  add(ip: Uint8Array, offset: number, lengthBits: number, value: number): void {
+  /** Adds a network behind all others: `sort` has to follow. */
+  append(ip: Uint8Array, offset: number, lengthBits: number, value: number): void {
+    this.#makeRoom();
+    this.#put(this.#count++, ip, offset, lengthBits, value);
+  }
+
+  insert(ip: Uint8Array, offset: number, lengthBits: number, value: number): void {
+    this.append(ip, offset, lengthBits, value);
+    const last = this.#count - 1;
+    const at = this.#placeOf(last);
+    for (const [array, words] of this.#arrays()) {
+      const moved = array.slice(last * words, (last + 1) * words);
+      array.copyWithin((at + 1) * words, at * words, last * words);
+      array.set(moved, at * words);
+    }
+  }
+
+  remove(ip: Uint8Array, offset: number, lengthBits: number, value: number): void {
+    this.append(ip, offset, lengthBits, value);
+    const wanted = --this.#count; // It is there for the comparison only.
+    let at = this.#placeOf(wanted) - 1;
+    while (at >= 0 && this.#values[at] !== value && this.#order(at, wanted) === 0) at--;
+    const isThere = at >= 0 && this.#values[at] === value && this.#order(at, wanted) === 0;
+    invariant(isThere, "a network that is taken out was there");
+    for (const [array, words] of this.#arrays()) {
+      array.copyWithin(at * words, (at + 1) * words, this.#count * words);
+    }
+    this.#count--;
+  }
+
+  #arrays(): [Int32Array, number][] {
+    const words = this.#words;
+    return [[this.#firsts, words], [this.#lasts, words], [this.#values, 1]];
+  }
+
+  #makeRoom(): void {
+    if (this.#count < this.#values.length) return;
+    invariant(this.#count < NETWORKS_MAX, "the networks of a table can be numbered");
+    const capacity = Math.min(Math.ceil(this.#count * GROWTH), NETWORKS_MAX);
+    const grown = (array: Int32Array, words: number) => {
+      const larger = new Int32Array(capacity * words);
+      larger.set(array);
+      return larger;
+    };
+    this.#firsts = grown(this.#firsts, this.#words);
+    this.#lasts = grown(this.#lasts, this.#words);
+    this.#values = grown(this.#values, 1);
+  }
+
+  #put(at: number, ip: Uint8Array, offset: number, lengthBits: number, value: number): void {
     for (let i = 0; i < this.#words; i++) {
       const bits = Math.max(0, Math.min(32, lengthBits - 32 * i));
       const hostMask = bits === 32 ? 0 : 0xffffffff >>> bits;
       const word = wordAt(ip, offset + 4 * i);
-      this.#firsts[this.#count * this.#words + i] = word;
-      this.#lasts[this.#count * this.#words + i] = ((word ^ SIGN) | hostMask) ^ SIGN;
+      this.#firsts[at * this.#words + i] = word;
+      this.#lasts[at * this.#words + i] = ((word ^ SIGN) | hostMask) ^ SIGN;
     }
-    this.#values[this.#count++] = value;
+    this.#values[at] = value;
+  }
+
+  /** Which of two networks stands before the other; zero for the same network. */
+  #order(i: number, k: number): number {
+    return this.#compare(this.#firsts, i, this.#firsts, k) ||
+      this.#compare(this.#lasts, k, this.#lasts, i);
+  }
+
+  /** Where a network belongs among those before it in the arrays: behind any that is the same. */
+  #placeOf(range: number): number {
+    let [low, high] = [0, range];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#order(middle, range) <= 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   cut(): { starts: Int32Array; values: Int32Array } {
-    const [firsts, lasts] = [this.#firsts, this.#lasts];
+    const [firsts, lasts, count] = [this.#firsts, this.#lasts, this.#count];
+    if (this.#pieces.length < 2 * count) {
+      this.#starts = new Int32Array(2 * this.#values.length * this.#words);
+      this.#pieces = new Int32Array(2 * this.#values.length);
+    }
+    this.#pieceCount = 0;
     const open: number[] = [];
-    for (const range of this.#sorted()) {
+    for (let range = 0; range < count; range++) {
       while (open.length > 0 && this.#compare(lasts, open[open.length - 1], firsts, range) < 0) {
         this.#beginAfter(open.pop()!, open);
       }
@@ -105,8 +211,8 @@ class RangeCutter {
     }
     while (open.length > 0) this.#beginAfter(open.pop()!, open);
     return {
-      starts: this.#starts.slice(0, this.#pieceCount * this.#words),
-      values: this.#pieces.slice(0, this.#pieceCount),
+      starts: this.#starts.subarray(0, this.#pieceCount * this.#words),
+      values: this.#pieces.subarray(0, this.#pieceCount),
     };
   }
 
@@ -119,11 +225,15 @@ class RangeCutter {
     return 0;
   }
 
-  /** Networks by their first addresses; the larger of two that start together goes first. */
-  #sorted(): Int32Array {
+  sort(): void {
     const sorted = Int32Array.from({ length: this.#count }, (_, i) => i);
     this.#sort(sorted, 0);
-    return sorted;
+    for (const [array, words] of this.#arrays()) {
+      const before = array.slice();
+      for (const [to, from] of sorted.entries()) {
+        for (let w = 0; w < words; w++) array[to * words + w] = before[from * words + w];
+      }
+    }
   }
 
   /**

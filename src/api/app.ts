@@ -8,8 +8,12 @@ import { DOCS_PAGE, DOCS_POLICY } from "./docs_page.ts";
 import type { Answer, Endpoint } from "./endpoint.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { errorResponse } from "./errors.ts";
-import { formatEtag, parseIfMatch } from "./etag.ts";
+import { formatEtag, parseIfMatch, revisionAsked } from "./etag.ts";
+import { jsonBytes, SharedBodies, streamOfBytes } from "./json_bodies.ts";
+import { OpenStreams } from "./open_streams.ts";
+import { PIECE_BYTES } from "./connection.ts";
 import type { ApiDeps } from "./ports.ts";
+import { currentRevision } from "./revisions.ts";
 import { hasBody, readJsonBody } from "./request_body.ts";
 
 /** Longest time from the end of a request's head to its answer. */
@@ -31,6 +35,14 @@ export interface ApiOptions {
   readonly requestMsMax?: number;
 }
 
+/** What each request is served with. */
+interface Parts {
+  readonly deps: ApiDeps;
+  readonly options: ApiOptions;
+  readonly streams: OpenStreams;
+  readonly shared: SharedBodies;
+}
+
 /**
  * The API: from a request to a response, in this order, so that each refusal tells no more than it
  * must: browser protections, route, who it is, role, query and `If-Match`, content type, size, JSON,
@@ -39,12 +51,18 @@ export interface ApiOptions {
 export function createApi(deps: ApiDeps, options: ApiOptions = {}): ApiHandler {
   const app = new Hono<Env>();
   app.onError(onError);
+  const parts: Parts = {
+    deps,
+    options,
+    streams: new OpenStreams(deps),
+    shared: new SharedBodies(),
+  };
   const requestMsMax = options.requestMsMax ?? REQUEST_MS_MAX;
   app.use((_, next) => withinTime(next(), requestMsMax));
   for (const [path, endpoints] of Map.groupBy(ENDPOINTS, ({ path }) => path)) {
     const route = path.replace(/\{\w+\}/, ":param");
     for (const endpoint of endpoints) {
-      app.on(endpoint.method, route, (c) => serve(deps, endpoint, options, c));
+      app.on(endpoint.method, route, (c) => serve(parts, endpoint, c));
     }
     const methods = endpoints.map(({ method }) => method);
     app.all(route, (c) => refuseMethod(deps, methods, c));
@@ -105,32 +123,45 @@ async function refuseMethod(
   return c.body(null, 405, { Allow: allowed.join(", ") });
 }
 
-async function serve(
-  deps: ApiDeps,
-  endpoint: Endpoint,
-  { onAnswer }: ApiOptions,
-  c: ApiContext,
-): Promise<Response> {
+async function serve(parts: Parts, endpoint: Endpoint, c: ApiContext): Promise<Response> {
+  const { deps, options: { onAnswer }, streams } = parts;
   const from = accessRequest(c);
   const caller = await authenticate(deps.auth, deps.access, from, endpoint.need);
   const { isSecure } = deps.access;
+  const asked = queryOf(c.req.url);
+  if (endpoint.query === null) refuseParameters(asked);
   const query = endpoint.query === null
     ? undefined
-    : decodeWith(endpoint.query, queryOf(c.req.url), "query", "bad_request");
-  const ifMatch = endpoint.takesIfMatch ? parseIfMatch(c.req.header("if-match") ?? null) : null;
+    : decodeWith(endpoint.query, asked, "query", "bad_request");
+  const param = c.req.param("param") ?? "";
+  const ifMatch = endpoint.takesIfMatch
+    ? revisionAsked(
+      parseIfMatch(c.req.header("if-match") ?? null),
+      () => currentRevision(deps.replicator.state, endpoint.path, param),
+    )
+    : null;
   const body = endpoint.body === null ? undefined : await bodyOf(endpoint.body, c.req.raw);
   const answer = await endpoint.handle({
     caller,
     address: from.remoteAddress,
     isSecure,
-    param: c.req.param("param") ?? "",
+    param,
     query,
     body,
     ifMatch,
     deps,
   });
   onAnswer?.(endpoint, answer);
-  return responseOf(endpoint, answer, c);
+  // Before the answer to what ended somebody's access: whoever reads it finds their streams ended.
+  if (endpoint.method !== "GET") await streams.check();
+  return responseOf(parts, endpoint, answer, c);
+}
+
+/** @throws {SvcError} `bad_request`, with the first of the parameters of what takes none. */
+function refuseParameters(query: Readonly<Record<string, string>>): void {
+  for (const name of Object.keys(query)) {
+    throw new SvcError("bad_request", `${name}: no such parameter`);
+  }
 }
 
 /** @throws {SvcError} `bad_request`, where a parameter is given twice. */
@@ -151,7 +182,12 @@ async function bodyOf(
   return decode === null ? decodeWith(schema, json, "body", "invalid") : decode(json);
 }
 
-function responseOf(endpoint: Endpoint, answer: Answer, c: ApiContext): Response {
+function responseOf(
+  { streams, shared }: Parts,
+  endpoint: Endpoint,
+  answer: Answer,
+  c: ApiContext,
+): Response {
   if (answer.revision !== undefined) c.header("ETag", formatEtag(answer.revision));
   if (answer.location !== undefined) c.header("Location", answer.location);
   if (answer.cookie !== undefined) c.header("Set-Cookie", answer.cookie);
@@ -163,15 +199,23 @@ function responseOf(endpoint: Endpoint, answer: Answer, c: ApiContext): Response
       return c.body(String(answer.body), status as ContentfulStatusCode, {
         "Content-Type": content.type,
       });
-    case "json":
-      return c.json(answer.body ?? null, status as ContentfulStatusCode);
+    case "json": {
+      const { madeOf } = answer;
+      const bytes = madeOf === undefined
+        ? jsonBytes(answer.body ?? null)
+        : shared.of(madeOf, () => jsonBytes(answer.body ?? null));
+      c.header("Content-Type", "application/json");
+      if (bytes.length <= PIECE_BYTES) return c.body(bytes, status as ContentfulStatusCode);
+      c.header("Content-Length", String(bytes.length));
+      return c.body(streamOfBytes(bytes), status as ContentfulStatusCode);
+    }
     case "stream":
-      return streamOf(answer, c);
+      return streamOf(streams, answer, c);
   }
 }
 
 /** A response whose body comes piece by piece: the server sends each as soon as it is there. */
-function streamOf({ stream }: Answer, c: ApiContext): Response {
+function streamOf(streams: OpenStreams, { stream }: Answer, c: ApiContext): Response {
   invariant(stream !== undefined, "an endpoint that streams answers with a stream");
   const { type, filename, body } = stream;
   const headers = {
@@ -181,7 +225,11 @@ function streamOf({ stream }: Answer, c: ApiContext): Response {
       "Content-Disposition": `attachment; filename="${filename}"`,
     }),
   };
-  if (c.req.raw.method !== "HEAD") return c.body(body, 200, headers);
+  if (c.req.raw.method !== "HEAD") {
+    // A file that breaks off must not look like a whole one; a stream of events has no end to miss.
+    const isFile = filename !== undefined;
+    return c.body(streams.guard(body, accessRequest(c), isFile), 200, headers);
+  }
   void body.cancel(); // Nobody will read it.
   return c.body(null, 200, headers);
 }
@@ -189,6 +237,7 @@ function streamOf({ stream }: Answer, c: ApiContext): Response {
 /** The page holds nothing of this node; what it shows it asks for as any client does. */
 async function serveDocs(deps: ApiDeps, c: ApiContext): Promise<Response> {
   await checkBrowser(deps, c);
+  refuseParameters(queryOf(c.req.url));
   const ip = parseIp(c.env.remoteAddress);
   if (ip === null || !isLoopback(ip)) {
     throw new SvcError("forbidden", `${DOCS_PATH}: it is for clients on this machine`);

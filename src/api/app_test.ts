@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { tokenSha256 } from "../auth/mod.ts";
 import { SvcError } from "../errors.ts";
 import { createApi } from "./app.ts";
+import { ENDPOINTS } from "./endpoints.ts";
 import { fakeDeps, type Fakes, LOOPBACK, NODE, RETRY_SECONDS } from "./fakes.ts";
 import type { ApiDeps } from "./ports.ts";
 
@@ -37,6 +38,7 @@ async function outcomeOf(response: Response): Promise<string> {
 }
 
 const RULE = { rule: "||ads.example^" };
+const TWICE = '{"rule":"||a.example^","r\\u0075le":"||b.example^"}';
 const TOO_LARGE = JSON.stringify({ rule: "x".repeat(1024 * 1024) });
 const LIST = "li_00000000000000aa";
 
@@ -62,6 +64,9 @@ const ERRORS: readonly (readonly [string, string, Sent, string])[] = [
   ["unknown parameter", "GET /api/v1/audit?limits=1", {}, "400 bad_request"],
   ["parameter given twice", "GET /api/v1/audit?limit=1&limit=2", {}, "400 bad_request"],
   ["missing parameter", "GET /api/v1/explain", {}, "400 bad_request"],
+  ["parameter of what takes none", "GET /metrics?x=1", {}, "400 bad_request"],
+  ["parameter of what takes none", "GET /api/docs?x", {}, "400 bad_request"],
+  ["key given twice", "POST /api/v1/rules", { body: TWICE }, "400 bad_request"],
   [
     "bad If-Match",
     `PUT ${RULE_PATH}`,
@@ -287,11 +292,65 @@ Deno.test("ETag and If-Match follow the revision", none, async () => {
   assert.equal(await replaced("2"), '200 "3"');
   assert.equal(await replaced("*"), '200 "4"');
   assert.equal(await replaced("3"), "412 null");
+  assert.equal(await replaced('W/"4"'), "412 null");
+  assert.equal(await replaced('"4x", "1"'), "412 null");
+  assert.equal(await replaced('"1", W/"9", "4"'), '200 "5"');
+  assert.equal(await replaced('"5'), "400 null");
+  const missing = { body: RULE, headers: { "if-match": "*" } };
+  assert.equal((await send(deps, `PUT ${RULE_PATH.replace(/1$/, "f")}`, missing)).status, 404);
   const settings = await send(deps, "GET /api/v1/settings");
   const headers = { "if-match": settings.headers.get("etag") ?? "" };
   const body = await settings.json();
   assert.equal((await send(deps, "PUT /api/v1/settings", { body, headers })).status, 200);
   assert.equal((await send(deps, "PUT /api/v1/settings", { body, headers })).status, 412);
+});
+
+Deno.test("no endpoint takes a parameter that it does not know", none, async () => {
+  const { deps } = fakeDeps();
+  for (const { method, path } of ENDPOINTS) {
+    const response = await send(deps, `${method} ${path.replace(/\{\w+\}/, "x")}?nonsense=1`);
+    assert.equal(await outcomeOf(response), "400 bad_request", `${method} ${path}`);
+  }
+});
+
+Deno.test("junk among the cookies takes nobody's session away", none, async () => {
+  const { deps, store } = fakeDeps();
+  const good = await store.signIn("ann", "admin");
+  const rows = [
+    [`a=%ZZ; ${good}`, "200"],
+    [`svc_session=junk; ${good}`, "200"],
+    [`svc_session=${"A".repeat(43)}; ${good}`, "200"],
+    [`${good}; svc_session=${"A".repeat(43)}; svc_session`, "200"],
+    ["svc_session=junk", "401 unauthorized"],
+    [`svc_session=${"A".repeat(43)}`, "401 unauthorized"],
+  ];
+  for (const [cookie, want] of rows) {
+    const response = await send(deps, "GET /api/v1/settings", { headers: { cookie } });
+    assert.equal(await outcomeOf(response), want, cookie);
+  }
+});
+
+Deno.test("all who read a collection share its bytes until it changes", none, async () => {
+  const { deps } = fakeDeps();
+  const add = (i: number) =>
+    send(deps, "POST /api/v1/rules", {
+      body: { rule: `||a${i}.example^`, comment: "c".repeat(120) },
+    });
+  for (let i = 0; i < 400; i++) await add(i);
+  const api = createApi(deps);
+  const request = () => new Request("http://x/api/v1/rules", { headers: { host: "localhost" } });
+  const read = async () => {
+    const response = await api(request(), LOOPBACK);
+    const reader = response.body!.getReader();
+    const { value } = await reader.read();
+    await reader.cancel();
+    return { memory: value!.buffer, length: response.headers.get("content-length") };
+  };
+  const [one, two] = [await read(), await read()];
+  assert.equal(one.memory, two.memory);
+  assert.equal(Number(one.length), one.memory.byteLength);
+  await add(400);
+  assert.notEqual((await read()).memory, one.memory);
 });
 
 Deno.test("what fails inside is told to the log alone", none, async () => {
@@ -318,6 +377,37 @@ Deno.test("a store that can't be written is unavailable, and reads go on", none,
     "503 unavailable",
   );
   assert.equal(deps.node.pausedUntilMs(), null);
+});
+
+Deno.test("what acts on this node alone needs no leader, and is audited", none, async () => {
+  const { deps, store } = fakeDeps();
+  const propose = () => Promise.reject(new SvcError("unavailable", "cluster: no leader answers"));
+  const alone = {
+    ...deps,
+    replicator: {
+      state: store.state,
+      subscribe: () => () => undefined,
+      propose,
+    },
+  };
+  assert.equal(
+    await outcomeOf(await send(alone, "POST /api/v1/rules", { body: RULE })),
+    "503 unavailable",
+  );
+  const index = store.state.appliedIndex;
+  const CALLS = [
+    ["PUT /api/v1/pause", { seconds: 5 }, "pause"],
+    ["DELETE /api/v1/pause", undefined, "resume"],
+    ["POST /api/v1/cache/flush", undefined, "flush"],
+    ["POST /api/v1/lists/refresh", undefined, "refresh"],
+  ] as const;
+  for (const [line, body, action] of CALLS) {
+    const response = await send(alone, line, { body });
+    assert.ok(response.ok, `${line}: ${response.status} ${await response.text()}`);
+    assert.equal(store.entries[0].action, action);
+  }
+  assert.ok((await send(alone, "POST /api/v1/leak-tests")).ok);
+  assert.equal(store.state.appliedIndex, index);
 });
 
 Deno.test("a request that takes too long is unavailable", none, async () => {

@@ -25,6 +25,11 @@ export interface Call<B = unknown, Q = unknown> {
 export interface Answer<T = unknown> {
   /** Left out where the endpoint answers nothing. */
   readonly body?: Shown<T>;
+  /**
+   * What `body` says and nothing else: as long as this is the same object, so is the answer, and all
+   * who ask for it share one copy of its bytes.
+   */
+  readonly madeOf?: object;
   /** Sent as `ETag`. */
   readonly revision?: number;
   readonly location?: string;

@@ -4,6 +4,7 @@ import { listEndpoints } from "./endpoints/lists.ts";
 import { logEndpoints } from "./endpoints/logs.ts";
 import { nodeEndpoints } from "./endpoints/node.ts";
 import { resourceEndpoints } from "./endpoints/resources.ts";
+import { rulesBatchEndpoints } from "./endpoints/rules_batch.ts";
 import { settingsEndpoints } from "./endpoints/settings.ts";
 import { userEndpoints } from "./endpoints/users.ts";
 import { type Endpoint, endpoint } from "./endpoint.ts";
@@ -14,6 +15,7 @@ import { documentOf, type OpenApiDocument } from "./openapi.ts";
 export const ENDPOINTS: readonly Endpoint[] = [
   ...nodeEndpoints,
   ...listEndpoints, // Before the collection of lists: `refresh` is no ID.
+  ...rulesBatchEndpoints, // Before the collection of rules, likewise.
   ...resourceEndpoints,
   ...settingsEndpoints,
   ...userEndpoints,

@@ -16,6 +16,7 @@ const local = { permissions: { net: ["127.0.0.1"] } };
 const SPECIFIED = `
 POST GET /api/v1/lists | GET PUT DELETE /api/v1/lists/{id}
 POST GET /api/v1/rules | GET PUT DELETE /api/v1/rules/{id}
+POST /api/v1/rules/batch
 POST GET /api/v1/records | GET PUT DELETE /api/v1/records/{id}
 POST GET /api/v1/groups | GET PUT DELETE /api/v1/groups/{id}
 POST GET /api/v1/clients | GET PUT DELETE /api/v1/clients/{id}
@@ -49,6 +50,7 @@ Deno.test("ENDPOINTS are those of the specification", { permissions: "none" }, (
 const BODIES: Readonly<Record<string, unknown>> = {
   "/api/v1/lists": { name: "mine", url: "https://lists.example/a.txt", managed_by: "terraform" },
   "/api/v1/rules": { rule: "||ads.example^" },
+  "/api/v1/rules/batch": { add: [{ rule: "||a.example^" }, { rule: "||b.example^" }] },
   "/api/v1/records": { name: "*.lan.example", type: "AAAA", value: "2001:DB8:0::1" },
   "/api/v1/groups": { name: "children", blocked_services: [{ service: "chat" }] },
   "/api/v1/clients": { name: "tv", addresses: ["192.0.2.0/24"], ids: ["tv"] },

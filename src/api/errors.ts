@@ -26,7 +26,7 @@ const RETRY_SECONDS: Readonly<Partial<Record<ErrorCode, number>>> = {
 
 /** A body that is refused before it is read as JSON: its status tells more than its code. */
 export class BodyError extends SvcError {
-  constructor(readonly status: 413 | 415, message: string) {
+  constructor(readonly status: 400 | 408 | 413 | 415, message: string) {
     super("bad_request", message);
   }
 }

@@ -1,5 +1,5 @@
 import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
-import type { ListStatus } from "../lists/mod.ts";
+import type { ListStatus, Refresh } from "../lists/mod.ts";
 import type { Actor, Role, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
@@ -95,8 +95,8 @@ export interface NodePort {
 
 export interface ListsPort {
   status(id: string): ListStatus;
-  /** Downloads every URL list now; resolves when that and the rules built of them are done. */
-  refresh(): Promise<void>;
+  /** Downloads every URL list now; done when the rules built of them hold. */
+  refresh(): Refresh;
   recommended(): RecommendedCatalog;
   sizes(): Promise<RecommendedSizes>;
   directory(): Promise<Directory>;
@@ -137,7 +137,7 @@ export interface ClusterPort {
 /** Everything the API asks for; it holds no state of its own. */
 export interface ApiDeps {
   readonly replicator: Replicator;
-  readonly local: Pick<LocalStore, "audit">;
+  readonly local: Pick<LocalStore, "audit" | "note">;
   /** What says who a request is from. */
   readonly auth: Pick<Auth, "users" | "sessions" | "clock">;
   readonly access: AccessConfig;

@@ -1,5 +1,6 @@
 import { SvcError } from "../errors.ts";
 import { BodyError } from "./errors.ts";
+import { parseStrictJson } from "./strict_json.ts";
 
 /** Largest body of a request. */
 export const BODY_BYTES_MAX = 1024 * 1024;
@@ -14,7 +15,7 @@ export function hasBody(headers: Headers): boolean {
  * Reads a JSON body: its type, its size, then its text. No more than the limit is ever held.
  *
  * @throws {BodyError} Of a wrong type, or too large.
- * @throws {SvcError} `bad_request`, if it is no JSON.
+ * @throws {SvcError} `bad_request`, if it is no JSON, or says something twice.
  */
 export async function readJsonBody(request: Request): Promise<unknown> {
   const type = request.headers.get("content-type");
@@ -26,23 +27,22 @@ export async function readJsonBody(request: Request): Promise<unknown> {
   }
   const bytes = await readBytes(request);
   if (bytes.length === 0) throw new SvcError("bad_request", "body: it is empty");
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch {
-    throw new SvcError("bad_request", "body: it is no JSON in UTF-8");
-  }
+  return parseStrictJson(bytes);
+}
+
+export function bodyTooLarge(): BodyError {
+  return new BodyError(413, `body: it is larger than ${BODY_BYTES_MAX} bytes`);
 }
 
 async function readBytes({ headers, body }: Request): Promise<Uint8Array> {
-  const tooLarge = () => new BodyError(413, `body: it is larger than ${BODY_BYTES_MAX} bytes`);
-  if (Number(headers.get("content-length") ?? 0) > BODY_BYTES_MAX) throw tooLarge();
+  if (Number(headers.get("content-length") ?? 0) > BODY_BYTES_MAX) throw bodyTooLarge();
   if (body === null) return new Uint8Array(0);
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
     for await (const chunk of body) {
       length += chunk.length;
-      if (length > BODY_BYTES_MAX) throw tooLarge();
+      if (length > BODY_BYTES_MAX) throw bodyTooLarge();
       chunks.push(chunk);
     }
   } catch (error) {

@@ -1,8 +1,11 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import http from "node:http";
-import https from "node:https";
-import type { AddressInfo, Socket } from "node:net";
-import { Readable } from "node:stream";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import {
+  createSecureContext,
+  type SecureContext,
+  TLSSocket,
+  type TLSSocketOptions,
+} from "node:tls";
 import {
   formatHostPort,
   formatIp,
@@ -11,35 +14,34 @@ import {
   parseIp,
   unmapIpv4,
 } from "../addr/mod.ts";
+import { addressKey } from "../auth/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import type { ApiHandler } from "./app.ts";
-import { SECURITY_HEADERS } from "./headers.ts";
+import { Connection, type ConnectionLimits } from "./connection.ts";
 
-export interface ApiLimits {
-  /** Over all addresses; one more is closed at once, before any TLS handshake. */
+export interface ApiLimits extends ConnectionLimits {
+  /** Over all addresses, those in a TLS handshake among them. */
   readonly connectionsMax: number;
-  /** For the TLS handshake, and for the head of each request. */
-  readonly headMs: number;
-  /** For a request to come in as a whole. */
-  readonly requestMs: number;
-  /** Longest silence of a connection while a request is answered. */
-  readonly silenceMs: number;
-  /** How long a connection without a request stays open. */
-  readonly idleMs: number;
+  /** Of one IPv4 address or IPv6 /64, loopback apart. */
+  readonly connectionsPerAddressMax: number;
 }
 
 export const API_LIMITS: ApiLimits = {
   connectionsMax: 64,
+  connectionsPerAddressMax: 16,
   headMs: 10_000,
   requestMs: 30_000,
-  silenceMs: 40_000, // Longer than an answer may take, so that the handler's own limit speaks.
+  unreadMs: 10_000,
   idleMs: 5_000,
+  lingerMs: 2_000,
 };
 /** How often connections are held against the limits of time. */
 const CHECK_MS_MAX = 1_000;
-/** Most bytes of a request's head. */
-const HEAD_BYTES_MAX = 16 * 1024;
+/** How long after a failure a listener begins anew. */
+const LISTEN_AGAIN_MS = 1_000;
+/** RFC 8996: nothing below. */
+const TLS_VERSION_MIN = "TLSv1.2";
 
 /** A certificate with its chain, and its private key. */
 export interface TlsPem {
@@ -56,20 +58,45 @@ export interface ApiServerOptions {
   readonly limits?: ApiLimits;
 }
 
-type Server = http.Server | https.Server;
+/** Whoever is connected, from the first packet on. */
+interface Guest {
+  /** What its address is counted as. */
+  readonly key: string;
+  /** The connection, or, until the TLS handshake is done, when that is given up. */
+  connection: Connection | { readonly handshakeEndsAtMs: number };
+  destroy(): void;
+}
 
 /** Serves the API over HTTP/1.1 on every address, within the limits. */
 export class ApiServer {
   readonly #options: ApiServerOptions;
   readonly #limits: ApiLimits;
   #servers: Server[] = [];
-  #connections = 0;
+  #secure: SecureContext | null = null;
+  /** The oldest first. */
+  readonly #guests = new Set<Guest>();
+  #check: ReturnType<typeof setInterval> | undefined;
+  #isStopped = false;
   /** Connections that were one too many. */
   refused = 0;
 
   constructor(options: ApiServerOptions) {
     this.#options = options;
     this.#limits = options.limits ?? API_LIMITS;
+  }
+
+  /** Connections at this moment, those in a handshake among them. */
+  get connections(): number {
+    return this.#guests.size;
+  }
+
+  /** What they hold in memory of their own: requests not read yet, answers not taken yet. */
+  get bufferedBytes(): number {
+    let sum = 0;
+    for (const { connection } of this.#guests) {
+      if (connection instanceof Connection) sum += connection.bufferedBytes;
+    }
+    return sum;
   }
 
   /**
@@ -93,7 +120,7 @@ export class ApiServer {
         listen: beyond.map(formatHostPort),
       });
     }
-    if (tls !== null) checkTls(tls);
+    if (tls !== null) this.#secure = contextOf(tls);
     const addresses: HostPort[] = [];
     try {
       for (const address of listen) addresses.push(await this.#listen(address));
@@ -110,31 +137,34 @@ export class ApiServer {
    * @throws {SvcError} `invalid`, if it can't be used; the former one stays.
    */
   renewTls(tls: TlsPem): void {
-    checkTls(tls);
-    for (const server of this.#servers) {
-      if (server instanceof https.Server) server.setSecureContext(tls);
-    }
+    this.#secure = contextOf(tls);
   }
 
   /** Takes nothing new, lets requests end within the time, then closes what is left. */
   async stop(graceMs: number): Promise<void> {
+    this.#isStopped = true;
     const servers = this.#servers;
     this.#servers = [];
     const closed = servers.map((server) =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeIdleConnections();
-      })
+      new Promise<void>((resolve) => server.close(() => resolve()))
     );
+    for (const guest of this.#guests) {
+      if (guest.connection instanceof Connection) guest.connection.drain();
+      else guest.destroy();
+    }
     const timer = setTimeout(() => {
-      for (const server of servers) server.closeAllConnections();
+      for (const guest of this.#guests) guest.destroy();
     }, graceMs);
     await Promise.all(closed);
     clearTimeout(timer);
+    clearInterval(this.#check);
   }
 
   async #listen({ ip, port }: HostPort): Promise<HostPort> {
-    const server = this.#createServer();
+    const server = createServer(
+      { allowHalfOpen: true, noDelay: true },
+      (socket) => this.#admit(socket),
+    );
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     server.once("error", reject);
     server.listen(
@@ -147,120 +177,113 @@ export class ApiServer {
       const address = formatHostPort({ ip, port });
       throw new SvcError("unavailable", `api.listen: ${address}: ${messageOf(error)}`);
     }
-    server.on("error", (error) => log.error("the API's listener failed", { error }));
+    server.off("error", reject);
+    const bound = { ip, port: (server.address() as AddressInfo).port };
+    // Without a free descriptor to accept with, the server gives up: it is begun anew.
+    server.on("error", (error) => this.#listenAgain(server, bound, error));
     this.#servers.push(server);
-    return { ip, port: (server.address() as AddressInfo).port };
+    return bound;
   }
 
-  #createServer(): Server {
-    const { headMs, requestMs, silenceMs, idleMs } = this.#limits;
-    const options = {
-      headersTimeout: headMs,
-      requestTimeout: requestMs,
-      keepAliveTimeout: idleMs,
-      connectionsCheckingInterval: Math.min(CHECK_MS_MAX, headMs / 4),
-      maxHeaderSize: HEAD_BYTES_MAX,
-    };
-    const onRequest = (request: http.IncomingMessage, response: http.ServerResponse) => {
-      // A failure of the connection: nobody is left to tell.
-      response.on("error", () => undefined);
-      void this.#answer(request, response);
-    };
-    const { tls } = this.#options;
-    const server = tls === null
-      ? http.createServer(options, onRequest)
-      : https.createServer({ ...options, ...tls, handshakeTimeout: headMs }, onRequest);
-    server.timeout = silenceMs;
-    server.on("connection", (socket: Socket) => this.#admit(socket));
-    server.on("clientError", (error, socket) => refuseUnread(error, socket as Socket));
-    server.on("tlsClientError", (_, socket) => socket.destroy());
-    return server;
+  #listenAgain(failed: Server | null, address: HostPort, error: unknown): void {
+    if (this.#isStopped) return;
+    log.warn("the API's listener failed and begins anew", { error: messageOf(error) });
+    failed?.close();
+    this.#servers = this.#servers.filter((server) => server !== failed);
+    setTimeout(() => {
+      if (this.#isStopped) return;
+      this.#listen(address).catch((again) => this.#listenAgain(null, address, again));
+    }, LISTEN_AGAIN_MS);
   }
 
+  /** Takes a connection, in place of one without a request where there are too many. */
   #admit(socket: Socket): void {
-    if (this.#connections >= this.#limits.connectionsMax) {
+    socket.on("error", () => socket.destroy()); // Resets are part of the network.
+    const ip = parseIp((socket.remoteAddress ?? "").replace(/%.*$/, ""));
+    // Gone before it was accepted: there is nobody to answer.
+    if (ip === null || this.#isStopped) {
+      socket.destroy();
+      return;
+    }
+    const address = formatIp(unmapIpv4(ip));
+    const [key, isLocal] = [addressKey(address), isLoopback(unmapIpv4(ip))];
+    const { connectionsMax, connectionsPerAddressMax } = this.#limits;
+    const neighbours = isLocal ? [] : [...this.#guests].filter((guest) => guest.key === key);
+    const hasRoom = (neighbours.length < connectionsPerAddressMax || this.#makeRoom(neighbours)) &&
+      (this.#guests.size < connectionsMax || this.#makeRoom([...this.#guests]));
+    if (!hasRoom) {
       this.refused++;
       socket.destroy();
       return;
     }
-    this.#connections++;
-    socket.once("close", () => this.#connections--);
-    socket.on("error", () => undefined);
+    const guest: Guest = {
+      key,
+      connection: { handshakeEndsAtMs: performance.now() + this.#limits.headMs },
+      destroy: () => socket.destroy(),
+    };
+    this.#guests.add(guest);
+    const checkMs = Math.min(CHECK_MS_MAX, this.#limits.headMs / 4);
+    this.#check ??= setInterval(() => this.#tick(), checkMs);
+    socket.once("close", () => this.#guests.delete(guest));
+    const serve = (clear: Socket) => {
+      guest.connection = new Connection(clear, address, this.#options.handler, this.#limits);
+    };
+    if (this.#secure === null) serve(socket);
+    else shakeHands(socket, this.#secure, serve);
   }
 
-  async #answer(message: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-    try {
-      const request = requestOf(message);
-      const remoteAddress = addressOf(message.socket);
-      const answer = request === null
-        ? badRequest()
-        : await this.#options.handler(request, remoteAddress);
-      const headers = headersOf(answer);
-      // Whoever asks for `body` turns it into a stream, which costs more than the rest of an answer.
-      if (headers["transfer-encoding"] === "chunked" && answer.body !== null) {
-        await sendStream(answer.status, headers, answer.body, response);
-        return;
-      }
-      const body = new Uint8Array(await answer.arrayBuffer());
-      // What is left of a body would have to be read before the next request.
-      if (!message.complete) headers["connection"] = "close";
-      const isBodiless = answer.status === 204 || message.method === "HEAD";
-      if (!isBodiless) headers["content-length"] = String(body.length);
-      response.writeHead(answer.status, headers);
-      response.end(isBodiless ? undefined : body);
-    } catch (error) {
-      log.error("api request failed", { path: message.url ?? "", error });
-      response.destroy();
+  /**
+   * Ends one of these: the oldest that never had a whole request, else the one that has gone without
+   * for the longest. Whoever is being answered stays.
+   */
+  #makeRoom(guests: readonly Guest[]): boolean {
+    const others = guests.filter(({ connection }) =>
+      !(connection instanceof Connection) || connection.isWithoutRequest
+    );
+    const sinceMs = ({ connection }: Guest) =>
+      connection instanceof Connection && connection.requests > 0 ? connection.sinceMs : -1;
+    if (others.length === 0) return false;
+    const last = others.reduce((a, b) => sinceMs(b) < sinceMs(a) ? b : a);
+    last.destroy();
+    this.#guests.delete(last); // Its `close` comes later.
+    this.refused++;
+    return true;
+  }
+
+  #tick(): void {
+    const nowMs = performance.now();
+    if (this.#guests.size === 0) {
+      clearInterval(this.#check);
+      this.#check = undefined; // Nobody is held against a limit.
+    }
+    for (const guest of this.#guests) {
+      const { connection } = guest;
+      if (connection instanceof Connection) connection.tick(nowMs);
+      else if (nowMs >= connection.handshakeEndsAtMs) guest.destroy();
     }
   }
 }
 
-/** By their names in lower case. */
-function headersOf(answer: Response): Record<string, string> {
-  return { ...SECURITY_HEADERS, ...Object.fromEntries(answer.headers) };
-}
-
-/** Sends a body as it comes, no faster than the client takes it, until either of them ends it. */
-async function sendStream(
-  status: number,
-  headers: Record<string, string>,
-  body: ReadableStream<Uint8Array>,
-  response: http.ServerResponse,
-): Promise<void> {
-  response.writeHead(status, headers);
-  response.flushHeaders();
-  const reader = body.getReader();
-  const onClose = () => void reader.cancel().catch(() => undefined);
-  response.once("close", onClose);
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || response.destroyed) break;
-      if (!response.write(value)) await drained(response);
-    }
-    response.off("close", onClose);
-    response.end();
-  } catch (error) {
-    // A client can tell: the end of the body is missing.
-    response.off("close", onClose);
-    response.destroy();
-    throw error;
-  } finally {
-    await reader.cancel();
-  }
-}
-
-/** Resolves once there is room for more, or nobody left to send it to. */
-function drained(response: http.ServerResponse): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const settle = () => {
-    response.off("drain", settle);
-    response.off("close", settle);
-    resolve();
+/** Speaks TLS; `serve` gets what is behind it. */
+function shakeHands(raw: Socket, secureContext: SecureContext, serve: (clear: Socket) => void) {
+  const options: TLSSocketOptions & { allowHalfOpen: boolean } = {
+    isServer: true,
+    secureContext,
+    ALPNProtocols: ["http/1.1"],
+    allowHalfOpen: true,
   };
-  response.on("drain", settle);
-  response.on("close", settle);
-  return promise;
+  const socket = new TLSSocket(raw, options);
+  let isSecure = false;
+  socket.on("error", () => socket.destroy());
+  socket.once("end", () => {
+    if (!isSecure) socket.destroy(); // Given up.
+  });
+  socket.on("close", () => raw.destroy());
+  socket.once("secure", () => {
+    if (socket.destroyed) return;
+    isSecure = true;
+    serve(socket);
+  });
 }
 
 /**
@@ -268,7 +291,7 @@ function drained(response: http.ServerResponse): Promise<void> {
  *
  * @throws {SvcError} `invalid`.
  */
-function checkTls({ cert, key }: TlsPem): void {
+function contextOf({ cert, key }: TlsPem): SecureContext {
   let isPair: boolean;
   try {
     isPair = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
@@ -276,55 +299,5 @@ function checkTls({ cert, key }: TlsPem): void {
     throw new SvcError("invalid", `api.tls_cert: ${messageOf(error)}`, { cause: error });
   }
   if (!isPair) throw new SvcError("invalid", "api.tls_key: it is not the certificate's key");
-}
-
-function badRequest(): Response {
-  const body = { error: { code: "bad_request", message: "request: its target is no path" } };
-  return Response.json(body, { status: 400 });
-}
-
-/** The request as the handler takes it; `null` for a target that is no path (`OPTIONS *`). */
-function requestOf(message: http.IncomingMessage): Request | null {
-  const { method = "GET", url = "" } = message;
-  if (!url.startsWith("/") || /^(CONNECT|TRACE|TRACK)$/i.test(method)) return null;
-  const hasBody = method !== "GET" && method !== "HEAD";
-  // The host is a header like any other: what is asked for never hangs on it.
-  const request = new Request(`http://api.invalid${url}`, {
-    method,
-    body: hasBody ? Readable.toWeb(message) as ReadableStream<Uint8Array> : null,
-  });
-  for (let i = 0; i < message.rawHeaders.length; i += 2) {
-    request.headers.append(message.rawHeaders[i], message.rawHeaders[i + 1]);
-  }
-  return request;
-}
-
-/** The client's address in its canonical form, without a zone. */
-function addressOf({ remoteAddress = "" }: Socket): string {
-  const ip = parseIp(remoteAddress.replace(/%.*$/, ""));
-  return ip === null ? remoteAddress : formatIp(unmapIpv4(ip));
-}
-
-/** Answers what never became a request: a head that can't be read, or that took too long. */
-function refuseUnread(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === "ECONNRESET") {
-    socket.destroy();
-    return;
-  }
-  const status = error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-    ? "408 Request Timeout"
-    : error.code === "HPE_HEADER_OVERFLOW"
-    ? "431 Request Header Fields Too Large"
-    : "400 Bad Request";
-  const body = JSON.stringify({
-    error: { code: "bad_request", message: "request: its head can't be read, or took too long" },
-  });
-  const headers = {
-    ...SECURITY_HEADERS,
-    "content-type": "application/json",
-    "content-length": String(body.length),
-    connection: "close",
-  };
-  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  socket.end(`HTTP/1.1 ${status}\r\n${head}\r\n${body}`, () => socket.destroy());
+  return createSecureContext({ cert, key, minVersion: TLS_VERSION_MIN });
 }

@@ -3,7 +3,9 @@ import { type HostPort, parseHostPort } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
 import { createApi } from "./app.ts";
 import { fakeDeps } from "./fakes.ts";
+import { SECURITY_HEADERS } from "./headers.ts";
 import type { ApiDeps } from "./ports.ts";
+import { RawClient } from "../../tests/raw_client.ts";
 import { API_LIMITS, type ApiLimits, ApiServer, type ApiServerOptions } from "./server.ts";
 
 const local = { permissions: { net: true } };
@@ -37,43 +39,6 @@ async function start(
   return { server, port, [Symbol.asyncDispose]: () => server.stop(0) };
 }
 
-const encoder = new TextEncoder();
-
-/** A connection that reads all it is sent until the other side ends it. */
-class Client implements Disposable {
-  readonly #conn: Deno.Conn;
-  readonly #openedMs = performance.now();
-  private constructor(conn: Deno.Conn) {
-    this.#conn = conn;
-  }
-  static async open(port: number): Promise<Client> {
-    return new Client(await Deno.connect({ hostname: "127.0.0.1", port }));
-  }
-  async write(text: string): Promise<void> {
-    await this.#conn.write(encoder.encode(text));
-  }
-  /** Reads once; "" at the end. */
-  async read(): Promise<string> {
-    const buffer = new Uint8Array(65_536);
-    try {
-      const length = await this.#conn.read(buffer);
-      return new TextDecoder().decode(buffer.subarray(0, length ?? 0));
-    } catch (error) {
-      if (error instanceof Deno.errors.ConnectionReset) return "";
-      throw error;
-    }
-  }
-  /** Reads to the end; resolves with what came and how long after the opening it ended. */
-  async ended(): Promise<{ text: string; afterMs: number }> {
-    let text = "";
-    for (let piece = await this.read(); piece !== ""; piece = await this.read()) text += piece;
-    return { text, afterMs: performance.now() - this.#openedMs };
-  }
-  [Symbol.dispose](): void {
-    this.#conn.close();
-  }
-}
-
 const GET = "GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const POST = "POST /api/v1/rules HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
 
@@ -82,34 +47,105 @@ Deno.test("API_LIMITS are the specification's", { permissions: "none" }, () => {
   assert.deepEqual([connectionsMax, headMs, requestMs], [64, 10_000, 30_000]);
 });
 
+Deno.test("ApiServer closes one connection too many while all are answered", local, async () => {
+  const going = Promise.withResolvers<void>();
+  let busy = 0;
+  const all = Promise.withResolvers<void>();
+  await using running = await start({
+    handler: async () => {
+      if (++busy === API_LIMITS.connectionsMax) all.resolve();
+      await going.promise;
+      return new Response("done");
+    },
+  });
+  const { server, port } = running;
+  const clients: RawClient[] = [];
+  try {
+    for (let i = 0; i < API_LIMITS.connectionsMax; i++) {
+      clients.push(await RawClient.open(port));
+      await clients[i].write(GET);
+    }
+    await all.promise;
+    using extra = await RawClient.open(port);
+    assert.equal((await extra.ended()).text, "");
+    assert.equal(server.refused, 1);
+    going.resolve();
+    for (const client of clients) assert.match(await client.read(), /^HTTP\/1.1 200 /);
+  } finally {
+    going.resolve();
+    for (const client of clients) client[Symbol.dispose]();
+  }
+});
+
+/** What the connections do that fill the server. */
+const IDLERS: readonly (readonly [string, string])[] = [
+  ["are silent", ""],
+  ["stop in a head", "GET / HTTP/1.1\r\nHo"],
+  ["stop in a body", `${POST}Content-Length: 10\r\n\r\n{`],
+  ["have been answered", GET],
+];
+
 Deno.test(
-  "ApiServer closes one connection too many at once, and serves the others",
+  "ApiServer ends the oldest connection without a request for a new one",
   local,
+  async (t) => {
+    for (const [what, sent] of IDLERS) {
+      await t.step(`where all others ${what}`, async () => {
+        await using running = await start();
+        const { server, port } = running;
+        const clients: RawClient[] = [];
+        try {
+          for (let i = 0; i < API_LIMITS.connectionsMax; i++) {
+            clients.push(await RawClient.open(port));
+            if (sent !== "") await clients[i].write(sent);
+            if (sent === GET) await clients[i].read();
+          }
+          // A connection is accepted before a later one; its bytes may still be on their way.
+          for (let i = 0; i < 3; i++) {
+            using next = await RawClient.open(port);
+            await next.write(GET);
+            assert.match(await next.read(), /^HTTP\/1.1 200 /);
+          }
+          assert.equal((await clients[0].ended()).text, "", "the oldest goes first");
+          assert.equal(server.connections <= API_LIMITS.connectionsMax, true);
+        } finally {
+          for (const client of clients) client[Symbol.dispose]();
+        }
+      });
+    }
+  },
+);
+
+/** An address of this machine that is not loopback. */
+const OWN = Deno.networkInterfaces().find(({ family, address }) =>
+  family === "IPv4" && !address.startsWith("127.")
+)?.address;
+
+Deno.test(
+  {
+    name: "ApiServer gives one address a quarter of its connections, and nobody's place",
+    permissions: { net: true, sys: ["networkInterfaces"] },
+    ignore: OWN === undefined,
+  },
   async () => {
-    await using running = await start();
+    await using running = await start({ listen: [at("0.0.0.0:0")], hasToken: true });
     const { server, port } = running;
-    const clients: Client[] = [];
+    const clients: RawClient[] = [];
     try {
-      for (let i = 0; i < API_LIMITS.connectionsMax; i++) {
-        const client = await Client.open(port);
+      using neighbour = await RawClient.open(port);
+      await neighbour.write("GET /api/v1/health HTTP/1.1\r\nHost: loc");
+      for (let i = 0; i < 80; i++) {
+        const client = await RawClient.open(port, OWN);
         clients.push(client);
-        await client.write(GET);
-        assert.match(await client.read(), /^HTTP\/1.1 200 /);
+        await client.write("GET / HTTP/1.1\r\nHo");
       }
-      using extra = await Client.open(port);
-      assert.equal((await extra.ended()).text, "");
-      assert.equal(server.refused, 1);
-      await clients[0].write(GET);
-      assert.match(await clients[0].read(), /^HTTP\/1.1 200 /);
-      clients.pop()?.[Symbol.dispose]();
-      const endsAtMs = performance.now() + WAIT_MS_MAX;
-      let answered = "";
-      while (answered === "" && performance.now() < endsAtMs) {
-        using next = await Client.open(port);
-        await next.write(GET);
-        answered = await next.read();
-      }
-      assert.match(answered, /^HTTP\/1.1 200 /);
+      // The oldest of the address itself made room.
+      assert.equal((await clients[63].ended()).text, "");
+      assert.equal(server.connections, 1 + API_LIMITS.connectionsPerAddressMax);
+      await neighbour.write("alhost\r\n\r\n");
+      assert.match(await neighbour.read(), /^HTTP\/1.1 200 /);
+      await clients[79].write("st: localhost\r\n\r\n");
+      assert.match(await clients[79].read(), /^HTTP\/1.1 404 /);
     } finally {
       for (const client of clients) client[Symbol.dispose]();
     }
@@ -157,7 +193,25 @@ const SLOW: readonly (readonly [string, string, Partial<ApiLimits>, RegExp])[] =
     "half a body",
     `${POST}Content-Length: 10\r\n\r\n{`,
     { headMs: 200, requestMs: 500 },
-    /^$|^HTTP\/1.1 (408|400) /,
+    /^HTTP\/1.1 408 [^]*connection: close[^]*"bad_request"/i,
+  ],
+  [
+    "half a chunk",
+    `${POST}Transfer-Encoding: chunked\r\n\r\n5\r\n{`,
+    { headMs: 200, requestMs: 500 },
+    /^HTTP\/1.1 408 [^]*connection: close/i,
+  ],
+  [
+    "no leave to go on taken",
+    `${POST}Expect: 100-continue\r\nContent-Length: 10\r\n\r\n`,
+    { headMs: 200, requestMs: 500 },
+    /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 408 /,
+  ],
+  [
+    "half of a second head",
+    `${GET}GET / HT`,
+    { headMs: 300 },
+    /^HTTP\/1.1 200 [^]*HTTP\/1.1 408 /,
   ],
   ["no further request", GET, { idleMs: 200 }, /^HTTP\/1.1 200 /],
 ];
@@ -166,7 +220,7 @@ Deno.test("ApiServer ends connections that are slow", local, async (t) => {
   for (const [name, sent, limits, want] of SLOW) {
     await t.step(name, async () => {
       await using running = await start({ limits });
-      using client = await Client.open(running.port);
+      using client = await RawClient.open(running.port);
       if (sent !== "") await client.write(sent);
       const { text, afterMs } = await client.ended();
       assert.match(text, want);
@@ -197,7 +251,32 @@ const ODD: readonly (readonly [string, string, RegExp])[] = [
     "GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
     /^HTTP\/1.1 40[03] /,
   ],
-  ["TRACE", "TRACE /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n", /^HTTP\/1.1 40[05] /],
+  [
+    "TRACE",
+    "TRACE /api/v1/rules HTTP/1.1\r\nHost: localhost\r\nCookie: a=b\r\n\r\n",
+    /^HTTP\/1.1 405 (?![^]*a=b)[^]*allow: POST, GET, HEAD\r\n/i,
+  ],
+  [
+    "TRACK",
+    "TRACK /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    /^HTTP\/1.1 405 [^]*allow: GET, HEAD\r\n/i,
+  ],
+  [
+    "CONNECT",
+    "CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443\r\n\r\n",
+    /^HTTP\/1.1 405 [^]*allow: GET, HEAD, POST, PUT, DELETE\r\n/i,
+  ],
+  [
+    "OPTIONS",
+    "OPTIONS /api/v1/settings HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    /^HTTP\/1.1 405 [^]*allow: GET, HEAD, PUT\r\n/i,
+  ],
+  [
+    "a method nobody knows",
+    "BREW /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    /^HTTP\/1.1 405 [^]*allow: GET, HEAD\r\n/i,
+  ],
+  ["a TRACE of nothing", "TRACE /x HTTP/1.1\r\nHost: localhost\r\n\r\n", /^HTTP\/1.1 404 /],
   [
     "a head without end",
     `GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nX: ${"y".repeat(70_000)}\r\n\r\n`,
@@ -219,41 +298,17 @@ Deno.test("ApiServer refuses what is no request of the API", local, async (t) =>
   await using running = await start({ limits: { headMs: 2_000, idleMs: 200 } });
   for (const [name, sent, want] of ODD) {
     await t.step(name, async () => {
-      using client = await Client.open(running.port);
+      using client = await RawClient.open(running.port);
       await client.write(sent);
-      assert.match(await client.read(), want);
+      const text = await client.read();
+      assert.match(text, want);
+      if (text === "") return;
+      for (const [name, value] of Object.entries(SECURITY_HEADERS)) {
+        assert.ok(text.includes(`\r\n${name}: ${value}\r\n`), `${name}: ${text}`);
+      }
     });
   }
   assert.equal((await fetch(`http://127.0.0.1:${running.port}/api/v1/health`)).status, 200);
-});
-
-Deno.test(
-  "ApiServer stops reading a body that is too large without its length",
-  local,
-  async () => {
-    await using running = await start();
-    using client = await Client.open(running.port);
-    await client.write(`${POST}Transfer-Encoding: chunked\r\n\r\n`);
-    const chunk = `10000\r\n${"x".repeat(0x10000)}\r\n`;
-    let sentBytes = 0;
-    try {
-      for (; sentBytes < 64 * 1024 * 1024; sentBytes += 0x10000) await client.write(chunk);
-      assert.fail("all of it was taken");
-    } catch (error) {
-      if (error instanceof assert.AssertionError) throw error; // Else the connection was closed.
-    }
-  },
-);
-
-Deno.test("ApiServer answers 413 with its reason", local, async () => {
-  await using running = await start();
-  const response = await fetch(`http://127.0.0.1:${running.port}/api/v1/rules`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ rule: "x".repeat(1024 * 1024) }),
-  });
-  assert.equal(response.status, 413);
-  assert.equal((await response.json()).error.code, "bad_request");
 });
 
 Deno.test("ApiServer listens beyond loopback with a token only", local, async (t) => {
@@ -303,7 +358,7 @@ Deno.test("ApiServer.stop() lets a request end", local, async () => {
   resolve();
   assert.equal(await (await answer).text(), "done");
   await stopped;
-  await assert.rejects(Client.open(running.port));
+  await assert.rejects(RawClient.open(running.port));
 });
 
 /** A certificate for localhost, or `null` where `openssl` is missing. */
@@ -358,12 +413,55 @@ Deno.test("ApiServer speaks TLS and takes a renewed certificate", tls, async () 
 Deno.test("ApiServer bounds the TLS handshake in time", tls, async () => {
   assert(certificate !== null);
   await using running = await start({ tls: certificate, limits: { headMs: 300 } });
-  using silent = await Client.open(running.port);
+  using silent = await RawClient.open(running.port);
   const { text, afterMs } = await silent.ended();
   assert.equal(text, "");
   assert.ok(afterMs >= 250 && afterMs < WAIT_MS_MAX, `after ${afterMs} ms`);
   // Clear text where TLS is spoken gets no word of HTTP.
-  using plain = await Client.open(running.port);
+  using plain = await RawClient.open(running.port);
   await plain.write(GET);
   assert.ok(!(await plain.ended()).text.includes("HTTP/1.1"));
+});
+
+Deno.test("ApiServer ends the oldest handshake for a new connection", tls, async () => {
+  assert(certificate !== null);
+  await using running = await start({ tls: certificate });
+  const silent: RawClient[] = [];
+  try {
+    for (let i = 0; i < API_LIMITS.connectionsMax; i++) {
+      silent.push(await RawClient.open(running.port));
+    }
+    for (let i = 0; i < 3; i++) {
+      assert.equal(await statusOverTls(running.port, certificate.cert), 200);
+    }
+    assert.equal((await silent[0].ended()).text, "");
+    assert.ok(running.server.connections <= API_LIMITS.connectionsMax);
+  } finally {
+    for (const client of silent) client[Symbol.dispose]();
+  }
+});
+
+Deno.test("ApiServer sends large answers over TLS whole, a piece at a time", tls, async () => {
+  assert(certificate !== null);
+  const large = crypto.getRandomValues(new Uint8Array(60_000));
+  let left = 200;
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      controller.enqueue(large);
+      if (--left === 0) controller.close();
+    },
+  }, { highWaterMark: 0 });
+  await using running = await start({
+    tls: certificate,
+    handler: () =>
+      Promise.resolve(new Response(body, { headers: { "transfer-encoding": "chunked" } })),
+  });
+  using client = Deno.createHttpClient({ caCerts: [certificate.cert] });
+  const response = await fetch(`https://localhost:${running.port}/`, { client });
+  let bytes = 0;
+  for await (const piece of response.body!) {
+    bytes += piece.length;
+    assert.ok(running.server.bufferedBytes < 1024 * 1024);
+  }
+  assert.equal(bytes, 200 * large.length);
 });

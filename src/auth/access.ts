@@ -3,7 +3,7 @@ import { SvcError } from "../errors.ts";
 import type { Actor, Role, StoredUser } from "../model/mod.ts";
 import type { Auth, Session } from "./ports.ts";
 import { isSameSha256, sha256Hex, tokenSha256 } from "./secrets.ts";
-import { isSessionValid, readSessionCookie } from "./sessions.ts";
+import { isSessionValid, readSessionCookies } from "./sessions.ts";
 
 /** What a request says about where it comes from and who sends it. */
 export interface AccessRequest {
@@ -59,13 +59,16 @@ export async function authenticate(
   request: AccessRequest,
   need: Need,
 ): Promise<Identity> {
-  const value = readSessionCookie(request.cookie);
-  const session = value === null ? null : await auth.sessions.session(sha256Hex(value));
+  const values = readSessionCookies(request.cookie);
+  const found = await Promise.all(values.map((value) => auth.sessions.session(sha256Hex(value))));
   // Read after the wait: whoever was removed meanwhile is gone.
   const { users } = auth.users.state;
-  const user = session === null ? null : users.get(session.userId) ?? null;
+  const ownerOf = (session: Session) => users.get(session.userId) ?? null;
   const hasUsers = users.size > 0;
   const nowMs = auth.clock.nowMs();
+  const session = found.find((one) => one !== null && isSessionValid(one, ownerOf(one), nowMs)) ??
+    null;
+  const user = session === null ? null : ownerOf(session);
   return decideAccess(request, need, { ...config, hasUsers, session, user, nowMs });
 }
 

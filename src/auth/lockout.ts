@@ -93,7 +93,7 @@ function nameKey(name: string): string {
 }
 
 /** What an address is counted as: IPv4 whole, IPv6 by its /64. */
-function addressKey(text: string): string {
+export function addressKey(text: string): string {
   const parsed = parseIp(text.replace(/%.*$/, ""));
   if (parsed === null) return text;
   const ip = unmapIpv4(parsed);

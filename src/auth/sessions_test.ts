@@ -4,7 +4,7 @@ import { sha256Hex } from "./secrets.ts";
 import {
   endedSessionCookie,
   isSessionValid,
-  readSessionCookie,
+  readSessionCookies,
   sessionCookie,
   sessionFor,
 } from "./sessions.ts";
@@ -44,6 +44,8 @@ Deno.test("isSessionValid() holds for twelve hours and one epoch", none, async (
     ["at once", ann, 0, true],
     ["to the last millisecond", ann, 12 * HOUR_MS - 1, true],
     ["not after twelve hours", ann, 12 * HOUR_MS, false],
+    ["nor while the clock is back where it could not have been made", ann, -61_000, false],
+    ["a clock that is set back a little ends nothing", ann, -60_000, true],
     ["not once the epoch has grown", { ...ann, session_epoch: 8 }, 0, false],
     ["nor where it is behind", { ...ann, session_epoch: 6 }, 0, false],
     ["not for a disabled user", { ...ann, disabled: true }, 0, false],
@@ -68,26 +70,33 @@ Deno.test("sessionCookie() is HttpOnly, SameSite=Strict and Secure over TLS", no
   );
 });
 
-Deno.test("readSessionCookie() finds the value among others", none, async (t) => {
+Deno.test("readSessionCookies() finds what may be the value among others", none, async (t) => {
   const value = "A".repeat(42) + "-";
+  const many = Array.from({ length: 8 }, (_, i) => "A".repeat(41) + (10 + i));
   const rows = [
-    [null, null],
-    ["", null],
-    [`svc_session=${value}`, value],
-    [`a=b; svc_session=${value}; c=d`, value],
-    [`a=b;svc_session=${value}`, value],
-    [`svc_session=${value}; svc_session=${"B".repeat(43)}`, value],
-    [`SVC_SESSION=${value}`, null],
-    [`xsvc_session=${value}`, null],
-    ["svc_session=", null],
-    ["svc_session", null],
-    [`svc_session="${value}"`, null],
-    [`svc_session=${value}A`, null],
-    [`${"a=b; ".repeat(5_000)}svc_session=${value}`, null],
+    [null, []],
+    ["", []],
+    [`svc_session=${value}`, [value]],
+    [`a=b; svc_session=${value}; c=d`, [value]],
+    [`a=b;svc_session=${value}`, [value]],
+    [`a=%ZZ; svc_session=${value}`, [value]],
+    [`svc_session=${value}; svc_session=${"B".repeat(43)}`, [value, "B".repeat(43)]],
+    [`svc_session=junk; svc_session=${value}; svc_session=${value}`, [value]],
+    [
+      Array.from({ length: 20 }, (_, i) => `svc_session=${"A".repeat(41)}${10 + i}`).join(";"),
+      many,
+    ],
+    [`SVC_SESSION=${value}`, []],
+    [`xsvc_session=${value}`, []],
+    ["svc_session=", []],
+    ["svc_session", []],
+    [`svc_session="${value}"`, []],
+    [`svc_session=${value}A`, []],
+    [`${"a=b; ".repeat(5_000)}svc_session=${value}`, []],
   ] as const;
   for (const [header, want] of rows) {
     await t.step(String(header).slice(0, 40), () => {
-      assert.equal(readSessionCookie(header), want);
+      assert.deepEqual(readSessionCookies(header), want);
     });
   }
 });

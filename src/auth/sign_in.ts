@@ -5,8 +5,11 @@ import { changeStored, userByName } from "./change_user.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import type { Auth, Session } from "./ports.ts";
 import { isSameSha256, recoveryCodeSha256, sha256Hex } from "./secrets.ts";
-import { type NewSession, sessionFor } from "./sessions.ts";
+import { isWithin, type NewSession, sessionFor } from "./sessions.ts";
 import { otpStep } from "./totp.ts";
+
+/** How long a reset link is good. */
+export const RESET_LIFETIME_MS = 3_600_000;
 
 type Otp = NonNullable<StoredUser["otp"]>;
 
@@ -88,7 +91,7 @@ export function redeemReset(
   const sha256 = sha256Hex(request.token);
   const isOpen = ({ reset }: StoredUser) =>
     reset !== null && isSameSha256(reset.token_sha256, sha256) &&
-    auth.clock.nowMs() < Date.parse(reset.expires_at);
+    isWithin(auth.clock.nowMs(), Date.parse(reset.expires_at), RESET_LIFETIME_MS);
   const over = () => new SvcError("unauthorized", "this reset link is not valid, or no longer");
   // A link that is wrong names nobody, so there is only the address to count against.
   return guarded(auth, request.address, null, async () => {
@@ -191,7 +194,7 @@ export async function useSecondFactor(
 
 /** The factor after a code of the authenticator was taken, or `null` if it is none. */
 export function takeCode(auth: Auth, otp: Otp, code: string): Otp | null {
-  const step = otpStep(otp.secret, code, auth.clock.nowMs(), otp.last_step);
+  const step = otpStep(otp.secret, code, (auth.otpClock ?? auth.clock).nowMs(), otp.last_step);
   return step === null ? null : { ...otp, last_step: step };
 }
 

@@ -12,8 +12,8 @@ import { changeStored, checkOutcome, userById } from "./change_user.ts";
 import { hashPassword } from "./passwords.ts";
 import type { Auth } from "./ports.ts";
 import { newSecret, sha256Hex } from "./secrets.ts";
+import { RESET_LIFETIME_MS } from "./sign_in.ts";
 
-export const RESET_LIFETIME_MS = 3_600_000;
 /** The page of the web UI that redeems a reset link. */
 const RESET_PATH = "/reset?token=";
 const ID_BYTES = 8;

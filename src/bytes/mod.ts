@@ -4,6 +4,7 @@
  */
 export { getU16, getU32, setU16, setU32 } from "./integers.ts";
 export {
+  decodeBase32hex,
   decodeBase64,
   decodeBase64url,
   encodeBase32hex,
@@ -11,4 +12,5 @@ export {
   encodeBase64url,
 } from "./text.ts";
 export { decodeHex, encodeHex } from "./text.ts";
+export { SIP_HASH_BYTES, SIP_KEY_BYTES, sipHash } from "./sip_hash.ts";
 export { equalBytes, equalConstantTime } from "./equal.ts";

@@ -22,15 +22,16 @@ export interface StoreOptions {
   readonly qnameLength: number;
   /** Seconds until the entry expires; also the bound of every TTL it hands out. */
   readonly ttl: number;
-  /** Extended error to send with it, or -1. */
-  readonly ede: number;
+  /** Extended errors to send with it, as options; none where left out. */
+  readonly errors?: Uint8Array;
   readonly nowSeconds: number;
   /** Bytes about the message that are kept with it and no client is sent: see `copyAside`. */
   readonly aside?: Uint8Array;
 }
 
 // An entry is a run of 32-bit words: this head, TTL offsets (two a word), then the message, and
-// where there is something aside, its bytes behind a word with their number.
+// where there is something aside or an extended error, a word with the number of bytes aside, these
+// bytes, and the extended errors.
 const E_HASH = 0;
 const E_WORDS = 1;
 const E_STORED = 2;
@@ -39,7 +40,7 @@ const E_EXPIRES = 3;
 const E_KEY = 4;
 /** Message length in the low half, number of TTLs in the high half. */
 const E_LENGTHS = 5;
-/** QNAME length in the low half, extended error + 1 in the high half. */
+/** QNAME length in the low half, bytes of extended errors in the high half. */
 const E_QNAME = 6;
 /** Generation of the rules under which the message is clean; see `isClean`. */
 const E_CLEAN = 7;
@@ -63,6 +64,8 @@ const SEGMENTS_MIN = 8;
 const SEGMENT_BYTES_MAX = 256 * 1024;
 /** Two thirds of a segment hold the largest message with its head and TTL offsets. */
 const SEGMENT_BYTES_MIN = 128 * 1024;
+/** A clock that is set back by more than this makes what was stored before worthless. */
+const CLOCK_BACK_SECONDS = 60;
 /** Most TTLs of one message that are aged: more RRs than this are not cached. */
 export const TTLS_MAX = 4_000;
 /** Header and question: where the first record can start at the earliest. */
@@ -158,6 +161,8 @@ export class Cache {
   freshness(entry: number, nowSeconds: number): CacheHit {
     const words = this.#words;
     words[entry + E_KEY] |= VISITED_BIT;
+    // Of a clock that was far ahead: its time says nothing, and may be years away.
+    if (words[entry + E_STORED] > nowSeconds + CLOCK_BACK_SECONDS) return CacheHit.Miss;
     const expires = words[entry + E_EXPIRES];
     if (nowSeconds < expires) return CacheHit.Fresh;
     return nowSeconds < expires + this.#staleSeconds ? CacheHit.Stale : CacheHit.Miss;
@@ -186,9 +191,17 @@ export class Cache {
     return this.#words[entry + E_LENGTHS] & 0xffff;
   }
 
-  /** The extended error stored with the message, or -1. */
-  ede(entry: number): number {
-    return (this.#words[entry + E_QNAME] >>> 16) - 1;
+  /** Bytes of the extended errors that are kept with the message; usually 0. */
+  errorsLength(entry: number): number {
+    return this.#words[entry + E_QNAME] >>> 16;
+  }
+
+  /** Copies the extended errors to the start of a buffer that has room for them. */
+  copyErrors(entry: number, target: Uint8Array): void {
+    const words = this.#words;
+    const length = words[entry + E_QNAME] >>> 16;
+    const at = 4 * (entry + words[entry + E_WORDS] - ((length + 3) >> 2));
+    for (let i = 0; i < length; i++) target[i] = this.#bytes[at + i];
   }
 
   /**
@@ -287,8 +300,11 @@ export class Cache {
     const ttlWords = (ttlCount + 1) >> 1;
     const messageWords = (length + 3) >> 2;
     const aside = options.aside ?? NOTHING;
-    const asideWords = aside.length === 0 ? 0 : 1 + ((aside.length + 3) >> 2);
-    const size = HEAD_WORDS + ttlWords + messageWords + asideWords;
+    const errors = options.errors ?? NOTHING;
+    const hasMore = aside.length + errors.length > 0;
+    const asideWords = hasMore ? 1 + ((aside.length + 3) >> 2) : 0;
+    const errorsWords = (errors.length + 3) >> 2;
+    const size = HEAD_WORDS + ttlWords + messageWords + asideWords + errorsWords;
     if (size > this.#segmentWords) return -1;
     const entry = this.#reserve(size);
     const words = this.#words;
@@ -299,16 +315,17 @@ export class Cache {
     words[entry + E_KEY] = options.qtype | (options.keyBits << 16);
     words[entry + E_LENGTHS] = length | (ttlCount << 16);
     words[entry + E_CLEAN] = 0;
-    words[entry + E_QNAME] = options.qnameLength | ((options.ede + 1) << 16);
+    words[entry + E_QNAME] = options.qnameLength | (errors.length << 16);
     for (let i = 0; i < ttlWords; i++) {
       const second = 2 * i + 1 < ttlCount ? ttlOffsets[2 * i + 1] : 0;
       words[entry + HEAD_WORDS + i] = ttlOffsets[2 * i] | (second << 16);
     }
     const at = (entry + HEAD_WORDS + ttlWords) << 2;
     for (let i = 0; i < length; i++) this.#bytes[at + i] = message[start + i];
-    if (asideWords > 0) {
+    if (hasMore) {
       words[(at >> 2) + messageWords] = aside.length;
       this.#bytes.set(aside, at + 4 * messageWords + 4);
+      this.#bytes.set(errors, at + 4 * (messageWords + asideWords));
     }
     this.#link(entry, options.nowSeconds);
     return entry;

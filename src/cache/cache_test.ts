@@ -27,7 +27,7 @@ function put(cache: Cache, name: string, ttl: number, now = NOW, padding = 0): n
   const qnameLength = name.length + 2;
   const hash = hashOf(name);
   return cache.store(
-    { hash, qtype: 1, keyBits: 0, qnameLength, ttl, ede: -1, nowSeconds: now },
+    { hash, qtype: 1, keyBits: 0, qnameLength, ttl, nowSeconds: now },
     message,
     0,
     message.length,
@@ -116,7 +116,7 @@ Deno.test("Cache gives up the expired first, then the unwanted, then the soonest
     const { message, ttlAt } = response(name, ttl);
     const qnameLength = name.length + 2;
     // One hash for all: eight of them fill a bucket.
-    const options = { hash: 1, qtype: 1, keyBits: 0, qnameLength, ttl, ede: -1, nowSeconds: NOW };
+    const options = { hash: 1, qtype: 1, keyBits: 0, qnameLength, ttl, nowSeconds: NOW };
     cache.store(options, message, 0, message.length, Uint16Array.of(ttlAt), 1);
   };
   const entryOf = (cache: Cache, name: string) =>
@@ -183,14 +183,14 @@ Deno.test(
       keyBits: 0,
       qnameLength: 13,
       ttl: 60,
-      ede: 3,
+      errors: Uint8Array.of(1, 2, 3, 4, 5),
       nowSeconds: NOW,
     };
     for (let i = 0; i < 40; i++) {
       const entry = cache.store(options, big, 0, big.length, new Uint16Array(4_000), 4_000);
       assert.ok(entry >= 0);
       assert.equal(cache.messageLength(entry), 65_535);
-      assert.equal(cache.ede(entry), 3);
+      assert.equal(cache.errorsLength(entry), 5);
     }
     assert.equal(cache.store(options, big, 0, big.length, new Uint16Array(4_001), 4_001), -1);
   },
@@ -203,7 +203,7 @@ Deno.test("Cache.copyAside() gives back what stands beside a message", none, () 
     const name = "www.example";
     const { message, ttlAt } = response(name, 60, padding);
     const options = {
-      ...{ hash: hashOf(name), qtype: 1, keyBits: 0, qnameLength: 13, ttl: 60, ede: -1 },
+      ...{ hash: hashOf(name), qtype: 1, keyBits: 0, qnameLength: 13, ttl: 60 },
       nowSeconds: NOW,
       ...(aside !== undefined && { aside }),
     };
@@ -232,4 +232,21 @@ Deno.test("Cache.flush() forgets everything, and claimRefresh() is granted once"
   assert.equal(cache.entries, 0);
   assert.equal(cache.usedBytes, 0);
   assert.equal(find(cache, "www.example"), -1);
+});
+
+Deno.test("Cache forgets what a clock stored that was far ahead", none, () => {
+  const cache = new Cache({ sizeBytes: MIB, serveStale: 3_600 });
+  const ahead = NOW + 400_000_000;
+  const { message } = response("www.example", 300);
+  const hash = hashOf("www.example");
+  const options = { hash, qtype: 1, keyBits: 0, qnameLength: 13, ttl: 300, nowSeconds: ahead };
+  const entry = cache.store(options, message, 0, message.length, new Uint16Array(0), 0);
+  assert.equal(cache.freshness(entry, ahead), CacheHit.Fresh);
+  assert.equal(
+    cache.freshness(entry, ahead - 60),
+    CacheHit.Fresh,
+    "a small step back does no harm",
+  );
+  assert.equal(cache.freshness(entry, ahead - 61), CacheHit.Miss);
+  assert.equal(cache.freshness(entry, NOW), CacheHit.Miss);
 });

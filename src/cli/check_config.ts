@@ -13,6 +13,8 @@ import {
 } from "../config/mod.ts";
 import { messageOf } from "../errors.ts";
 import { checkCatalogue } from "../lists/mod.ts";
+import { fileLimit, openNative } from "../native/mod.ts";
+import { fileLimitWarning } from "./open_files.ts";
 
 /** Read where no `--config` names another; it may be missing. */
 export const DEFAULT_CONFIG_FILE = "/etc/svc/svc.toml";
@@ -109,6 +111,10 @@ export async function checkConfig(args: string[]): Promise<number> {
   for (const problem of problems) console.error(formatProblem(problem));
   const isInvalid = problems.some(({ severity }) => severity !== "note");
   if (config === null || isInvalid) return EXIT_INVALID;
+  const native = openNative();
+  // The service may be started with another limit than this command: that is for the log to say.
+  const warning = native === null ? null : fileLimitWarning(config, fileLimit(native));
+  if (warning !== null) console.error(`warning: as it is started here, ${warning}`);
   const from = fromDefaults ? `${source.file} is missing, the built-in defaults` : source.file;
   console.log(`${from}: ok, ${summary(config)}`);
   return 0;

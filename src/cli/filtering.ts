@@ -4,22 +4,27 @@ import type { FilterConfig } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { type SourceStats, unsupportedCount } from "../filter/mod.ts";
 import { type CompiledRules, compileRules } from "../isolate/mod.ts";
-import type { ListKeeper, ListSource, ServiceCatalogue } from "../lists/mod.ts";
+import type {
+  ListKeeper,
+  ListSource,
+  Refresh,
+  RefreshEvent,
+  ServiceCatalogue,
+} from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { type Base, SERVICE_PREFIX } from "../snapshot/mod.ts";
 import { keepRules, readKeptRules } from "./kept_rules.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
-const RULES_FORMAT = 5;
-/** How soon after the start, and at most how long after one refresh, lists are looked at again. */
-const FIRST_REFRESH_MS = 1_000;
-const REFRESH_PAUSE_MIN_MS = 10_000;
-const REFRESH_PAUSE_MAX_MS = 3_600_000;
-/** How long a changed list waits for others, so that they are built together. */
+const RULES_FORMAT = 6;
+/** How soon after the start or another look, and how long after it at most, lists are looked at. */
+const LOOK_PAUSE_MIN_MS = 1_000;
+const LOOK_PAUSE_MAX_MS = 3_600_000;
+/** How long a changed list waits for others, so that they are built together… */
 const BUILD_DELAY_MS = 3_000;
-/** Most refreshes of new lists at a time. */
-const URGENT_MAX = 64;
-/** Most lists that the status names one by one as failing. */
+/** …or so often as long as a build takes: lists that change all the time take no more of a core. */
+const BUILD_DELAY_RATIO = 3;
+/** Most lists that the status names one by one. */
 const LIST_PROBLEMS_MAX = 10;
 
 /** A source of rules, and what its text is. */
@@ -34,13 +39,23 @@ interface Text extends Digest {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
+/** Rules, and what they were made of. */
+interface Built {
+  readonly texts: readonly Digest[];
+  readonly key: Buffer;
+  readonly compiled: CompiledRules;
+  readonly tookMs: number;
+}
+
 export interface FilteringOptions {
   readonly onFailure: FilterConfig["onFailure"];
   readonly keeper: ListKeeper;
   /** Where compiled rules are kept. */
   readonly rulesFile: string;
   readonly lists: Lists;
-  readonly services: Pick<ServiceCatalogue, "load" | "problem" | "source">;
+  /** What groups filter by at the moment. */
+  readonly uses: () => Uses;
+  readonly services: Pick<ServiceCatalogue, "load" | "problem" | "services" | "source">;
   /** The settings' update interval at the moment, in seconds. */
   readonly updateInterval: () => number;
   /** Has other rules hold for the next query. */
@@ -53,6 +68,16 @@ export interface Lists {
   readonly sources: readonly ListSource[];
   /** IDs of those that are off: their texts stay. */
   readonly off: readonly string[];
+}
+
+/** What there is to filter by, in groups that are filtered. */
+export interface Uses {
+  /** IDs of lists that are on. */
+  readonly lists: readonly string[];
+  /** Some of them block services. */
+  readonly services: boolean;
+  /** There are custom rules. */
+  readonly rules: boolean;
 }
 
 /** Keeps the rules of lists and services in step with both: loads, compiles, publishes, refreshes. */
@@ -74,22 +99,21 @@ export class Filtering {
   #isDirty = false;
   /** …and one is known to have. */
   #isUpdated = false;
-  /** The build and the reload under way, and the one that waits for it. */
+  /** The build under way, and the one that waits for it. */
   readonly #builds = new Latest(() => this.#build());
-  readonly #reloads = new Latest(() => this.#refresh(this.#sources(), { force: true }));
   #buildTimer: ReturnType<typeof setTimeout> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** The refresh of what is due is under way. */
-  #isRefreshing = false;
-  /** Refreshes of new lists under way. */
-  #urgent = 0;
+  #looksSoon = false;
 
   constructor(options: FilteringOptions) {
     this.#options = options;
     this.#lists = options.lists;
   }
 
-  /** What is wrong with lists, services and the rules made of them, for the status. */
+  /**
+   * What is wrong with lists, services and the rules made of them, for the status. A list that
+   * waits for its first text is no problem for the first minute, unless its server has failed.
+   */
   get problems(): string[] {
     const { keeper, services } = this.#options;
     const found = keeper.problems(this.#sources());
@@ -97,10 +121,27 @@ export class Filtering {
     const rest = found.length - shown.length;
     return [
       ...(this.#problem === null ? [] : [`filter: ${this.#problem}`]),
+      ...(this.#isEmpty() ? ["filter: no group has a rule yet: nothing is filtered"] : []),
       ...(services.problem === null ? [] : [services.problem]),
       ...shown,
-      ...(rest > 0 ? [`lists: ${rest} more fail as long`] : []),
+      ...(rest > 0 ? [`lists: ${rest} more`] : []),
     ];
+  }
+
+  /**
+   * Says whether groups have lists to filter by, and nothing that they have has a rule. Who chose no
+   * list wants nothing filtered.
+   */
+  #isEmpty(): boolean {
+    const { keeper, services, uses } = this.#options;
+    const used = uses();
+    if (used.rules || (used.services && services.services.length > 0)) return false;
+    if (used.lists.length === 0 || used.lists.some((id) => keeper.status(id).rules > 0)) {
+      return false;
+    }
+    const ids = new Set(used.lists);
+    const { sources } = this.#lists;
+    return !sources.some((source) => ids.has(source.id) && keeper.isAwaited(source));
   }
 
   /**
@@ -119,7 +160,9 @@ export class Filtering {
         this.#note(digests, key, kept.stats, "filter loaded");
         return baseOf(kept, digests);
       }
-      return await this.#compile();
+      const built = await this.#compile();
+      await this.#settle(built);
+      return baseOf(built.compiled, built.texts);
     } catch (error) {
       if (this.#options.onFailure === "closed") {
         throw new SvcError("unavailable", `filter: ${messageOf(error)}`, { cause: error });
@@ -134,30 +177,42 @@ export class Filtering {
 
   /** Begins to renew lists when they are due. */
   start(): void {
-    this.#schedule(FIRST_REFRESH_MS);
+    this.#lookSoon();
   }
 
   stop(): void {
     this.#stop.abort();
     clearTimeout(this.#timer);
     clearTimeout(this.#buildTimer);
+    this.#options.keeper.stop();
   }
 
-  /** Takes other lists: what is new is fetched, and the rules are built again. Waits for nothing. */
+  /**
+   * Takes other lists: what is new is fetched, what is gone is no longer, and the rules are built
+   * again. Waits for nothing.
+   */
   setLists(lists: Lists): void {
     const before = new Set(this.#lists.sources.map(placeOf));
     const isSame = placesOf(this.#lists.sources) === placesOf(lists.sources);
     this.#lists = lists;
     if (isSame) return;
+    this.#options.keeper.keepOnly(this.#sources(), lists.off);
     this.#isDirty = true; // One that is gone, or whose text is at hand, needs no server.
     void this.#builds.run();
     const others = lists.sources.filter((source) => !before.has(placeOf(source)));
-    if (others.length > 0) void this.#refreshNew(others);
+    if (others.length > 0) this.#refresh(others, { urgent: true });
+    this.#lookSoon();
   }
 
-  /** Reads local lists and services again, asks every server, and builds what changed. */
-  reload(): Promise<void> {
-    return this.#reloads.run();
+  /**
+   * Reads local lists and services again, asks every server, and builds what changed; done when
+   * that holds.
+   */
+  reload(): Refresh {
+    const refresh = this.#refresh(this.#sources(), { force: true });
+    // The file of services has no server that would say whether it changed.
+    this.#buildSoon();
+    return refresh;
   }
 
   /** Lists, and the catalogue of services where it is downloaded: first, as the smallest by far. */
@@ -166,70 +221,68 @@ export class Filtering {
     return source === null ? this.#lists.sources : [source, ...this.#lists.sources];
   }
 
-  /** Fetches lists that somebody has just made, beside whatever is being renewed. */
-  async #refreshNew(sources: readonly ListSource[]): Promise<void> {
-    // What is over the bound is fetched with the others, as due.
-    if (this.#urgent < URGENT_MAX) {
-      this.#urgent++;
-      await this.#refresh(sources, { urgent: true });
-      this.#urgent--;
-    }
-    this.#scheduleNext();
+  /** Looks what is due: not for each list by itself, of which there may be many. */
+  #lookSoon(): void {
+    if (this.#looksSoon) return;
+    this.#looksSoon = true;
+    this.#schedule(LOOK_PAUSE_MIN_MS);
   }
 
   #schedule(delayMs: number): void {
     clearTimeout(this.#timer);
     if (this.#stop.signal.aborted) return;
-    this.#timer = setTimeout(async () => {
-      this.#isRefreshing = true;
-      await this.#refresh(this.#sources(), {});
-      this.#isRefreshing = false;
-      this.#scheduleNext();
+    this.#timer = setTimeout(() => {
+      this.#looksSoon = false;
+      this.#refresh(this.#sources(), {});
+      const { keeper, updateInterval } = this.#options;
+      // What is on its way now has us look again at its end.
+      const dueMs = keeper.nextDueAtMs(this.#sources(), updateInterval() * 1_000);
+      const pauseMs = Math.max(dueMs - Date.now(), LOOK_PAUSE_MIN_MS);
+      this.#schedule(Math.min(pauseMs, LOOK_PAUSE_MAX_MS));
     }, delayMs);
   }
 
-  #scheduleNext(): void {
-    if (this.#isRefreshing) return; // It does so at its end.
-    const { keeper, updateInterval } = this.#options;
-    const dueMs = keeper.nextDueAtMs(this.#sources(), updateInterval() * 1_000);
-    const pauseMs = Math.max(dueMs - Date.now(), REFRESH_PAUSE_MIN_MS);
-    this.#schedule(Math.min(pauseMs, REFRESH_PAUSE_MAX_MS));
-  }
-
-  async #refresh(
+  #refresh(
     sources: readonly ListSource[],
     how: { readonly force?: boolean; readonly urgent?: boolean },
-  ): Promise<void> {
+  ): Refresh {
+    if (this.#stop.signal.aborted) return { started: [], loading: [], done: Promise.resolve() };
     const { keeper, updateInterval } = this.#options;
+    const refresh = keeper.refresh(sources, {
+      intervalMs: updateInterval() * 1_000,
+      onFinished: (event) => this.#noteRefreshed(event),
+      ...how,
+    });
+    return { ...refresh, done: this.#buildAfter(refresh.done) };
+  }
+
+  async #buildAfter(refreshed: Promise<void>): Promise<void> {
     try {
-      const events = keeper.refresh(sources, {
-        intervalMs: updateInterval() * 1_000,
-        signal: this.#stop.signal,
-        ...how,
-      });
-      for await (const event of events) {
-        if (event.kind !== "finished") continue;
-        const { outcome, source } = event;
-        // Of a failure the keeper tells what is new.
-        if (outcome === "updated" || outcome === "unchanged") {
-          log.info("list refreshed", { list: source.name, outcome });
-        }
-        if (outcome === "updated") this.#buildSoon(source);
-      }
+      await refreshed;
     } catch (error) {
       this.#fail(error);
     }
-    // The file of services has no server that would say whether it changed.
-    if (how.force) this.#isDirty = true;
     if (this.#isDirty) await this.#builds.run();
   }
 
+  #noteRefreshed({ outcome, source }: RefreshEvent): void {
+    // Of a failure the keeper tells what is new.
+    if (outcome === "updated" || outcome === "unchanged") {
+      log.info("list refreshed", { list: source.name, outcome });
+    }
+    if (outcome === "updated") {
+      // A catalogue of services has more in it than rules.
+      if (source.id !== this.#options.services.source?.id) this.#isUpdated = true;
+      this.#buildSoon();
+    }
+    this.#lookSoon();
+  }
+
   /** Builds before the refresh ends, should the next lists take long. */
-  #buildSoon(source: ListSource): void {
+  #buildSoon(): void {
     this.#isDirty = true;
-    // A catalogue of services has more in it than rules.
-    if (source.id !== this.#options.services.source?.id) this.#isUpdated = true;
-    this.#buildTimer ??= setTimeout(() => void this.#builds.run(), BUILD_DELAY_MS);
+    const delayMs = Math.max(BUILD_DELAY_MS, BUILD_DELAY_RATIO * (this.buildMs ?? 0));
+    this.#buildTimer ??= setTimeout(() => void this.#builds.run(), delayMs);
   }
 
   /** Builds and publishes, unless the rules in force are of the very texts at hand. */
@@ -244,7 +297,9 @@ export class Filtering {
         this.#problem = null;
         return;
       }
-      await this.#options.publish(await this.#compile());
+      const built = await this.#compile();
+      await this.#options.publish(baseOf(built.compiled, built.texts));
+      await this.#settle(built); // What a status counts is in force.
     } catch (error) {
       this.#fail(error);
     }
@@ -287,7 +342,7 @@ export class Filtering {
     });
   }
 
-  async #compile(): Promise<Base> {
+  async #compile(): Promise<Built> {
     const texts = await this.#load();
     const key = keyOf(texts);
     const startedMs = performance.now();
@@ -296,11 +351,14 @@ export class Filtering {
       isService: id.startsWith(SERVICE_PREFIX),
     }));
     const compiled = await compileRules({ seed: this.seed, sources });
-    const tookMs = Math.round(performance.now() - startedMs);
-    this.buildMs = tookMs;
+    this.buildMs = Math.round(performance.now() - startedMs);
+    return { texts, key, compiled, tookMs: this.buildMs };
+  }
+
+  /** Notes rules that are in force, and keeps them for the next start. */
+  async #settle({ texts, key, compiled, tookMs }: Built): Promise<void> {
     this.#note(texts, key, compiled.stats, "filter built", tookMs);
     await keepRules(this.#options.rulesFile, key, { seed: this.seed, ...compiled });
-    return baseOf(compiled, texts);
   }
 
   /** Tells the keeper and the log what came of the texts. */
@@ -322,6 +380,10 @@ export class Filtering {
       rules += stats[i].rules;
       this.#options.keeper.setCounts(id, { rules: stats[i].rules, unsupported });
       log.info("list in force", { list: name, rules: stats[i].rules, unsupported });
+    }
+    const ids = new Set(texts.map(({ id }) => id));
+    for (const { id } of this.#lists.sources) {
+      if (!ids.has(id)) this.#options.keeper.setCounts(id, null);
     }
     if (services > 0) log.info("services can be blocked", { services, rules: serviceRules });
     this.#key = key.toString("hex");

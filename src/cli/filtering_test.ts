@@ -5,7 +5,7 @@ import { ListKeeper, ServiceCatalogue, type ServicesPlace } from "../lists/mod.t
 import { FakeClock, FakeNetwork, MemoryDisk } from "../lists/fakes.ts";
 import { Matcher, NO_RULE } from "../filter/mod.ts";
 import type { Base } from "../snapshot/mod.ts";
-import { Filtering } from "./filtering.ts";
+import { Filtering, type Uses } from "./filtering.ts";
 
 /** Longest wait for a build in the background. */
 const WAIT_MS_MAX = 20_000;
@@ -19,8 +19,12 @@ const MORE = { id: "li_more", name: "more", url: "https://lists.example/more.txt
 class Bench {
   readonly network = new FakeNetwork(() => ({ body: this.listText }));
   readonly published: Base[] = [];
+  /** Rules that the status had counted when each was published. */
+  readonly counted: number[] = [];
   place: ServicesPlace = { kind: "off" };
   listText = "||ads.example^\n";
+  uses: Uses = { lists: [ADS.id], services: false, rules: false };
+  readonly clock = new FakeClock(Date.now());
   readonly lines: string[] = [];
 
   constructor(readonly dir: string, readonly disk: MemoryDisk) {}
@@ -28,7 +32,7 @@ class Bench {
   async open(onFailure: "open" | "closed" = "open"): Promise<Filtering> {
     const keeper = await ListKeeper.open("/kept", {
       get: this.network.get,
-      clock: new FakeClock(Date.now()),
+      clock: this.clock,
       chance: () => 0,
       disk: this.disk,
       localListsDirectory: "/local",
@@ -36,11 +40,13 @@ class Bench {
     return new Filtering({
       onFailure,
       lists: { sources: [ADS], off: [] },
+      uses: () => this.uses,
       updateInterval: () => 86_400,
       keeper,
       services: new ServiceCatalogue(this.place, keeper, this.disk),
       rulesFile: `${this.dir}/rules.bin`,
       publish: (base) => {
+        this.counted.push(keeper.status(ADS.id).rules);
         this.published.push(base);
         return Promise.resolve();
       },
@@ -95,14 +101,15 @@ Deno.test(
       const first = await filtering.first();
       assert.equal(bench.network.asked.length, 0, "a start asks no server");
       assert.equal(decided(first, "ads.example", filtering.seed), "");
-      await filtering.reload();
+      await filtering.reload().done;
       const [built] = bench.published;
       assert.deepEqual(built.sources, [{ id: "li_ads", name: "ads" }]);
       assert.equal(decided(built, "www.ads.example", filtering.seed), "||ads.example^ (ads)");
-      await filtering.reload();
+      await filtering.reload().done;
       assert.equal(bench.published.length, 1, "nothing new, nothing built");
+      assert.deepEqual(bench.counted, [0], "a status counts what is in force");
       bench.listText = "||other.example^\n";
-      await Promise.all([filtering.reload(), filtering.reload()]);
+      await Promise.all([filtering.reload().done, filtering.reload().done]);
       assert.equal(bench.published.length, 2);
       assert.equal(decided(bench.published[1], "ads.example", filtering.seed), "");
       filtering.stop();
@@ -116,7 +123,7 @@ Deno.test(
     withBench(async (bench) => {
       const before = await bench.open();
       await before.first();
-      await before.reload();
+      await before.reload().done;
       const after = await bench.open();
       const loaded = await after.first();
       assert.equal(after.seed, before.seed, "rules are found by their seed");
@@ -140,8 +147,11 @@ Deno.test(
       bench.listText = "||ads.example^\n||good.example^$badfilter\n";
       const filtering = await bench.open();
       await filtering.first();
-      await filtering.reload();
-      assert.deepEqual(bench.published[0].badfilters, ["||good.example^$badfilter"]);
+      await filtering.reload().done;
+      assert.deepEqual(bench.published[0].badfilters, [{
+        source: 0,
+        text: "||good.example^$badfilter",
+      }]);
       bench.listText = "||more.example^\n";
       filtering.setLists({ sources: [ADS, MORE], off: [] });
       await until(() => bench.published.length === 2);
@@ -188,7 +198,7 @@ Deno.test(
           closed.first(),
           (error) => error instanceof SvcError && error.message === "filter: unreadable on purpose",
         );
-        await open.reload(); // What fails is logged; the next one gets its turn.
+        await open.reload().done; // What fails is logged; the next one gets its turn.
       } finally {
         ListKeeper.prototype.load = load;
       }
@@ -218,14 +228,14 @@ Deno.test(
       bench.network.answer = ({ href }) => ({ body: href === url ? services : bench.listText });
       const filtering = await bench.open();
       await filtering.first();
-      await filtering.reload();
+      await filtering.reload().done;
       const [built] = bench.published;
       const ids = ["li_ads", "service:chat", "service:video"];
       assert.deepEqual(built.sources.map(({ id }) => id), ids);
       assert.equal(decided(built, "www.video.example", filtering.seed), "||video.example^ (VIDEO)");
 
       services = catalogue({ chat: "||chat.example^", video: "||video.example^" }, "<svg/>");
-      await filtering.reload();
+      await filtering.reload().done;
       assert.equal(bench.published.length, 1, "another icon is no other rule");
       const restarted = await bench.open();
       const loaded = await restarted.first();
@@ -233,7 +243,7 @@ Deno.test(
       assert.deepEqual(loaded.sources.map(({ id }) => id), ids);
 
       services = catalogue({ chat: "||chat.example^", video: "||film.example^" });
-      await restarted.reload();
+      await restarted.reload().done;
       const [, changed] = bench.published;
       assert.equal(decided(changed, "film.example", restarted.seed), "||film.example^ (VIDEO)");
       bench.place = { kind: "off" };
@@ -245,19 +255,95 @@ Deno.test(
 );
 
 Deno.test(
-  "Filtering tells what fails for long",
+  "Filtering tells what is not filtered, until it is",
   disk,
   () =>
     withBench(async (bench) => {
       bench.place = { kind: "file", path: "/etc/services.json" };
       bench.network.answer = () => ({ status: 404 });
       const filtering = await bench.open();
+      const shown = () => filtering.problems.join("\n");
       await filtering.first();
-      assert.equal(filtering.problems.length, 1);
-      assert.match(filtering.problems[0], /^filter\.services_file: /);
-      for (let i = 0; i < 12; i++) await filtering.reload();
-      const [, list] = filtering.problems;
-      assert.match(list, /^lists: ads: fails since .*: lists\.example: the server answered 404$/);
+      assert.match(shown(), /^filter\.services_file: .*$/, "nobody was asked yet");
+      await filtering.reload().done;
+      const missing = [
+        "filter: no group has a rule yet: nothing is filtered",
+        "lists: ads: nothing of it is filtered yet: lists.example: the server answered 404",
+      ];
+      const lists = () => filtering.problems.filter((problem) => !/services_file/.test(problem));
+      assert.deepEqual(lists(), missing);
+      // Somebody who chose no list, or has rules of another kind, misses nothing of a node's.
+      for (
+        const uses of [
+          { lists: [], services: false, rules: false },
+          { lists: [ADS.id], services: false, rules: true },
+        ]
+      ) {
+        bench.uses = uses;
+        assert.deepEqual(lists(), missing.slice(1));
+      }
+      bench.uses = { lists: [ADS.id], services: true, rules: false };
+      assert.deepEqual(lists(), missing, "there is no service");
+      bench.network.answer = () => ({ body: bench.listText });
+      await filtering.reload().done;
+      assert.deepEqual(lists(), []);
       filtering.stop();
+    }),
+);
+
+Deno.test(
+  "Filtering.start() asks again within seconds for what never came, and beside what hangs",
+  disk,
+  () =>
+    withBench(async (bench) => {
+      const end = Promise.withResolvers<void>();
+      async function* hanging() {
+        yield new TextEncoder().encode("||more.example^\n");
+        await end.promise;
+      }
+      let tries = 0;
+      bench.clock.nowMs = Date.now;
+      bench.network.answer = ({ pathname }) => {
+        if (pathname === "/more.txt") return { body: hanging() };
+        return ++tries < 2 ? { status: 503 } : { body: bench.listText };
+      };
+      const filtering = await bench.open();
+      await filtering.first();
+      filtering.setLists({ sources: [ADS, MORE], off: [] });
+      filtering.start();
+      await until(() => bench.published.length > 0);
+      assert.equal(tries, 2);
+      assert.equal(
+        decided(bench.published.at(-1)!, "ads.example", filtering.seed),
+        "||ads.example^ (ads)",
+      );
+      end.resolve();
+      await until(() =>
+        decided(bench.published.at(-1)!, "more.example", filtering.seed) ===
+          "||more.example^ (more)"
+      );
+      filtering.stop();
+    }),
+);
+
+Deno.test(
+  "Filtering.reload() asks and builds a few times at most, however often it is called",
+  disk,
+  () =>
+    withBench(async (bench) => {
+      let texts = 0;
+      bench.network.answer = () => ({ body: `||ads${++texts}.example^\n` });
+      const filtering = await bench.open();
+      await filtering.first();
+      const reloads = Array.from({ length: 50 }, () => filtering.reload());
+      assert.deepEqual([reloads[0].started, reloads[0].loading], [[ADS.id], []]);
+      assert.deepEqual([reloads[1].started, reloads[1].loading], [[], [ADS.id]]);
+      await Promise.all(reloads.map(({ done }) => done));
+      assert.ok(texts <= 2, `${texts} downloads`);
+      assert.ok(bench.published.length <= 2, `${bench.published.length} builds`);
+      const newest = decided(bench.published.at(-1)!, `ads${texts}.example`, filtering.seed);
+      assert.equal(newest, `||ads${texts}.example^ (ads)`);
+      filtering.stop();
+      assert.deepEqual(filtering.reload().started, [], "nothing is begun behind the end");
     }),
 );

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { getU32, setU32 } from "../bytes/mod.ts";
 import { messageOf } from "../errors.ts";
-import type { SourceStats } from "../filter/mod.ts";
+import type { SourcedRule, SourceStats } from "../filter/mod.ts";
 import { log } from "../log.ts";
 
 const MAGIC = 0x73766372; // "svcr"
@@ -19,7 +19,7 @@ export interface KeptRules {
   readonly seed: number;
   readonly rules: SharedArrayBuffer;
   readonly stats: SourceStats[];
-  readonly badfilters: string[];
+  readonly badfilters: SourcedRule[];
 }
 
 /**

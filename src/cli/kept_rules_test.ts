@@ -53,7 +53,10 @@ Deno.test("readKeptRules() reads what keepRules() wrote", disk, () =>
       const read = await readKeptRules(path, KEY);
       assert.ok(read !== null);
       assert.equal(read.seed, seed);
-      assert.deepEqual([read.stats, read.badfilters], [kept.stats, ["||x.example^$badfilter"]]);
+      assert.deepEqual([read.stats, read.badfilters], [kept.stats, [{
+        source: 0,
+        text: "||x.example^$badfilter",
+      }]]);
       assert.deepEqual(new Uint8Array(read.rules), new Uint8Array(kept.rules));
     }
     const files = Array.from(Deno.readDirSync(path.replace("/rules.bin", "")), ({ name }) => name);

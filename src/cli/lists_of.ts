@@ -2,7 +2,7 @@ import type { FilterConfig } from "../config/mod.ts";
 import { configListId, PRESETS, RECOMMENDED, recommendedListId } from "../lists/mod.ts";
 import type { PolicyState } from "../snapshot/mod.ts";
 import type { DefaultList, SeedSource } from "../store/mod.ts";
-import type { Lists } from "./filtering.ts";
+import type { Lists, Uses } from "./filtering.ts";
 
 /** The recommended lists that a new node begins with. */
 const DEFAULT_PRESET = "balanced";
@@ -37,5 +37,17 @@ export function listsOf({ collections }: Pick<PolicyState, "collections">): List
       ...(path !== undefined && { path }),
     })),
     off: all.filter(({ spec }) => !spec.enabled).map(({ id }) => id),
+  };
+}
+
+/** What the groups of a state filter by. */
+export function usesOf({ collections }: Pick<PolicyState, "collections">): Uses {
+  const { groups, lists, rules } = collections;
+  const filtered = [...groups.values()].filter(({ spec }) => spec.filtering);
+  const used = new Set(filtered.flatMap(({ spec }) => spec.lists.map(({ list }) => list)));
+  return {
+    lists: [...used].filter((id) => lists.get(id)?.spec.enabled === true),
+    services: filtered.some(({ spec }) => spec.blocked_services.length > 0),
+    rules: filtered.length > 0 && rules.values().some(({ spec }) => spec.enabled),
   };
 }

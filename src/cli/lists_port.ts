@@ -18,6 +18,7 @@ import {
   PRESETS,
   RECOMMENDED,
   RecommendedSizes,
+  type Refresh,
   type ServiceCatalogue,
   SERVICES_URL,
   type ServicesPlace,
@@ -36,7 +37,7 @@ export interface NodeListsOptions {
   readonly config: Pick<FilterConfig, "directory" | "directoryUrl">;
   readonly keeper: ListKeeper;
   readonly filtering: Pick<Filtering, "reload">;
-  readonly services: Pick<ServiceCatalogue, "services">;
+  readonly services: Pick<ServiceCatalogue, "services" | "source">;
   /** The lists that there are at the moment. */
   readonly lists: () => Lists;
   readonly get: HttpGet;
@@ -67,7 +68,7 @@ export class NodeLists implements ListsPort {
     return this.#options.keeper.status(id);
   }
 
-  refresh(): Promise<void> {
+  refresh(): Refresh {
     return this.#options.filtering.reload();
   }
 
@@ -100,8 +101,11 @@ export class NodeLists implements ListsPort {
   }
 
   services(): Services {
-    const { services } = this.#options.services;
-    return { items: services.map((service) => ({ ...service, rules: [...service.rules] })) };
+    const { services, source } = this.#options.services;
+    return {
+      items: services.map((service) => ({ ...service, rules: [...service.rules] })),
+      status: source === null ? null : this.status(source.id),
+    };
   }
 
   #public(): ListDirectory {

@@ -11,6 +11,7 @@ import {
   sumLatencies,
   sumOutcome,
 } from "../telemetry/mod.ts";
+import { connectionFamilies } from "./connections.ts";
 
 /** What the metrics are made of at the moment they are asked for. */
 export interface MetricsFacts {
@@ -31,6 +32,10 @@ export interface MetricsFacts {
   /** How long the last build of the filter took. */
   readonly buildMs: number | null;
   readonly exportFailures: number;
+  readonly querylogWritten: number;
+  readonly uncaughtErrors: number;
+  /** Addresses are shortened, as in the query log. */
+  readonly isAnonymized: boolean;
 }
 
 /** Every family of metrics of a node, in the order they are told. */
@@ -39,6 +44,7 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
   return [
     ...queryFamilies(facts.counters),
     ...transportFamilies(facts.counters),
+    ...connectionFamilies(facts.reports, facts.isAnonymized),
     gauge("svc_cache_entries", "Answers in the cache.", cache.entries),
     gauge("svc_cache_bytes", "Memory of the answers in the cache.", cache.bytes),
     counter("svc_cache_hits_total", "Questions that the cache could answer.", cache.hits),
@@ -69,6 +75,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
     ),
     gauge("svc_querylog_entries", "Entries in the query log.", querylog.entries),
     counter(
+      "svc_querylog_written_total",
+      "Entries that the query log has written to its file.",
+      facts.querylogWritten,
+    ),
+    counter(
       "svc_querylog_dropped_total",
       "Queries that the query log had no room for.",
       querylog.dropped,
@@ -85,6 +96,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       sumCounters(facts.counters, Counter.TracesDropped),
     ),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
+    counter(
+      "svc_uncaught_errors_total",
+      "Errors outside of the DNS path that nothing was prepared for.",
+      facts.uncaughtErrors,
+    ),
     counter("svc_isolate_crashes_total", "Isolates that were started again.", facts.crashes),
     {
       name: "svc_build_info",
@@ -158,6 +174,16 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
     sum("svc_dropped_packets_total", "Packets that got no answer.", Counter.Dropped),
     sum("svc_malformed_queries_total", "Queries answered FORMERR or BADVERS.", Counter.FormErr),
     sum("svc_shed_queries_total", "Queries that found no room to wait.", Counter.FlightsFull),
+    sum(
+      "svc_upstream_full_total",
+      "Times an upstream was not asked because too many queries waited for it.",
+      Counter.UpstreamFull,
+    ),
+    sum(
+      "svc_upstream_no_socket_total",
+      "Times an upstream was not asked because the process had no socket left.",
+      Counter.NoSocket,
+    ),
     sum("svc_truncated_responses_total", "Responses that did not fit.", Counter.Truncated),
     sum("svc_unsent_responses_total", "Responses the system did not take.", Counter.Unsent),
     by("svc_recursion_dnssec_total", "Validated answers, by what came of it.", blocks, {

@@ -3,7 +3,7 @@ import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
-import type { NodeStore } from "../store/mod.ts";
+import type { OpenStore } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
@@ -13,7 +13,7 @@ import { VERSION } from "./version.ts";
 export interface NodeParts {
   readonly config: Config;
   readonly startedAtMs: number;
-  readonly store: Pick<NodeStore, "replicator">;
+  readonly store: Pick<OpenStore, "replicator">;
   /** What the status warns of at the moment. */
   readonly problems: () => readonly string[];
   readonly policy: Pick<Policy, "data">;
@@ -31,6 +31,8 @@ export interface NodeParts {
   readonly buildMs: () => number | null;
   /** Requests to the telemetry endpoint that failed. */
   readonly exportFailures: () => number;
+  /** Errors of this isolate that nobody caught. */
+  readonly uncaughtErrors: () => number;
 }
 
 type Status = ReturnType<NodePort["status"]>;
@@ -87,6 +89,9 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     status: statusOf(node),
     buildMs: node.buildMs(),
     exportFailures: node.exportFailures(),
+    querylogWritten: node.querylog?.figures.written ?? 0,
+    uncaughtErrors: node.uncaughtErrors(),
+    isAnonymized: node.config.querylog.anonymize,
   });
 }
 

@@ -1,16 +1,21 @@
+import { invariant } from "../errors.ts";
+import { compile, type SourceStats } from "../filter/mod.ts";
 import { log } from "../log.ts";
 import {
   type Base,
-  compileCustomRules,
   type CustomRules,
-  customRuleTexts,
+  CustomRulesCompiler,
   explain,
   type Explanation,
   OverlayCompiler,
   type PolicyState,
+  type Settling,
   Snapshot,
   type SnapshotData,
 } from "../snapshot/mod.ts";
+
+/** So few custom rules are compiled faster than an isolate starts. */
+const HERE_MAX = 4_096;
 
 export interface PolicyOptions {
   /** Of every hash of a name in this process. */
@@ -19,6 +24,10 @@ export interface PolicyOptions {
   readonly base: Base;
   /** Resolves once every dns isolate answers by the snapshot. */
   readonly publish: (data: SnapshotData) => Promise<void>;
+  /** Compiles many custom rules where that is in nobody's way. */
+  readonly compile: (
+    input: Settling["input"],
+  ) => Promise<{ readonly rules: SharedArrayBuffer; readonly stats: readonly SourceStats[] }>;
 }
 
 /**
@@ -33,8 +42,8 @@ export class Policy {
   #base: Base;
   #pausedUntilMs = 0;
   #data: SnapshotData;
-  /** The custom rules as compiled last, and what of. */
-  #custom: { readonly key: string; readonly base: Base; readonly rules: CustomRules } | null = null;
+  readonly #custom: CustomRulesCompiler;
+  #isMerging = false;
   /** Resolves, whatever came of it, when nothing is on its way. */
   #sending: Promise<void> = Promise.resolve();
   /** Goes out next, with every change made until then. */
@@ -43,9 +52,11 @@ export class Policy {
   constructor(options: PolicyOptions) {
     this.#options = options;
     this.#overlays = new OverlayCompiler(options.seed);
+    this.#custom = new CustomRulesCompiler(options.seed);
     this.#state = options.state;
     this.#base = options.base;
-    this.#data = this.#compile(1);
+    const [rules, base] = [this.#rules, this.#base];
+    this.#data = this.#compile(this.#custom.current(rules, base) ?? this.#settle(), 1);
   }
 
   /** The newest snapshot, which holds or is about to. */
@@ -89,28 +100,66 @@ export class Policy {
   async #sendNext(): Promise<void> {
     await this.#sending;
     this.#next = null;
-    this.#data = this.#compile(this.#data.generation + 1);
-    const sent = this.#options.publish(this.#data);
+    const sent = this.#send();
     this.#sending = sent.catch(() => {}); // Whoever made the change hears of it.
     await sent;
   }
 
-  #compile(generation: number): SnapshotData {
-    const overlay = this.#overlays.compile(this.#state, this.#base, this.#customRules());
-    return { generation, rules: this.#base.rules, overlay, pausedUntilMs: this.#pausedUntilMs };
+  async #send(): Promise<void> {
+    const custom = this.#custom.current(this.#rules, this.#base) ?? this.#settle();
+    this.#data = this.#compile(custom, this.#data.generation + 1);
+    await this.#options.publish(this.#data);
+    // Whoever made the change is answered first.
+    if (this.#custom.isDue && !this.#isMerging) setTimeout(() => void this.#merge());
   }
 
-  /** Compiles custom rules only where they, or the base that they touch, are others. */
-  #customRules(): CustomRules {
-    const texts = customRuleTexts(this.#state);
-    const key = texts.join("\n");
-    const known = this.#custom;
-    if (known !== null && known.key === key && known.base === this.#base) return known.rules;
-    const rules = compileCustomRules(texts, this.#base, this.#options.seed);
-    if (rules.unreadable > 0) {
-      log.warn("some custom rules can't be read and are left out", { rules: rules.unreadable });
-    }
-    this.#custom = { key, base: this.#base, rules };
-    return rules;
+  get #rules(): PolicyState["collections"]["rules"] {
+    return this.#state.collections.rules;
   }
+
+  /** Compiles all custom rules at once. */
+  #settle(): CustomRules {
+    const settling = this.#custom.begin(this.#rules, this.#base);
+    const { rules, stats } = compileHere(settling);
+    this.#take(settling, rules, stats);
+    const custom = this.#custom.current(this.#rules, this.#base);
+    invariant(custom !== null, "rules that were just compiled are at hand");
+    return custom;
+  }
+
+  /** Merges the rules that are new with all others. Never throws. */
+  async #merge(): Promise<void> {
+    if (this.#isMerging) return;
+    this.#isMerging = true;
+    try {
+      const settling = this.#custom.begin(this.#rules, this.#base);
+      const { rules, stats } = settling.weight <= HERE_MAX
+        ? compileHere(settling)
+        : await this.#options.compile(settling.input);
+      // Other lists, or very many rules, that came meanwhile have been merged already.
+      if (settling.base === this.#base && this.#custom.isDue) this.#take(settling, rules, stats);
+      await this.#publish();
+    } catch (error) {
+      log.error("custom rules can't be merged: the next change tries again", { error });
+    } finally {
+      this.#isMerging = false;
+    }
+  }
+
+  #take(settling: Settling, snapshot: SharedArrayBuffer, stats: readonly SourceStats[]): void {
+    const unreadable = this.#custom.settle(settling, snapshot, stats);
+    if (unreadable > 0) {
+      log.warn("some custom rules can't be read and are left out", { rules: unreadable });
+    }
+  }
+
+  #compile(custom: CustomRules, generation: number): SnapshotData {
+    const overlay = this.#overlays.compile(this.#state, this.#base, custom);
+    return { generation, rules: this.#base.rules, overlay, pausedUntilMs: this.#pausedUntilMs };
+  }
+}
+
+function compileHere({ input }: Settling): Awaited<ReturnType<PolicyOptions["compile"]>> {
+  const { snapshot, stats } = compile(input);
+  return { rules: snapshot, stats };
 }

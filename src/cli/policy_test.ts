@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Qtype } from "../dns/mod.ts";
-import type { SnapshotData } from "../snapshot/mod.ts";
+import { compile } from "../filter/mod.ts";
+import { RECENT_MAX, type SnapshotData } from "../snapshot/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../snapshot/fakes.ts";
 import { Policy } from "./policy.ts";
 
@@ -13,6 +14,9 @@ class Bench {
   /** Ends each publication, in order; `null` ends them at once. */
   waiting: (() => void)[] | null = null;
   failure: Error | null = null;
+  /** So often were all custom rules merged beside the changes. */
+  merges = 0;
+  mergeFailure: Error | null = null;
   readonly policy: Policy;
 
   constructor(fake: FakePolicy) {
@@ -20,6 +24,12 @@ class Bench {
       seed: SEED,
       state: policyState(fake),
       base: baseOf(fake, SEED),
+      compile: (input) => {
+        this.merges++;
+        if (this.mergeFailure !== null) return Promise.reject(this.mergeFailure);
+        const { snapshot: rules, stats } = compile(input);
+        return Promise.resolve({ rules, stats });
+      },
       publish: (data) => {
         this.published.push(data);
         if (this.failure !== null) return Promise.reject(this.failure);
@@ -52,13 +62,14 @@ Deno.test("Policy.update() has a change hold, and compiles no rule for others", 
   const [first] = bench.published;
   assert.equal(first, bench.policy.data);
   assert.deepEqual([first.generation, first.rules], [2, rules]);
-  assert.equal(first.overlay.customRules, overlay.customRules, "the same memory");
-  assert.notEqual(first.overlay.memory, overlay.memory);
+  assert.equal(first.overlay.custom, overlay.custom, "the same memory");
+  assert.equal(first.overlay.custom.memory, overlay.custom.memory);
+  assert.notEqual(first.overlay.clients.networks.memory, overlay.clients.networks.memory);
   assert.equal(bench.decides("ads.example"), "blocked by ||ads.example^ in default");
   assert.equal(bench.decides("ads.example", "192.0.2.1"), "forwarded by null in free");
   const rule = "@@||ads.example^";
   await bench.policy.update(policyState({ ...FAKE, rules: [rule] }));
-  assert.notEqual(bench.policy.data.overlay.customRules, overlay.customRules);
+  assert.notEqual(bench.policy.data.overlay.custom, overlay.custom);
   assert.equal(bench.policy.data.rules, rules, "the lists' rules stay");
   assert.equal(bench.decides("ads.example"), `forwarded by ${rule} in default`);
 });
@@ -125,4 +136,65 @@ Deno.test("Policy goes on after a publication that failed", none, async () => {
   await bench.policy.update(policyState({ rules: ["||b.example^"] }));
   assert.equal(bench.decides("b.example"), "blocked by ||b.example^ in default");
   assert.equal(bench.decides("a.example"), "forwarded by null in default");
+});
+
+/** So many rules that they are not compiled here. */
+const MANY: FakePolicy = { rules: Array.from({ length: 5_000 }, (_, n) => `||n${n}.example^`) };
+
+Deno.test("Policy merges what is new with all rules, behind whoever made it", none, async () => {
+  const bench = new Bench(MANY);
+  const state = policyState(MANY);
+  const withRules = (count: number) => {
+    const rules = new Map(state.collections.rules);
+    const [, first] = [...rules][0];
+    for (let n = 0; n < count; n++) {
+      rules.set(`ru_x${n}`, {
+        ...first,
+        id: `ru_x${n}`,
+        spec: { ...first.spec, rule: `||x${n}.example^` },
+      });
+    }
+    return { ...state, collections: { ...state.collections, rules } };
+  };
+  await bench.policy.update(state);
+  const [settled] = bench.policy.data.overlay.custom.levels;
+  await bench.policy.update(withRules(RECENT_MAX));
+  assert.equal(bench.policy.data.overlay.custom.levels.length, 2);
+  assert.equal(bench.merges, 0);
+  const published = bench.published.length;
+  await bench.policy.update(withRules(RECENT_MAX + 1));
+  assert.equal(bench.decides("x512.example"), "blocked by ||x512.example^ in default");
+  assert.equal(bench.merges, 0, "whoever made the change goes first");
+  assert.equal(bench.policy.data.overlay.custom.levels[0], settled);
+  const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
+  while (bench.published.length < published + 2) await turn();
+  assert.equal(bench.merges, 1);
+  const { levels } = bench.policy.data.overlay.custom;
+  assert.equal(levels.length, 1);
+  assert.notEqual(levels[0], settled);
+  assert.equal(bench.decides("x512.example"), "blocked by ||x512.example^ in default");
+  assert.equal(bench.decides("n7.example"), "blocked by ||n7.example^ in default");
+});
+
+Deno.test("Policy goes on where rules can't be merged, and tries again", none, async () => {
+  const bench = new Bench(MANY);
+  bench.mergeFailure = new Error("no isolate");
+  const more = (count: number): FakePolicy => ({
+    rules: [
+      ...MANY.rules!,
+      ...Array.from({ length: count }, (_, n) => `||x${n}.example^`),
+    ],
+  });
+  const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
+  await bench.policy.update(policyState(more(RECENT_MAX + 1)));
+  while (bench.merges < 1) await turn();
+  await turn();
+  assert.equal(bench.decides("x512.example"), "blocked by ||x512.example^ in default");
+  bench.mergeFailure = null;
+  const published = bench.published.length;
+  await bench.policy.update(policyState(more(RECENT_MAX + 2)));
+  while (bench.published.length < published + 2) await turn();
+  assert.equal(bench.merges, 2);
+  assert.equal(bench.policy.data.overlay.custom.levels.length, 1);
+  assert.equal(bench.decides("x513.example"), "blocked by ||x513.example^ in default");
 });

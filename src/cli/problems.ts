@@ -39,6 +39,9 @@ export function dnsProblems(
       .find((upstream) => upstream !== undefined && !upstream.healthy);
     if (failing !== undefined) found.push(`upstream ${address} ${failing.reason}`);
   }
+  if (reports.some(({ lacksSockets }) => lacksSockets)) {
+    found.push("no socket is left for queries to upstreams: raise the limit on open files");
+  }
   const upstreams = reports.flatMap((report) => report.upstreams);
   if (upstreams.length > 0 && upstreams.every(({ healthy }) => !healthy)) {
     found.push("no upstream answers");

@@ -12,6 +12,9 @@ const report = (...reasons: (string | null)[]) => ({
   cacheEntries: 0,
   cacheBytes: 0,
   cacheEvicted: 0,
+  connections: { tcp: null, dot: null, doh: null, doq: null },
+  cutOff: { unfinished: 0, unread: 0 },
+  lacksSockets: false,
   upstreams: reasons.map((reason) => ({
     healthy: reason === null,
     reason: reason ?? "",

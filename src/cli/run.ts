@@ -1,8 +1,10 @@
 import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
+import type { ClockJudge } from "../clock/mod.ts";
 import { type Config, formatProblem } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import {
+  compileRules,
   type DnsOptions,
   DnsSupervisor,
   type DnsUpstream,
@@ -11,32 +13,38 @@ import {
 import { denoDisk, type HttpGet, ListKeeper, nodeHttpGet, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import {
+  type FileLimit,
   openNative,
+  raiseFileLimit,
   returnLargeAllocations,
   stepHelpersBack,
   takeTurns,
   Turn,
 } from "../native/mod.ts";
-import { type LocalReplicator, openNodeStore } from "../store/mod.ts";
+import { openNodeStore, type Replicator } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { loadConfig } from "./check_config.ts";
-import { ClockWatch } from "./clock_watch.ts";
 import { dnsUpstreams, wireNames } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
-import { listsOf, seedSource } from "./lists_of.ts";
+import { listsOf, seedSource, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
+import { connectionProblems } from "./connections.ts";
 import { Filtering } from "./filtering.ts";
 import { notBuilt } from "./not_built.ts";
 import { familiesOf } from "./node_status.ts";
 import { readOptions } from "./options.ts";
+import { CONNECTIONS_MAX, fileLimitWarning, openMaxOf, workersOf } from "./open_files.ts";
 import { LONE_NODE } from "./open_users.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
-import { holdStore, type StoreHold } from "./store_lock.ts";
+import { Signals } from "./signals.ts";
+import { StopTime } from "./stop_time.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
-import { VERSION } from "./version.ts";
+import { trustedClock } from "./trusted_clock.ts";
+import { UncaughtErrors } from "./uncaught.ts";
+import { RELEASED_MS, VERSION } from "./version.ts";
 
 const HELP = `svc run [--config FILE]
 
@@ -46,18 +54,8 @@ certificates.
   --config FILE  the configuration (default /etc/svc/svc.toml; built-in defaults if that is missing)
   --help         this text`;
 
-/** Longest wait for queries in flight at the end; the process is gone within two seconds. */
-const STOP_GRACE_MS = 1_500;
-/** The same for the query log's last entries. */
-const QUERYLOG_STOP_GRACE_MS = 1_000;
-/** The same for requests; a change that was taken is durable before it is answered. */
-const API_STOP_GRACE_MS = 1_000;
-/** The same for what a telemetry endpoint has not been sent. */
-const TELEMETRY_STOP_GRACE_MS = 1_000;
-/** More isolates than this win nothing: the system's part of a query is the larger one. */
-const WORKERS_AUTO_MAX = 4;
 const TCP_LIMITS = {
-  connectionsMax: 1_024,
+  connectionsMax: CONNECTIONS_MAX.tcp,
   connectionsPerClientMax: 128,
   queriesMax: 128,
   idleMs: 10_000,
@@ -65,7 +63,7 @@ const TCP_LIMITS = {
 };
 /** Clients of encrypted transports keep their connections: phones ask all day. */
 const DOT_LIMITS = {
-  connectionsMax: 2_048,
+  connectionsMax: CONNECTIONS_MAX.dot,
   connectionsPerClientMax: 128,
   queriesMax: 128,
   idleMs: 30_000,
@@ -73,16 +71,18 @@ const DOT_LIMITS = {
   handshakeMs: 5_000,
   handshakesMax: 256,
 };
+/** Few, and soon given up: see `DoqLimits.queriesMax` for what each stream may hold. */
 const DOQ_LIMITS = {
-  connectionsMax: 512,
-  connectionsPerClientMax: 32,
-  queriesMax: 64,
+  connectionsMax: 256,
+  connectionsPerClientMax: 16,
+  queriesMax: 16,
   idleMs: 30_000,
+  requestMs: 5_000,
   handshakeMs: 5_000,
   handshakesMax: 128,
 };
 const DOH_LIMITS = {
-  connectionsMax: 2_048,
+  connectionsMax: CONNECTIONS_MAX.doh,
   connectionsPerClientMax: 128,
   requestsMax: 128,
   idleMs: 60_000,
@@ -105,7 +105,15 @@ export async function run(args: string[]): Promise<number> {
     takeTurns(native, Turn.Request);
     stepHelpersBack(native);
   }
-  log.info("starting", { version: VERSION, deno: Deno.version.deno });
+  const signals = new Signals();
+  const files = native === null ? null : raiseFileLimit(native);
+  log.info("starting", {
+    version: VERSION,
+    deno: Deno.version.deno,
+    ...(files !== null && { openFiles: files.soft }),
+  });
+  const tooFewFiles = fileLimitWarning(config, files);
+  if (tooFewFiles !== null) log.warn(tooFewFiles);
   if (fromDefaults) log.info("no configuration file: built-in defaults", { looked: source.file });
   const missing = notBuilt(config);
   if (missing.length > 0) log.warn("not built yet, and so not in force", { keys: missing });
@@ -115,17 +123,20 @@ export async function run(args: string[]): Promise<number> {
       listen: listen.map(formatHostPort),
     });
   }
-  return await serve(config);
+  return await serve(config, signals, files);
 }
 
 /** Runs the node: store, lists, policy, DNS, API; returns the exit code once it has stopped. */
-async function serve(config: Config): Promise<number> {
+async function serve(
+  config: Config,
+  signals: Signals,
+  fileLimit: FileLimit | null,
+): Promise<number> {
   const startedAtMs = Date.now();
-  const stop = stopSignal();
   const telemetry = new Telemetry(config.telemetry);
   const problems = new Problems();
-  const clock = watchClock(problems);
-  const { replicator, store, close } = await openStoreOf(config, problems);
+  const clock = trustedClock(problems);
+  const { replicator, store, close } = await openStoreOf(config, problems, clock.judge);
   let supervisor: DnsSupervisor | null = null;
   let policy: Policy | null = null;
   const get = nodeHttpGet({
@@ -142,6 +153,7 @@ async function serve(config: Config): Promise<number> {
     keeper,
     rulesFile: join(config.store.dir, "rules.bin"),
     lists: listsOf(replicator.state),
+    uses: () => usesOf(replicator.state),
     services,
     updateInterval: () => replicator.state.settings.spec.list_update_interval,
     publish: (base) => policy?.rebase(base) ?? Promise.resolve(),
@@ -153,21 +165,29 @@ async function serve(config: Config): Promise<number> {
     state: replicator.state,
     base,
     publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
+    compile: compileRules,
   });
-  const workers = config.server.workers === 0 ? automaticWorkers() : config.server.workers;
+  const workers = workersOf(config);
   const { files, serverName } = config.server.tls;
   const certificate = await ServerCertificate.open(
     { place: DNS_CERTIFICATE, files, serverName },
-    { nowMs: Date.now },
+    clock.judge,
   );
   const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
   const odoh = config.server.tls.odoh ? new OdohKeys() : null;
-  const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers);
+  const openMax = openMaxOf(fileLimit, workers);
+  const options = dnsOptions(config, upstreams, certificate, odoh, seed, workers, openMax);
   const querylog = querylogOf(config, options, workers);
-  querylog?.start();
+  if (querylog !== null) {
+    querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
+    querylog.start();
+  }
   const logQueues = querylog?.queues ?? [];
   supervisor = new DnsSupervisor({ ...options, logQueues }, workers, policy.data);
   await supervisor.start();
+  const uncaught = new UncaughtErrors({ target: globalThis, nowMs: () => performance.now() });
+  uncaught.arm(); // From here on nothing of this isolate ends DNS.
+  problems.watch(() => uncaught.problems);
   odoh?.rotateDaily((seeds) => supervisor?.renewOdoh(seeds));
   log.info("answering", {
     listen: supervisor.listening.map(formatHostPort),
@@ -175,11 +195,13 @@ async function serve(config: Config): Promise<number> {
     isolates: workers,
   });
   const inForce = follow(replicator, policy, filtering, problems);
-  filtering.start();
+  await uncaught.survive(() => filtering.start());
   const dns = supervisor;
   problems.watch(() => filtering.problems);
   problems.watch(() => certificate?.problems ?? []);
   problems.watch(() => dnsProblems(dns, upstreams));
+  problems.watch(() => dns.left.problems);
+  problems.watch(() => connectionProblems(dns.reports, config.querylog.anonymize));
   problems.watch(() =>
     openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
   );
@@ -188,6 +210,7 @@ async function serve(config: Config): Promise<number> {
   const node: ServeApiOptions = {
     config,
     node: LONE_NODE,
+    clock: clock.judge,
     startedAtMs,
     store: { replicator, store },
     problems: () => problems.now(),
@@ -208,49 +231,48 @@ async function serve(config: Config): Promise<number> {
     builtAtMs: () => filtering.builtAtMs,
     buildMs: () => filtering.buildMs,
     exportFailures: () => telemetry.failures,
+    uncaughtErrors: () => uncaught.count,
     inForce,
   };
   const api = await startApi(problems, node);
   problems.watch(() => api?.problems ?? []);
-  await telemetry.start({
-    config,
-    node: node.node,
-    startedAtMs,
-    dns: supervisor,
-    lookup: hostLookup(supervisor),
-    upstreams: node.upstreams,
-    families: () => familiesOf(node),
-  });
-  const onHangup = () => {
+  await uncaught.survive(() =>
+    telemetry.start({
+      config,
+      node: node.node,
+      startedAtMs,
+      dns: supervisor,
+      lookup: hostLookup(supervisor),
+      upstreams: node.upstreams,
+      families: () => familiesOf(node),
+    })
+  );
+  signals.onHangup = () => {
     log.info("reloading the lists");
     void filtering.reload();
     void api?.renewTls();
     void certificate?.renewFor((identity) => dns.renewCertificate(identity));
   };
-  Deno.addSignalListener("SIGHUP", onHangup);
-  const signal = await stop;
+  const signal = await signals.stop;
   log.info("stopping", { signal });
-  Deno.removeSignalListener("SIGHUP", onHangup);
+  signals.onHangup = () => {};
   filtering.stop();
   clock.stop();
   querylog?.endWatchers();
+  const time = new StopTime(() => performance.now());
+  const graceMs = time.firstMs();
+  // Whatever one of them fails of, the others come to their end.
   await Promise.all([
-    supervisor.stop(STOP_GRACE_MS),
-    api?.stop(API_STOP_GRACE_MS),
-    telemetry.stop(TELEMETRY_STOP_GRACE_MS),
+    uncaught.survive(() => dns.stop(graceMs)),
+    // A change that was taken is durable before it is answered.
+    uncaught.survive(() => api?.stop(graceMs)),
+    uncaught.survive(() => telemetry.stop(graceMs)),
   ]);
-  await querylog?.stop(QUERYLOG_STOP_GRACE_MS); // Last: it has what was answered until now.
+  // Last: it has what was answered until now.
+  await uncaught.survive(() => querylog?.stop(time.lastMs()));
   await close();
   log.info("stopped");
   return 0;
-}
-
-/** Tells when the machine's clock jumps. */
-function watchClock(problems: Problems): ClockWatch {
-  const watch = new ClockWatch({ wallMs: Date.now, monotonicMs: () => performance.now() });
-  watch.start((stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }));
-  problems.watch(() => watch.problems);
-  return watch;
 }
 
 /** Addresses of the encrypted listeners by protocol, for a log line. */
@@ -264,30 +286,20 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
 }
 
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
-async function openStoreOf(config: Config, problems: Problems) {
+async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
-  let hold: StoreHold | null = null;
-  try {
-    hold = await holdStore(dir);
-  } catch (error) {
-    // Another process that uses the store is no failure of it: two must not write.
-    const isInUse = error instanceof SvcError && error.code === "conflict";
-    if (isInUse || filter.onFailure === "closed") throw error;
-  }
   const opened = await openNodeStore(seedSource(filter), {
     directory: dir,
     node: LONE_NODE,
     onFailure: filter.onFailure,
-    clock: { nowMs: () => Date.now() },
+    clock,
     program: VERSION,
   });
-  for (const problem of opened.problems) problems.add(problem);
-  const close = async () => {
-    await opened.replicator.close();
-    opened.store.close();
-    hold?.release();
-  };
-  return { ...opened, close };
+  // An audit log that can't be read says so to who asks for it.
+  const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
+  for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
+  problems.watch(() => opened.problems);
+  return opened;
 }
 
 /**
@@ -295,7 +307,7 @@ async function openStoreOf(config: Config, problems: Problems) {
  * next query.
  */
 function follow(
-  replicator: LocalReplicator,
+  replicator: Replicator,
   policy: Policy,
   filtering: Filtering,
   problems: Problems,
@@ -304,10 +316,11 @@ function follow(
   /** Why the last change could not be put into force. */
   let failure: string | null = null;
   problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
-  replicator.subscribe((change, state) => {
-    // Users and notes decide about no query.
-    if (change.type === "note" || change.type.startsWith("user_")) return;
-    filtering.setLists(listsOf(state));
+  let { lists } = replicator.state.collections;
+  replicator.subscribe(({ change, state }) => {
+    if (change?.type.startsWith("user_")) return; // Users decide about no query.
+    if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
+    lists = state.collections.lists;
     inForce = policy.update(state).then(
       () => {
         failure = null;
@@ -333,25 +346,6 @@ async function startApi(
     log.error("the API can't be served; DNS goes on without it", { error });
     return null;
   }
-}
-
-/** Resolves with the signal that asks for the end. A second one ends at once. */
-function stopSignal(): Promise<Deno.Signal> {
-  const { promise, resolve } = Promise.withResolvers<Deno.Signal>();
-  let asked = false;
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    Deno.addSignalListener(signal, () => {
-      if (asked) Deno.exit(1);
-      asked = true;
-      resolve(signal);
-    });
-  }
-  return promise;
-}
-
-function automaticWorkers(): number {
-  // Half of the cores: the kernel's part of the work runs on the others.
-  return Math.max(1, Math.min(WORKERS_AUTO_MAX, Math.floor(navigator.hardwareConcurrency / 2)));
 }
 
 /** Opens the folder of kept lists; where that can't be, one for this run alone. */
@@ -391,6 +385,7 @@ function querylogOf(
     maxEntries: querylog.maxEntries,
     retentionMs: querylog.retentionMs,
     anonymize: querylog.anonymize,
+    releasedMs: RELEASED_MS,
     upstreams: upstreams.map(({ address }) => address),
     writers: workers,
   });
@@ -403,12 +398,14 @@ function dnsOptions(
   odoh: OdohKeys | null,
   seed: number,
   workers: number,
+  openMax: number,
 ): DnsOptions {
   const { cache, security, server: { tls, rateLimit } } = config;
   return {
     seed,
     listen: config.server.listen,
     upstreams,
+    openMax,
     cacheBytes: Math.floor(cache.sizeBytes / workers),
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),

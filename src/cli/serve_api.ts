@@ -14,12 +14,13 @@ import {
 } from "../api/mod.ts";
 import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
+import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import type { NodeStore } from "../store/mod.ts";
+import type { OpenStore } from "../store/mod.ts";
 import type { TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { metricsText } from "./metrics_text.ts";
@@ -34,7 +35,8 @@ const ID_BYTES = 8;
 export interface ServeApiOptions extends NodeParts {
   /** This node's name in the audit log and in reports. */
   readonly node: string;
-  readonly store: Pick<NodeStore, "replicator" | "store">;
+  readonly clock: Clock;
+  readonly store: Pick<OpenStore, "replicator" | "store">;
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
   readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
@@ -68,7 +70,7 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   const { api } = options.config;
   const certificate = await ServerCertificate.open(
     { place: API_CERTIFICATE, files: api.tls, serverName: null },
-    { nowMs: Date.now },
+    options.clock,
   );
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
   const server = new ApiServer({
@@ -102,16 +104,17 @@ function randomHex(lengthBytes: number): string {
 
 /** What the API works on, over the parts of a running node. */
 function apiDeps(options: ServeApiOptions): ApiDeps {
-  const { config: { api }, node, store: { replicator, store } } = options;
-  const clock = { nowMs: () => Date.now() };
+  const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
+  const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
   const auth: Auth = {
     users: replicator,
     sessions: store,
     lockout: new Lockout(clock),
-    signInLog: new SignInLog(replicator, clock),
+    signInLog: new SignInLog(store, clock),
     clock,
+    otpClock,
   };
   return {
     replicator,

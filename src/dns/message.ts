@@ -17,7 +17,7 @@ import {
   writeOption,
 } from "./edns.ts";
 import { NAME_BYTES_MAX, parseName, readNameText, skipName } from "./name.ts";
-import { HashedName } from "./name_hash.ts";
+import { FOLD, HashedName } from "./name_hash.ts";
 import {
   AA_BIT,
   AD_BIT,
@@ -194,9 +194,12 @@ const COMPRESSED_RDATA: ReadonlyMap<number, { readonly before: number; readonly 
 /**
  * Writes a message into a given buffer; made once and started for each. Each step says whether it
  * fitted; one that did not leaves the message as it was, so that it can be ended with TC set.
- * Names are uncompressed and get compressed here, byte for byte: their case comes back as it was.
+ * Names are uncompressed and get compressed here, byte for byte: their case comes back as it was,
+ * unless the writer folds it.
  */
 export class MessageWriter {
+  /** Where the TTL of the record written last stands, from the start of the message. */
+  ttlOffset = 0;
   #target: Uint8Array = new Uint8Array(0);
   #start = 0;
   #limit = 0;
@@ -207,6 +210,12 @@ export class MessageWriter {
   readonly #tailHashes = new Int32Array(TAILS_MAX);
   readonly #tailOffsets = new Uint16Array(TAILS_MAX);
   #tails = 0;
+  readonly #foldsCase: boolean;
+
+  /** `foldsCase`: a name that was written before is led to whatever its letters' case. */
+  constructor(foldsCase = false) {
+    this.#foldsCase = foldsCase;
+  }
 
   /** Bytes written. */
   get lengthBytes(): number {
@@ -271,6 +280,7 @@ export class MessageWriter {
     setU16(this.#target, fixed, type);
     setU16(this.#target, fixed + 2, cls);
     setU32(this.#target, fixed + 4, ttl);
+    this.ttlOffset = fixed + 4 - this.#start;
     this.#at += RECORD_FIXED_BYTES;
     if (!this.#writeRdata(type, rdata)) return this.#undo(mark);
     const rdataOffset = fixed + RECORD_FIXED_BYTES;
@@ -387,7 +397,7 @@ export class MessageWriter {
     return -1;
   }
 
-  /** Compares byte for byte; our own pointers lead backwards, so each label is met once. */
+  /** Our own pointers lead backwards, so each label is met once. */
   #equalsTail(from: number, wire: Uint8Array, offset: number): boolean {
     const target = this.#target;
     let at = from;
@@ -395,7 +405,11 @@ export class MessageWriter {
     for (;;) {
       while (target[at] >= POINTER >> 8) at = this.#start + (getU16(target, at) & ~POINTER);
       const length = target[at];
-      for (let i = 0; i <= length; i++) if (target[at + i] !== wire[other + i]) return false;
+      // Length bytes are below 64 and so are left alone by the folding.
+      for (let i = 0; i <= length; i++) {
+        const [a, b] = [target[at + i], wire[other + i]];
+        if (a !== b && !(this.#foldsCase && FOLD[a] === FOLD[b])) return false;
+      }
       if (length === 0) return true;
       at += 1 + length;
       other += 1 + length;

@@ -13,14 +13,14 @@ import { Added, RuleTable, tailOf } from "./rule_table.ts";
 export interface CompileInput {
   /** 32 bits of chance that names are hashed with; the same that QNAMEs are. */
   readonly seed: number;
-  /** A source's number is its index, `SOURCES_MAX` sources at most. */
+  /** A source's number is its index; lists and services are `SOURCES_MAX` at most. */
   readonly sources: readonly CompileSource[];
 }
 
 /** A text to compile. */
 export interface CompileSource {
   readonly bytes: Uint8Array;
-  /** It is a blocked service: no `$badfilter` of another source turns its rules off. */
+  /** It is a blocked service: no `$badfilter` of another source concerns its rules. */
   readonly isService?: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface SourceStats {
   duplicates: number;
   /** `$badfilter` rules, which are not among `rules`. */
   badfilters: number;
-  /** Rules that a `$badfilter` of any source, but of none that is a service, turned off. */
+  /** Rules that a `$badfilter` of the same source turned off. */
   disabled: number;
   /** Lines by the reason they, or the first name left out of a hosts line, make no rule. */
   readonly skipped: Record<SkipReason, number>;
@@ -42,8 +42,14 @@ export interface CompileResult {
   readonly snapshot: SharedArrayBuffer;
   /** By source number. */
   readonly stats: SourceStats[];
-  /** The `$badfilter` rules as written, for whoever compiles other sources on their own. */
-  readonly badfilters: string[];
+  /** The `$badfilter` rules of sources that are no services, for who compiles others on their own. */
+  readonly badfilters: SourcedRule[];
+}
+
+/** A rule as written, and the number of its source. */
+export interface SourcedRule {
+  readonly source: number;
+  readonly text: string;
 }
 
 /** Most `$badfilter` rules that are handed on; lists have a few hundred all told. */
@@ -51,19 +57,19 @@ export const BADFILTERS_MAX = 65_536;
 
 /** Compiles list text, as downloaded, into one snapshot. Takes any bytes as text. */
 export function compile(input: CompileInput): CompileResult {
-  invariant(input.sources.length <= SOURCES_MAX, "a source number has 16 bits");
+  invariant(input.sources.length <= SOURCES_MAX + 1, "a source number has 16 bits");
   let lines = 0;
   for (const { bytes } of input.sources) lines += countLines(bytes);
   const table = new RuleTable(lines);
   const stats: SourceStats[] = [];
-  const badfilters: string[] = [];
+  const badfilters: SourcedRule[] = [];
   const services = input.sources.map(({ isService = false }) => isService);
   for (let source = 0; source < input.sources.length; source++) {
     const scanner = new SourceScanner(input.sources[source].bytes, source, input.seed, table);
     scanner.scan();
     stats.push(scanner.stats);
     if (services[source]) continue;
-    for (const text of scanner.badfilters) badfilters.push(text);
+    for (const text of scanner.badfilters) badfilters.push({ source, text });
   }
   const { snapshot, disabled } = table.finish(input.seed, services);
   for (let source = 0; source < stats.length; source++) {

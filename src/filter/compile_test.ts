@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { question, sourceBits } from "../../tests/filter_reference.ts";
 import { compile, type CompileResult, type SourceStats } from "./compile.ts";
-import { Matcher } from "./matcher.ts";
+import { Matcher, NO_RULE } from "./matcher.ts";
 import { VALUES_MAX } from "./rule_table.ts";
 import { LINE_LENGTH_MAX, parseRule, type Rule, SKIP_REASONS } from "./parse_rule.ts";
 
@@ -18,7 +18,8 @@ function textsFor(snapshot: SharedArrayBuffer, name: string): string[] {
   const matcher = new Matcher(snapshot);
   const { packet, hashed } = question(name, matcher.seed);
   const all = sourceBits(Array(matcher.sources).keys(), matcher.sources);
-  return matcher.matchAll(packet, hashed, all).map((hit) =>
+  const hits = matcher.matchAll(packet, hashed);
+  return hits.filter(({ ref }) => matcher.badfilterOf(ref, all) === NO_RULE).map((hit) =>
     `${matcher.source(hit.ref)}: ${matcher.ruleText(hit.ref)}`
   );
 }
@@ -135,6 +136,7 @@ Deno.test("compile() lets $badfilter disable one rule of any source", {
 }, async (t) => {
   const rows: [disable: string, left: string[]][] = [
     ["||ads.example^$badfilter", ["|ads.example^", "ads.example", "||ads.example^$important"]],
+    ["||ads.example^|$badfilter", ["|ads.example^", "ads.example", "||ads.example^$important"]],
     ["||ADS.example$badfilter", ["|ads.example^", "ads.example", "||ads.example^$important"]],
     ["|ads.example^$badfilter", ["||ads.example^", "ads.example", "||ads.example^$important"]],
     ["ads.example$badfilter", ["||ads.example^", "|ads.example^", "||ads.example^$important"]],
@@ -228,6 +230,7 @@ const PIECES = [
   "::1 ",
   "192.0.2.1 ",
   "0.0.0.0",
+  "^|",
   "$important",
   "$badfilter",
   ",badfilter",
@@ -342,8 +345,8 @@ Deno.test(
     ];
     const sources = texts.map((text) => ({ bytes: new TextEncoder().encode(text) }));
     assert.deepEqual(compile({ seed: 1, sources }).badfilters, [
-      "||a.example^$badfilter",
-      "@@||c.example^$important,badfilter",
+      { source: 0, text: "||a.example^$badfilter" },
+      { source: 1, text: "@@||c.example^$important,badfilter" },
     ]);
   },
 );

@@ -24,7 +24,9 @@
  *
  * A rule reference is the number of the word, counted from the first run's, that holds the rule's
  * source and flags. A name with several rules has `Flag.Run` in its entry, and in the word before it
- * a reference to the first rule of a run; `Flag.Last` ends the run.
+ * a reference to the first rule of a run; `Flag.Last` ends the run. A `$badfilter` counts where its
+ * source is active: it stands, of kind `Name` or not, without `Self` and `Below` behind the rules that
+ * it turns off, which have `Flag.Disputed`. What it turns off in its own source is left out.
  */
 
 import { formatIp } from "../addr/mod.ts";
@@ -33,7 +35,7 @@ import { addressOctets } from "./names.ts";
 import type { Rule, RuleKind } from "./parse_rule.ts";
 
 export const MAGIC = 0x53564346; // "SVCF"
-export const VERSION = 3;
+export const VERSION = 4;
 
 /** Words of the header; what it does not name yet is for sections to come. */
 export const HEADER_WORDS = 32;
@@ -78,8 +80,8 @@ export const RUN_WORDS = 2;
 /** A tail begins with the number of its entry, in network order. */
 export const TAIL_HEAD_BYTES = 4;
 
-/** Most sources of one snapshot; a source number is 16 bits. */
-export const SOURCES_MAX = 65_536;
+/** Most lists and services; a source number is 16 bits, and custom rules are the source behind them. */
+export const SOURCES_MAX = 65_535;
 
 const TAGS = 2 ** 32;
 const TAG_MIN = -(2 ** 31);
@@ -113,8 +115,12 @@ export const Flag = {
   Odd: 1 << 8,
   Run: 1 << 9,
   Last: 1 << 10,
-  /** While compiling only: turns off the rules of the same identity. */
+  /** It turns off the rules of other sources before it in its run that are `Disputed`. */
   Badfilter: 1 << 11,
+  /** A `$badfilter` of another source may turn it off. */
+  Disputed: 1 << 14,
+  /** Its source has it more than once, whatever the spelling. */
+  Repeated: 1 << 15,
 } as const;
 
 /** Important exception 3, important block 2, exception 1, block 0. */
@@ -199,6 +205,11 @@ const IDENTITY_FLAGS = KIND_FLAGS | (FORM_MASK << FORM_SHIFT) | (RANK_MASK << RA
  */
 export function identityOf(flags: number): number {
   return flags & IDENTITY_FLAGS;
+}
+
+/** What `$badfilter` compares rules by, as a text: two rules that have it alike are one to it. */
+export function ruleIdentity(rule: Rule): string {
+  return `${identityOf(flagsOf(rule))} ${rule.name} ${rule.value.join(".")}`;
 }
 
 /** The flags that say how a form is written and what it covers, for a rule of kind `Name`. */

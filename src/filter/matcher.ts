@@ -1,16 +1,10 @@
 import { isMappedAt, unmapIpv4 } from "../addr/mod.ts";
-import { getU32 } from "../bytes/mod.ts";
-import { FOLD, type HashedName } from "../dns/mod.ts";
-import { invariant } from "../errors.ts";
+import type { HashedName } from "../dns/mod.ts";
 import { tagOf } from "./filled_table.ts";
 import {
-  canonicalText,
-  COUNT_BYTES,
   covers,
-  ENTRY_NAME_BYTES,
   Flag,
   flagsOf,
-  hasTail,
   hasValue,
   Header,
   HEADER_WORDS,
@@ -19,20 +13,15 @@ import {
   Kind,
   KIND_FLAGS,
   kindOf,
-  MAGIC,
-  MARK_MASK,
-  MARK_SHIFT,
   partOf,
   PRESENCE_MASK,
   RANK_MASK,
   RANK_SHIFT,
   RUN_WORDS,
-  scaleFor,
-  TAIL_HEAD_BYTES,
-  VERSION,
 } from "./layout.ts";
-import { nameEnd, NameReader, nameText } from "./names.ts";
+import { NameReader } from "./names.ts";
 import type { Rule } from "./parse_rule.ts";
+import { RuleReader } from "./rule_reader.ts";
 
 /** What `match` returns when no rule covers the name. */
 export const NO_RULE = -1;
@@ -51,29 +40,10 @@ const NO_SERVICES: Uint32Array = new Uint32Array(1);
 /** Octets of an IPv4 address, and of an IPv6 one. */
 const [IPV4_OCTETS, IPV6_OCTETS] = [4, 16];
 
-const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
-/**
- * Looks names up in a snapshot. A rule is named by its reference, an integer of zero or more that
- * holds for this snapshot only.
- */
-export class Matcher {
-  readonly seed: number;
-  /** Rules in force. */
-  readonly rules: number;
-  readonly sources: number;
-  /** Where each bucket starts among the rules, and its presence bits. */
-  readonly #index: Int32Array;
-  readonly #bucketScale: number;
-  /** Runs and buckets; a rule reference is an index of it. */
-  readonly #rules: Int32Array;
-  /** Where the first bucket starts. */
-  readonly #bucketsStart: number;
-  /** The whole snapshot, and where rules and tails start in it. */
-  readonly #bytes: Uint8Array;
-  readonly #rulesAt: number;
-  readonly #tailsAt: number;
+/** Says which rule of a snapshot decides about a name or an address. */
+export class Matcher extends RuleReader {
   /** Sources with rules about addresses. */
   readonly #addressSources: Uint32Array;
   /** Bit `n`: there are rules about addresses that begin with `n` octets. */
@@ -85,22 +55,9 @@ export class Matcher {
   #sawAnswers = false;
 
   /** @throws {InvariantError} If `compile` of this version did not write the snapshot. */
-  constructor(readonly snapshot: SharedArrayBuffer) {
+  constructor(snapshot: SharedArrayBuffer) {
+    super(snapshot);
     const header = new Uint32Array(snapshot, 0, HEADER_WORDS);
-    const known = header[Header.Magic] === MAGIC && header[Header.Version] === VERSION;
-    invariant(known, "a filter snapshot has the layout of this version");
-    this.seed = header[Header.Seed];
-    this.rules = header[Header.Rules];
-    this.sources = header[Header.Sources];
-    this.#rules = new Int32Array(snapshot, header[Header.RulesOffset], header[Header.RulesWords]);
-    const buckets = header[Header.Buckets];
-    const indexWords = buckets * INDEX_WORDS;
-    this.#index = new Int32Array(snapshot, header[Header.IndexOffset], indexWords);
-    this.#bucketScale = scaleFor(buckets);
-    this.#bucketsStart = header[Header.BucketsStart];
-    this.#bytes = new Uint8Array(snapshot);
-    this.#rulesAt = header[Header.RulesOffset];
-    this.#tailsAt = header[Header.TextOffset];
     const words = (this.sources + 31) >>> 5;
     this.#oneSource = new Uint32Array(words);
     this.#addressSources = new Uint32Array(snapshot, header[Header.SourcesOffset], words);
@@ -122,8 +79,8 @@ export class Matcher {
     turnedOff: Int32Array = NONE,
     services: Uint32Array = NO_SERVICES,
   ): number {
-    const index = this.#index;
-    const scale = this.#bucketScale;
+    const index = this.index;
+    const scale = this.bucketScale;
     const { count, hashes, offsets } = name;
     let best = NO_RULE;
     let covered: number = Flag.Self;
@@ -134,7 +91,7 @@ export class Matcher {
       const tag = tagOf(hashes[k]);
       const bucket = partOf(tag, scale) * INDEX_WORDS;
       if (((index[bucket + 1] >>> (tag & PRESENCE_MASK)) & 1) === 1) {
-        const entry = this.#findIn(index[bucket], tag, packet, offsets[k]);
+        const entry = this.findIn(index[bucket], tag, packet, offsets[k]);
         if (entry >= 0) {
           best = this.#better(best, entry, covered, groupSources, turnedOff, services);
         }
@@ -162,58 +119,6 @@ export class Matcher {
     return this.#sawAnswers;
   }
 
-  /** The entry about the name at `offset`, or -1. */
-  #find(tag: number, packet: Uint8Array, offset: number): number {
-    const bucket = partOf(tag, this.#bucketScale) * INDEX_WORDS;
-    const mayBe = ((this.#index[bucket + 1] >>> (tag & PRESENCE_MASK)) & 1) === 1;
-    return mayBe ? this.#findIn(this.#index[bucket], tag, packet, offset) : -1;
-  }
-
-  /** The same in the bucket that starts at a word, which has names. */
-  #findIn(bucket: number, tag: number, packet: Uint8Array, offset: number): number {
-    const bytes = this.#bytes;
-    const rulesAt = this.#rulesAt;
-    const mark = (tag >>> MARK_SHIFT) & MARK_MASK;
-    const at = rulesAt + 4 * bucket;
-    const count = (bytes[at] << 8) | bytes[at + 1];
-    const end = at + COUNT_BYTES + count;
-    let entry = bucket;
-    for (let i = at + COUNT_BYTES; i < end; i++) {
-      entry += bytes[i + count];
-      if (bytes[i] !== mark) continue;
-      if (this.#isName(rulesAt + 4 * entry + ENTRY_NAME_BYTES, packet, offset)) return entry;
-    }
-    return -1;
-  }
-
-  /** The first rule of an entry. */
-  #firstRef(entry: number): number {
-    return (this.#rules[entry] & Flag.Run) !== 0 ? this.#rules[entry - 1] : entry;
-  }
-
-  /** Says whether no further rule of a name follows one of its rules. */
-  #isLast(ref: number): boolean {
-    return ref >= this.#bucketsStart || (this.#rules[ref] & Flag.Last) !== 0;
-  }
-
-  /** Where the tail of a rule stands, which has one. */
-  #tailAt(ref: number): number {
-    const offset = this.#rules[ref < this.#bucketsStart ? ref + 1 : ref - 1];
-    return this.#tailsAt + offset + TAIL_HEAD_BYTES;
-  }
-
-  /** Where the name of a rule stands. */
-  #nameAt(ref: number): number {
-    let entry = ref;
-    if (ref < this.#bucketsStart) {
-      const isTail = hasTail(this.#rules[ref]);
-      entry = isTail
-        ? getU32(this.#bytes, this.#tailAt(ref) - TAIL_HEAD_BYTES)
-        : this.#rules[ref + 1];
-    }
-    return this.#rulesAt + 4 * entry + ENTRY_NAME_BYTES;
-  }
-
   /** The best of `best` and the active rules of an entry that cover the name. */
   #better(
     best: number,
@@ -223,22 +128,50 @@ export class Matcher {
     turnedOff: Int32Array,
     services: Uint32Array,
   ): number {
-    const rules = this.#rules;
+    const rules = this.words;
     let found = best;
     let rank = best === NO_RULE ? -1 : this.rank(best);
-    for (let ref = this.#firstRef(entry);; ref += RUN_WORDS) {
+    for (let ref = this.firstRef(entry);; ref += RUN_WORDS) {
       const meta = rules[ref];
       if ((meta & covered) !== 0) {
-        const source = meta >>> 16;
         const newRank = (meta >>> RANK_SHIFT) & RANK_MASK;
-        if (newRank > rank && hasBit(groupSources, source) && !holds(turnedOff, ref)) {
+        if (newRank > rank && this.#isInForce(ref, meta, groupSources, turnedOff)) {
           found = ref;
           rank = newRank;
         }
-        if (hasBit(services, source)) this.#considerService(ref, newRank);
+        if (hasBit(services, meta >>> 16)) this.#considerService(ref, newRank);
       } else if ((meta & KIND_FLAGS) !== 0) this.#sawAnswers = true;
-      if (this.#isLast(ref)) return found;
+      if (this.isLast(ref)) return found;
     }
+  }
+
+  /** Says whether a rule counts for a group: its source is active, and nothing turns it off. */
+  #isInForce(
+    ref: number,
+    meta: number,
+    groupSources: Uint32Array,
+    turnedOff: Int32Array,
+  ): boolean {
+    return hasBit(groupSources, meta >>> 16) && !holds(turnedOff, ref) &&
+      ((meta & Flag.Disputed) === 0 || this.badfilterOf(ref, groupSources) === NO_RULE);
+  }
+
+  /**
+   * The `$badfilter` of an active source that turns a rule of another source off, or `NO_RULE`. Those
+   * that name a rule stand behind it, and behind the rules of other sources that it names as well.
+   */
+  badfilterOf(ref: number, groupSources: Uint32Array): number {
+    const words = this.words;
+    if ((words[ref] & Flag.Disputed) === 0) return NO_RULE;
+    let met = false;
+    for (let at = ref; !this.isLast(at);) {
+      at += RUN_WORDS;
+      const isBadfilter = (words[at] & Flag.Badfilter) !== 0;
+      if (isBadfilter && hasBit(groupSources, words[at] >>> 16)) return at;
+      if (met && !isBadfilter) return NO_RULE;
+      met = isBadfilter;
+    }
+    return NO_RULE;
   }
 
   #considerService(ref: number, rank: number): void {
@@ -272,17 +205,19 @@ export class Matcher {
     refs: Int32Array,
     count: number,
   ): number {
-    const rules = this.#rules;
+    const rules = this.words;
     let to = count;
     let covered: number = Flag.Self;
     for (let k = 0; k < name.count; k++) {
-      const entry = this.#find(tagOf(name.hashes[k]), packet, name.offsets[k]);
-      for (let ref = entry < 0 ? -1 : this.#firstRef(entry); ref >= 0; ref += RUN_WORDS) {
+      const entry = this.find(tagOf(name.hashes[k]), packet, name.offsets[k]);
+      for (let ref = entry < 0 ? -1 : this.firstRef(entry); ref >= 0; ref += RUN_WORDS) {
         const meta = rules[ref];
-        const active = hasValue(meta) && (covers(meta) & covered) !== 0 &&
-          hasBit(groupSources, meta >>> 16) && !holds(turnedOff, ref);
-        if (active && to < refs.length) refs[to++] = ref;
-        if (this.#isLast(ref)) break;
+        const isAbout = hasValue(meta) && (meta & Flag.Badfilter) === 0 &&
+          (covers(meta) & covered) !== 0;
+        if (isAbout && to < refs.length && this.#isInForce(ref, meta, groupSources, turnedOff)) {
+          refs[to++] = ref;
+        }
+        if (this.isLast(ref)) break;
       }
       covered = Flag.Below;
     }
@@ -308,61 +243,71 @@ export class Matcher {
     groupSources: Uint32Array,
     turnedOff: Int32Array = NONE,
   ): number {
-    const isIpv4 = lengthBytes === IPV4_OCTETS || isMappedAt(bytes, offset);
-    const octetsMax = isIpv4 ? IPV4_OCTETS : IPV6_OCTETS;
-    // Rules about IPv6 addresses are about whole ones.
-    const octetsMin = isIpv4 ? 1 : IPV6_OCTETS;
+    const octetsMax = octetsOf(bytes, offset, lengthBytes);
     const start = offset + lengthBytes - octetsMax;
-    const rules = this.#rules;
-    const address = this.#address;
+    const rules = this.words;
     let best = NO_RULE;
     let rank = -1;
-    for (let octets = octetsMax; octets >= octetsMin; octets--) {
-      if (((this.#addressLengths >>> octets) & 1) === 0) continue;
-      address.readAddress(bytes, start, octets);
-      const entry = this.#find(tagOf(address.hash(this.seed)), address.wire, 0);
-      for (let ref = entry < 0 ? -1 : this.#firstRef(entry); ref >= 0; ref += RUN_WORDS) {
+    for (let octets = octetsMax; octets >= octetsMin(octetsMax); octets--) {
+      const entry = this.#findAddress(bytes, start, octets);
+      for (let ref = entry < 0 ? -1 : this.firstRef(entry); ref >= 0; ref += RUN_WORDS) {
         const meta = rules[ref];
         const newRank = (meta >>> RANK_SHIFT) & RANK_MASK;
-        const active = newRank > rank && kindOf(meta) === Kind.Address &&
-          hasBit(groupSources, meta >>> 16) && !holds(turnedOff, ref);
-        if (active) {
+        const isAbout = newRank > rank && (meta & Flag.Badfilter) === 0;
+        if (isAbout && this.#isInForce(ref, meta, groupSources, turnedOff)) {
           best = ref;
           rank = newRank;
         }
-        if (this.#isLast(ref)) break;
+        if (this.isLast(ref)) break;
       }
     }
     return best;
   }
 
-  /** Compares the name at `nameAt` with the one at `offset` in the packet, in any case. */
-  #isName(nameAt: number, packet: Uint8Array, offset: number): boolean {
-    const bytes = this.#bytes;
-    let at = offset;
-    for (let i = nameAt;; i++) {
-      const byte = bytes[i];
-      const asked = packet[at++];
-      // A label's length is below every letter, so folding leaves it as it is.
-      if (asked !== byte && FOLD[asked] !== byte) return false;
-      if (byte === 0) return true;
+  /** Says whether a block or an exception of any source covers a name, whatever turns it off. */
+  mentions(packet: Uint8Array, name: HashedName): boolean {
+    let covered: number = Flag.Self;
+    for (let k = 0; k < name.count; k++) {
+      const entry = this.find(tagOf(name.hashes[k]), packet, name.offsets[k]);
+      for (let ref = entry < 0 ? -1 : this.firstRef(entry); ref >= 0; ref += RUN_WORDS) {
+        if ((this.words[ref] & covered) !== 0) return true;
+        if (this.isLast(ref)) break;
+      }
+      covered = Flag.Below;
     }
+    return false;
+  }
+
+  /** The same of rules about an address of 4 or 16 bytes. */
+  mentionsAddress(bytes: Uint8Array, offset: number, lengthBytes: number): boolean {
+    const octetsMax = octetsOf(bytes, offset, lengthBytes);
+    const start = offset + lengthBytes - octetsMax;
+    for (let octets = octetsMax; octets >= octetsMin(octetsMax); octets--) {
+      if (this.#findAddress(bytes, start, octets) >= 0) return true;
+    }
+    return false;
+  }
+
+  /** The entry about addresses that begin with these octets, or -1. */
+  #findAddress(bytes: Uint8Array, offset: number, octets: number): number {
+    if (((this.#addressLengths >>> octets) & 1) === 0) return -1;
+    const address = this.#address;
+    address.readAddress(bytes, offset, octets);
+    return this.find(tagOf(address.hash(this.seed)), address.wire, 0);
   }
 
   /**
-   * All rules that cover the name, rewrites and addresses of hosts lines among them: by rank, the
-   * longest names first; allocates.
+   * All rules of any source that cover the name, rewrites and addresses of hosts lines among them: by
+   * rank, the longest names first; allocates.
    */
-  matchAll(packet: Uint8Array, name: HashedName, groupSources: Uint32Array): Hit[] {
+  matchAll(packet: Uint8Array, name: HashedName): Hit[] {
     const hits: Hit[] = [];
     for (let k = 0; k < name.count; k++) {
       const covered = k === 0 ? Flag.Self : Flag.Below;
-      const entry = this.#find(tagOf(name.hashes[k]), packet, name.offsets[k]);
-      if (entry < 0) continue;
-      for (const ref of this.#refsOf(entry)) {
-        const active = hasBit(groupSources, this.source(ref));
+      const entry = this.find(tagOf(name.hashes[k]), packet, name.offsets[k]);
+      for (const ref of this.refsOf(entry)) {
         const flags = this.flags(ref);
-        if (active && kindOf(flags) !== Kind.Address && (covers(flags) & covered) !== 0) {
+        if (kindOf(flags) !== Kind.Address && (covers(flags) & covered) !== 0) {
           hits.push({ ref, rank: this.rank(ref) });
         }
       }
@@ -371,31 +316,15 @@ export class Matcher {
     return hits.sort((a, b) => b.rank - a.rank);
   }
 
-  /** All rules about an address of 4 or 16 bytes: by rank, the most octets first; allocates. */
-  matchAllAddress(address: Uint8Array, groupSources: Uint32Array): Hit[] {
+  /** The same about an address of 4 or 16 bytes: by rank, the most octets first; allocates. */
+  matchAllAddress(address: Uint8Array): Hit[] {
     const hits: Hit[] = [];
     const bytes = unmapIpv4(address);
-    const octetsMin = bytes.length === IPV4_OCTETS ? 1 : IPV6_OCTETS;
-    for (let octets = bytes.length; octets >= octetsMin; octets--) {
-      this.#address.readAddress(bytes, 0, octets);
-      const entry = this.#find(tagOf(this.#address.hash(this.seed)), this.#address.wire, 0);
-      if (entry < 0) continue;
-      for (const ref of this.#refsOf(entry)) {
-        const isIt = kindOf(this.flags(ref)) === Kind.Address;
-        if (isIt && hasBit(groupSources, this.source(ref))) {
-          hits.push({ ref, rank: this.rank(ref) });
-        }
-      }
+    for (let octets = bytes.length; octets >= octetsMin(bytes.length); octets--) {
+      const refs = this.refsOf(this.#findAddress(bytes, 0, octets));
+      for (const ref of refs) hits.push({ ref, rank: this.rank(ref) });
     }
     return hits.sort((a, b) => b.rank - a.rank);
-  }
-
-  #refsOf(entry: number): number[] {
-    const refs = [];
-    for (let ref = this.#firstRef(entry);; ref += RUN_WORDS) {
-      refs.push(ref);
-      if (this.#isLast(ref)) return refs;
-    }
   }
 
   /** References of the rules that a `$badfilter` of this rule turns off. */
@@ -406,75 +335,25 @@ export class Matcher {
       const ascii = encoder.encode(rule.name);
       if (name.read(ascii, 0, ascii.length) !== ascii.length) return [];
     }
-    const entry = this.#find(tagOf(name.hash(this.seed)), name.wire, 0);
-    if (entry < 0) return [];
+    const entry = this.find(tagOf(name.hash(this.seed)), name.wire, 0);
     const identity = identityOf(flagsOf(rule));
-    return this.#refsOf(entry).filter((ref) => {
+    return this.refsOf(entry).filter((ref) => {
       const flags = this.flags(ref);
       if (identityOf(flags) !== identity) return false;
-      return !hasValue(flags) || equalBytes(this.#valueOf(ref), rule.value);
+      return !hasValue(flags) || equalBytes(this.valueOf(ref), rule.value);
     });
   }
+}
 
-  /**
-   * Where the value of a rewrite or of a hosts line's address stands in `text`: its length in a byte,
-   * then the value; see `Rule.value`.
-   */
-  valueAt(ref: number): number {
-    return this.#tailAt(ref);
-  }
+/** Octets of the address of `lengthBytes` at `offset`: those of an IPv4 one, if it is mapped. */
+function octetsOf(bytes: Uint8Array, offset: number, lengthBytes: number): number {
+  const isIpv4 = lengthBytes === IPV4_OCTETS || isMappedAt(bytes, offset);
+  return isIpv4 ? IPV4_OCTETS : IPV6_OCTETS;
+}
 
-  /** The memory that `valueAt` counts in; not to be written to. */
-  get text(): Uint8Array {
-    return this.#bytes;
-  }
-
-  /** A copy of the value; none of other rules. */
-  #valueOf(ref: number): Uint8Array {
-    if (!hasValue(this.flags(ref))) return new Uint8Array(0);
-    const at = this.valueAt(ref);
-    return this.#bytes.slice(at + 1, at + 1 + this.#bytes[at]);
-  }
-
-  /** Bytes of the name that the rule is about, in wire format. */
-  nameLengthBytes(ref: number): number {
-    const at = this.#nameAt(ref);
-    return nameEnd(this.#bytes, at) - at;
-  }
-
-  /** The number of the source that the rule is of. */
-  source(ref: number): number {
-    return this.#rules[ref] >>> 16;
-  }
-
-  /** Bits of `Flag`. */
-  flags(ref: number): number {
-    return this.#rules[ref] & 0xffff;
-  }
-
-  /** Important exception 3, important block 2, exception 1, block 0. */
-  rank(ref: number): number {
-    return (this.#rules[ref] >>> RANK_SHIFT) & RANK_MASK;
-  }
-
-  /** `false` for an exception. */
-  isBlock(ref: number): boolean {
-    return (this.#rules[ref] & Flag.Exception) === 0;
-  }
-
-  /** What the rule looks like in its list, without comment; a hosts line with one name. */
-  ruleText(ref: number): string {
-    const flags = this.flags(ref);
-    const bytes = this.#bytes;
-    if ((flags & Flag.Odd) === 0) {
-      return canonicalText(flags, nameText(bytes, this.#nameAt(ref)), this.#valueOf(ref));
-    }
-    const tail = this.#tailAt(ref);
-    const at = hasValue(flags) ? tail + 1 + bytes[tail] : tail;
-    const length = (bytes[at] << 8) | bytes[at + 1];
-    // A copy: text in shared memory can't be decoded where it stands.
-    return decoder.decode(bytes.slice(at + 2, at + 2 + length));
-  }
+/** The fewest octets that rules are about: rules about IPv6 addresses are about whole ones. */
+function octetsMin(octetsMax: number): number {
+  return octetsMax === IPV4_OCTETS ? 1 : IPV6_OCTETS;
 }
 
 /** Says whether bit `i` is set; none is behind the end. */

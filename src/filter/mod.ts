@@ -13,10 +13,11 @@ export {
   type CompileInput,
   type CompileResult,
   type CompileSource,
+  type SourcedRule,
   type SourceStats,
 } from "./compile.ts";
 export { type Hit, Matcher, NO_RULE, ruleText } from "./matcher.ts";
-export { Flag, Kind, kindOf, SOURCES_MAX } from "./layout.ts";
+export { Flag, Kind, kindOf, ruleIdentity, SOURCES_MAX } from "./layout.ts";
 export {
   LINE_LENGTH_MAX,
   type ParsedRule,

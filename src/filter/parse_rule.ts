@@ -176,8 +176,9 @@ function parsePattern(bare: string, start: number): ParsedRule {
   const dollar = bare.indexOf("$", patternAt);
   const pattern = bare.slice(patternAt, dollar < 0 ? bare.length : dollar);
   const [form, prefix] = formAt(pattern);
-  const closed = pattern.endsWith("^");
-  const written = pattern.slice(prefix.length, closed ? -1 : undefined);
+  const [suffix = ""] = CLOSING.exec(pattern) ?? [];
+  const closed = suffix !== "";
+  const written = pattern.slice(prefix.length, pattern.length - suffix.length);
   const target = parseTarget(form, written, closed);
   if (target.reason !== null) return skipped(target.reason, start + patternAt);
 
@@ -205,6 +206,8 @@ function parsePattern(bare: string, start: number): ParsedRule {
   return { kind: "rules", rules: [rule], leftOut: null };
 }
 
+/** A name ends at its separator: `^|`, which says that nothing follows, says no more than `^`. */
+const CLOSING = /\^\|?$/;
 const REWRITE = /^dnsrewrite(?:=|$)/;
 
 const REWRITE_CODES: ReadonlyMap<string, number> = new Map([

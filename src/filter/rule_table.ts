@@ -41,7 +41,7 @@ export const VALUES_MAX = 1_024;
 /** The rules that hold, as `RuleTable.finish` writes them. */
 export interface FinishedTable {
   readonly snapshot: SharedArrayBuffer;
-  /** Rules that a `$badfilter` turned off, by source. */
+  /** Rules that a `$badfilter` of their own source turned off, by source. */
   readonly disabled: Uint32Array;
 }
 
@@ -147,7 +147,10 @@ export class RuleTable {
     let offset = hasTail(flags) ? -1 : nameOffset;
     if ((table[word + 1] & Flag.Run) === 0) {
       const [only, text] = [table[word + 1], table[word + 2]];
-      if (this.#isDuplicate(only, text, meta, tail)) return Added.Duplicate;
+      if (this.#isDuplicate(only, text, meta, tail)) {
+        table[word + 1] |= Flag.Repeated;
+        return Added.Duplicate;
+      }
       if (this.#isSame(only, text, flags, tail)) offset = text;
       const first = this.#putMore(only, text, this.#moreCount);
       if (!hasTail(only)) this.#entryWordsMax++; // It leads to a run from now on.
@@ -161,7 +164,10 @@ export class RuleTable {
       do {
         const entry = at * MORE_WORDS;
         const [other, text] = [more[entry], more[entry + 1]];
-        if (this.#isDuplicate(other, text, meta, tail)) return Added.Duplicate;
+        if (this.#isDuplicate(other, text, meta, tail)) {
+          more[entry] |= Flag.Repeated;
+          return Added.Duplicate;
+        }
         if (this.#isSame(other, text, flags, tail)) offset = text;
         if (++count === VALUES_MAX && hasValue(flags)) return Added.TooMany;
         at = more[entry + 2];
@@ -181,13 +187,13 @@ export class RuleTable {
 
   /** Says whether two rules of a name do the same for the same source, however they are spelled. */
   #isDuplicate(meta: number, offset: number, other: number, tail: Uint8Array): boolean {
-    if (((meta ^ other) & ~Flag.Odd) !== 0) return false;
+    if (((meta ^ other) & ~(Flag.Odd | Flag.Repeated)) !== 0) return false;
     return !hasValue(meta) || this.#text.tailStartsWith(offset, tail, 1 + tail[0]);
   }
 
   /** Says whether a rule of the same name looks the same, whichever source it is of. */
   #isSame(meta: number, offset: number, flags: number, tail: Uint8Array): boolean {
-    if ((meta & 0xffff) !== flags) return false;
+    if ((meta & 0xffff & ~Flag.Repeated) !== flags) return false;
     // What begins alike is alike: each part of a tail stands behind its length.
     return !hasTail(flags) || this.#text.tailStartsWith(offset, tail, tail.length);
   }
@@ -235,8 +241,9 @@ export class RuleTable {
   }
 
   /**
-   * Drops the `$badfilter` rules and what they turn off, from whichever source. Counts what is
-   * left; a run of one rule becomes a plain slot again.
+   * Drops what a `$badfilter` of the same source turns off, marks what one of another source does, and
+   * drops the `$badfilter` rules that name nothing. Counts what is left; a run of one rule becomes a
+   * plain slot again.
    */
   #applyBadfilters(
     disabled: Uint32Array,
@@ -244,7 +251,6 @@ export class RuleTable {
   ): { names: number; rules: number; runEntries: number } {
     const table = this.#table;
     const more = this.#more;
-    const badfilters: Badfilter[] = [];
     let [names, rules, runEntries] = [0, 0, 0];
     for (let word = 0; word < table.length; word += SLOT_WORDS) {
       if (table[word] === EMPTY_TAG) continue;
@@ -257,34 +263,19 @@ export class RuleTable {
         rules++;
         continue;
       }
+      if (this.#hasBadfilter(table[word + 2])) this.#settleName(word, disabled, services);
       const last = table[word + 2];
+      let [kept, keptRules, keptAt] = [0, 0, 0];
       let at = last;
-      badfilters.length = 0;
       do {
         const entry = at * MORE_WORDS;
-        if ((more[entry] & Flag.Badfilter) !== 0) {
-          badfilters.push({ meta: more[entry], offset: more[entry + 1] });
-          more[entry] = DROPPED;
-        }
         at = more[entry + 2];
-      } while (at !== last);
-
-      let kept = 0;
-      let keptAt = 0;
-      do {
-        const entry = at * MORE_WORDS;
-        const meta = more[entry];
-        at = more[entry + 2];
-        if (meta === DROPPED) continue;
-        if (badfilters.some((by) => this.#turnsOff(by, meta, more[entry + 1], services))) {
-          disabled[meta >>> 16]++;
-          more[entry] = DROPPED;
-          continue;
-        }
+        if (more[entry] === DROPPED) continue;
+        if ((more[entry] & Flag.Badfilter) === 0) keptRules++;
         kept++;
         keptAt = entry;
       } while (at !== last);
-      rules += kept;
+      rules += keptRules;
       if (kept > 0) names++;
       if (kept > 1) runEntries += kept;
       else {
@@ -295,23 +286,76 @@ export class RuleTable {
     return { names, rules, runEntries };
   }
 
-  /** Says whether a `$badfilter` rule of the same name turns a rule off. */
-  #turnsOff(by: Badfilter, meta: number, offset: number, services: readonly boolean[]): boolean {
-    if (identityOf(by.meta) !== identityOf(meta)) return false;
-    const [bySource, source] = [by.meta >>> 16, meta >>> 16];
-    if (bySource !== source && (services[bySource] || services[source])) return false;
-    if (!hasValue(meta)) return true;
-    const chunk = this.#text.chunkOf(by.offset);
-    const at = nameEnd(chunk, this.#text.startOf(by.offset));
-    const value = chunk.subarray(at, at + 1 + chunk[at]);
-    return this.#text.tailStartsWith(offset, value, value.length);
+  #hasBadfilter(last: number): boolean {
+    const more = this.#more;
+    let at = last;
+    do {
+      if ((more[at * MORE_WORDS] & Flag.Badfilter) !== 0) return true;
+      at = more[at * MORE_WORDS + 2];
+    } while (at !== last);
+    return false;
   }
-}
 
-/** A `$badfilter` rule: its first word, and where its text stands. */
-interface Badfilter {
-  readonly meta: number;
-  readonly offset: number;
+  /**
+   * Applies the `$badfilter` rules of the slot at `word`. Those that count for some groups only stay,
+   * behind the rules that they name; rules that none names come first.
+   */
+  #settleName(word: number, disabled: Uint32Array, services: readonly boolean[]): void {
+    const more = this.#more;
+    /** Rules by what they do, so that many of one name take no time that grows with their square. */
+    const alike = new Map<string, { rules: number[]; badfilters: number[] }>();
+    const last = this.#table[word + 2];
+    let at = last;
+    do {
+      at = more[at * MORE_WORDS + 2]; // The newest leads to the first.
+      const identity = this.#identityAt(at);
+      const known = alike.get(identity) ?? { rules: [], badfilters: [] };
+      alike.set(identity, known);
+      const isBadfilter = (more[at * MORE_WORDS] & Flag.Badfilter) !== 0;
+      (isBadfilter ? known.badfilters : known.rules).push(at);
+    } while (at !== last);
+
+    const sourceOf = (at: number) => more[at * MORE_WORDS] >>> 16;
+    const [free, disputed]: number[][] = [[], []];
+    for (const { rules, badfilters } of alike.values()) {
+      const by = new Set(badfilters.map(sourceOf));
+      const kept = rules.filter((at) => !by.has(sourceOf(at)));
+      for (const at of rules) if (by.has(sourceOf(at))) disabled[sourceOf(at)]++;
+      // No other source's badfilter concerns a service, and a service's no other source.
+      const isOpen = (at: number) => !services[sourceOf(at)];
+      const others = badfilters.filter(isOpen);
+      const named = others.length === 0 ? [] : kept.filter(isOpen);
+      free.push(...(named.length === 0 ? kept : kept.filter((at) => !isOpen(at))));
+      if (named.length === 0) continue;
+      for (const at of named) more[at * MORE_WORDS] |= Flag.Disputed;
+      for (const at of others) more[at * MORE_WORDS] &= ~(Flag.Self | Flag.Below);
+      disputed.push(...named, ...others);
+    }
+    this.#link(word, [...free, ...disputed]);
+  }
+
+  /** What a `$badfilter` is compared by: kind, form, rank and value. */
+  #identityAt(at: number): string {
+    const [meta, offset] = [this.#more[at * MORE_WORDS], this.#more[at * MORE_WORDS + 1]];
+    const identity = identityOf(meta).toString();
+    if (!hasValue(meta)) return identity;
+    const chunk = this.#text.chunkOf(offset);
+    const start = nameEnd(chunk, this.#text.startOf(offset));
+    return `${identity} ${chunk.subarray(start, start + 1 + chunk[start]).join()}`;
+  }
+
+  /** Makes these the rules of the slot at `word`, in this order. */
+  #link(word: number, order: readonly number[]): void {
+    const more = this.#more;
+    if (order.length === 0) {
+      more[this.#table[word + 2] * MORE_WORDS] = DROPPED;
+      order = [this.#table[word + 2]];
+    }
+    for (const [i, at] of order.entries()) {
+      more[at * MORE_WORDS + 2] = order[(i + 1) % order.length];
+    }
+    this.#table[word + 2] = order[order.length - 1];
+  }
 }
 
 /** What stands behind a rule's name: its value, where the flags say so, and then its odd text. */

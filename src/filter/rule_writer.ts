@@ -234,7 +234,7 @@ class RuleWriter {
   }
 
   #noteAddress(meta: number, nameBytes: number): void {
-    if (kindOf(meta) !== Kind.Address) return;
+    if (kindOf(meta) !== Kind.Address || (meta & Flag.Badfilter) !== 0) return;
     const source = meta >>> 16;
     this.#to.addressSources[source >>> 5] |= 1 << (source & 31);
     // A length, a mark, two digits an octet and the root's zero.

@@ -79,3 +79,17 @@ Deno.test("compile() reads every real list", OPTIONS, async (t) => {
     });
   }
 });
+
+Deno.test("Matcher lets names through that a real list excepts with ^|", OPTIONS, async () => {
+  const file = new URL("lists/adguard-sdn-2019.adguard.gz", SHARED);
+  const bytes = new Uint8Array(gunzipSync(await Deno.readFile(file)));
+  const matcher = new Matcher(compile({ seed: SEED, sources: [{ bytes }] }).snapshot);
+  const lines = new TextDecoder().decode(bytes).split(/\r?\n/);
+  const names = lines.flatMap((line) => /^@@\|\|([^*^|]+)\^\|$/.exec(line)?.[1] ?? []);
+  assert(names.length > 10, `only ${names.length} exceptions`);
+  for (const name of names) {
+    const [ref, outcome] = ask(matcher, name);
+    assert.equal(outcome, "pass", name);
+    assert(ref !== NO_RULE, name);
+  }
+});

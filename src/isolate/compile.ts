@@ -14,13 +14,13 @@ export type CompiledRules = Omit<Extract<CompileResponse, { type: "compiled" }>,
  *
  * @throws {SvcError} `unavailable`, when it fails or takes too long.
  */
-export function compileRules(
+export async function compileRules(
   source: Omit<CompileRequest, "handsLogOn">,
 ): Promise<CompiledRules> {
   const request: CompileRequest = { ...source, handsLogOn: areLogLinesHanded() };
   const worker = startIsolate("compile");
   let timer: ReturnType<typeof setTimeout> | undefined;
-  return new Promise<CompiledRules>((resolve, reject) => {
+  return await new Promise<CompiledRules>((resolve, reject) => {
     const fail = (error: string) => reject(new SvcError("unavailable", `filter: ${error}`));
     timer = setTimeout(() => fail(`no result after ${COMPILE_MS_MAX} ms`), COMPILE_MS_MAX);
     worker.onmessage = ({ data }: MessageEvent<CompileResponse>) => {

@@ -2,8 +2,10 @@
 /// <reference lib="deno.worker" />
 /** Answers DNS queries on sockets that the main isolate opened. @module */
 import { handLogLines } from "../log.ts";
+import { openNative, threadId } from "../native/mod.ts";
 import { tellCrashes } from "./crash.ts";
 import { DnsIsolate } from "./dns_isolate.ts";
+import type { FromKept } from "./kept_isolate.ts";
 import { LogLines } from "./log_lines.ts";
 import type { DnsStart, FromDns, ToDns } from "./messages.ts";
 
@@ -18,11 +20,13 @@ const EARLY_MAX = 1_024;
 const lines = new LogLines((line) => tell({ type: "logged", line }));
 const crash = tellCrashes((error) => tell({ type: "crashed", error }));
 
-function tell(message: FromDns): void {
+function tell(message: FromDns | FromKept): void {
   self.postMessage(message);
 }
 
 async function open(start: DnsStart): Promise<void> {
+  const native = openNative();
+  if (native !== null) tell({ type: "thread", thread: threadId(native) });
   if (start.handsLogOn) handLogLines(lines.take);
   const opened = await DnsIsolate.open(start, (lookup) => tell({ type: "leak", lookup }));
   isolate = opened;
@@ -30,13 +34,12 @@ async function open(start: DnsStart): Promise<void> {
   const listening = opened.listen();
   for (const message of early.splice(0)) take(opened, message);
   const ports = await listening;
-  opened.run().catch(crash);
   tell({ type: "ready", ports });
+  opened.run().catch(crash); // Last: it may not return for seconds.
 }
 
 function take(opened: DnsIsolate, message: Told): void {
-  void handle(opened, message).catch(crash);
-  opened.heard(); // Behind what is handled at once.
+  opened.heard(handle(opened, message).catch(crash)); // Behind what is handled at once.
 }
 
 async function handle(opened: DnsIsolate, message: Told): Promise<void> {

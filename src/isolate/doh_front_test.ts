@@ -60,7 +60,7 @@ function newFront() {
 
 Deno.test("DohFront answers now, later, or with 400", none, () => {
   const { bench, front } = newFront();
-  const peer = { client: "2001:db8::1", serverName: null };
+  const peer = { client: "2001:db8::1", serverName: null, overLimit: () => {} };
   const ask = (packet: Uint8Array): string[] => {
     const request = new FakeRequest(peer);
     const around = Uint8Array.of(9, ...packet, 9);
@@ -79,7 +79,7 @@ Deno.test("DohFront answers now, later, or with 400", none, () => {
   assert.deepEqual(ask(new Uint8Array(3)), ["400"]);
   assert.deepEqual(ask(HEALTH.map((byte, i) => i === 2 ? byte | 0x80 : byte)), ["400"]);
   const silent = ask(encodeQuery("silent.example", 1));
-  quietly(() => bench.forwarder.close());
+  quietly(() => bench.flights.close());
   assert.deepEqual(silent, ["200 for 0: SERVFAIL rd ra"]);
   front.onOpen();
   front.onRefused();
@@ -93,8 +93,8 @@ Deno.test("DohFront answers now, later, or with 400", none, () => {
 
 Deno.test("DohFront takes the client ID of the path, then that of the server name", none, () => {
   const { bench, front, asked } = newFront();
-  const named = { client: "192.0.2.1", serverName: "Tv.dns.svc.test" };
-  const unnamed = { client: "192.0.2.1", serverName: "dns.svc.test" };
+  const named = { client: "192.0.2.1", serverName: "Tv.dns.svc.test", overLimit: () => {} };
+  const unnamed = { client: "192.0.2.1", serverName: "dns.svc.test", overLimit: () => {} };
   const ask = (peer: HttpPeer, id: string | null) => {
     const bytes = id === null ? null : new TextEncoder().encode(id);
     front.onQuery(new FakeRequest(peer), HEALTH, 0, HEALTH.length, bytes);

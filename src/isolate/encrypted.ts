@@ -1,17 +1,19 @@
 import type { HostPort } from "../addr/mod.ts";
 import { log } from "../log.ts";
 import { DohListener, DoqListener, DotListener } from "../transport/listen_encrypted.ts";
-import type { TlsIdentity } from "../transport/mod.ts";
+import type { SharedBounds, TlsIdentity } from "../transport/mod.ts";
 import type { ObliviousTarget } from "../transport/oblivious.ts";
 import { DohFront } from "./doh_front.ts";
 import { DoqFront, type FrontOptions, OVER_DOT, StreamFront } from "./fronts.ts";
-import type { DnsPorts, DnsTls } from "./messages.ts";
+import type { DnsPorts, DnsReport, DnsTls } from "./messages.ts";
+import { occupancyOf } from "./occupancy.ts";
 import { type OpenedSockets, ownCopy } from "./sockets.ts";
 
 /** The encrypted listeners of one isolate. */
 export class EncryptedListeners {
   readonly #tls: DnsTls;
   readonly #front: FrontOptions;
+  readonly #bounds: SharedBounds;
   readonly #dot: DotListener[] = [];
   readonly #doq: DoqListener[] = [];
   readonly #doh: DohListener[] = [];
@@ -19,9 +21,10 @@ export class EncryptedListeners {
   /** The newest, which listeners that open later start with. */
   #identity: TlsIdentity | null;
 
-  constructor(tls: DnsTls, front: FrontOptions) {
+  constructor(tls: DnsTls, front: FrontOptions, bounds: SharedBounds) {
     this.#tls = tls;
     this.#front = front;
+    this.#bounds = bounds;
     this.#identity = tls.identity;
   }
 
@@ -43,7 +46,7 @@ export class EncryptedListeners {
     const ports: number[] = [];
     for (const [i, address] of dot.entries()) {
       const front = new StreamFront(OVER_DOT, this.#front);
-      const listener = new DotListener(this.#identity, front, dotLimits);
+      const listener = new DotListener(this.#identity, front, dotLimits, this.#bounds);
       this.#dot.push(listener);
       if (opened === null) await listener.listenAt(address);
       else await listener.listenOn(() => ownCopy(opened.native, opened.sockets.dot[i]));
@@ -61,7 +64,8 @@ export class EncryptedListeners {
       Number(isAny6(b.address)) - Number(isAny6(a.address))
     );
     for (const { address, i } of order) {
-      const listener = new DoqListener(this.#identity, new DoqFront(this.#front), doqLimits);
+      const front = new DoqFront(this.#front);
+      const listener = new DoqListener(this.#identity, front, doqLimits, this.#bounds);
       const isServed = address.ip.length === 4 && address.port !== 0 &&
         doq.some((other) => isAny6(other) && other.port === address.port);
       try {
@@ -87,13 +91,28 @@ export class EncryptedListeners {
       front.oblivious = this.#oblivious = await oblivious.ObliviousTarget.open(odohSeeds, front);
     }
     for (const [i, address] of doh.entries()) {
-      const listener = new DohListener(this.#identity, front, dohLimits);
+      const listener = new DohListener(this.#identity, front, dohLimits, this.#bounds);
       this.#doh.push(listener);
       if (opened === null) await listener.listenAt(address);
       else await listener.listenOn(() => ownCopy(opened.native, opened.sockets.doh[i]));
       ports.push(listener.port);
     }
     return ports;
+  }
+
+  /** Who has the connections of each protocol. */
+  get occupancy(): Pick<DnsReport["connections"], "dot" | "doh" | "doq"> {
+    return {
+      dot: occupancyOf(this.#dot),
+      doh: occupancyOf(this.#doh),
+      doq: occupancyOf(this.#doq),
+    };
+  }
+
+  /** Somebody is connected, or may be without a word to us: QUIC's socket is the runtime's. */
+  get needsLoop(): boolean {
+    return this.#doq.length > 0 ||
+      [...this.#dot, ...this.#doh].some(({ connections }) => connections > 0);
   }
 
   /** Goes on with other keys of Oblivious DoH, the current one first. */

@@ -23,11 +23,6 @@ import type {
   UdpListener,
 } from "../transport/mod.ts";
 
-// Where a `sockaddr` has its parts: the family in the machine's order, then port, then the address.
-const SOCKADDR_IPV4_OFFSET = 4;
-const SOCKADDR_IPV6_OFFSET = 8;
-const AF_INET = 2;
-
 /** An address that is known as text. One of a zone (`fe80::1%eth0`) is read without it. */
 export function clientAddress(text: string): ClientAddress {
   const client = new ClientAddress();
@@ -50,10 +45,7 @@ export class UdpFront implements UdpHandler, Responder {
     const start = batch.packetOffset(i);
     const end = start + batch.packetLength(i);
     const { bytes } = batch;
-    const peer = batch.peerOffset(i);
-    const isIpv4 = (bytes[peer] | (bytes[peer + 1] << 8)) === AF_INET;
-    const at = peer + (isIpv4 ? SOCKADDR_IPV4_OFFSET : SOCKADDR_IPV6_OFFSET);
-    this.#client.aim(bytes, at, isIpv4 ? 4 : 16);
+    this.#client.aim(bytes, batch.peerOffset(i), batch.peerLength(i));
     const verdict = this.resolver.decide(Transport.Udp, this.#client, bytes, start, end, reply);
     if (verdict === Verdict.Send) {
       batch.queueReply(i, reply.length);
@@ -68,16 +60,15 @@ export class UdpFront implements UdpHandler, Responder {
     }
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    const reply = this.#aimAtRoom();
-    this.resolver.writeEntry(waiter, entry, ede, reply);
-    this.#batch!.queueTo(waiter.peer, reply.length);
+  /** A waiter came through this front, so there is a batch. */
+  room(): Reply {
+    const batch = this.#batch!;
+    if (batch.queued === batch.capacity) batch.flush();
+    return this.#aim(batch);
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    const reply = this.#aimAtRoom();
-    this.resolver.writeFailure(waiter, ede, text, reply);
-    this.#batch!.queueTo(waiter.peer, reply.length);
+  send({ peer }: Waiter): void {
+    this.#batch!.queueTo(peer, this.#reply.length);
   }
 
   /** Has responses written to the next place of the batch. */
@@ -89,13 +80,6 @@ export class UdpFront implements UdpHandler, Responder {
     reply.offset = batch.responseOffset();
     return reply;
   }
-
-  /** A waiter came through this front, so there is a batch. */
-  #aimAtRoom(): Reply {
-    const batch = this.#batch!;
-    if (batch.queued === batch.capacity) batch.flush();
-    return this.#aim(batch);
-  }
 }
 
 /** One buffer for answers to streams: each is taken from it before the next is written. */
@@ -105,21 +89,15 @@ const shared = streamReply();
 class StreamAnswers implements Responder {
   readonly client: ClientAddress;
 
-  constructor(private readonly resolver: Resolver, private readonly stream: DnsStream) {
+  constructor(private readonly stream: DnsStream) {
     this.client = clientAddress(stream.client);
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.resolver.writeEntry(waiter, entry, ede, shared);
-    this.#send();
+  room(): Reply {
+    return shared;
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
-    this.#send();
-  }
-
-  #send(): void {
+  send(): void {
     this.stream.send(shared.bytes, shared.offset, shared.length);
     this.stream.settled();
   }
@@ -129,6 +107,7 @@ class StreamAnswers implements Responder {
 interface StreamKind {
   readonly transport: Transport;
   readonly queries: Counter;
+  readonly limited: Counter;
   readonly connections: Counter;
   readonly refused: Counter;
 }
@@ -136,12 +115,14 @@ interface StreamKind {
 export const OVER_TCP: StreamKind = {
   transport: Transport.Tcp,
   queries: Counter.QueriesTcp,
+  limited: Counter.RateLimitedTcp,
   connections: Counter.TcpConnections,
   refused: Counter.TcpRefused,
 };
 export const OVER_DOT: StreamKind = {
   transport: Transport.Dot,
   queries: Counter.QueriesDot,
+  limited: Counter.RateLimitedDot,
   connections: Counter.DotConnections,
   refused: Counter.DotRefused,
 };
@@ -169,9 +150,9 @@ export class StreamFront implements DotHandler {
   }
 
   onOpen(stream: DnsStream): void {
-    const { counts, resolver, serverName } = this.options;
+    const { counts, serverName } = this.options;
     counts[this.kind.connections]++;
-    const answers = new StreamAnswers(resolver, stream);
+    const answers = new StreamAnswers(stream);
     answers.client.id = clientIdOf(stream.serverName, serverName);
     this.#answers.set(stream, answers);
   }
@@ -189,9 +170,11 @@ export class StreamFront implements DotHandler {
     turn();
     counts[this.kind.queries]++;
     const answers = this.#answers.get(stream)!;
-    const { transport } = this.kind;
+    const { transport, limited } = this.kind;
     const { length } = message;
+    const before = counts[limited];
     const verdict = resolver.decide(transport, answers.client, message, 0, length, shared);
+    if (counts[limited] !== before) stream.overLimit();
     if (verdict === Verdict.Drop) return false;
     const waiter = verdict === Verdict.Resolve ? resolver.wait(answers, shared) : null;
     if (waiter === null) {
@@ -205,15 +188,13 @@ export class StreamFront implements DotHandler {
 
 /** The answer to one query over QUIC. */
 class DoqAnswer implements Responder {
-  constructor(private readonly resolver: Resolver, private readonly exchange: DoqExchange) {}
+  constructor(private readonly exchange: DoqExchange) {}
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.resolver.writeEntry(waiter, entry, ede, shared);
-    this.exchange.send(shared.bytes, shared.offset, shared.length);
+  room(): Reply {
+    return shared;
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
+  send(): void {
     this.exchange.send(shared.bytes, shared.offset, shared.length);
   }
 }
@@ -248,13 +229,15 @@ export class DoqFront implements DoqHandler {
     turn();
     counts[Counter.QueriesDoq]++;
     const client = this.#clients.get(exchange.from)!;
+    const before = counts[Counter.RateLimitedDoq];
     const verdict = resolver.decide(Transport.Doq, client, message, 0, message.length, shared);
+    if (counts[Counter.RateLimitedDoq] !== before) exchange.from.overLimit();
     if (verdict === Verdict.Drop) {
       exchange.cancel();
       return;
     }
     const waiter = verdict === Verdict.Resolve
-      ? resolver.wait(new DoqAnswer(resolver, exchange), shared)
+      ? resolver.wait(new DoqAnswer(exchange), shared)
       : null;
     if (waiter === null) exchange.send(shared.bytes, shared.offset, shared.length);
     else resolver.resolve(waiter);
@@ -285,21 +268,15 @@ export class DatagramFront implements Responder {
     );
     if (verdict === Verdict.Drop) return;
     const waiter = verdict === Verdict.Resolve ? this.resolver.wait(this, shared) : null;
-    if (waiter === null) this.#send();
+    if (waiter === null) this.send();
     else this.resolver.resolve(waiter);
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.resolver.writeEntry(waiter, entry, ede, shared);
-    this.#send();
+  room(): Reply {
+    return shared;
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.resolver.writeFailure(waiter, ede, text, shared);
-    this.#send();
-  }
-
-  #send(): void {
+  send(): void {
     this.reply(shared.bytes.slice(shared.offset, shared.offset + shared.length));
   }
 }

@@ -1,7 +1,8 @@
 import type { HostPort } from "../addr/mod.ts";
-import type { CompileSource, SourceStats } from "../filter/mod.ts";
+import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
+import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
 import type { SlowQuery, SlowSample } from "./slow_queries.ts";
 import type { SnapshotData } from "../snapshot/mod.ts";
@@ -10,6 +11,7 @@ import type {
   DoqLimits,
   DotLimits,
   EncryptedUpstream,
+  Occupancy,
   TcpLimits,
   TlsIdentity,
 } from "../transport/mod.ts";
@@ -59,6 +61,8 @@ export interface DnsStart {
   readonly index: number;
   /** Of every hash of a name in this process; the rules are compiled with it. */
   readonly seed: number;
+  /** Of DNS cookies; of every isolate of this process. */
+  readonly cookieSecret: Uint8Array;
   /** `null` where the C library can't be had: the isolate listens on `listen` itself. */
   readonly sockets: DnsSockets | null;
   readonly listen: readonly HostPort[];
@@ -66,6 +70,8 @@ export interface DnsStart {
   /** Where answered queries are noted; `null`: nowhere. */
   readonly logQueue: SharedArrayBuffer | null;
   readonly upstreams: readonly DnsUpstream[];
+  /** Queries on their way to upstreams at one time; each may take a descriptor. */
+  readonly openMax: number;
   readonly cacheBytes: number;
   readonly ttl: TtlBounds;
   /** Seconds. */
@@ -109,7 +115,7 @@ export type ToDns =
   | { readonly type: "certificate"; readonly identity: TlsIdentity }
   /** Go on with these keys of Oblivious DoH, the current one first. */
   | { readonly type: "odoh"; readonly seeds: readonly Uint8Array[] }
-  | { readonly type: "ping" };
+  | ToKept;
 
 /** Ports listened on, in the order of the addresses. */
 export interface DnsPorts {
@@ -119,12 +125,22 @@ export interface DnsPorts {
   readonly doq: readonly number[];
 }
 
+/** Protocols that have connections. */
+export const STREAM_PROTOCOLS = ["tcp", "dot", "doh", "doq"] as const;
+export type StreamProtocol = typeof STREAM_PROTOCOLS[number];
+
 /** What a dns isolate says of itself now and then. */
 export interface DnsReport {
   readonly cacheEntries: number;
   readonly cacheBytes: number;
   /** Entries that were pushed out before their time. */
   readonly cacheEvicted: number;
+  /** Of each protocol that is listened on; `null` of the others. */
+  readonly connections: Readonly<Record<StreamProtocol, Occupancy | null>>;
+  /** Connections that were ended for what all of them held together, since the isolate began. */
+  readonly cutOff: { readonly unfinished: number; readonly unread: number };
+  /** Queries were not sent of late because the process has no socket left. */
+  readonly lacksSockets: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */
   readonly upstreams: readonly {
     readonly healthy: boolean;
@@ -162,10 +178,7 @@ export type FromDns =
     readonly report: DnsReport;
     /** A sample of the queries that waited since the last one. */
     readonly slow: readonly SlowQuery[];
-  }
-  | Logged
-  /** It can't go on; the supervisor replaces it. */
-  | { readonly type: "crashed"; readonly error: string };
+  };
 
 /** The texts of all sources, moved to the compile isolate. */
 export interface CompileRequest {
@@ -184,6 +197,6 @@ export type CompileResponse =
     readonly rulesSha256: Uint8Array<ArrayBuffer>;
     readonly stats: SourceStats[];
     /** See `CompileResult.badfilters`. */
-    readonly badfilters: string[];
+    readonly badfilters: SourcedRule[];
   }
   | { readonly type: "failed"; readonly error: string };

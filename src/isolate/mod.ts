@@ -3,7 +3,15 @@
  * again. Scope: each entry's own. @module
  */
 export { type CompiledRules, compileRules } from "./compile.ts";
-export type { CompileRequest, DnsTls, DnsUpstream, LeakLookup } from "./messages.ts";
+export {
+  type CompileRequest,
+  type DnsReport,
+  type DnsTls,
+  type DnsUpstream,
+  type LeakLookup,
+  STREAM_PROTOCOLS,
+} from "./messages.ts";
+export { fullestOf } from "./occupancy.ts";
 export { type Isolate, SCOPES } from "./scopes.ts";
 export type { SlowQuery, SlowSample } from "./slow_queries.ts";
 export {
@@ -12,4 +20,4 @@ export {
   QuerylogSupervisor,
   type Watcher,
 } from "./querylog_supervisor.ts";
-export { type DnsListener, type DnsOptions, DnsSupervisor } from "./supervisor.ts";
+export { type DnsListener, type DnsOptions, DnsSupervisor, PARKED_MS } from "./supervisor.ts";

@@ -6,7 +6,7 @@ import type {
   LogStatistics,
   QueryLogOptions,
 } from "../querylog/mod.ts";
-import type { Logged } from "./log_lines.ts";
+import type { ToKept } from "./kept_isolate.ts";
 
 /** What is asked of the query log, by number. */
 export type LogQuestion =
@@ -32,12 +32,13 @@ export type ToLog =
   /** Tell of entries that pass as they come, until `unwatch`. */
   | { readonly type: "watch"; readonly watcher: number; readonly filter: LogFilter }
   | { readonly type: "unwatch"; readonly watcher: number }
-  | { readonly type: "ping" }
+  | ToKept
   /** Write what waits, then say `stopped`. */
   | { readonly type: "stop" };
 
 export type FromLog =
   | { readonly type: "ready" }
+  | { readonly type: "pong" }
   | { readonly type: "answer"; readonly id: number; readonly answer: LogAnswer }
   | {
     readonly type: "refused";
@@ -48,8 +49,6 @@ export type FromLog =
   | { readonly type: "live"; readonly batch: LiveBatch }
   /** What keeps the log from being written; `null` once it is again. */
   | { readonly type: "problem"; readonly problem: string | null }
-  | { readonly type: "pong" }
-  | Logged
-  | { readonly type: "stopped" }
-  /** It can't go on; the supervisor replaces it. */
-  | { readonly type: "crashed"; readonly error: string };
+  /** The newest entry of the file that was opened, in milliseconds since 1970. */
+  | { readonly type: "newest"; readonly newestMs: number }
+  | { readonly type: "stopped" };

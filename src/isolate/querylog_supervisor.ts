@@ -1,18 +1,25 @@
-import { messageOf, SvcError } from "../errors.ts";
-import { areLogLinesHanded, log, relayLogLine } from "../log.ts";
+import { SvcError } from "../errors.ts";
+import { areLogLinesHanded, log } from "../log.ts";
 import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../logqueue/mod.ts";
 import type { LiveBatch, LogFilter, LogPage, LogStatistics } from "../querylog/mod.ts";
+import { type KeepLimits, KeptIsolate } from "./kept_isolate.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
 import { startIsolate } from "./scopes.ts";
 
-/** First pause before a crashed isolate is started again; doubles while it keeps crashing. */
-const RESTART_MS_MIN = 200;
-const RESTART_MS_MAX = 60_000;
-/** An isolate that ran this long without a crash starts again at once. */
-const STABLE_MS = 60_000;
 /** It has the lowest priority: under load it is slow, and no worse than that. */
-const PING_MS = 10_000;
-const SILENCE_MS_MAX = 120_000;
+const LIMITS: KeepLimits = {
+  startMsMax: 120_000,
+  lookMs: 10_000,
+  silenceMsMax: 120_000,
+  restartMsMin: 200,
+  restartMsMax: 60_000,
+  stableMs: 60_000,
+};
+const LINES = {
+  crashed: "the query log's isolate crashed",
+  startedAgain: "the query log's isolate was started again",
+  notStarted: "the query log's isolate can't be started",
+} as const;
 /** Questions that wait for an answer, and how long each may. */
 const QUESTIONS_MAX = 32;
 const QUESTION_MS_MAX = 20_000;
@@ -27,6 +34,8 @@ export interface QuerylogOptions {
   readonly anonymize: boolean;
   /** As configured, by number. */
   readonly upstreams: readonly string[];
+  /** When this program was released, in milliseconds since 1970. */
+  readonly releasedMs: number;
   /** Isolates that answer queries: each has a queue of its own. */
   readonly writers: number;
 }
@@ -62,40 +71,53 @@ export interface Watcher {
 export class QuerylogSupervisor {
   /** Of each isolate that answers queries. */
   readonly queues: readonly SharedArrayBuffer[];
+  /** The log was opened, and its newest entry is of this time. */
+  onNewest: (newestMs: number) => void = () => {};
   readonly #options: QuerylogOptions;
   readonly #figures = figuresMemory();
-  readonly #startWorker: () => Worker;
+  readonly #isolate: KeptIsolate<ToLog, FromLog>;
+  readonly #crashes = { count: 0 };
   readonly #asked = new Map<number, Asked>();
   readonly #watchers = new Map<number, { filter: LogFilter; watcher: Watcher }>();
-  #worker: Worker | null = null;
   #lastId = 0;
+  /** Why there is no isolate that works. */
+  #failure: string | null = null;
+  /** What keeps the one there is from writing. */
   #problem: string | null = null;
-  #startedAtMs = 0;
-  #heardAtMs = 0;
-  #restartMs = RESTART_MS_MIN;
-  #pinger: ReturnType<typeof setInterval> | undefined;
   #stopped: PromiseWithResolvers<void> | null = null;
-  /** Isolates that crashed since the start. */
-  crashes = 0;
 
   constructor(
     options: QuerylogOptions,
     startWorker: () => Worker = () => startIsolate("querylog", options.directory),
   ) {
     this.#options = options;
-    this.#startWorker = startWorker;
     this.queues = Array.from({ length: options.writers }, () => queueMemory());
+    this.#isolate = new KeptIsolate<ToLog, FromLog>({
+      limits: LIMITS,
+      lines: LINES,
+      fields: {},
+      crashes: this.#crashes,
+      startWorker,
+      begin: () => this.#begin(),
+      hear: (message) => this.#hear(message),
+      ended: () => this.#ended(),
+    });
+  }
+
+  /** Isolates that crashed since the start. */
+  get crashes(): number {
+    return this.#crashes.count;
   }
 
   /** Starts the isolate. Whatever becomes of it, queries are answered. */
   start(): void {
-    this.#launch();
-    this.#pinger = setInterval(() => this.#ping(), PING_MS);
+    this.#isolate.start();
   }
 
   /** What keeps the log from being written, for the status. */
   get problems(): string[] {
-    return this.#problem === null ? [] : [this.#problem];
+    const problem = this.#failure ?? this.#problem;
+    return problem === null ? [] : [problem];
   }
 
   get figures(): QuerylogFigures {
@@ -143,10 +165,10 @@ export class QuerylogSupervisor {
     }
     const id = ++this.#lastId;
     this.#watchers.set(id, { filter, watcher });
-    this.#tell({ type: "watch", watcher: id, filter });
+    this.#isolate.tell({ type: "watch", watcher: id, filter });
     return () => {
       this.#watchers.delete(id);
-      this.#tell({ type: "unwatch", watcher: id });
+      this.#isolate.tell({ type: "unwatch", watcher: id });
     };
   }
 
@@ -157,11 +179,11 @@ export class QuerylogSupervisor {
 
   /** Has everything written that waits, for `graceMs` at most, and ends the isolate. */
   async stop(graceMs: number): Promise<void> {
-    clearInterval(this.#pinger);
     this.#stopped = Promise.withResolvers();
+    this.#isolate.retire();
     this.endWatchers();
-    if (this.#worker === null) return;
-    this.#tell({ type: "stop" });
+    if (!this.#isolate.isThere) return;
+    this.#isolate.tell({ type: "stop" });
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<"late">((resolve) => {
       timer = setTimeout(() => resolve("late"), graceMs);
@@ -171,35 +193,24 @@ export class QuerylogSupervisor {
       log.warn("the query log was not written to its end: the machine is busy", { waiting });
     }
     clearTimeout(timer);
-    this.#end("the service stops");
+    this.#isolate.end();
   }
 
-  #launch(): void {
-    this.#startedAtMs = this.#heardAtMs = performance.now();
-    const worker = this.#startWorker();
-    this.#worker = worker;
-    worker.onmessage = ({ data }: MessageEvent<FromLog>) => this.#hear(worker, data);
-    worker.onerror = (event) => {
-      event.preventDefault();
-      this.#crashed(worker, event.message);
-    };
+  #begin(): void {
     const { writers: _, ...options } = this.#options;
-    this.#tell({
+    this.#problem = null;
+    this.#isolate.tell({
       type: "start",
       options: { ...options, queues: this.queues, figures: this.#figures },
       handsLogOn: areLogLinesHanded(),
     });
     for (const [id, { filter }] of this.#watchers) {
-      this.#tell({ type: "watch", watcher: id, filter });
+      this.#isolate.tell({ type: "watch", watcher: id, filter });
     }
   }
 
-  #tell(message: ToLog): void {
-    this.#worker?.postMessage(message);
-  }
-
   async #ask(question: LogQuestion): Promise<LogAnswer> {
-    if (this.#worker === null || this.#stopped !== null) {
+    if (!this.#isolate.isThere || this.#stopped !== null) {
       throw new SvcError("unavailable", "query log: it is being started again: try again");
     }
     if (this.#asked.size >= QUESTIONS_MAX) {
@@ -213,15 +224,15 @@ export class QuerylogSupervisor {
       reject(new SvcError("unavailable", message));
     }, QUESTION_MS_MAX);
     this.#asked.set(id, { resolve, reject, timer });
-    this.#tell({ type: "ask", id, question });
+    this.#isolate.tell({ type: "ask", id, question });
     return await promise;
   }
 
-  #hear(worker: Worker, message: FromLog): void {
-    if (this.#worker !== worker) return; // One that was replaced.
-    this.#heardAtMs = performance.now();
+  #hear(message: FromLog): void {
     switch (message.type) {
       case "ready":
+        this.#failure = null;
+        return;
       case "pong":
         return;
       case "answer":
@@ -235,17 +246,14 @@ export class QuerylogSupervisor {
         this.#watchers.get(watcher)?.watcher.tell(entries, skipped);
         return;
       }
+      case "newest":
+        this.onNewest(message.newestMs);
+        return;
       case "problem":
         this.#problem = message.problem;
         return;
-      case "logged":
-        relayLogLine(message.line);
-        return;
       case "stopped":
         this.#stopped?.resolve();
-        return;
-      case "crashed":
-        this.#crashed(worker, message.error);
     }
   }
 
@@ -257,50 +265,12 @@ export class QuerylogSupervisor {
     return asked;
   }
 
-  #crashed(worker: Worker, error: string): void {
-    if (this.#worker !== worker) return;
-    this.crashes++;
-    log.error("the query log's isolate crashed", { crashes: this.crashes, error });
-    this.#end("its isolate crashed: try again");
-    if (this.#stopped !== null) {
-      this.#stopped.resolve();
-      return;
-    }
-    this.#problem = "the query log's isolate crashed, and is being started again";
-    const stable = performance.now() - this.#startedAtMs >= STABLE_MS;
-    this.#restart(stable ? RESTART_MS_MIN : this.#restartMs);
-  }
-
-  #restart(delayMs: number): void {
-    this.#restartMs = Math.min(2 * delayMs, RESTART_MS_MAX);
-    setTimeout(() => {
-      if (this.#stopped !== null) return;
-      try {
-        this.#launch();
-        this.#problem = null;
-        log.info("the query log's isolate was started again");
-      } catch (error) {
-        log.error("the query log's isolate can't be started", { error: messageOf(error) });
-        this.#restart(this.#restartMs);
-      }
-    }, delayMs);
-  }
-
-  #end(reason: string): void {
-    this.#worker?.terminate();
-    this.#worker = null;
+  #ended(): void {
+    const reason = this.#stopped === null ? "its isolate crashed: try again" : "the service stops";
+    this.#stopped?.resolve();
+    this.#failure = "the query log's isolate crashed, and is being started again";
     for (const id of [...this.#asked.keys()]) {
       this.#takeAsked(id)?.reject(new SvcError("unavailable", `query log: ${reason}`));
-    }
-  }
-
-  #ping(): void {
-    const worker = this.#worker;
-    if (worker === null) return;
-    if (performance.now() - this.#heardAtMs > SILENCE_MS_MAX) {
-      this.#crashed(worker, `silent for more than ${SILENCE_MS_MAX / 1_000} seconds`);
-    } else {
-      this.#tell({ type: "ping" });
     }
   }
 }

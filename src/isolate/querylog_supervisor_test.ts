@@ -34,6 +34,7 @@ class Running {
       maxEntries: 1_000,
       retentionMs: 400 * 86_400_000,
       anonymize: false,
+      releasedMs: 0,
       upstreams: [],
       writers: 1,
       ...options,
@@ -146,6 +147,22 @@ log("QuerylogSupervisor replaces an isolate that fails, and loses nothing", asyn
   await until("the second crash", () => supervisor.crashes === 2);
   await until("a third one", () => workers.length === 3);
   assert.equal(await running.names(), "meanwhile.example before.example");
+});
+
+log("QuerylogSupervisor counts what finds no room while there is no isolate", async () => {
+  await using running = new Running({}, true);
+  const { supervisor, workers } = running;
+  assert.equal(await running.names(), "");
+  workers[0].postMessage({ type: "throw" });
+  await until("the crash", () => supervisor.crashes === 1);
+  let asked = 0;
+  for (; supervisor.figures.dropped < 10; asked++) running.ask(`n${asked}.example`);
+  await until("another one", () => workers.length === 2);
+  assert.equal((await supervisor.statistics(2)).total, asked);
+  const { written, dropped } = supervisor.figures;
+  assert.equal(written + dropped, asked);
+  running.ask("after.example");
+  assert.match(await running.names(), /^after\.example n/);
 });
 
 log("QuerylogSupervisor bounds who asks and who watches", async () => {

@@ -6,28 +6,41 @@ import { handLogLines } from "../log.ts";
 import { QueryLogStore } from "../querylog/mod.ts";
 import { Nice, stepBack } from "../thread/mod.ts";
 import { tellCrashes } from "./crash.ts";
+import type { FromKept } from "./kept_isolate.ts";
 import { LogLines } from "./log_lines.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
 
 let store: QueryLogStore | null = null;
-let timer: ReturnType<typeof setTimeout> | undefined;
+/** Ends the pause between two turns. */
+let wake: () => void = () => {};
 const lines = new LogLines((line) => tell({ type: "logged", line }));
 const crash = tellCrashes((error) => {
-  clearTimeout(timer);
+  store = null;
+  wake();
   tell({ type: "crashed", error });
 });
 
-function tell(message: FromLog): void {
+function tell(message: FromLog | FromKept): void {
   self.postMessage(message);
 }
 
-function turn(): void {
-  if (store === null) return;
-  try {
-    timer = setTimeout(turn, store.turn());
-  } catch (error) {
-    crash(error);
+/** Gives the log its turns until it is closed. */
+async function run(log: QueryLogStore): Promise<void> {
+  while (store === log) {
+    const { ms, bytes } = log.turn();
+    await pause(log, ms, bytes);
   }
+}
+
+/** Until `ms` are over, so many bytes wait, or somebody wakes. */
+async function pause(log: QueryLogStore, ms: number, bytes: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  wake = resolve;
+  const timer = setTimeout(resolve, ms);
+  if (bytes < Infinity) void log.waitFor(bytes).then(resolve);
+  await promise;
+  clearTimeout(timer);
+  log.endWait();
 }
 
 function ask(id: number, question: LogQuestion): void {
@@ -55,12 +68,13 @@ function handle(message: ToLog): void {
       if (message.handsLogOn) handLogLines(lines.take);
       stepBack(Nice.Last);
       store = new QueryLogStore(message.options, {
-        nowMs: () => Date.now(),
+        wallMs: () => Date.now(),
         monotonicMs: () => performance.now(),
         onProblem: (problem) => tell({ type: "problem", problem }),
+        onNewest: (newestMs) => tell({ type: "newest", newestMs }),
         onLive: (batch) => tell({ type: "live", batch }),
       });
-      turn();
+      run(store).catch(crash);
       tell({ type: "ready" });
       return;
     case "ask":
@@ -68,6 +82,7 @@ function handle(message: ToLog): void {
       return;
     case "watch":
       store?.live.watch(message.watcher, message.filter);
+      wake(); // What waits is told sooner now.
       return;
     case "unwatch":
       store?.live.unwatch(message.watcher);
@@ -77,9 +92,9 @@ function handle(message: ToLog): void {
       tell({ type: "pong" });
       return;
     case "stop":
-      clearTimeout(timer);
       store?.close();
       store = null;
+      wake();
       tell({ type: "stopped" });
   }
 }

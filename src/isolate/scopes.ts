@@ -1,4 +1,8 @@
-import { openNative, Turn, withTurns } from "../native/mod.ts";
+import { SvcError } from "../errors.ts";
+import { hasSpareDescriptors, openNative, Turn, withTurns } from "../native/mod.ts";
+
+/** More than an isolate opens while it starts: where they lack, the runtime ends the process. */
+const START_DESCRIPTORS = 64;
 
 /** The isolates that `svc run` starts. */
 export type Isolate = "compile" | "dns" | "querylog";
@@ -38,15 +42,29 @@ const ENTRIES: Record<Isolate, () => URL> = {
   querylog: () => new URL("./querylog_worker.ts", import.meta.url),
 };
 
-/** Starts an isolate with its scope and nothing beyond it; `directory` is its own, if it has one. */
+/**
+ * Starts an isolate with its scope and nothing beyond it; `directory` is its own, if it has one.
+ *
+ * @throws {SvcError} `unavailable`, when too few descriptors are left for one.
+ */
 export function startIsolate(isolate: Isolate, directory = ""): Worker {
-  const start = () =>
-    new Worker(ENTRIES[isolate](), {
-      type: "module",
-      name: isolate,
-      deno: { permissions: SCOPES[isolate](directory) },
-    });
+  return startWorker(isolate, ENTRIES[isolate](), SCOPES[isolate](directory));
+}
+
+/** Starts what stands at `url` as such an isolate. */
+export function startWorker(
+  isolate: Isolate,
+  url: URL,
+  permissions: Deno.PermissionOptions,
+): Worker {
+  const start = () => new Worker(url, { type: "module", name: isolate, deno: { permissions } });
   const native = openNative();
+  if (native !== null && !hasSpareDescriptors(native, START_DESCRIPTORS)) {
+    throw new SvcError(
+      "unavailable",
+      "too many open files to start an isolate: raise the limit on open files",
+    );
+  }
   // Its thread takes over the turns of who starts it.
   return native === null ? start() : withTurns(native, TURNS[isolate], start);
 }

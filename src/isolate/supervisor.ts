@@ -1,6 +1,6 @@
 import { formatHostPort, type HostPort } from "../addr/mod.ts";
-import { messageOf, SvcError } from "../errors.ts";
-import { areLogLinesHanded, log, relayLogLine } from "../log.ts";
+import { SvcError } from "../errors.ts";
+import { areLogLinesHanded, log } from "../log.ts";
 import {
   closeSocket,
   dropPages,
@@ -11,13 +11,16 @@ import {
   openNative,
   openWake,
   portOf,
+  threadCpuMs,
   wake,
 } from "../native/mod.ts";
-import { type Found, RateLimiter } from "../resolver/mod.ts";
+import { COOKIE_SECRET_BYTES, type Found, RateLimiter } from "../resolver/mod.ts";
 import { memoryOf, type SnapshotData } from "../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../telemetry/mod.ts";
 import { NativeUdpExchange, type TlsIdentity } from "../transport/mod.ts";
 import { Inbox } from "./inbox.ts";
+import { type KeepLimits, KeptIsolate } from "./kept_isolate.ts";
+import { LeftThreads } from "./left_threads.ts";
 import { PendingLookups } from "./pending_lookups.ts";
 import type {
   DnsPorts,
@@ -31,19 +34,24 @@ import type {
 import type { SlowQuery } from "./slow_queries.ts";
 import { startIsolate } from "./scopes.ts";
 
-/** First pause before a crashed isolate is started again; doubles while it keeps crashing. */
-const RESTART_MIN_MS = 50;
-const RESTART_MAX_MS = 5_000;
-/** An isolate that ran this long without a crash starts again at once. */
-const STABLE_MS = 30_000;
-/** Longest start of an isolate, and longest silence of one that runs. */
-const START_MS_MAX = 10_000;
-const PING_MS = 2_000;
-const SILENCE_MS_MAX = 10_000;
+/** Ten seconds for a start, and of silence; one that crashes is back at once, the first time. */
+const LIMITS: KeepLimits = {
+  startMsMax: 10_000,
+  lookMs: 5_000, // Each wakes a processor that may have nothing else to do.
+  silenceMsMax: 10_000,
+  restartMsMin: 50,
+  restartMsMax: 5_000,
+  stableMs: 30_000,
+};
+const LINES = {
+  crashed: "a dns isolate crashed",
+  startedAgain: "a dns isolate was started again",
+  notStarted: "a dns isolate can't be started",
+} as const;
 /** Longest wait for a snapshot to hold everywhere. */
 const SWAP_MS_MAX = 5_000;
 /** The parked thread of an ended isolate has left its memory alone after this. */
-const PARKED_MS = 1_000;
+export const PARKED_MS = 1_000;
 /** Tries to find one free port for UDP and TCP, where any will do. */
 const PORT_TRIES_MAX = 16;
 
@@ -51,7 +59,14 @@ const PORT_TRIES_MAX = 16;
 export type DnsOptions =
   & Omit<
     DnsStart,
-    "index" | "sockets" | "counters" | "buckets" | "logQueue" | "snapshot" | "handsLogOn"
+    | "index"
+    | "sockets"
+    | "counters"
+    | "buckets"
+    | "cookieSecret"
+    | "logQueue"
+    | "snapshot"
+    | "handsLogOn"
   >
   & {
     /** A queue of the query log for each isolate; none: nothing is logged. */
@@ -74,29 +89,35 @@ interface Seat {
 
 /** One isolate and whoever replaces it. */
 class Member {
-  worker: Worker | null = null;
   sockets: DnsSockets | null = null;
-  ready: ReturnType<typeof Promise.withResolvers<DnsPorts>> = Promise.withResolvers();
-  drained: ReturnType<typeof Promise.withResolvers<void>> = Promise.withResolvers();
+  /** Of the first one. */
+  readonly ready: PromiseWithResolvers<DnsPorts> = Promise.withResolvers();
+  readonly drained: PromiseWithResolvers<void> = Promise.withResolvers();
   readonly counters = new SharedArrayBuffer(COUNTERS_BYTES);
-  /** The snapshot it answers by. */
+  /** The snapshot it answers by; -1 while it does not. */
   generation = -1;
   /** The one it was started with. */
   firstGeneration = -1;
   readonly lookups: PendingLookups = new PendingLookups();
   /** What it last said of itself. */
   report: DnsReport | null = null;
-  flushed: ReturnType<typeof Promise.withResolvers<void>> | null = null;
-  startedAtMs = 0;
-  heardAtMs = 0;
-  restartMs = RESTART_MIN_MS;
+  flushed: PromiseWithResolvers<void> | null = null;
+  readonly isolate: KeptIsolate<ToDns, FromDns>;
 
-  constructor(readonly index: number, readonly seat: Seat | null) {}
+  constructor(
+    readonly index: number,
+    readonly seat: Seat | null,
+    keep: (member: Member) => KeptIsolate<ToDns, FromDns>,
+  ) {
+    this.isolate = keep(this);
+    this.ready.promise.catch(() => {}); // Who starts the first one waits for it, and nobody else.
+  }
 
-  tell(message: ToDns): void {
-    if (this.worker === null) return;
+  /** Sends a message, and ends the wait of a thread that would not hear of it. */
+  send(worker: Worker, message: ToDns, native: Native | null): void {
     if (this.sockets !== null) Inbox.announce(this.sockets.inboxMemory);
-    this.worker.postMessage(message);
+    worker.postMessage(message);
+    if (native !== null && this.sockets !== null) wake(native, this.sockets.wake);
   }
 }
 
@@ -111,16 +132,17 @@ export class DnsSupervisor {
   readonly #startWorker: () => Worker;
   #snapshot: SnapshotData;
   #swapWaiters: (() => void)[] = [];
-  #pinger: ReturnType<typeof setTimeout> | undefined;
   #stopping = false;
-  /** Isolates that crashed since the start. */
-  crashes = 0;
+  readonly #crashes = { count: 0 };
+  /** Threads of isolates that were replaced. */
+  readonly left: LeftThreads;
   /** Takes a sample of the queries that waited, if `DnsOptions.traces` asks for one. */
   onSlow: ((queries: readonly SlowQuery[]) => void) | null = null;
   /** Gets each query for a name that a leak test may have. */
   onLeakLookup: (lookup: LeakLookup) => void = () => {};
   /** How much each client has asked, whichever isolate it asked. */
   readonly #buckets = new SharedArrayBuffer(RateLimiter.MEMORY_BYTES);
+  readonly #cookieSecret = crypto.getRandomValues(new Uint8Array(COOKIE_SECRET_BYTES));
 
   /**
    * Opens the sockets for `workers` isolates; each is what `startWorker` starts.
@@ -134,14 +156,15 @@ export class DnsSupervisor {
     startWorker: () => Worker = () => startIsolate("dns"),
   ) {
     this.#startWorker = startWorker;
-    this.#native = openNative();
+    const native = this.#native = openNative();
     this.#snapshot = snapshot;
-    if (this.#native === null) {
+    this.left = new LeftThreads((thread) => native === null ? null : threadCpuMs(native, thread));
+    const keep = (member: Member) => this.#keep(member);
+    if (native === null) {
       this.#options = options;
-      this.#members = [new Member(0, null)];
+      this.#members = [new Member(0, null, keep)];
       return;
     }
-    const native = this.#native;
     const seats: Seat[] = Array.from(
       { length: workers },
       () => ({ udp: [], tcp: [], dot: [], doh: [] }),
@@ -157,7 +180,7 @@ export class DnsSupervisor {
         doh: tls.doh.map((address) => openStream(native, "doh", address, seats)),
       },
     };
-    this.#members = seats.map((seat, index) => new Member(index, seat));
+    this.#members = seats.map((seat, index) => new Member(index, seat, keep));
   }
 
   /** Addresses listened on, with the ports the system gave for 0. */
@@ -182,7 +205,7 @@ export class DnsSupervisor {
     const { tls } = this.#options;
     if (tls === null) return;
     this.#options = { ...this.#options, tls: { ...tls, identity } };
-    for (const member of this.#members) member.tell({ type: "certificate", identity });
+    for (const member of this.#members) member.isolate.tell({ type: "certificate", identity });
   }
 
   /** Has every isolate go on with other keys of Oblivious DoH, the current one first. */
@@ -190,7 +213,12 @@ export class DnsSupervisor {
     const { tls } = this.#options;
     if (tls === null) return;
     this.#options = { ...this.#options, tls: { ...tls, odohSeeds } };
-    for (const member of this.#members) member.tell({ type: "odoh", seeds: odohSeeds });
+    for (const member of this.#members) member.isolate.tell({ type: "odoh", seeds: odohSeeds });
+  }
+
+  /** Isolates that crashed since the start. */
+  get crashes(): number {
+    return this.#crashes.count;
   }
 
   /** Counters of every isolate; they go on through a restart. */
@@ -200,26 +228,31 @@ export class DnsSupervisor {
 
   /** Starts every isolate; resolves when all answer. */
   async start(): Promise<void> {
-    for (const member of this.#members) this.#launch(member);
+    for (const { isolate } of this.#members) isolate.start();
     const ports = await Promise.all(this.#members.map((member) => member.ready.promise));
     this.#notePorts(ports[0]);
-    this.#pinger = setInterval(() => this.#ping(), PING_MS);
   }
 
-  /** Has every isolate answer by `snapshot`; resolves when the last one does. */
+  /**
+   * Has every isolate answer by `snapshot`; resolves when the last one does. One that is to be
+   * started again begins with it, and is not waited for.
+   */
   async publish(snapshot: SnapshotData): Promise<void> {
     const kept = memoryOf(snapshot);
     const former = memoryOf(this.#snapshot).filter((memory) => !kept.includes(memory));
     this.#snapshot = snapshot;
-    for (const member of this.#members) member.tell({ type: "snapshot", snapshot });
+    for (const member of this.#members) member.isolate.tell({ type: "snapshot", snapshot });
     const swapped = Promise.withResolvers<void>();
     const check = () => {
-      if (!this.#members.every((m) => m.generation >= snapshot.generation)) return;
+      const isLate = ({ isolate, generation }: Member) =>
+        isolate.isThere && generation < snapshot.generation;
+      if (this.#members.some(isLate)) return;
       // Nobody reads the former one any more; as garbage it could lie about for minutes.
       if (this.#native !== null) { for (const memory of former) dropPages(this.#native, memory); }
       swapped.resolve();
     };
     this.#swapWaiters.push(check);
+    check(); // There may be nobody to wait for.
     const timer = setTimeout(() => {
       // Its isolate is being replaced, and starts with the newest snapshot.
       log.warn("a dns isolate is slow to take a snapshot", { generation: snapshot.generation });
@@ -243,7 +276,12 @@ export class DnsSupervisor {
     if (member === undefined) {
       throw new SvcError("unavailable", `${hostname}: no dns isolate runs to look it up`);
     }
-    return await member.lookups.start(hostname, qtype, signal, (message) => member.tell(message));
+    return await member.lookups.start(
+      hostname,
+      qtype,
+      signal,
+      (message) => member.isolate.tell(message),
+    );
   }
 
   /** Isolates that answer at this moment, and those there are to be. */
@@ -259,10 +297,10 @@ export class DnsSupervisor {
 
   /** Has every isolate forget its cached answers; resolves when all have. */
   async flushCaches(): Promise<void> {
-    const running = this.#members.filter(({ worker }) => worker !== null);
+    const running = this.#members.filter(({ isolate }) => isolate.isThere);
     await Promise.all(running.map((member) => {
       member.flushed ??= Promise.withResolvers();
-      member.tell({ type: "flush" });
+      member.isolate.tell({ type: "flush" });
       return member.flushed.promise;
     }));
   }
@@ -270,12 +308,17 @@ export class DnsSupervisor {
   /** Has every query in flight answered, for `graceMs` at most, and ends the isolates. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
-    clearInterval(this.#pinger);
-    const running = this.#members.filter(({ worker }) => worker !== null);
-    for (const member of running) member.tell({ type: "drain", graceMs });
-    const late = new Promise((resolve) => setTimeout(resolve, graceMs + PARKED_MS / 2));
+    for (const { isolate } of this.#members) isolate.retire();
+    const running = this.#members.filter(({ isolate }) => isolate.isThere);
+    for (const member of running) member.isolate.tell({ type: "drain", graceMs });
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, graceMs + PARKED_MS / 2);
+    });
     await Promise.race([Promise.all(running.map(({ drained }) => drained.promise)), late]);
-    for (const member of this.#members) this.#end(member);
+    clearTimeout(timer);
+    for (const { isolate } of this.#members) isolate.end();
+    this.left.stop();
   }
 
   /** Replaces 0 by what the system gave, so that an isolate that is replaced gets the same. */
@@ -295,18 +338,23 @@ export class DnsSupervisor {
     };
   }
 
-  #launch(member: Member): void {
-    member.startedAtMs = member.heardAtMs = performance.now();
-    member.ready = Promise.withResolvers();
-    member.ready.promise.catch(() => {}); // Whoever started it first waits; restarts do not.
-    const worker = this.#startWorker();
-    member.worker = worker;
+  #keep(member: Member): KeptIsolate<ToDns, FromDns> {
+    return new KeptIsolate<ToDns, FromDns>({
+      limits: LIMITS,
+      lines: LINES,
+      fields: { isolate: member.index },
+      crashes: this.#crashes,
+      startWorker: this.#startWorker,
+      begin: () => this.#begin(member),
+      hear: (message) => this.#hear(member, message),
+      ended: (reason) => this.#ended(member, reason),
+      send: (worker, message) => member.send(worker, message, this.#native),
+      left: (thread) => this.left.watch(`dns isolate ${member.index}`, thread),
+    });
+  }
+
+  #begin(member: Member): void {
     member.sockets = this.#socketsOf(member);
-    worker.onmessage = ({ data }: MessageEvent<FromDns>) => this.#hear(member, worker, data);
-    worker.onerror = (event) => {
-      event.preventDefault();
-      this.#crashed(member, worker, event.message);
-    };
     member.firstGeneration = this.#snapshot.generation;
     const { logQueues, ...options } = this.#options;
     const start: DnsStart = {
@@ -316,42 +364,45 @@ export class DnsSupervisor {
       counters: member.counters,
       logQueue: logQueues?.[member.index] ?? null,
       buckets: this.#buckets,
+      cookieSecret: this.#cookieSecret,
       handsLogOn: areLogLinesHanded(),
       snapshot: this.#snapshot,
     };
-    member.tell({ type: "start", start });
-    setTimeout(() => {
-      if (member.worker === worker && member.generation < 0) {
-        this.#crashed(member, worker, `no sign of life after ${START_MS_MAX} ms`);
-      }
-    }, START_MS_MAX);
+    member.isolate.tell({ type: "start", start });
   }
 
   #socketsOf({ seat }: Member): DnsSockets | null {
-    if (this.#native === null || seat === null) return null;
+    const native = this.#native;
+    if (native === null || seat === null) return null;
+    const wake = openWake(native);
+    let epoll: number;
+    try {
+      epoll = openEpoll(native);
+    } catch (error) {
+      closeSocket(native, wake);
+      throw error;
+    }
     return {
       ...seat,
-      wake: openWake(this.#native),
-      epoll: openEpoll(this.#native),
+      wake,
+      epoll,
       eventMemory: new SharedArrayBuffer(EventQueue.MEMORY_BYTES),
       inboxMemory: new SharedArrayBuffer(Inbox.MEMORY_BYTES),
       exchangeMemory: new SharedArrayBuffer(NativeUdpExchange.MEMORY_BYTES),
     };
   }
 
-  #hear(member: Member, worker: Worker, message: FromDns): void {
-    if (member.worker !== worker) return; // One that was replaced.
-    member.heardAtMs = performance.now();
+  #hear(member: Member, message: FromDns): void {
     switch (message.type) {
       case "ready":
         member.generation = Math.max(member.generation, member.firstGeneration);
         // What was published while it started is told again.
-        member.tell({ type: "snapshot", snapshot: this.#snapshot });
+        member.isolate.tell({ type: "snapshot", snapshot: this.#snapshot });
         if (this.#options.tls?.identity) {
-          member.tell({ type: "certificate", identity: this.#options.tls.identity });
+          member.isolate.tell({ type: "certificate", identity: this.#options.tls.identity });
         }
         if (this.#options.tls !== null && this.#options.tls.odohSeeds.length > 0) {
-          member.tell({ type: "odoh", seeds: this.#options.tls.odohSeeds });
+          member.isolate.tell({ type: "odoh", seeds: this.#options.tls.odohSeeds });
         }
         member.ready.resolve(message.ports);
         return;
@@ -365,9 +416,6 @@ export class DnsSupervisor {
       case "drained":
         member.drained.resolve();
         return;
-      case "crashed":
-        this.#crashed(member, worker, message.error);
-        return;
       case "flushed":
         member.flushed?.resolve();
         member.flushed = null;
@@ -379,47 +427,20 @@ export class DnsSupervisor {
         member.report = message.report;
         if (message.slow.length > 0) this.onSlow?.(message.slow);
         return;
-      case "logged":
-        relayLogLine(message.line);
-        return;
     }
   }
 
-  #crashed(member: Member, worker: Worker, error: string): void {
-    if (member.worker !== worker) return;
-    this.crashes++;
-    log.error("a dns isolate crashed", { isolate: member.index, crashes: this.crashes, error });
-    const first = member.generation < 0;
-    this.#end(member);
-    if (this.#stopping) {
-      member.drained.resolve();
-      return;
-    }
-    if (first) member.ready.reject(new SvcError("unavailable", `dns isolate: ${error}`));
-    const stable = performance.now() - member.startedAtMs >= STABLE_MS;
-    member.restartMs = stable ? RESTART_MIN_MS : Math.min(2 * member.restartMs, RESTART_MAX_MS);
-    setTimeout(() => {
-      if (this.#stopping) return;
-      try {
-        this.#launch(member);
-        log.info("a dns isolate was started again", { isolate: member.index });
-      } catch (error) {
-        log.error("a dns isolate can't be started", { error: messageOf(error) });
-      }
-    }, member.restartMs);
-  }
-
-  /** Ends an isolate and the wait that it may have parked; its listening sockets stay. */
-  #end(member: Member): void {
-    const { worker, sockets } = member;
-    if (worker === null) return;
-    member.worker = null;
+  /** Lets go of what an isolate held, and of the wait that it may have parked; its seat stays. */
+  #ended(member: Member, reason: string): void {
+    const { sockets } = member;
     member.sockets = null;
+    member.ready.reject(new SvcError("unavailable", `dns isolate: ${reason}`));
+    if (this.#stopping) member.drained.resolve();
     member.flushed?.resolve(); // Its cache went with it.
     member.flushed = null;
     member.lookups.fail("the dns isolate ended");
     member.generation = -1;
-    worker.terminate();
+    for (const check of this.#swapWaiters) check();
     const native = this.#native;
     if (sockets === null || native === null) return;
     wake(native, sockets.wake);
@@ -431,18 +452,6 @@ export class DnsSupervisor {
         closeSocket(native, fd);
       }
     }, PARKED_MS);
-  }
-
-  #ping(): void {
-    const nowMs = performance.now();
-    for (const member of this.#members) {
-      if (member.worker === null) continue;
-      if (nowMs - member.heardAtMs > SILENCE_MS_MAX) {
-        this.#crashed(member, member.worker, `silent for more than ${SILENCE_MS_MAX} ms`);
-      } else {
-        member.tell({ type: "ping" });
-      }
-    }
   }
 }
 

@@ -6,13 +6,16 @@ import { createSocket } from "node:dgram";
 import { formatIp, type HostPort, parseIp } from "../addr/mod.ts";
 import { decodeMessage, encodeQuery, type Message, Qtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
+import { handLogLines, type LogLine } from "../log.ts";
 import { Outcome } from "../resolver/mod.ts";
 import { policyData } from "../snapshot/fakes.ts";
 import { Counter, sumOutcome } from "../telemetry/mod.ts";
 import type { Failure } from "../../tests/e2e/failing_dns_worker.ts";
 import { Hang } from "../../tests/e2e/hang.ts";
+import { hasProgram } from "../../tests/e2e/harness.ts";
 import { AUTHORITY, Client, identityOf } from "../transport/fakes.ts";
 import type { DnsTls, DnsUpstream } from "./messages.ts";
+import { SCOPES, startWorker } from "./scopes.ts";
 import { type DnsOptions, DnsSupervisor } from "./supervisor.ts";
 
 const PERMISSIONS = { net: true, ffi: true, read: true } as const;
@@ -40,7 +43,7 @@ const TLS: DnsTls = {
   },
   doqLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, queriesMax: 16, idleMs: 10_000 },
-    ...{ handshakeMs: 60_000, handshakesMax: 16 },
+    ...{ requestMs: 60_000, handshakeMs: 60_000, handshakesMax: 16 },
   },
   dohLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, requestsMax: 16, idleMs: 10_000 },
@@ -58,6 +61,7 @@ function options(
     seed: SEED,
     listen,
     upstreams,
+    openMax: 4_096,
     cacheBytes: 1024 * 1024,
     ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
     serveStale: 0,
@@ -121,16 +125,16 @@ async function askTcp({ ip, port }: HostPort): Promise<Message | null> {
 class Failing {
   readonly workers: Worker[] = [];
   readonly supervisor: DnsSupervisor;
+  /** Called before each worker is started; what it throws is why there is none. */
+  beforeStart: () => void = () => {};
   readonly #hang = new Hang();
 
   constructor(isolates: number, upstreams: DnsUpstream[] = [], tls: DnsTls | null = null) {
     const all = options([LOOPBACK], upstreams, tls);
     this.supervisor = new DnsSupervisor(all, isolates, SNAPSHOT, () => {
+      this.beforeStart();
       const url = new URL("../../tests/e2e/failing_dns_worker.ts", import.meta.url);
-      const worker = new Worker(url, {
-        type: "module",
-        deno: { permissions: { net: true, ffi: true } },
-      });
+      const worker = startWorker("dns", url, SCOPES.dns());
       this.workers.push(worker);
       return worker;
     });
@@ -157,9 +161,15 @@ class Failing {
   /** Has the newest worker fail; one that is to hang does so from here on. */
   async fail(type: Failure["type"]): Promise<void> {
     const { memory } = this.#hang;
-    const failure: Failure = type === "hang" ? { type, memory } : { type };
+    const hangs = type === "hang" || type === "spin";
+    const failure: Failure = hangs ? { type, memory } : { type };
     this.workers[this.workers.length - 1].postMessage(failure);
-    if (type === "hang") await until("a worker that hangs", () => this.#hang.hangs);
+    if (hangs) await until("a worker that hangs", () => this.#hang.hangs);
+  }
+
+  /** Ends what hangs. */
+  goOn(): void {
+    this.#hang.end();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -197,6 +207,110 @@ for (const failure of ["throw", "reject", "hang"] as const) {
       assert(values[Counter.QueriesUdp] >= 2 && values[Counter.QueriesTcp] >= 1);
     },
   });
+}
+
+Deno.test({
+  name: "DnsSupervisor starts an isolate again after launches that failed, and publishes meanwhile",
+  permissions: PERMISSIONS,
+  ignore: !HAS_NATIVE,
+  sanitizeResources: false,
+  fn: async () => {
+    await using failing = await Failing.start(2);
+    const { supervisor, address } = failing;
+    let failures = 0;
+    let isMended = false;
+    failing.beforeStart = () => {
+      if (isMended) return;
+      failures++;
+      throw new Error("no more of anything");
+    };
+    await failing.fail("throw");
+    await until("launches that failed", () => failures >= 3);
+    assert.deepEqual(supervisor.running, { now: 1, wanted: 2 });
+    // Nobody waits for one that is not there; it begins with the newest.
+    await supervisor.publish({ ...SNAPSHOT, generation: 2 });
+    assert.deepEqual(supervisor.running, { now: 1, wanted: 2 }, "published while it was away");
+    isMended = true;
+    await until("both answer", () => supervisor.running.now === 2);
+    assert.equal(supervisor.crashes, 1);
+    for (let i = 0; i < 20; i++) assert.equal((await askUdp(address))?.answers.length, 1);
+  },
+});
+
+Deno.test({
+  name: "DnsSupervisor tells of the thread of a hung isolate for as long as it takes a processor",
+  permissions: PERMISSIONS,
+  ignore: !HAS_NATIVE,
+  sanitizeResources: false,
+  fn: async () => {
+    await using failing = await Failing.start(1);
+    const { supervisor, address } = failing;
+    const told: string[] = [];
+    supervisor.left.onBusy = (isolate) => void told.push(isolate);
+    await failing.fail("spin");
+    await until("it is replaced", () => supervisor.crashes === 1);
+    assert.equal((await askUdp(address))?.answers.length, 1);
+    await until("it is told of", () => supervisor.left.problems.length === 1);
+    assert.match(supervisor.left.problems[0], /^dns isolate 0 hung .* restart svc$/);
+    assert.deepEqual(told, ["dns isolate 0"]);
+    failing.goOn();
+    await until("its thread has ended", () => supervisor.left.problems.length === 0);
+  },
+});
+
+/** Opens descriptors until the system gives no more. */
+function takeDescriptors(): Disposable {
+  const files: Deno.FsFile[] = [];
+  for (;;) {
+    try {
+      files.push(Deno.openSync("/dev/null"));
+    } catch {
+      return { [Symbol.dispose]: () => files.forEach((file) => file.close()) };
+    }
+  }
+}
+
+Deno.test({
+  name: "DnsSupervisor lives through a time without descriptors, and loses none to it",
+  permissions: { ...PERMISSIONS, run: ["ls", "prlimit"] },
+  ignore: !HAS_NATIVE || !hasProgram("prlimit"),
+  sanitizeResources: false,
+  fn: async () => {
+    const limit = (soft: string) =>
+      new Deno.Command("prlimit", { args: ["--pid", `${Deno.pid}`, `--nofile=${soft}:`] }).output();
+    const limitBefore = new TextDecoder().decode(
+      (await new Deno.Command("prlimit", {
+        args: ["--pid", `${Deno.pid}`, "--nofile", "--output=SOFT", "--noheadings"],
+      }).output()).stdout,
+    ).trim();
+    const lines: LogLine[] = [];
+    await using cleanup = new AsyncDisposableStack();
+    handLogLines((line) => lines.push(line));
+    cleanup.defer(() => handLogLines(null));
+    await limit("512");
+    cleanup.defer(async () => void await limit(limitBefore));
+    await using failing = await Failing.start(1);
+    const { supervisor, address } = failing;
+    const before = await openDescriptors();
+    {
+      using _taken = takeDescriptors();
+      await failing.fail("throw");
+      const failures = () =>
+        lines.filter(({ message }) => message === "a dns isolate can't be started");
+      await until("launches that failed", () => failures().length >= 3);
+      assert.match(String(failures()[0].fields.error), /too many open files/);
+      assert.deepEqual(supervisor.running, { now: 0, wanted: 1 });
+    }
+    await until("it answers again", () => supervisor.running.now === 1);
+    assert.equal((await askUdp(address))?.answers.length, 1);
+    await until("as many descriptors as before", async () => await openDescriptors() <= before);
+  },
+});
+
+/** Descriptors that this process has open. */
+async function openDescriptors(): Promise<number> {
+  const { stdout } = await new Deno.Command("ls", { args: [`/proc/${Deno.pid}/fd`] }).output();
+  return new TextDecoder().decode(stdout).trim().split("\n").length;
 }
 
 /** Descriptors of sockets that this process has open. */
@@ -251,8 +365,9 @@ Deno.test({
     await supervisor.publish({ ...SNAPSHOT, generation: 2 });
     await failing.fail("throw");
     await until("the crash, counted", () => supervisor.crashes >= 1);
-    // One of them is gone at this moment; the publication waits for its successor.
+    // One of them is gone at this moment; its successor begins with what is published.
     await supervisor.publish({ ...SNAPSHOT, generation: 3 });
+    await until("its successor answers", () => supervisor.running.now === 2);
     assert.ok(failing.workers.length >= 3);
     for (let i = 0; i < 20; i++) assert.equal((await askUdp(failing.address))?.answers.length, 1);
   },

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { CrashError, FakeClock, FakeNetwork, MemoryDisk, seededChance } from "./fakes.ts";
 import { log } from "../log.ts";
-import { ListKeeper } from "./keeper.ts";
+import { ListKeeper, type RefreshEvent } from "./keeper.ts";
 import type { ListSource } from "./source.ts";
 
 const DAY_MS = 86_400_000;
@@ -52,10 +52,12 @@ class Story {
   async refresh(keeper: ListKeeper, version: number, sources: ListSource[]): Promise<void> {
     this.#version = version;
     this.clock.timeMs += 1000;
-    for await (const event of keeper.refresh(sources, { intervalMs: DAY_MS, force: true })) {
-      if (event.kind === "finished" && event.outcome !== "failed") {
-        this.reported.set(event.source.id, version);
-      }
+    // One after the other, so that the steps of the disk are the same each time.
+    for (const each of sources) {
+      const onFinished = ({ source: { id }, outcome }: RefreshEvent) => {
+        if (outcome !== "failed") this.reported.set(id, version);
+      };
+      await keeper.refresh([each], { intervalMs: DAY_MS, force: true, onFinished }).done;
     }
   }
 

@@ -35,7 +35,7 @@ Deno.test("ListKeeper keeps lists in a directory for its user alone", {
     const text = "||ads.example^\n".repeat(100_000); // More than one piece to read.
     const options = { clock: new FakeClock(), chance: () => 0, localListsDirectory: parent };
     const keeper = await ListKeeper.open(directory, { ...options, get: answering(text) });
-    for await (const _ of keeper.refresh([source], { intervalMs: 1 }));
+    await keeper.refresh([source], { intervalMs: 1 }).done;
     const names = await denoDisk.names(directory);
     assert.deepEqual(names, ["index.json", "li_a.txt"]);
     const modeOf = async (path: string) => ((await Deno.stat(path)).mode ?? 0) & 0o777;

@@ -12,6 +12,8 @@ export interface DownloadLimits {
   readonly headTimeoutMs: number;
   /** Between two pieces of the body. */
   readonly idleTimeoutMs: number;
+  /** Least bytes of the body, on the wire, in each such time; at any rate, if left out. */
+  readonly pace?: { readonly bytesMin: number; readonly timeMs: number };
   /** All of it, redirects included. */
   readonly totalTimeoutMs: number;
   /** Bytes of the body, on the wire and unpacked alike. */
@@ -21,6 +23,7 @@ export interface DownloadLimits {
 export const DOWNLOAD_LIMITS: DownloadLimits = {
   headTimeoutMs: 15_000,
   idleTimeoutMs: 20_000,
+  pace: { bytesMin: 30 * 10 * 1024, timeMs: 30_000 }, // 10 KiB/s.
   totalTimeoutMs: 300_000,
   bytesMax: LIST_BYTES_MAX,
 };
@@ -45,6 +48,8 @@ export interface DownloadRequest {
   readonly limits: DownloadLimits;
   /** Takes the unpacked text piece by piece; what it throws ends the download. */
   readonly onChunk: (chunk: Uint8Array) => Promise<void>;
+  /** Hears how many bytes have come, as on the wire, and of how many, if the server says so. */
+  readonly onReceived?: (bytes: number, totalBytes: number | null) => void;
 }
 
 /** `validators` are those of the new text; a text that is not modified keeps its own. */
@@ -182,7 +187,7 @@ function redirectTarget(from: URL, { status, headers }: HttpResponse): URL {
   if (target === null) throw new SvcError("unavailable", `a ${status} without a place to go to`);
   const problem = findListUrlProblem(target.href);
   if (problem !== null) {
-    throw new SvcError("invalid", `a redirect to ${target.host} is refused: it ${problem}`);
+    throw new SvcError("invalid", `a redirect to ${target.host} is refused: ${problem}`);
   }
   // Another machine's answer must not make us ask this machine's own plain services.
   if (target.protocol === "http:" && !isLoopbackHost(from.hostname)) {
@@ -194,9 +199,9 @@ function redirectTarget(from: URL, { status, headers }: HttpResponse): URL {
 async function readBody(
   response: HttpResponse,
   signal: AbortSignal,
-  { limits, onChunk }: DownloadRequest,
+  { limits, onChunk, onReceived }: DownloadRequest,
 ): Promise<void> {
-  const packed = measured(response, signal, limits);
+  const packed = measured(response, signal, limits, onReceived);
   let sizeBytes = 0;
   for await (const chunk of unpacked(packed, response.headers["content-encoding"])) {
     sizeBytes += chunk.length;
@@ -214,21 +219,57 @@ async function* measured(
   response: HttpResponse,
   signal: AbortSignal,
   limits: DownloadLimits,
+  onReceived: DownloadRequest["onReceived"],
 ): AsyncGenerator<Uint8Array> {
   const stated = statedLength(response);
   if (stated !== null && stated > limits.bytesMax) throw tooLarge(limits);
   const late = `no more data in ${seconds(limits.idleTimeoutMs)}`;
   const pieces = response.body[Symbol.asyncIterator]();
   let sizeBytes = 0;
-  for (;;) {
-    const next = await within(pieces.next(), limits.idleTimeoutMs, late, signal);
-    if (next.done === true) break;
-    sizeBytes += next.value.length;
-    if (sizeBytes > limits.bytesMax) throw tooLarge(limits);
-    yield next.value;
+  const pace = new Pace(limits.pace);
+  const bounded = AbortSignal.any([signal, pace.signal]);
+  try {
+    for (;;) {
+      const next = await within(pieces.next(), limits.idleTimeoutMs, late, bounded);
+      if (next.done === true) break;
+      sizeBytes += next.value.length;
+      if (sizeBytes > limits.bytesMax) throw tooLarge(limits);
+      pace.sizeBytes = sizeBytes;
+      onReceived?.(sizeBytes, stated);
+      yield next.value;
+    }
+  } finally {
+    pace.stop();
   }
   if (stated !== null && sizeBytes !== stated) {
     throw new SvcError("unavailable", `cut off: ${sizeBytes} of ${stated} bytes came`);
+  }
+}
+
+/** Ends a body that keeps coming, but so slowly that it holds up others. */
+class Pace {
+  readonly #slow = new AbortController();
+  readonly #timer: ReturnType<typeof setInterval> | undefined;
+  sizeBytes = 0;
+
+  constructor(pace: DownloadLimits["pace"]) {
+    if (pace === undefined) return;
+    let before = 0;
+    this.#timer = setInterval(() => {
+      const bytes = this.sizeBytes - before;
+      before = this.sizeBytes;
+      if (bytes >= pace.bytesMin) return;
+      const message = `too slow: ${bytes} bytes in ${seconds(pace.timeMs)}`;
+      this.#slow.abort(new SvcError("unavailable", message));
+    }, pace.timeMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#slow.signal;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
   }
 }
 

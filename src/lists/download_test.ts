@@ -111,6 +111,44 @@ const ROWS: readonly Row[] = [
     want: "not done in 0.6 s",
   },
   {
+    name: "a body that keeps coming, a byte at a time",
+    handler: (r) => {
+      r.socket?.write("HTTP/1.1 200 OK\r\n\r\n");
+      drip(r, "|", 20);
+    },
+    limits: { pace: { bytesMin: 10_000, timeMs: 300 } },
+    want: "too slow: ",
+  },
+  {
+    name: "a body in gzip, a byte at a time",
+    handler: (r) => {
+      r.socket?.write("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n");
+      let at = 0;
+      const bytes = gzipSync(LIST);
+      const timer = setInterval(() => r.socket?.write(bytes.subarray(at, ++at)), 20);
+      r.socket?.on("close", () => clearInterval(timer));
+    },
+    limits: { pace: { bytesMin: 10_000, timeMs: 300 } },
+    want: "too slow: ",
+  },
+  {
+    name: "a list that is slow, but not too slow",
+    handler: (r) => {
+      r.writeHead(200, { "content-length": LIST.length });
+      const half = LIST.length >> 1;
+      r.write(LIST.slice(0, half));
+      setTimeout(() => r.end(LIST.slice(half)), 1_200);
+    },
+    limits: { pace: { bytesMin: LIST.length >> 1, timeMs: 1_000 } },
+    want: "text",
+  },
+  {
+    name: "a body longer than its length",
+    handler: (r) =>
+      r.socket?.end(`HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n||ads.example^\n${LIST}`),
+    want: "another text of 15 characters",
+  },
+  {
     name: "a body that never ends, fast",
     handler: (r) => {
       r.socket?.write("HTTP/1.1 200 OK\r\n\r\n");

@@ -1,5 +1,10 @@
-/** A disk, a clock, a network and chance for tests: each run is the same for the same seed. */
+/** A disk, a clock, a network, chance and a keeper for tests: the same each time for the same seed. */
+import assert from "node:assert/strict";
+import { ListKeeper, type RefreshEvent, type RefreshOptions } from "./keeper.ts";
 import type { Chance, Clock, Disk, DiskFile, DiskStat, HttpGet } from "./ports.ts";
+import type { ListSource } from "./source.ts";
+
+export const DAY_MS = 86_400_000;
 
 /** Numbers from a seed (mulberry32); not for secrets. */
 export function seededChance(seed: number): Chance {
@@ -30,12 +35,18 @@ export interface FakeAnswer {
 /** Answers each request by `answer`, which may throw; `asked` notes the requests. */
 export class FakeNetwork {
   readonly asked: { url: string; headers: Readonly<Record<string, string>> }[] = [];
-  constructor(public answer: (url: URL, headers: Readonly<Record<string, string>>) => FakeAnswer) {}
+  constructor(
+    public answer: (
+      url: URL,
+      headers: Readonly<Record<string, string>>,
+      signal: AbortSignal,
+    ) => FakeAnswer,
+  ) {}
 
-  readonly get: HttpGet = (url, { headers }) => {
+  readonly get: HttpGet = (url, { headers, signal }) => {
     this.asked.push({ url: url.href, headers });
     try {
-      const { status = 200, headers: head = {}, body = "" } = this.answer(url, headers);
+      const { status = 200, headers: head = {}, body = "" } = this.answer(url, headers, signal);
       return Promise.resolve({ status, headers: head, body: pieces(body) });
     } catch (error) {
       return Promise.reject(error);
@@ -210,5 +221,56 @@ export class MemoryDisk implements Disk {
     if (this.steps === this.failingStep || this.steps === this.lastStep) half();
     if (this.steps === this.failingStep) throw new Error("no space left on device");
     if (this.steps >= this.lastStep) throw new CrashError("the process is gone");
+  }
+}
+
+/** A keeper in `/kept` with all its surroundings; lists by path are in `/local`. `reopen` is a new start on the same disk. */
+export class KeeperBench {
+  readonly clock = new FakeClock();
+  readonly network = new FakeNetwork((url) => ({ body: `||${url.pathname.slice(1)}.example^\n` }));
+  disk = new MemoryDisk();
+  keeper!: ListKeeper;
+
+  static async open(disk = new MemoryDisk()): Promise<KeeperBench> {
+    const bench = new KeeperBench();
+    bench.disk = disk;
+    await bench.reopen();
+    return bench;
+  }
+
+  async reopen(): Promise<void> {
+    const { clock, disk, network } = this;
+    const options = {
+      get: network.get,
+      clock,
+      disk,
+      chance: () => 0,
+      localListsDirectory: "/local",
+    };
+    this.keeper = await ListKeeper.open("/kept", options);
+  }
+
+  /** `id outcome` of each list that was due, in the order in which they were done. */
+  async refresh(sources: ListSource[], options: Partial<RefreshOptions> = {}): Promise<string[]> {
+    const outcomes: string[] = [];
+    const onFinished = ({ source: { id }, outcome }: RefreshEvent) =>
+      void outcomes.push(`${id} ${outcome}`);
+    await this.keeper.refresh(sources, { intervalMs: DAY_MS, onFinished, ...options }).done;
+    return outcomes;
+  }
+
+  /** `id text` of each list that is at hand. */
+  async load(sources: ListSource[], alsoKeep: string[] = []): Promise<string[]> {
+    const texts: string[] = [];
+    for await (const { source, bytes } of this.keeper.load(sources, () => alsoKeep)) {
+      assert.equal(bytes.byteLength, bytes.buffer.byteLength, "the buffer holds the text alone");
+      texts.push(`${source.id} ${new TextDecoder().decode(bytes).trim()}`);
+    }
+    return texts;
+  }
+
+  state(source: ListSource): string {
+    const { state, message } = this.keeper.status(source.id);
+    return message === null ? state : `${state}: ${message}`;
   }
 }

@@ -1,29 +1,18 @@
 import { createHash } from "node:crypto";
-import { invariant, InvariantError, messageOf, SvcError } from "../errors.ts";
+import { invariant, rethrowInvariant, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { findListUrlProblem } from "../model/mod.ts";
 import { denoDisk } from "./deno_disk.ts";
 import { download, DOWNLOAD_LIMITS, type DownloadLimits, type Validators } from "./download.ts";
-import {
-  type Copy,
-  hashText,
-  KeptLists,
-  type NewText,
-  readWhole,
-  sha256Hex,
-} from "./kept_lists.ts";
-import { findLocalList } from "./local_path.ts";
+import { type Counts, Histories, type History } from "./histories.ts";
+import { type Copy, KeptLists, type KeptText, type NewText } from "./kept_lists.ts";
+import { LocalLists } from "./local_lists.ts";
 import type { Chance, Clock, Disk, HttpGet } from "./ports.ts";
-import { dueAtMs, retryDelayMs } from "./schedule.ts";
-import {
-  CHECKED_BYTES_MAX,
-  LIST_BYTES_MAX,
-  type ListSource,
-  type ListState,
-  type ListStatus,
-} from "./source.ts";
+import { Renewals } from "./renewals.ts";
+import { checkRules, RuleCount } from "./rule_count.ts";
+import { Slots } from "./slots.ts";
+import { CHECKED_BYTES_MAX, type ListSource, type ListStatus, placeOf } from "./source.ts";
 import { TextCheck } from "./text_check.ts";
-import { Turn } from "./turn.ts";
 
 /** A smaller kept text may shrink as it likes. */
 const SHRINK_BYTES_MIN = 8 * 1024;
@@ -31,10 +20,6 @@ const SHRINK_BYTES_MIN = 8 * 1024;
 const SHRINK_RATIO_MIN = 0.1;
 /** …until it has been the answer for this long. */
 const SHRINK_BELIEVED_MS = 86_400_000;
-/** A list that fails for this long, or this often in a row, is a problem of the node's. */
-const FAILING_LONG_MS = 2 * 86_400_000;
-const FAILURES_LONG = 12;
-const BYTES_PER_MB = 1_000_000;
 
 export interface ListKeeperOptions {
   readonly get: HttpGet;
@@ -48,86 +33,59 @@ export interface ListKeeperOptions {
 }
 
 /** The text of a list, for the compiler. */
-export interface LoadedList {
+export interface LoadedList extends KeptText {
   readonly source: ListSource;
-  /** A buffer of its own, which may be transferred. */
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Of the bytes, in hexadecimal. */
-  readonly sha256: string;
 }
-
-/** A text and its hash. */
-type HashedText = Omit<LoadedList, "source">;
 
 /** What became of a list in a refresh; only `updated` is a reason to compile. */
 export type RefreshOutcome = "updated" | "unchanged" | "failed" | "skipped";
 
-export type RefreshEvent =
-  | {
-    readonly kind: "started";
-    readonly source: ListSource;
-    /** 0 to `count` - 1. */
-    readonly index: number;
-    readonly count: number;
-  }
-  | {
-    readonly kind: "finished";
-    readonly source: ListSource;
-    readonly index: number;
-    readonly count: number;
-    readonly outcome: RefreshOutcome;
-    readonly status: ListStatus;
-  };
+export interface RefreshEvent {
+  readonly source: ListSource;
+  readonly outcome: RefreshOutcome;
+  readonly status: ListStatus;
+}
 
 export interface RefreshOptions {
   /** Longest age of a text, from the settings. */
   readonly intervalMs: number;
   /** Asks for every list, due or not. */
   readonly force?: boolean;
-  /** Somebody is waiting: goes beside what is renewed in the background, not behind it. */
+  /** Somebody is waiting: goes before what is renewed in the background. */
   readonly urgent?: boolean;
-  readonly signal?: AbortSignal;
+  /** Hears of each list that this refresh has begun with, once it is done. */
+  readonly onFinished?: (event: RefreshEvent) => void;
 }
 
-/** What the keeper remembers of a list while it runs. */
-interface Entry {
-  /** The URL or path that all this is about. */
-  readonly place: string;
-  readonly spread: number;
-  checkedAtMs: number | null;
-  retryAtMs: number | null;
-  failures: number;
-  /** When the failures in a row began. */
-  failingSinceMs: number | null;
-  /** Bytes that the download under way has brought; `null` where none is. */
-  fetchedBytes: number | null;
-  state: ListState;
-  message: string | null;
-  /** Hash of a local file's text, to see it change; `null` before it is read and for a URL. */
-  localSha256: string | null;
+/** A refresh under way, by the IDs of lists. */
+export interface Refresh {
+  /** Begun with: asked at once or as soon as it is their turn. */
+  readonly started: readonly string[];
+  /** Being renewed already; by force, they are asked once more behind that. */
+  readonly loading: readonly string[];
+  /** Resolves once all of them are done or no longer wanted. */
+  readonly done: Promise<void>;
 }
 
 /**
  * Keeps the texts of lists: hands out what there is, at once, and renews it when it is due. The
- * last good text stays whatever a server sends. Calls may overlap; one text moves at a time.
+ * last text with a rule stays whatever a server sends and whatever becomes of a file. Calls may
+ * overlap.
  */
 export class ListKeeper {
   readonly #kept: KeptLists;
   readonly #options: ListKeeperOptions;
-  readonly #disk: Disk;
-  readonly #entries = new Map<string, Entry>();
-  readonly #counts = new Map<string, { rules: number; unsupported: number }>();
-  /** One download at a time of what is due, and one of what somebody waits for. */
-  readonly #downloads = { due: new Turn(), urgent: new Turn() };
-  /** IDs whose text is being renewed, until then. */
-  readonly #busy = new Map<string, Promise<unknown>>();
+  readonly #histories: Histories;
+  readonly #local: LocalLists;
+  readonly #renewals = new Renewals();
   /** One change or reading of the kept files at a time; never held over the network. */
-  readonly #files = new Turn();
+  readonly #files = new Slots(1);
 
   private constructor(kept: KeptLists, options: ListKeeperOptions, disk: Disk) {
     this.#kept = kept;
     this.#options = options;
-    this.#disk = disk;
+    this.#histories = new Histories((id) => kept.copyOf(id), options.clock, options.chance);
+    this.#local = new LocalLists(kept, this.#histories, disk, options);
   }
 
   /** The folder of kept texts. */
@@ -157,8 +115,7 @@ export class ListKeeper {
       if (text !== null) yield { source, ...text };
     }
     const ids = new Set([...sources.map(({ id }) => id), ...alsoKeep()]);
-    for (const id of this.#entries.keys()) if (!ids.has(id)) this.#entries.delete(id);
-    for (const id of this.#counts.keys()) if (!ids.has(id)) this.#counts.delete(id);
+    this.#histories.keepOnly(ids);
     try {
       await this.#files.run(() => this.#kept.removeExcept(ids));
     } catch (error) {
@@ -193,221 +150,155 @@ export class ListKeeper {
   }
 
   /**
-   * Renews the lists that are due, one after the other, and tells how it goes. An aborted refresh
-   * ends without a word about the list it was at, which stays as it was.
+   * Renews the lists that are due, a few downloads at a time. A list that is on its way already is
+   * not asked twice at once; by force it is asked once more, however often that is called for.
    */
-  async *refresh(
-    sources: readonly ListSource[],
-    options: RefreshOptions,
-  ): AsyncGenerator<RefreshEvent> {
-    const { force = false, intervalMs, urgent = false } = options;
-    const signal = options.signal ?? new AbortController().signal;
-    const isDue = (source: ListSource) => force || this.#dueAtMs(source, intervalMs) <= this.#now();
-    // Those that failed come last: their servers may hang.
-    const failures = (source: ListSource) => this.#entryOf(source).failures;
-    const due = sources.filter(isDue).sort((a, b) => failures(a) - failures(b));
-    const count = due.length;
-    const lane = urgent ? this.#downloads.urgent : this.#downloads.due;
-    for (const [index, source] of due.entries()) {
-      if (signal.aborted) return;
-      yield { kind: "started", source, index, count };
-      const outcome = await lane.run(() =>
-        this.#alone(source.id, async () => {
-          if (signal.aborted) return null;
-          // Another refresh may have been faster.
-          return isDue(source) ? await this.#refreshOne(source, signal) : "unchanged";
-        })
-      );
-      if (outcome === null) return;
-      yield { kind: "finished", source, index, count, outcome, status: this.status(source.id) };
-    }
-  }
-
-  /** Does `work` while nobody else renews this text. */
-  async #alone<T>(id: string, work: () => Promise<T>): Promise<T> {
-    for (let busy = this.#busy.get(id); busy !== undefined; busy = this.#busy.get(id)) await busy;
-    const done = work();
-    this.#busy.set(id, done.catch(() => undefined)); // Its caller hears of a failure.
-    try {
-      return await done;
-    } finally {
-      this.#busy.delete(id);
-    }
-  }
-
-  /** When the next list is due, or `Infinity` where there is none. */
-  nextDueAtMs(sources: readonly ListSource[], intervalMs: number): number {
-    return Math.min(...sources.map((source) => this.#dueAtMs(source, intervalMs)));
-  }
-
-  /** What is wrong for so long that somebody should look: a text a list, with the reason. */
-  problems(sources: readonly ListSource[]): string[] {
+  refresh(sources: readonly ListSource[], options: RefreshOptions): Refresh {
+    const { force = false, intervalMs, urgent = false, onFinished } = options;
     const nowMs = this.#now();
-    return sources.flatMap(({ id, name }) => {
-      const entry = this.#entries.get(id);
-      if (entry === undefined || entry.failingSinceMs === null) return [];
-      const isLong = nowMs - entry.failingSinceMs >= FAILING_LONG_MS;
-      if (!isLong && entry.failures < FAILURES_LONG) return [];
-      const since = new Date(entry.failingSinceMs).toISOString();
-      return [`${name}: fails since ${since}: ${entry.message}`];
+    const due = sources.filter((source) =>
+      force || this.#histories.dueAtMs(source, intervalMs, nowMs) <= nowMs
+    );
+    // Those that failed come last: their servers may hang.
+    const failures = (source: ListSource) => this.#histories.of(source).failures;
+    due.sort((a, b) => failures(a) - failures(b));
+    const asked = due.map((source) => {
+      const { id } = source;
+      let outcome: RefreshOutcome | null = null;
+      const wanted = {
+        id,
+        place: placeOf(source),
+        isDownload: source.url !== undefined,
+        isForced: force,
+        isUrgent: urgent,
+      };
+      const { isNew, wasBusy, done } = this.#renewals.ask(wanted, async (signal) => {
+        outcome = await this.#refreshOne(source, signal);
+      });
+      if (!isNew) return { id, wasBusy, done };
+      // Told once it is no longer on its way: whoever hears of it may ask when it is due.
+      const tell = () => {
+        if (outcome !== null) onFinished?.({ source, outcome, status: this.status(id) });
+      };
+      return { id, wasBusy, done: done.then(tell) };
     });
+    return {
+      started: asked.filter(({ wasBusy }) => !wasBusy).map(({ id }) => id),
+      loading: asked.filter(({ wasBusy }) => wasBusy).map(({ id }) => id),
+      done: allDone(asked.map(({ done }) => done)),
+    };
+  }
+
+  /**
+   * Ends the downloads of every list but `sources`, as they are now; what they brought is gone. But
+   * for these and the `known`, which are turned off, lists are forgotten.
+   */
+  keepOnly(sources: readonly ListSource[], known: Iterable<string>): void {
+    this.#renewals.keepOnly(new Map(sources.map((source) => [source.id, placeOf(source)])));
+    this.#histories.keepOnly(new Set([...sources.map(({ id }) => id), ...known]));
+  }
+
+  /** Ends every download. */
+  stop(): void {
+    this.#renewals.keepOnly(new Map());
+  }
+
+  /** When the next list is due that is not on its way, or `Infinity` where there is none. */
+  nextDueAtMs(sources: readonly ListSource[], intervalMs: number): number {
+    const nowMs = this.#now();
+    let nextMs = Infinity;
+    for (const source of sources) {
+      if (this.#renewals.has(source.id)) continue;
+      nextMs = Math.min(nextMs, this.#histories.dueAtMs(source, intervalMs, nowMs));
+    }
+    return nextMs;
+  }
+
+  /** What somebody should look at: a text a list, with the reason. */
+  problems(sources: readonly ListSource[]): string[] {
+    return this.#histories.problems(sources);
+  }
+
+  /** Says whether the list may get its first text any moment, so that its lack is no problem yet. */
+  isAwaited(source: ListSource): boolean {
+    return this.#histories.isAwaited(source);
   }
 
   /** What this node has of the list; of one it has not met, `pending`. */
   status(id: string): ListStatus {
-    const entry = this.#entries.get(id);
-    const { rules, unsupported } = this.#counts.get(id) ?? { rules: 0, unsupported: 0 };
-    // A skipped list was looked at, but there is no text to be of any age.
-    const checkedAtMs = entry?.state === "skipped" ? null : entry?.checkedAtMs ?? null;
-    return {
-      state: entry?.state ?? "pending",
-      message: entry === undefined ? null : messageOfEntry(entry),
-      rules,
-      unsupported,
-      refreshed_at: checkedAtMs === null ? null : new Date(checkedAtMs).toISOString(),
-    };
+    return this.#histories.status(id);
   }
 
-  /** Notes what the compiler made of the list. */
-  setCounts(id: string, counts: { readonly rules: number; readonly unsupported: number }): void {
-    this.#counts.set(id, { rules: counts.rules, unsupported: counts.unsupported });
+  /** Notes what the compiler made of the list; `null`: it had no text of it. */
+  setCounts(id: string, counts: Counts | null): void {
+    this.#histories.setCounts(id, counts);
   }
 
   #now(): number {
     return this.#options.clock.nowMs();
   }
 
-  #dueAtMs(source: ListSource, intervalMs: number): number {
-    return dueAtMs(this.#entryOf(source), intervalMs, this.#now());
-  }
-
-  /** What is remembered of the list; a list whose place has changed starts anew. */
-  #entryOf(source: ListSource): Entry {
-    const place = placeOf(source);
-    const known = this.#entries.get(source.id);
-    if (known !== undefined && known.place === place) return known;
-    const copy = this.#kept.copyOf(source.id);
-    const current = source.url !== undefined && copy?.url === source.url;
-    const entry: Entry = {
-      place,
-      spread: this.#options.chance(),
-      checkedAtMs: current ? copy.fetchedAtMs : null,
-      retryAtMs: null,
-      failures: 0,
-      failingSinceMs: null,
-      fetchedBytes: null,
-      state: "pending",
-      message: null,
-      localSha256: null,
-    };
-    this.#entries.set(source.id, entry);
-    return entry;
-  }
-
   async #digest(source: ListSource): Promise<string | null> {
-    const entry = this.#entryOf(source);
-    if (source.path !== undefined) return await this.#hashLocal(source, entry);
-    const intact = await this.#kept.verify(source.id);
-    this.#noteKept(source, entry, intact);
-    return intact ? this.#kept.copyOf(source.id)?.sha256 ?? null : null;
+    const history = this.#histories.of(source);
+    if (source.path !== undefined) return await this.#local.hash(source, history);
+    const sha256 = await this.#kept.hashOf(source.id);
+    this.#noteKept(source, history, sha256 !== null);
+    return sha256;
   }
 
-  async #read(source: ListSource): Promise<HashedText | null> {
-    const entry = this.#entryOf(source);
-    if (source.path !== undefined) return await this.#readLocal(source, entry);
-    const bytes = await this.#kept.read(source.id);
-    this.#noteKept(source, entry, bytes !== null);
-    const sha256 = this.#kept.copyOf(source.id)?.sha256;
-    return bytes === null || sha256 === undefined ? null : { bytes, sha256 };
+  async #read(source: ListSource): Promise<KeptText | null> {
+    const history = this.#histories.of(source);
+    if (source.path !== undefined) return await this.#local.read(source, history);
+    const text = await this.#kept.read(source.id);
+    this.#noteKept(source, history, text !== null);
+    return text;
   }
 
   /** Settles what is known of a list by URL once its kept text was looked at. */
-  #noteKept(source: ListSource, entry: Entry, intact: boolean): void {
+  #noteKept(source: ListSource, history: History, intact: boolean): void {
     if (!intact) {
       // Whatever it was, it is no longer there: the next refresh fetches it.
-      entry.checkedAtMs = null;
-      if (entry.state === "ok") entry.state = "pending";
+      history.checkedAtMs = null;
+      if (history.state === "ok") history.state = "pending";
       if (this.#kept.isDamaged(source.id)) {
-        entry.message ??= "the kept text is damaged and will be fetched anew";
+        history.message ??= "the kept text is damaged and will be fetched anew";
       }
     } else if (this.#kept.copyOf(source.id)?.url !== source.url) {
-      entry.message ??= "an older text is in use until that of the URL is fetched";
-    } else if (entry.state === "pending") {
-      entry.state = "ok";
-    }
-  }
-
-  #readLocal(source: ListSource, entry: Entry): Promise<HashedText | null> {
-    return this.#lookAtLocal(source, entry, async (path) => {
-      const bytes = await readWhole(this.#disk, path, LIST_BYTES_MAX);
-      const check = new TextCheck();
-      check.add(bytes);
-      check.finish(true); // An empty file is the operator's own wish.
-      const sha256 = sha256Hex(bytes);
-      return { value: { bytes, sha256 }, sha256 };
-    });
-  }
-
-  /** The hash of a list by path, without holding its text. */
-  #hashLocal(source: ListSource, entry: Entry): Promise<string | null> {
-    return this.#lookAtLocal(source, entry, async (path) => {
-      const { sha256 } = await hashText(this.#disk, path, true);
-      return { value: sha256, sha256 };
-    });
-  }
-
-  /** Looks at a list by path and settles its status; `null` where there is nothing to look at. */
-  async #lookAtLocal<T>(
-    source: ListSource,
-    entry: Entry,
-    look: (path: string) => Promise<{ readonly value: T; readonly sha256: string }>,
-  ): Promise<T | null> {
-    const { localListsDirectory } = this.#options;
-    entry.localSha256 = null; // Until it is read: a text that comes back is an updated one.
-    try {
-      const found = await findLocalList(this.#disk, localListsDirectory, source.path ?? "");
-      if (found.kind === "elsewhere") {
-        this.#settle(source, entry, "skipped", found.message);
-        return null;
-      }
-      const { value, sha256 } = await look(found.path);
-      entry.localSha256 = sha256;
-      this.#settle(source, entry, "ok", null);
-      return value;
-    } catch (error) {
-      rethrowInvariant(error);
-      this.#settle(source, entry, "failed", `${source.path}: ${messageOf(error)}`);
-      return null;
+      history.message ??= "an older text is in use until that of the URL is fetched";
+    } else if (history.state === "pending") {
+      history.state = "ok";
     }
   }
 
   async #refreshOne(source: ListSource, signal: AbortSignal): Promise<RefreshOutcome | null> {
-    const entry = this.#entryOf(source);
+    const history = this.#histories.of(source);
+    history.refusedLines = 0;
     if (source.path !== undefined) {
-      const before = entry.localSha256;
-      await this.#files.run(() => this.#hashLocal(source, entry));
-      if (entry.state !== "ok") return entry.state === "skipped" ? "skipped" : "failed";
-      return entry.localSha256 === before ? "unchanged" : "updated";
+      const before = history.localSha256;
+      await this.#files.run(() => this.#local.hash(source, history));
+      if (history.state !== "ok") return history.state === "skipped" ? "skipped" : "failed";
+      return history.localSha256 === before ? "unchanged" : "updated";
     }
     const text = source.url ?? "";
     const problem = findListUrlProblem(text);
     if (problem !== null) {
-      this.#settle(source, entry, "skipped", `the URL ${problem}: change it`);
+      this.#histories.settle(source, history, "skipped", `the URL is refused: ${problem}`);
       return "skipped";
     }
     const url = new URL(text);
     try {
-      entry.fetchedBytes = 0;
-      const updated = await this.#fetch(source, url, entry, signal);
-      this.#settle(source, entry, "ok", null);
+      history.download = { bytes: 0, totalBytes: null, startedAtMs: this.#now() };
+      const updated = await this.#fetch(source, url, history, signal);
+      this.#histories.settle(source, history, "ok", null);
       return updated ? "updated" : "unchanged";
     } catch (error) {
       rethrowInvariant(error);
       if (signal.aborted) return null;
-      this.#settle(source, entry, "failed", this.#failureMessage(source, url, error));
+      const message = this.#kept.failureMessage(source.id, url.host, error);
+      this.#histories.settle(source, history, "failed", message);
       return "failed";
     } finally {
-      entry.fetchedBytes = null;
+      history.download = null;
     }
   }
 
@@ -415,43 +306,48 @@ export class ListKeeper {
   async #fetch(
     source: ListSource,
     url: URL,
-    entry: Entry,
+    history: History,
     signal: AbortSignal,
   ): Promise<boolean> {
     const { id } = source;
     const { get } = this.#options;
     const limits = this.#limitsOf(source);
-    // A validator stands for a text that we have, whole: a 304 for a damaged one would keep that.
-    const intact = await this.#files.run(() => this.#kept.verify(id));
-    const former = intact ? this.#kept.copyOf(id) : undefined;
-    const same = former?.url === source.url ? former : undefined;
+    const same = await this.#sameCopy(source);
     const text = await this.#kept.begin(id);
     try {
       const hash = createHash("sha256");
       const check = new TextCheck();
+      const rules = new RuleCount();
       const whole: Uint8Array[] = [];
       const onChunk = async (chunk: Uint8Array) => {
         check.add(chunk);
         hash.update(chunk);
-        if (source.check !== undefined) whole.push(chunk);
+        if (source.check === undefined) rules.add(chunk);
+        else whole.push(chunk);
         await text.write(chunk);
-        entry.fetchedBytes = check.sizeBytes;
+      };
+      const onReceived = (bytes: number, totalBytes: number | null) => {
+        const { download } = history;
+        if (download !== null) Object.assign(download, { bytes, totalBytes });
       };
       const validators = same ?? {};
-      const downloaded = await download(get, { url, validators, signal, limits, onChunk });
+      const request = { url, validators, signal, limits, onChunk, onReceived };
+      const downloaded = await download(get, request);
       if (downloaded.kind === "not_modified") {
         invariant(same !== undefined, "only a kept text is not modified");
         await this.#confirm(id, same, validators);
         return false;
       }
       check.finish();
-      source.check?.(decode(whole));
+      if (source.check === undefined) checkRules(history, rules, false);
+      else source.check(decode(whole));
       const sha256 = hash.digest("hex");
       if (same?.sha256 === sha256) {
         await this.#confirm(id, same, downloaded.validators);
         return false;
       }
       if (same !== undefined) await this.#checkShrink(id, same, check.sizeBytes);
+      signal.throwIfAborted(); // What nobody wants any more is not kept.
       await this.#commit(id, text, {
         url: source.url ?? "",
         sha256,
@@ -463,6 +359,20 @@ export class ListKeeper {
     } finally {
       await text.discard();
     }
+  }
+
+  /**
+   * The kept text, if it is of this URL and good. A validator stands for a text that we have, whole:
+   * a 304 for a damaged one, or for one without a rule, would keep that.
+   */
+  #sameCopy({ id, url, check }: ListSource): Promise<Copy | undefined> {
+    return this.#files.run(async () => {
+      const rules = new RuleCount();
+      const isIntact = await this.#kept.verify(id, (chunk) => rules.add(chunk));
+      const isGood = isIntact && (check !== undefined || rules.refusal(false) === null);
+      const copy = this.#kept.copyOf(id);
+      return isGood && copy?.url === url ? copy : undefined;
+    });
   }
 
   #limitsOf({ check }: ListSource): DownloadLimits {
@@ -508,55 +418,17 @@ export class ListKeeper {
         "has been so for a day",
     );
   }
-
-  #failureMessage(source: ListSource, url: URL, error: unknown): string {
-    const copy = this.#kept.copyOf(source.id);
-    const message = `${url.host}: ${messageOf(error)}`;
-    if (copy === undefined) return message;
-    if (copy.fetchedAtMs === 0) return `${message}; the text on disk stays in use`;
-    return `${message}; the text of ${new Date(copy.fetchedAtMs).toISOString()} stays in use`;
-  }
-
-  /** Notes how a try ended and when to try again; logs what is new. */
-  #settle(source: ListSource, entry: Entry, state: ListState, message: string | null): void {
-    const news = entry.state !== state || entry.message !== message;
-    entry.state = state;
-    entry.message = message;
-    const nowMs = this.#now();
-    if (state === "failed") {
-      entry.failures++;
-      entry.failingSinceMs ??= nowMs;
-      entry.retryAtMs = nowMs + retryDelayMs(entry.failures, this.#options.chance);
-    } else {
-      entry.failures = 0;
-      entry.failingSinceMs = null;
-      entry.retryAtMs = null;
-      // A skipped list has no text, but there is no sense in asking for it any sooner.
-      entry.checkedAtMs = nowMs;
-    }
-    if (!news) return;
-    const fields = { list: source.id, name: source.name };
-    if (state === "failed") log.warn("list failed", { ...fields, problem: message });
-    else if (state === "skipped") log.warn("list skipped", { ...fields, problem: message });
-    else log.info("list is up to date", fields);
-  }
 }
 
-function messageOfEntry({ fetchedBytes, message }: Entry): string | null {
-  if (fetchedBytes === null) return message;
-  if (fetchedBytes === 0) return "downloading";
-  return `downloading, ${(fetchedBytes / BYTES_PER_MB).toFixed(1)} MB so far`;
+/** Resolves once all are done, and only then fails with the first failure. */
+async function allDone(all: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(all);
+  await Promise.all(all);
 }
 
 function decode(chunks: readonly Uint8Array[]): string {
   const decoder = new TextDecoder();
   return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode();
-}
-
-/** The URL or the path: what a list's history is about. */
-function placeOf({ id, url, path }: ListSource): string {
-  invariant((url === undefined) !== (path === undefined), `the list ${id} has one of url and path`);
-  return url !== undefined ? `url ${url}` : `path ${path}`;
 }
 
 function definedValidators({ etag, lastModified }: Validators): Validators & {
@@ -567,8 +439,4 @@ function definedValidators({ etag, lastModified }: Validators): Validators & {
     ...(etag === undefined ? {} : { etag }),
     ...(lastModified === undefined ? {} : { lastModified }),
   };
-}
-
-function rethrowInvariant(error: unknown): void {
-  if (error instanceof InvariantError) throw error;
 }

@@ -1,60 +1,10 @@
 import assert from "node:assert/strict";
-import { FakeClock, FakeNetwork, MemoryDisk } from "./fakes.ts";
-import { ListKeeper, type RefreshOptions } from "./keeper.ts";
+import { DAY_MS, KeeperBench as Bench, MemoryDisk } from "./fakes.ts";
 import type { ListSource } from "./source.ts";
-
-const DAY_MS = 86_400_000;
-const DIRECTORY = "/kept";
-const LOCAL = "/local";
 
 const ads: ListSource = { id: "li_a", name: "Ads", url: "https://lists.example/ads.txt" };
 const more: ListSource = { id: "li_b", name: "More", url: "https://lists.example/more.txt" };
 const own: ListSource = { id: "li_c", name: "Own", path: "own.txt" };
-
-/** A keeper with all its surroundings; `reopen` is a new start on the same disk. */
-class Bench {
-  readonly clock = new FakeClock();
-  readonly network = new FakeNetwork((url) => ({ body: `||${url.pathname.slice(1)}.example^\n` }));
-  disk = new MemoryDisk();
-  keeper!: ListKeeper;
-
-  static async open(disk = new MemoryDisk()): Promise<Bench> {
-    const bench = new Bench();
-    bench.disk = disk;
-    await bench.reopen();
-    return bench;
-  }
-
-  async reopen(): Promise<void> {
-    const { clock, disk, network } = this;
-    const options = { get: network.get, clock, disk, chance: () => 0, localListsDirectory: LOCAL };
-    this.keeper = await ListKeeper.open(DIRECTORY, options);
-  }
-
-  /** `id outcome` of each list that was due. */
-  async refresh(sources: ListSource[], options: Partial<RefreshOptions> = {}): Promise<string[]> {
-    const outcomes: string[] = [];
-    for await (const event of this.keeper.refresh(sources, { intervalMs: DAY_MS, ...options })) {
-      if (event.kind === "finished") outcomes.push(`${event.source.id} ${event.outcome}`);
-    }
-    return outcomes;
-  }
-
-  /** `id text` of each list that is at hand. */
-  async load(sources: ListSource[], alsoKeep: string[] = []): Promise<string[]> {
-    const texts: string[] = [];
-    for await (const { source, bytes } of this.keeper.load(sources, () => alsoKeep)) {
-      assert.equal(bytes.byteLength, bytes.buffer.byteLength, "the buffer holds the text alone");
-      texts.push(`${source.id} ${new TextDecoder().decode(bytes).trim()}`);
-    }
-    return texts;
-  }
-
-  state(source: ListSource): string {
-    const { state, message } = this.keeper.status(source.id);
-    return message === null ? state : `${state}: ${message}`;
-  }
-}
 
 const lines = (count: number) => "||ads.example^\n".repeat(count);
 
@@ -79,6 +29,7 @@ Deno.test("ListKeeper fetches, keeps, and loads after a restart", {
     rules: 0,
     unsupported: 0,
     refreshed_at: "2026-01-01T00:00:00.000Z",
+    downloading: null,
   });
   assert.deepEqual(await bench.refresh([ads, more]), [], "nothing is due after a restart");
   assert.deepEqual(bench.network.asked, []);
@@ -99,20 +50,6 @@ Deno.test("ListKeeper.refresh() asks for what is due, or for all by force", {
   bench.network.answer = () => ({ body: "||new.example^" });
   assert.deepEqual(await bench.refresh([ads, more]), ["li_a updated", "li_b updated"]);
   assert.deepEqual(await bench.load([ads]), ["li_a ||new.example^"]);
-});
-
-Deno.test("ListKeeper.refresh() tells how it goes", { permissions: "none" }, async () => {
-  const bench = await Bench.open();
-  const events: string[] = [];
-  for await (const event of bench.keeper.refresh([ads, more], { intervalMs: DAY_MS })) {
-    events.push(`${event.kind} ${event.source.id} ${event.index}/${event.count}`);
-  }
-  assert.deepEqual(events, [
-    "started li_a 0/2",
-    "finished li_a 0/2",
-    "started li_b 1/2",
-    "finished li_b 1/2",
-  ]);
 });
 
 Deno.test("ListKeeper.refresh() sends what the server gave to tell a new text", {
@@ -145,8 +82,11 @@ const REFUSED = [
   ["a page", { headers: { "content-type": "text/html" }, body: "x" }, "it is an HTML page"],
   ["a page in disguise", { body: "<!doctype html>" }, "it is an HTML page"],
   ["binary", { body: "a\0b" }, "it is binary"],
-  ["nothing", { body: "" }, "it is empty"],
-  ["comments", { body: "# nothing here" }, "it holds comments only"],
+  ["nothing", { body: "" }, "no rules in it: it is empty"],
+  ["comments", { body: "# nothing here" }, "no rules in it"],
+  ["an error", { body: "404: Not Found" }, "no rules in it that can be read, but 1 other lines"],
+  ["a word", { body: "error" }, "no rules in it that can be read, but 1 other lines"],
+  ["forms that are not read", { body: "a.example##.ad" }, "no rules in it that can be read"],
   ["404", { status: 404, body: "||no.example^" }, "the server answered 404"],
   ["500", { status: 500 }, "the server answered 500"],
   ["a part of it", { status: 206, body: "||no.example^" }, "the server answered 206"],
@@ -207,29 +147,9 @@ Deno.test("ListKeeper follows redirects and keeps the URL that was asked for", {
       : { body: "||next.example^", headers: { etag: '"n"' } };
   assert.deepEqual(await bench.refresh([ads, local]), ["li_a updated", "li_b updated"]);
   const urls = bench.network.asked.map(({ url }) => url);
-  assert.deepEqual(urls, [ads.url, "https://127.0.0.1/next", local.url, "http://127.0.0.1/next"]);
+  assert.deepEqual(urls, [ads.url, local.url, "https://127.0.0.1/next", "http://127.0.0.1/next"]);
   await bench.reopen();
   assert.deepEqual(await bench.refresh([ads, local]), []);
-});
-
-Deno.test("ListKeeper waits longer after each failure", { permissions: "none" }, async () => {
-  const bench = await Bench.open();
-  bench.network.answer = () => {
-    throw new Error("no route to host");
-  };
-  const waits: number[] = [];
-  for (let i = 0; i < 11; i++) {
-    assert.deepEqual(await bench.refresh([ads]), ["li_a failed"]);
-    assert.deepEqual(await bench.refresh([ads]), []);
-    const dueAtMs = bench.keeper.nextDueAtMs([ads], DAY_MS);
-    waits.push((dueAtMs - bench.clock.timeMs) / 60_000);
-    bench.clock.timeMs = dueAtMs;
-  }
-  assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 360, 360]);
-  assert.equal(bench.state(ads), "failed: lists.example: no route to host");
-  bench.network.answer = () => ({ body: "||ads.example^" });
-  assert.deepEqual(await bench.refresh([ads]), ["li_a updated"]);
-  assert.equal(bench.keeper.nextDueAtMs([ads], DAY_MS), bench.clock.timeMs + DAY_MS);
 });
 
 Deno.test("ListKeeper believes a text that shrank once it has lasted a day", {
@@ -355,14 +275,6 @@ Deno.test("ListKeeper reads lists by path from their directory", {
   bench.disk.put("/local/own.txt", "||new.example^");
   assert.deepEqual(await bench.refresh([own]), [], "not due yet");
   assert.deepEqual(await bench.refresh([own], { force: true }), ["li_c updated"]);
-  bench.disk.put("/local/own.txt", "");
-  assert.deepEqual(await bench.load([own]), ["li_c "], "an empty file is the operator's own wish");
-  bench.disk.put("/local/own.txt", "\0\0");
-  assert.deepEqual(await bench.load([own]), []);
-  assert.equal(bench.state(own), "failed: own.txt: it is binary, not text");
-  bench.disk.put("/local/own.txt", "");
-  assert.deepEqual(await bench.refresh([own], { force: true }), ["li_c updated"]);
-
   for (const path of ["/etc/passwd", "../kept/li_a.txt", "/local/../etc/passwd", "/local", "."]) {
     const elsewhere = { ...own, path };
     assert.deepEqual(await bench.refresh([elsewhere], { force: true }), ["li_c skipped"], path);
@@ -377,39 +289,8 @@ Deno.test("ListKeeper skips a URL that it must not fetch", { permissions: "none"
   const bench = await Bench.open();
   const plain = { ...ads, url: "http://lists.example/ads.txt" };
   assert.deepEqual(await bench.refresh([plain]), ["li_a skipped"]);
-  assert.match(bench.state(plain), /^skipped: the URL is no https URL/);
+  assert.match(bench.state(plain), /^skipped: the URL is refused: it is no https URL/);
   assert.deepEqual(bench.network.asked, []);
-});
-
-Deno.test("ListKeeper.refresh() ends without a trace when it is aborted", {
-  permissions: "none",
-}, async () => {
-  const bench = await Bench.open();
-  await bench.refresh([ads]);
-  const stop = new AbortController();
-  bench.network.answer = () => {
-    stop.abort();
-    return { body: "||new.example^" };
-  };
-  assert.deepEqual(await bench.refresh([ads, more], { force: true, signal: stop.signal }), []);
-  assert.equal(bench.network.asked.length, 2);
-  assert.equal(bench.state(ads), "ok");
-  assert.deepEqual(await bench.load([ads, more]), ["li_a ||ads.txt.example^"]);
-});
-
-Deno.test("ListKeeper takes overlapping calls in turn", { permissions: "none" }, async () => {
-  const bench = await Bench.open();
-  const outcomes = await Promise.all([
-    bench.refresh([ads, more]),
-    bench.refresh([ads, more]),
-    bench.load([ads, more]),
-  ]);
-  assert.deepEqual(outcomes, [
-    ["li_a updated", "li_b updated"],
-    ["li_a unchanged", "li_b unchanged"],
-    [],
-  ]);
-  assert.equal(bench.network.asked.length, 2);
 });
 
 Deno.test("ListKeeper.status() shows what the compiler counted", {
@@ -422,93 +303,68 @@ Deno.test("ListKeeper.status() shows what the compiler counted", {
   assert.deepEqual([rules, unsupported], [7, 2]);
 });
 
-/** A body whose end waits for `release`. */
-function held(): { body: AsyncIterable<Uint8Array>; release: () => void } {
-  const gate = Promise.withResolvers<void>();
-  async function* body() {
-    yield new TextEncoder().encode(lines(100_000));
-    await gate.promise;
+Deno.test("ListKeeper keeps a list by path from a file without a rule, and so over a restart", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  bench.disk.put("/local/own.txt", "own.example");
+  assert.deepEqual(await bench.load([own]), ["li_c own.example"]);
+  const stays = "; the text of 2026-01-01T00:00:00.000Z stays in use";
+  for (
+    const [content, why] of [
+      ["", "no rules in it: it is empty"],
+      ["# later\n", "no rules in it"],
+      ["own.example##.x", "no rules in it that can be read, but 1 other lines"],
+      ["\0\0", "it is binary, not text"],
+    ]
+  ) {
+    bench.disk.put("/local/own.txt", content);
+    assert.deepEqual(await bench.refresh([own], { force: true }), ["li_c failed"], why);
+    assert.equal(bench.state(own), `failed: own.txt: ${why}${stays}`);
+    for (let i = 0; i < 2; i++) {
+      assert.equal((await bench.keeper.digests([own])).length, 1);
+      assert.deepEqual(await bench.load([own]), ["li_c own.example"]);
+      assert.deepEqual(bench.keeper.problems([own]), []);
+      await bench.reopen();
+    }
   }
-  return { body: body(), release: gate.resolve };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 10_000 && !condition(); i++) await new Promise((r) => setTimeout(r, 1));
-  assert.ok(condition());
-}
-
-Deno.test("ListKeeper tells how far a download is", { permissions: "none" }, async () => {
-  const bench = await Bench.open();
-  const { body, release } = held();
-  bench.network.answer = () => ({ body });
-  const refreshed = bench.refresh([ads]);
-  await until(() => bench.state(ads) === "pending: downloading, 1.5 MB so far");
-  release();
-  assert.deepEqual(await refreshed, ["li_a updated"]);
-  assert.equal(bench.state(ads), "ok");
+  bench.disk.put("/local/own.txt", "wpad");
+  assert.deepEqual(await bench.refresh([own], { force: true }), ["li_c updated"]);
+  assert.deepEqual(await bench.load([own]), ["li_c wpad"], "one's own words are names");
+  assert.equal(bench.state(own), "ok");
+  await bench.disk.remove("/local/own.txt");
+  bench.disk.put("/local/other.txt", "");
+  assert.deepEqual(await bench.load([own]), ["li_c wpad"]);
+  assert.match(bench.state(own), /^failed: own\.txt: no such file.*stays in use$/);
+  // Where it must not be read from, no copy is read instead.
+  assert.deepEqual(await bench.load([{ ...own, path: "/etc/passwd" }]), []);
 });
 
-Deno.test("ListKeeper.refresh() lets no urgent list wait behind a server that hangs", {
+Deno.test("ListKeeper has no text without a rule confirmed that an earlier release kept", {
   permissions: "none",
 }, async () => {
   const bench = await Bench.open();
-  const { body, release } = held();
-  const asked: string[] = [];
-  bench.network.answer = (url) => {
-    asked.push(url.pathname);
-    return url.pathname === "/ads.txt" ? { body } : { body: "||more.example^\n" };
+  bench.network.answer = (_, headers) =>
+    headers["if-none-match"] === '"1"'
+      ? { status: 304 }
+      : { body: "404: Not Found", headers: { etag: '"1"' } };
+  const text = "404: Not Found";
+  const digest = new Uint8Array(
+    await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)),
+  );
+  const copy = {
+    url: ads.url,
+    sha256: digest.toHex(),
+    sizeBytes: text.length,
+    fetchedAtMs: bench.clock.timeMs,
+    etag: '"1"',
   };
-  const background = bench.refresh([ads, more]);
-  await until(() => asked.length === 1);
-  assert.deepEqual(await bench.refresh([more], { urgent: true }), ["li_b updated"]);
-  // The same list is never fetched twice at a time.
-  const again = bench.refresh([ads], { urgent: true, force: true });
-  await new Promise((resolve) => setTimeout(resolve, 1));
-  assert.deepEqual(asked, ["/ads.txt", "/more.txt"]);
-  bench.network.answer = () => ({ body: lines(100_000) });
-  release();
-  assert.deepEqual(await background, ["li_a updated", "li_b unchanged"]);
-  assert.deepEqual(await again, ["li_a unchanged"]);
-});
-
-Deno.test("ListKeeper.refresh() asks those that failed last", { permissions: "none" }, async () => {
-  const bench = await Bench.open();
-  const { answer } = bench.network;
-  bench.network.answer = () => ({ status: 500 });
-  assert.deepEqual(await bench.refresh([ads]), ["li_a failed"]);
-  bench.network.answer = answer;
-  assert.deepEqual(await bench.refresh([ads, more], { force: true }), [
-    "li_b updated",
-    "li_a updated",
-  ]);
-});
-
-Deno.test("ListKeeper.problems() names a list that fails for long", {
-  permissions: "none",
-}, async () => {
-  const fail = async (bench: Bench) =>
-    assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a failed"]);
-  const message =
-    "Ads: fails since 2026-01-01T00:00:00.000Z: lists.example: the server answered 500";
-  const bench = await Bench.open();
-  const { answer } = bench.network;
-  bench.network.answer = () => ({ status: 500 });
-  assert.deepEqual(bench.keeper.problems([ads]), []);
-  await fail(bench);
-  bench.clock.timeMs += 2 * DAY_MS - 1;
-  assert.deepEqual(bench.keeper.problems([ads]), []);
-  bench.clock.timeMs += 1;
-  assert.deepEqual(bench.keeper.problems([ads, more]), [message]);
-  bench.network.answer = answer;
-  assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a updated"]);
-  assert.deepEqual(bench.keeper.problems([ads]), []);
-
-  const often = await Bench.open();
-  often.network.answer = () => ({ status: 500 });
-  for (let i = 0; i < 11; i++) await fail(often);
-  assert.deepEqual(often.keeper.problems([ads]), []);
-  await fail(often);
-  assert.deepEqual(often.keeper.problems([ads]), [message]);
+  bench.disk.put("/kept/li_a.txt", text);
+  bench.disk.put("/kept/index.json", JSON.stringify({ version: 1, lists: { li_a: [copy] } }));
+  await bench.reopen();
+  await bench.load([ads]);
+  assert.deepEqual(await bench.refresh([ads], { force: true }), ["li_a failed"]);
+  assert.match(bench.state(ads), /^failed: lists\.example: no rules in it/);
 });
 
 Deno.test("ListKeeper keeps a whole text only if its source's check takes it", {
@@ -548,4 +404,23 @@ Deno.test("ListKeeper.load() leaves the text of a list that is made meanwhile", 
     await bench.refresh([more]);
   }
   assert.deepEqual(await bench.load([more], [ads.id]), ["li_b ||more.txt.example^"]);
+});
+
+Deno.test("ListKeeper.open() takes no ID of the index for a path", {
+  permissions: "none",
+}, async () => {
+  const bench = await Bench.open();
+  await bench.refresh([ads]);
+  const { lists } = JSON.parse(bench.disk.text("/kept/index.json"));
+  const copy = JSON.stringify(lists.li_a);
+  const ids = ["../li_a", "/etc/passwd", "__proto__", "constructor", "li_a.txt", "", "li_\u0000"];
+  const hostile = ids.map((id) => `${JSON.stringify(id)}: ${copy}`).join(", ");
+  bench.disk.put("/kept/index.json", `{"version":1,"lists":{${hostile}, "li_a": ${copy}}}`);
+  bench.disk.put("/li_a", "||outside.example^");
+  bench.disk.put("/kept/constructor.txt", "||ads.txt.example^\n");
+  await bench.reopen();
+  assert.deepEqual(await bench.load([ads]), ["li_a ||ads.txt.example^"]);
+  assert.deepEqual(bench.disk.paths(), ["/kept/index.json", "/kept/li_a.txt", "/li_a"]);
+  const kept = JSON.parse(bench.disk.text("/kept/index.json"));
+  assert.deepEqual(Object.keys(kept.lists), ["li_a"]);
 });

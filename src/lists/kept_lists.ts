@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { invariant, SvcError } from "../errors.ts";
+import { invariant, messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Disk, DiskFile } from "./ports.ts";
 import { LIST_BYTES_MAX } from "./source.ts";
@@ -8,7 +8,7 @@ import { TextCheck } from "./text_check.ts";
 
 /** A kept text: where it came from and what its file holds. */
 const Copy = z.object({
-  /** Empty for a file that was found without its entry. */
+  /** Of a copy of a file that was given by path, its place; empty for one found without an entry. */
   url: z.string(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   sizeBytes: z.int().min(0).max(LIST_BYTES_MAX),
@@ -32,7 +32,16 @@ const INDEX_BYTES_MAX = 64 * 1024 * 1024;
 const TEXT_SUFFIX = ".txt";
 /** What a name ends in until the file behind it is whole. */
 const PART_SUFFIX = ".part";
+const COPY_SUFFIX = ".copy";
 const ID = /^[a-z][a-z0-9_]{0,79}$/;
+
+/** A kept text. */
+export interface KeptText {
+  /** A buffer of its own, which may be transferred. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Of the bytes, in hexadecimal. */
+  readonly sha256: string;
+}
 
 /** A text on its way to the disk; it takes the list's place when it is committed. */
 export interface NewText {
@@ -119,13 +128,13 @@ export class KeptLists {
     return this.#damaged.has(id);
   }
 
-  /** The text, whole and as it was fetched, or `null`. The buffer holds nothing else. */
-  async read(id: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  /** The text, whole and as it was fetched, or `null`. */
+  async read(id: string): Promise<KeptText | null> {
     const copy = this.copyOf(id);
     if (copy === undefined) return null;
     try {
       const bytes = await readWhole(this.disk, this.#pathOf(id), LIST_BYTES_MAX);
-      if (sha256Hex(bytes) === copy.sha256) return bytes;
+      if (sha256Hex(bytes) === copy.sha256) return { bytes, sha256: copy.sha256 };
       this.#markDamaged(id, "the text does not match its hash");
     } catch (error) {
       this.#markDamaged(id, error);
@@ -133,12 +142,12 @@ export class KeptLists {
     return null;
   }
 
-  /** Reads the file through and says whether it holds what it should. */
-  async verify(id: string): Promise<boolean> {
+  /** Reads the file through, by way of `look`, and says whether it holds what it should. */
+  async verify(id: string, look?: (chunk: Uint8Array) => void): Promise<boolean> {
     const copy = this.copyOf(id);
     if (copy === undefined) return false;
     try {
-      const { sha256 } = await hashText(this.disk, this.#pathOf(id));
+      const { sha256 } = await hashText(this.disk, this.#pathOf(id), look);
       if (sha256 === copy.sha256) return true;
       this.#markDamaged(id, "the text does not match its hash");
     } catch (error) {
@@ -147,9 +156,23 @@ export class KeptLists {
     return false;
   }
 
-  /** Starts a new text for the list; one at a time. */
-  async begin(id: string): Promise<NewText> {
-    const path = this.#pathOf(id) + PART_SUFFIX;
+  /** The hash of the text, if that is whole. */
+  async hashOf(id: string): Promise<string | null> {
+    return await this.verify(id) ? this.copyOf(id)?.sha256 ?? null : null;
+  }
+
+  /** What to say of a text that could not be had from `place`: why, and what is in force instead. */
+  failureMessage(id: string, place: string, error: unknown): string {
+    const copy = this.copyOf(id);
+    const message = `${place}: ${messageOf(error)}`;
+    if (copy === undefined) return message;
+    if (copy.fetchedAtMs === 0) return `${message}; the text on disk stays in use`;
+    return `${message}; the text of ${new Date(copy.fetchedAtMs).toISOString()} stays in use`;
+  }
+
+  /** Starts a new text for the list; one at a time of a download, and one of a copied file. */
+  async begin(id: string, from: "download" | "file" = "download"): Promise<NewText> {
+    const path = `${this.#pathOf(id)}${from === "file" ? COPY_SUFFIX : ""}${PART_SUFFIX}`;
     return new PartFile(this.disk, path, await this.disk.create(path));
   }
 
@@ -248,8 +271,8 @@ export class KeptLists {
   /** Takes a file that the index does not know: an old text filters better than none. */
   async #adopt(id: string): Promise<void> {
     try {
-      const { sha256, check } = await hashText(this.disk, this.#pathOf(id));
-      this.#copies.set(id, { url: "", sha256, sizeBytes: check.sizeBytes, fetchedAtMs: 0 });
+      const { sha256, sizeBytes } = await hashText(this.disk, this.#pathOf(id));
+      this.#copies.set(id, { url: "", sha256, sizeBytes, fetchedAtMs: 0 });
       log.warn("list on disk has no entry in the index and is used as it is", { list: id });
     } catch (error) {
       log.warn("list on disk has no entry in the index and cannot be read", { list: id, error });
@@ -286,21 +309,22 @@ export async function writeWhole(
   }
 }
 
-/** Hashes and checks the text of a file without holding it; `mayBeEmpty` as in `TextCheck`. */
+/** Hashes and checks the text of a file without holding it; `look` sees each piece. */
 export async function hashText(
   disk: Disk,
   path: string,
-  mayBeEmpty = false,
-): Promise<{ sha256: string; check: TextCheck }> {
+  look: (chunk: Uint8Array) => void = () => undefined,
+): Promise<{ sha256: string; sizeBytes: number }> {
   const hash = createHash("sha256");
   const check = new TextCheck();
   for await (const chunk of disk.chunks(path)) {
     hash.update(chunk);
     check.add(chunk);
+    look(chunk);
     if (check.sizeBytes > LIST_BYTES_MAX) throw tooLarge(LIST_BYTES_MAX);
   }
-  check.finish(mayBeEmpty);
-  return { sha256: hash.digest("hex"), check };
+  check.finish();
+  return { sha256: hash.digest("hex"), sizeBytes: check.sizeBytes };
 }
 
 /** Reads a file of at most `bytesMax` into a buffer of its own. @throws {SvcError} If it has more. */

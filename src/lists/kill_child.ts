@@ -1,6 +1,6 @@
 /** The child of `kill_test.ts`: rewrites a list until it is killed and says each version it kept. */
 import { FakeClock, FakeNetwork } from "./fakes.ts";
-import { ListKeeper } from "./keeper.ts";
+import { ListKeeper, type RefreshEvent } from "./keeper.ts";
 
 const [directory, first] = Deno.args;
 let version = Number(first);
@@ -14,8 +14,8 @@ const keeper = await ListKeeper.open(directory, {
 const source = { id: "li_a", name: "Ads", url: "https://lists.example/" };
 for (;;) {
   version++;
-  for await (const event of keeper.refresh([source], { intervalMs: 1, force: true })) {
-    if (event.kind !== "finished" || event.outcome !== "updated") continue;
-    Deno.stdout.writeSync(new TextEncoder().encode(`${version}\n`));
-  }
+  const onFinished = ({ outcome }: RefreshEvent) => {
+    if (outcome === "updated") Deno.stdout.writeSync(new TextEncoder().encode(`${version}\n`));
+  };
+  await keeper.refresh([source], { intervalMs: 1, force: true, onFinished }).done;
 }

@@ -1,8 +1,8 @@
 /**
  * Fetches the texts of lists, tells them from what servers send in their place, and keeps them on
  * disk: a file a list (`<id>.txt`) and one `index.json`. In go the lists of the configuration; out
- * come texts for the compiler, a status a list, and what a refresh is doing. The last good text
- * stays whatever happens to the network, the server or this process. The catalogue of services is
+ * come texts for the compiler and a status a list. The last text with a rule stays whatever happens
+ * to the network, the server, the user's file or this process. The catalogue of services is
  * kept the same way, under an ID of its own. Recommended lists and the public directory are for
  * choosing from.
  * Scope: net; read and write: its folder; read: the local lists. RFC 9110. @module
@@ -11,6 +11,7 @@ export {
   ListKeeper,
   type ListKeeperOptions,
   type LoadedList,
+  type Refresh,
   type RefreshEvent,
   type RefreshOptions,
   type RefreshOutcome,
@@ -18,6 +19,7 @@ export {
 export {
   configListId,
   LIST_BYTES_MAX,
+  type ListDownload,
   type ListSource,
   type ListState,
   type ListStatus,

@@ -57,7 +57,7 @@ Deno.test("ServiceCatalogue reads what the keeper has fetched", none, async () =
   const refresh = async () => {
     const { source } = services;
     assert.ok(source !== null);
-    for await (const _ of keeper.refresh([source], { intervalMs: 0, force: true }));
+    await keeper.refresh([source], { intervalMs: 0, force: true }).done;
     return keeper.status(source.id).state;
   };
   assert.equal(await refresh(), "ok");

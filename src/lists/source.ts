@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { invariant } from "../errors.ts";
 
 /** Most bytes of one list, as downloaded, unpacked or read from a path. */
 export const LIST_BYTES_MAX = 256 * 1024 * 1024;
@@ -32,12 +33,29 @@ export interface ListStatus {
   readonly state: ListState;
   /** What is wrong and, where someone can mend it, how. */
   readonly message: string | null;
-  /** 0 until the compiler has counted. */
+  /** In force; 0 until the compiler has counted. */
   readonly rules: number;
-  /** Lines left out as no rule of ours. */
+  /** Lines left out as no rule of ours; of a list without a text, those of the one refused last. */
   readonly unsupported: number;
   /** When the text was last fetched, confirmed or read. */
   readonly refreshed_at: string | null;
+  /** How far the download under way is; `null` where there is none. */
+  readonly downloading: ListDownload | null;
+}
+
+/** A download under way; what else a status says is of the text in force. */
+export interface ListDownload {
+  /** Received so far, as on the wire. */
+  readonly bytes: number;
+  /** Of all of it; `null` where the server does not say. */
+  readonly total_bytes: number | null;
+  readonly started_at: string;
+}
+
+/** The URL or the path: what a list's history is about. */
+export function placeOf({ id, url, path }: ListSource): string {
+  invariant((url === undefined) !== (path === undefined), `the list ${id} has one of url and path`);
+  return url !== undefined ? `url ${url}` : `path ${path}`;
 }
 
 /** The ID of a list of the config file: the same on every start and member, from its name alone. */

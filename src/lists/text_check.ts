@@ -7,14 +7,11 @@ const ODD_RATIO_MAX = 0.01;
 /** Most blanks before the first tag of a page. */
 const TAG_SEARCH_LENGTH = 4096;
 
-const PAGE_START = /^[\s\uFEFF]*<(?:!doctype|html|head|\?xml)/i;
+/** A tag, a comment or a declaration: no list begins with one. */
+const PAGE_START = /^[\s\uFEFF]*<(?:!--|!doctype|\?xml|[a-z][a-z0-9]*[\s/>])/i;
 const PAGE_TYPE = /^(?:text\/html|application\/xhtml\+xml)\b/i;
 
 const [TAB, LF, FF, CR, SPACE, DELETE] = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x7f];
-/** `!`, `#` and the `[` of a header such as `[Adblock Plus]`: such a line is never a rule. */
-const COMMENT_STARTS = new Set([0x21, 0x23, 0x5b]);
-/** Blanks and the three bytes of a byte order mark. */
-const BLANKS = new Set([TAB, LF, FF, CR, SPACE, 0xef, 0xbb, 0xbf]);
 
 /** @throws {SvcError} If the answer says that it is a page. */
 export function checkContentType(contentType: string | undefined): void {
@@ -24,22 +21,20 @@ export function checkContentType(contentType: string | undefined): void {
 }
 
 /**
- * Tells a list from what servers send in its place: a page, a program, nothing at all. Takes the
- * text piece by piece and keeps no more than its head.
+ * Tells text from what servers send in its place: a page, a program. Takes it piece by piece and
+ * keeps no more than its head.
  */
 export class TextCheck {
   readonly #head = new Uint8Array(HEAD_BYTES);
   #headBytes = 0;
   #headChecked = false;
-  #atLineStart = true;
-  #hasContent = false;
   #sizeBytes = 0;
 
   get sizeBytes(): number {
     return this.#sizeBytes;
   }
 
-  /** @throws {SvcError} As soon as it is clear that this is no list. */
+  /** @throws {SvcError} As soon as it is clear that this is no text. */
   add(chunk: Uint8Array): void {
     if (chunk.length === 0) return;
     this.#sizeBytes += chunk.length;
@@ -49,28 +44,11 @@ export class TextCheck {
       this.#headBytes += part.length;
       if (this.#headBytes === HEAD_BYTES) this.#checkHead();
     }
-    if (!this.#hasContent) this.#hasContent = this.#findContent(chunk);
   }
 
-  /** @throws {SvcError} If what was added is no list; `mayBeEmpty` lets one without rules pass. */
-  finish(mayBeEmpty = false): void {
+  /** @throws {SvcError} If what was added is no text. */
+  finish(): void {
     if (!this.#headChecked) this.#checkHead();
-    if (mayBeEmpty || this.#hasContent) return;
-    const what = this.#sizeBytes === 0 ? "it is empty" : "it holds comments only";
-    throw new SvcError("invalid", what);
-  }
-
-  /** Says whether a line in it is neither blank nor a comment. */
-  #findContent(chunk: Uint8Array): boolean {
-    for (const byte of chunk) {
-      if (byte === LF || byte === CR) {
-        this.#atLineStart = true;
-      } else if (this.#atLineStart && !BLANKS.has(byte)) {
-        if (!COMMENT_STARTS.has(byte)) return true;
-        this.#atLineStart = false;
-      }
-    }
-    return false;
   }
 
   #checkHead(): void {

@@ -1,6 +1,7 @@
+import { SvcError } from "../errors.ts";
 import { applySeed } from "./apply_seed.ts";
 import { changeUser, createUser, deleteUser } from "./apply_users.ts";
-import type { Actor, Change, Command, Outcome } from "./command.ts";
+import type { Actor, Change, Command, NewAuditEntry, Note, Outcome } from "./command.ts";
 import { Draft } from "./draft.ts";
 import { type Applied, type LiveState, SETTINGS_ID, settingsEnvelope } from "./live_state.ts";
 import { findConflict, findUsers, refuse } from "./references.ts";
@@ -8,10 +9,11 @@ import {
   type Collection,
   type Envelope,
   ID_PREFIX,
+  RULES_BATCH_MAX,
   SPEC_BYTES_MAX,
   type SpecOf,
 } from "./resources.ts";
-import { copyWithin, type Result, TOO_LARGE } from "./result.ts";
+import { copyWithin, jsonBytes, type Result, TOO_LARGE } from "./result.ts";
 import { takeSettings, takeSpec } from "./take_spec.ts";
 import { shownText } from "./text.ts";
 
@@ -30,16 +32,18 @@ export const COLLECTION_SIZE_MAX = 100_000;
 
 /** Longest texts of an audit entry, in UTF-16 units; what is longer is cut. */
 const AUDIT_TEXT_LENGTH_MAX = 256;
+/** Most bytes of the rules that an audit entry names on either side; their number is all of them. */
+const AUDIT_RULES_BYTES_MAX = SPEC_BYTES_MAX - 1_024;
 
 /**
  * Makes one change, or refuses it; the same for the same state and command wherever it runs. The
- * state it is given stays as it is. `index` is the command's place in the log. A refused command
- * leaves nothing behind, its index included.
+ * state it is given stays as it is. `index` is the command's place in the log, at which the next
+ * state is; a refused command moves nothing else.
  *
- * Values of what is done: the envelope (create, replace, settings), the user (`user_create`,
- * `user_change`), `null` (the deletions, `note`), counts (`seed`). What a spec
- * means must have been decoded; its shape, and what only the rest of the state can tell, is checked
- * here.
+ * Values of what is done: the envelope (create, replace, settings), the envelopes of what was added
+ * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions), counts (`seed`).
+ * What a spec means must have been decoded; its shape, and what only the rest of the state can tell,
+ * is checked here.
  */
 export function apply(
   state: LiveState,
@@ -48,23 +52,43 @@ export function apply(
 ): Applied {
   const draft = new Draft(state);
   const result = dispatch(draft, command);
-  if (result.kind === "refused") return { kind: "refused", outcome: result };
+  if (result.kind === "refused") {
+    return { kind: "refused", outcome: result, state: { ...state, appliedIndex: index } };
+  }
   draft.setIndex(index);
-  const { type, id } = result.resource;
   return {
     kind: "made",
     outcome: { kind: "done", value: result.value } satisfies Outcome,
     state: draft.state,
     writes: draft.writes,
-    audit: {
-      time: command.at,
-      actor: cutActor(command.actor),
-      action: cut(result.action),
-      resource: { type: cut(type), id: id === null ? null : cut(id) },
-      before: result.before,
-      after: result.after,
-      node: cut(command.node),
-    },
+    audit: auditOf(result, command),
+  };
+}
+
+/**
+ * The audit entry of what one node does by itself.
+ *
+ * @throws {SvcError} `invalid`, if it says too much.
+ */
+export function noteEntry(note: Note, by: Omit<Command, "change">): NewAuditEntry {
+  const given = note.after ?? null;
+  const after = copyWithin(given, SPEC_BYTES_MAX);
+  if (after === null && given !== null) throw new SvcError(TOO_LARGE.code, TOO_LARGE.message);
+  return auditOf({ ...note, before: null, after }, by);
+}
+
+function auditOf(
+  { action, resource: { type, id }, before, after }: Note & { readonly before: unknown },
+  { at, actor, node }: Omit<Command, "change">,
+): NewAuditEntry {
+  return {
+    time: at,
+    actor: cutActor(actor),
+    action: cut(action),
+    resource: { type: cut(type), id: id === null ? null : cut(id) },
+    before,
+    after,
+    node: cut(node),
   };
 }
 
@@ -89,6 +113,8 @@ function dispatch(draft: Draft, command: Command): Result {
       return replace(draft, change.collection, change.id, change.spec, change.ifMatch, at);
     case "delete":
       return remove(draft, change.collection, change.id, change.ifMatch);
+    case "rules_batch":
+      return changeRules(draft, change, at);
     case "settings":
       return changeSettings(draft, change, at);
     case "user_create":
@@ -97,8 +123,6 @@ function dispatch(draft: Draft, command: Command): Result {
       return changeUser(draft, change, command);
     case "user_delete":
       return deleteUser(draft, change, command);
-    case "note":
-      return note(change);
     case "seed":
       return applySeed(draft, change, at);
   }
@@ -199,6 +223,53 @@ function remove(
   };
 }
 
+/** Removes rules and adds others, in this order: all of it, or nothing. */
+function changeRules(
+  draft: Draft,
+  { add, remove: ids }: Extract<Change, { type: "rules_batch" }>,
+  at: string,
+): Result {
+  if (add.length + ids.length > RULES_BATCH_MAX) {
+    return refuse("invalid", `add: one change takes ${RULES_BATCH_MAX} rules`);
+  }
+  const [removed, added]: AuditedRule[][] = [[], []];
+  for (const [i, id] of ids.entries()) {
+    const gone = draft.state.collections.rules.get(id);
+    const result = remove(draft, "rules", id, null);
+    if (result.kind === "refused") return { ...result, message: `remove[${i}]: ${result.message}` };
+    if (gone !== undefined) removed.push({ id, rule: gone.spec.rule });
+  }
+  const envelopes: Envelope<SpecOf<"rules">>[] = [];
+  for (const [i, { id, spec }] of add.entries()) {
+    const result = create(draft, "rules", id, spec, at);
+    if (result.kind === "refused") return { ...result, message: `add[${i}].${result.message}` };
+    const envelope = draft.state.collections.rules.get(id)!;
+    envelopes.push(envelope);
+    added.push({ id, rule: envelope.spec.rule });
+  }
+  return {
+    kind: "done",
+    value: envelopes,
+    action: "batch",
+    resource: { type: RESOURCE_TYPE.rules, id: null },
+    before: removed.length === 0 ? null : { removed: removed.length, rules: cutRules(removed) },
+    after: added.length === 0 ? null : { added: added.length, rules: cutRules(added) },
+  };
+}
+
+/** A rule of many in an entry of the audit log. */
+interface AuditedRule {
+  readonly id: string;
+  readonly rule: string;
+}
+
+/** The first rules, as many as an audit entry has room for. */
+function cutRules(rules: readonly AuditedRule[]): readonly AuditedRule[] {
+  let bytes = 0;
+  const end = rules.findIndex((rule) => (bytes += jsonBytes(rule) + 1) > AUDIT_RULES_BYTES_MAX);
+  return end < 0 ? rules : rules.slice(0, end);
+}
+
 function changeSettings(
   draft: Draft,
   change: Extract<Change, { type: "settings" }>,
@@ -221,10 +292,4 @@ function changeSettings(
     before: before.spec,
     after: spec,
   };
-}
-
-function note({ action, resource, after: given }: Extract<Change, { type: "note" }>): Result {
-  const after = copyWithin(given ?? null, SPEC_BYTES_MAX);
-  if (after === null && given !== null && given !== undefined) return TOO_LARGE;
-  return { kind: "done", value: null, action, resource, before: null, after };
 }

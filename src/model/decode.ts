@@ -1,9 +1,17 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { formatIp, parseIp } from "../addr/mod.ts";
 import { LINE_LENGTH_MAX, normaliseName, parseRule, SKIP_TEXTS } from "../filter/mod.ts";
 import { findListUrlProblem } from "./list_url.ts";
-import { parseWith, type SpecProblem, type SpecProblems } from "./problems.ts";
-import { type Collection, SettingsSpec, SPEC_BYTES_MAX, type SpecOf, SPECS } from "./resources.ts";
+import { parseWith, PROBLEMS_MAX, type SpecProblem, type SpecProblems } from "./problems.ts";
+import {
+  type Collection,
+  RULES_BATCH_MAX,
+  RulesBatch,
+  SettingsSpec,
+  SPEC_BYTES_MAX,
+  type SpecOf,
+  SPECS,
+} from "./resources.ts";
 import { jsonBytes } from "./result.ts";
 import type { Settings } from "./settings.ts";
 import { findNameProblem, holdsUnseen } from "./text.ts";
@@ -56,6 +64,45 @@ export function decodeShape<C extends Collection>(
   json: unknown,
 ): Decoded<SpecOf<C>> {
   return decode<SpecOf<C>>(SCHEMAS[collection], json);
+}
+
+/** The frame of a batch: its rules are read one by one. */
+const BATCH_FRAME = RulesBatch.extend({ add: z.array(z.unknown()).default([]) });
+
+/** Reads rules that are to come and go; the paths of bad ones have their index: `add[17].rule`. */
+export function decodeRulesBatch(json: unknown): Decoded<RulesBatch> {
+  // Counted first: each item that is none takes memory to be complained of.
+  const parts = Object.values(typeof json === "object" && json !== null ? json : {});
+  const count = parts.reduce((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0);
+  if (count > RULES_BATCH_MAX) {
+    const message = `it has ${count} rules, and one change takes ${RULES_BATCH_MAX}: send several`;
+    return refused([{ path: "", message }]);
+  }
+  const frame = decode(BATCH_FRAME, json);
+  if (!frame.ok) return frame;
+  const found: SpecProblem[] = [];
+  const add: SpecOf<"rules">[] = [];
+  for (const [i, given] of frame.spec.add.entries()) {
+    const decoded = decodeSpec("rules", given);
+    if (decoded.ok) add.push(decoded.spec);
+    else if (found.length < PROBLEMS_MAX) found.push(...placedAt(`add[${i}]`, decoded.problems));
+  }
+  const { remove } = frame.spec;
+  const first = new Map<string, number>();
+  for (const [i, id] of remove.entries()) {
+    const before = first.get(id);
+    if (before === undefined) first.set(id, i);
+    else found.push({ path: `remove[${i}]`, message: `it is remove[${before}] again` });
+  }
+  if (found.length > 0) return refused(found.slice(0, PROBLEMS_MAX));
+  return { ok: true, spec: { add, remove } };
+}
+
+function placedAt(place: string, problems: SpecProblems): SpecProblem[] {
+  return problems.map(({ path, message }) => ({
+    path: path === "" ? place : `${place}.${path}`,
+    message,
+  }));
 }
 
 /** Reads settings as PUT sends them. */

@@ -8,6 +8,13 @@ const HASH_BITS = 32;
 /** Places are shifted as 32-bit integers. */
 export const PLACES_MAX = 2 ** 30;
 
+/** An entry that two maps have otherwise; `undefined` where one has it not. */
+export interface Difference<V> {
+  readonly key: string;
+  readonly before: V | undefined;
+  readonly after: V | undefined;
+}
+
 interface Entry<V> {
   readonly key: string;
   readonly value: V;
@@ -97,16 +104,29 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     );
   }
 
+  /**
+   * The entries that two maps have otherwise, in the order of `after`, those that are gone first. What
+   * the maps share is not looked at: the cost grows with what changed between them.
+   */
+  static differences<V>(before: PersistentMap<V>, after: PersistentMap<V>): Difference<V>[] {
+    const [old, now]: [Entry<V>[], Entry<V>[]] = [[], []];
+    compare(before.#index, after.#index, old, now);
+    const gone = new Map(old.map((entry) => [entry.key, entry.value]));
+    const found: Difference<V>[] = [];
+    for (const { key, value } of now.sort((a, b) => a.place - b.place)) {
+      const former = gone.get(key);
+      gone.delete(key);
+      if (former !== value) found.push({ key, before: former, after: value });
+    }
+    return [
+      ...Array.from(gone, ([key, value]) => ({ key, before: value, after: undefined })),
+      ...found,
+    ];
+  }
+
   #entries(): Entry<V>[] {
     const entries: Entry<V>[] = [];
-    const visit = (node: Node<V>): void => {
-      for (const slot of node) {
-        if (slot === undefined) continue;
-        if (isNode(slot)) visit(slot);
-        else entries.push(slot);
-      }
-    };
-    visit(this.#order);
+    collect(this.#order, entries);
     return entries;
   }
 
@@ -129,6 +149,25 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
   forEach(visit: (value: V, key: string, map: ReadonlyMap<string, V>) => void): void {
     for (const { key, value } of this.#entries()) visit(value, key, this);
   }
+}
+
+/** Adds every entry at and below a slot. */
+function collect<V>(slot: Slot<V>, entries: Entry<V>[]): void {
+  if (slot === undefined) return;
+  if (!isNode(slot)) entries.push(slot);
+  else for (const below of slot) collect(below, entries);
+}
+
+/** Adds the entries of two indexes but for those in what both share. */
+function compare<V>(a: Slot<V>, b: Slot<V>, old: Entry<V>[], now: Entry<V>[]): void {
+  if (a === b) return;
+  if (a === undefined || b === undefined || !isNode(a) || !isNode(b)) {
+    collect(a, old);
+    collect(b, now);
+    return;
+  }
+  const width = Math.max(a.length, b.length);
+  for (let i = 0; i < width; i++) compare(a[i], b[i], old, now);
 }
 
 function isNode<V>(slot: Slot<V>): slot is Node<V> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
+import { differences } from "./differences.ts";
 import { PersistentMap } from "./persistent_map.ts";
 
 const none = { permissions: "none" } as const;
@@ -42,6 +43,44 @@ Deno.test("PersistentMap tells keys of one hash apart", none, () => {
   map = map.with(collision[1], 7).without(collision[0]);
   assert.deepEqual([...map], [[collision[1], 7]]);
   assert.deepEqual([...map.without(collision[1])], []);
+});
+
+Deno.test("differences() finds what changed, in whatever maps", none, () => {
+  const prng = new Prng(seedFromEnv());
+  for (const keys of [3, 40, 2_000]) {
+    let map = PersistentMap.empty<number>();
+    for (let i = 0; i < keys; i++) if (prng.chance(0.5)) map = map.with(`id_${i}`, i);
+    for (let round = 0; round < 50; round++) {
+      const before = map;
+      for (let step = prng.int(20); step > 0; step--) {
+        const key = `id_${prng.int(keys)}`;
+        map = prng.chance(0.4) ? map.without(key) : map.with(key, prng.int(5));
+      }
+      const message = `seed ${prng.seed}, ${keys} keys, round ${round}`;
+      const found = differences(before, map);
+      const rebuilt = new Map(before);
+      for (const { key, before: old, after } of found) {
+        assert.equal(before.get(key), old, message);
+        assert.notEqual(old, after, message);
+        if (after === undefined) rebuilt.delete(key);
+        else rebuilt.set(key, after);
+      }
+      assert.deepEqual(new Map([...rebuilt].sort()), new Map([...map].sort()), message);
+      const byKey = (list: typeof found) => list.toSorted((a, b) => a.key < b.key ? -1 : 1);
+      assert.deepEqual(byKey(found), byKey(differences(new Map(before), new Map(map))), message);
+      const order = found.filter(({ after }) => after !== undefined).map(({ key }) => key);
+      assert.deepEqual(order, [...map.keys()].filter((key) => order.includes(key)), message);
+    }
+  }
+  const collision = findCollision();
+  const both = PersistentMap.empty<number>().with(collision[0], 0).with(collision[1], 1);
+  const without = both.without(collision[0]);
+  assert.deepEqual(differences(both, without), [
+    { key: collision[0], before: 0, after: undefined },
+  ]);
+  assert.deepEqual(differences(without, both), [
+    { key: collision[0], before: undefined, after: 0 },
+  ]);
 });
 
 /** Two texts of one FNV-1a hash; among 2^18 texts about eight pairs are. */

@@ -91,6 +91,18 @@ export const RuleSpec = z.strictObject({
 });
 export type RuleSpec = z.infer<typeof RuleSpec>;
 
+/** Most rules that one change adds and removes. */
+export const RULES_BATCH_MAX = 10_000;
+
+/** Rules that come and go in one change. */
+export const RulesBatch = z.strictObject({
+  add: z.array(RuleSpec).max(RULES_BATCH_MAX).default([])
+    .describe("rules to make; with those to remove at most 10,000"),
+  remove: z.array(id(ID_PREFIX.rules)).max(RULES_BATCH_MAX).default([])
+    .describe("IDs of rules to remove, each once"),
+});
+export type RulesBatch = z.infer<typeof RulesBatch>;
+
 /** An answer of your own: an exact name, or `*.domain` for every name below it. */
 export const RecordSpec = z.strictObject({
   name: z.string().min(1).max(255)

@@ -13,6 +13,7 @@ const SYMBOLS = {
   close: { parameters: ["i32"], result: "i32" },
   dup: { parameters: ["i32"], result: "i32" },
   getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
+  setrlimit: { parameters: ["i32", "buffer"], result: "i32" },
   fcntl: { parameters: ["i32", "i32", "i64"], result: "i32" },
   eventfd: { parameters: ["u32", "i32"], result: "i32" },
   eventfd_write: { parameters: ["i32", "u64"], result: "i32" },
@@ -25,6 +26,7 @@ const SYMBOLS = {
     result: "i32",
     nonblocking: true,
   },
+  clock_gettime: { parameters: ["i32", "buffer"], result: "i32" },
   madvise: { parameters: ["u64", "usize", "i32"], result: "i32" },
   syscall: { parameters: ["i64", "i64", "buffer", "u64", "u64"], result: "i64" },
   mallopt: { parameters: ["i32", "i32"], result: "i32" },
@@ -57,10 +59,24 @@ const ERRNO: Readonly<Record<number, string>> = {
 /** The kernel had nothing to read after all. */
 const EAGAIN = 11;
 
+/** The system, or this process, has no descriptor left. */
+const ENFILE = 23;
+const EMFILE = 24;
+
 /** Says whether the last call found nothing to do; as much of a hint as `errnoHint`. */
 export function wouldBlock(native: Native): boolean {
+  return lastErrno(native) === EAGAIN;
+}
+
+/** Says whether the last call failed for want of a descriptor; as much of a hint as `errnoHint`. */
+export function lackedDescriptor(native: Native): boolean {
+  const errno = lastErrno(native);
+  return errno === EMFILE || errno === ENFILE;
+}
+
+function lastErrno(native: Native): number {
   const location = native.__errno_location();
-  return location !== null && new Deno.UnsafePointerView(location).getInt32() === EAGAIN;
+  return location === null ? 0 : new Deno.UnsafePointerView(location).getInt32();
 }
 
 /**
@@ -68,8 +84,7 @@ export function wouldBlock(native: Native): boolean {
  * between: a hint, never a condition.
  */
 export function errnoHint(native: Native): string {
-  const location = native.__errno_location();
-  const errno = location === null ? 0 : new Deno.UnsafePointerView(location).getInt32();
+  const errno = lastErrno(native);
   return ERRNO[errno] ?? `errno ${errno}`;
 }
 

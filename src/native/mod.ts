@@ -8,7 +8,9 @@
 export { dropPages, type Native, openNative, returnLargeAllocations } from "./libc.ts";
 export { closeSocket, dupSocket, type ListenKind, openListener, portOf } from "./sockets.ts";
 export { UdpBatch } from "./udp_batch.ts";
-export { Received, UdpEphemeral } from "./udp_ephemeral.ts";
+export { Opened, Received, UdpEphemeral } from "./udp_ephemeral.ts";
+export { type FileLimit, fileLimit, raiseFileLimit } from "./file_limit.ts";
 export { stepHelpersBack } from "./helpers.ts";
+export { hasSpareDescriptors, threadCpuMs, threadId } from "./threads.ts";
 export { takeTurns, Turn, withTurns } from "./turns.ts";
 export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";

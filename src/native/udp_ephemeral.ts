@@ -1,5 +1,6 @@
 import type { HostPort } from "../addr/mod.ts";
-import { type Native, wouldBlock } from "./libc.ts";
+import { fileLimit } from "./file_limit.ts";
+import { lackedDescriptor, type Native, wouldBlock } from "./libc.ts";
 import {
   AF_INET,
   AF_INET6,
@@ -15,10 +16,12 @@ const PORT_MIN = 1024;
 /** Draws of a port that turned out to be in use before the query fails. */
 const PORT_TRIES_MAX = 8;
 const MSG_DONTWAIT = 0x40;
-const RLIMIT_NOFILE = 7;
 /** Share of the process's descriptors that questions leave to everything else, and at least. */
 const RESERVED_PART = 0.25;
 const RESERVED_MIN = 128;
+
+/** What `open` returns besides a descriptor. */
+export const Opened = { Unreachable: -1, NoSocket: -2 } as const;
 
 /** What `receive` returns besides a length. */
 export const Received = { Nothing: -1, Refused: -2 } as const;
@@ -37,9 +40,7 @@ export class UdpEphemeral {
 
   constructor(native: Native) {
     this.#native = native;
-    const limits = new BigUint64Array(2); // rlimit: soft, hard.
-    const known = native.getrlimit(RLIMIT_NOFILE, new Uint8Array(limits.buffer)) === 0;
-    const limit = known ? Number(limits[0]) : Number.MAX_SAFE_INTEGER;
+    const limit = fileLimit(native)?.soft ?? Number.MAX_SAFE_INTEGER;
     this.#fdEnd = limit - Math.max(RESERVED_MIN, limit * RESERVED_PART);
   }
 
@@ -60,17 +61,17 @@ export class UdpEphemeral {
     }
   }
 
-  /** Opens a socket to `remote`; -1 when the system has none left or no way there. */
+  /** Opens a socket to `remote`, or returns a member of `Opened`. */
   open(remote: Uint8Array<ArrayBuffer>): number {
     const native = this.#native;
     const v4 = remote.length === 16;
     const type = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
     const fd = native.socket(v4 ? AF_INET : AF_INET6, type, 0);
-    if (fd < 0) return -1;
+    if (fd < 0) return lackedDescriptor(native) ? Opened.NoSocket : Opened.Unreachable;
     if (fd >= this.#fdEnd) {
       // A listener without a descriptor for the next connection would stop for good.
       native.close(fd);
-      return -1;
+      return Opened.NoSocket;
     }
     const local = this.#local;
     local[0] = remote[0];
@@ -83,7 +84,7 @@ export class UdpEphemeral {
     }
     if (bound && native.connect(fd, remote, remote.length) === 0) return fd;
     native.close(fd);
-    return -1;
+    return bound ? Opened.Unreachable : Opened.NoSocket;
   }
 
   /** Sends the first `lengthBytes` of `packet`; false when the system refuses. */

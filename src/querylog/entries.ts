@@ -1,18 +1,17 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { log } from "../log.ts";
+import type { Correction } from "../clock/mod.ts";
 import { pragma } from "./database.ts";
 import { DICTIONARIES, Dictionary, type DictionaryName } from "./dictionary.ts";
 import type { StoredEntry } from "./entry.ts";
 
 /** An entry's number is its time in milliseconds, times this, and its place within that time. */
 export const IDS_PER_MS = 1_024;
-/** Entries may be this far ahead of the clock; a clock that was further ahead was wrong. */
-const AHEAD_MS_MAX = 60_000;
 /** How much of the log, and of its time, is one epoch: what is gone is swept by the epoch. */
 const EPOCH_PARTS = 16;
 const EPOCH_ENTRIES_MIN = 1_000;
 /** Work of one step: entries removed, rows of dictionaries looked at, pages given back. */
 const TRIM_ENTRIES_MAX = 1_000;
+const MOVED_ENTRIES_MAX = 1_000;
 const SWEEP_ROWS_MAX = 1_000;
 const VACUUM_PAGES_MAX = 256;
 /** Free pages are used again; more than this, and an eighth of the file, go back to the system. */
@@ -24,6 +23,12 @@ export interface EntriesOptions {
   readonly retentionMs: number;
 }
 
+/** The entry that a correction moved last: its former number, and its new one. */
+export interface Moved {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** The stored entries: adds the newest, removes the oldest. The caller has a transaction open. */
 export class Entries {
   readonly #db: DatabaseSync;
@@ -32,6 +37,9 @@ export class Entries {
   readonly #insert: StatementSync;
   readonly #removeOldest: StatementSync;
   readonly #oldest: StatementSync;
+  readonly #idsBefore: StatementSync;
+  readonly #idsBehind: StatementSync;
+  readonly #move: StatementSync;
   readonly #version: StatementSync;
   #seenVersion: number;
   #count: number;
@@ -43,7 +51,7 @@ export class Entries {
   #sweeping: { at: number; index: number; epoch: number } | null = null;
   #sweptEpoch: number;
 
-  constructor(db: DatabaseSync, options: EntriesOptions, nowMs: number) {
+  constructor(db: DatabaseSync, options: EntriesOptions) {
     this.#db = db;
     this.#options = options;
     this.#dictionaries = Object.fromEntries(
@@ -54,9 +62,13 @@ export class Entries {
       "DELETE FROM entries WHERE id < ? AND id IN (SELECT id FROM entries ORDER BY id LIMIT ?)",
     );
     this.#oldest = db.prepare("SELECT min(id) AS id FROM entries");
+    this.#idsBefore = db.prepare(
+      "SELECT id FROM entries WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?",
+    );
+    this.#idsBehind = db.prepare("SELECT id FROM entries WHERE id > ? ORDER BY id LIMIT ?");
+    this.#move = db.prepare("UPDATE entries SET id = ? WHERE id = ?");
     this.#version = db.prepare("PRAGMA data_version");
     this.#seenVersion = Number(this.#version.get()?.data_version);
-    this.#removeFuture(nowMs);
     this.#count = one(db, "SELECT count(*) FROM entries");
     this.#lastId = one(db, "SELECT coalesce(max(id), 0) FROM entries");
     const epoch = db.prepare("SELECT epoch, first FROM epochs ORDER BY epoch DESC LIMIT 1").get() as
@@ -73,10 +85,14 @@ export class Entries {
     return this.#count;
   }
 
+  /** The time of the newest one; `null` where there is none. */
+  get newestMs(): number | null {
+    return this.#count === 0 ? null : Math.floor(this.#lastId / IDS_PER_MS);
+  }
+
   /** Adds entries in the order given. */
-  add(entries: readonly StoredEntry[], nowMs: number): void {
+  add(entries: readonly StoredEntry[]): void {
     this.#seeOthers();
-    if (this.#lastId > (nowMs + AHEAD_MS_MAX) * IDS_PER_MS) this.#removeFuture(nowMs);
     const { names, clients, kinds, rules, answers } = this.#dictionaries;
     for (const entry of entries) {
       const id = Math.max(Math.floor(entry.timeMs) * IDS_PER_MS, this.#lastId + 1);
@@ -97,10 +113,13 @@ export class Entries {
     }
   }
 
-  /** Removes a step's worth of what is too old or too many; says whether there is more to do. */
-  trim(nowMs: number): boolean {
+  /**
+   * Removes a step's worth of what is too old or too many; says whether there is more to do. `null`:
+   * nothing is too old, as nobody knows the time.
+   */
+  trim(nowMs: number | null): boolean {
     const { maxEntries, retentionMs } = this.#options;
-    const expiredId = Math.max(0, nowMs - retentionMs) * IDS_PER_MS;
+    const expiredId = Math.max(0, (nowMs ?? 0) - retentionMs) * IDS_PER_MS;
     const excess = Math.min(this.#count - maxEntries, TRIM_ENTRIES_MAX);
     const changed = excess > 0
       ? this.#removeOldest.run(Number.MAX_SAFE_INTEGER, excess)
@@ -112,6 +131,39 @@ export class Entries {
     this.#retireEpochs();
     const isMore = removed === TRIM_ENTRIES_MAX || this.#count > maxEntries;
     return this.#sweep() || isMore;
+  }
+
+  /**
+   * Moves a step's worth of the entries that a correction is about, from where `last` was returned;
+   * returns `null` when it is done. Their order stays, and none is added or removed meanwhile.
+   */
+  move({ fromMs, shiftMs }: Correction, last: Moved | null): Moved | null {
+    const fromId = Math.floor(fromMs) * IDS_PER_MS;
+    const shift = Math.round(shiftMs) * IDS_PER_MS;
+    const isLater = shift > 0;
+    let { from, to } = last ??
+      (isLater
+        ? { from: Number.MAX_SAFE_INTEGER, to: 0 }
+        : { from: fromId - 1, to: this.#newestBefore(fromId) });
+    // Away from those that are yet to be moved, so that none meets another.
+    const rows = isLater
+      ? this.#idsBefore.all(fromId, from, MOVED_ENTRIES_MAX)
+      : this.#idsBehind.all(from, MOVED_ENTRIES_MAX);
+    for (const { id } of rows) {
+      from = Number(id);
+      to = isLater ? from + shift : Math.max(from + shift, to + 1);
+      if (to !== from) this.#move.run(to, from);
+    }
+    if (rows.length === MOVED_ENTRIES_MAX) return { from, to };
+    this.#lastId = one(this.#db, "SELECT coalesce(max(id), 0) FROM entries");
+    // None of these epochs ends before all that was moved is gone.
+    this.#db.prepare("UPDATE epochs SET first = ? WHERE first > ?").run(this.#lastId + 1, fromId);
+    this.#beginEpoch(this.#lastId + 1);
+    return null;
+  }
+
+  #newestBefore(id: number): number {
+    return one(this.#db, `SELECT coalesce(max(id), 0) FROM entries WHERE id < ${id}`);
   }
 
   /** Gives a step's worth of free pages back to the system; outside of any transaction. */
@@ -185,22 +237,6 @@ export class Entries {
       this.#sweptEpoch = epoch;
     }
     return true; // Another epoch may have ended meanwhile.
-  }
-
-  /** Removes entries of a clock that was ahead: they would be the newest for as long as that. */
-  #removeFuture(nowMs: number): void {
-    const first = Math.floor(nowMs + AHEAD_MS_MAX) * IDS_PER_MS;
-    const removed = Number(
-      this.#db.prepare("DELETE FROM entries WHERE id >= ?").run(first).changes,
-    );
-    if (removed === 0) return;
-    log.warn("the clock was ahead: entries of the query log from then are removed", {
-      entries: removed,
-    });
-    this.#db.prepare("UPDATE epochs SET first = ? WHERE first >= ?").run(first, first);
-    this.#lastId = one(this.#db, "SELECT coalesce(max(id), 0) FROM entries");
-    this.#count = one(this.#db, "SELECT count(*) FROM entries");
-    this.#epochFirstId = Math.min(this.#epochFirstId, first);
   }
 }
 

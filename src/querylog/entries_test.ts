@@ -3,7 +3,8 @@ import type { DatabaseSync } from "node:sqlite";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { openDatabase } from "./database.ts";
 import { DICTIONARIES } from "./dictionary.ts";
-import { Entries, type EntriesOptions } from "./entries.ts";
+import type { Correction } from "../clock/mod.ts";
+import { Entries, type EntriesOptions, type Moved } from "./entries.ts";
 import { showEntry, type StoredEntry } from "./entry.ts";
 import { fakeEntries, NOW_MS } from "./fakes.ts";
 import { LogSearch } from "./search.ts";
@@ -17,24 +18,24 @@ class Bench {
   db: DatabaseSync = openDatabase(this.directory, NOW_MS);
   entries: Entries;
 
-  constructor(readonly options: EntriesOptions, nowMs = NOW_MS) {
-    this.entries = new Entries(this.db, options, nowMs);
+  constructor(readonly options: EntriesOptions) {
+    this.entries = new Entries(this.db, options);
   }
 
-  reopen(nowMs = NOW_MS): void {
+  reopen(): void {
     this.db.close();
-    this.db = openDatabase(this.directory, nowMs);
-    this.entries = new Entries(this.db, this.options, nowMs);
+    this.db = openDatabase(this.directory, NOW_MS);
+    this.entries = new Entries(this.db, this.options);
   }
 
-  add(entries: readonly StoredEntry[], nowMs = NOW_MS): void {
+  add(entries: readonly StoredEntry[]): void {
     this.db.exec("BEGIN");
-    this.entries.add(entries, nowMs);
+    this.entries.add(entries);
     this.db.exec("COMMIT");
   }
 
   /** Trims until there is nothing to do; returns the steps that took. */
-  trim(nowMs: number): number {
+  trim(nowMs: number | null): number {
     for (let steps = 1;; steps++) {
       this.db.exec("BEGIN");
       const isMore = this.entries.trim(nowMs);
@@ -119,7 +120,7 @@ Deno.test("Entries.trim() removes what is past its time, to the last text", disk
     timeMs: NOW_MS + i * 60_000,
     name: `n${i}.example`,
   }));
-  for (const entry of entries) bench.add([entry], entry.timeMs);
+  for (const entry of entries) bench.add([entry]);
   const last = entries[entries.length - 1].timeMs;
   bench.trim(last);
   const kept = entries.filter(({ timeMs }) => timeMs >= last - retentionMs);
@@ -127,7 +128,7 @@ Deno.test("Entries.trim() removes what is past its time, to the last text", disk
   bench.trim(last + 2 * retentionMs);
   assert.equal(bench.entries.count, 0);
   const later = { ...entries[0], timeMs: last + 2 * retentionMs, name: "later.example" };
-  bench.add([later], later.timeMs);
+  bench.add([later]);
   bench.trim(later.timeMs);
   // An epoch has ended since: nothing of the former ones is left.
   assert.deepEqual(bench.all(), [showEntry(later)]);
@@ -175,22 +176,90 @@ Deno.test("Entries takes more of one millisecond than it has numbers for", disk,
   assert.deepEqual([times[0], times[1_023], times[1_024], times[2_999]], [0, 0, 1, 2]);
 });
 
-Deno.test("Entries drops what a clock that was ahead has written", disk, () => {
-  using bench = new Bench({ maxEntries: 1_000, retentionMs: 24 * HOUR_MS });
-  const [entry] = fakeEntries(new Prng(1), 1, NOW_MS);
-  const yearMs = 365 * 24 * HOUR_MS;
-  bench.add([{ ...entry, timeMs: NOW_MS, name: "before.example" }]);
-  bench.add([{ ...entry, timeMs: NOW_MS + yearMs, name: "ahead.example" }], NOW_MS + yearMs);
-  const names = () => bench.all().map(({ name }) => name);
-  assert.deepEqual(names(), ["before.example", "ahead.example"]);
-  bench.add([{ ...entry, timeMs: NOW_MS + 5, name: "after.example" }], NOW_MS + 5);
-  assert.deepEqual(names(), ["before.example", "after.example"]);
-  assert.equal(bench.entries.count, 2);
-  bench.add([{ ...entry, timeMs: NOW_MS + yearMs, name: "again.example" }], NOW_MS + yearMs);
-  bench.reopen(NOW_MS + 10);
-  assert.deepEqual(names(), ["before.example", "after.example"]);
-  bench.trim(NOW_MS + 10);
-});
+Deno.test(
+  "Entries removes nothing for lying in the future, nor for its age without a time",
+  disk,
+  () => {
+    using bench = new Bench({ maxEntries: 1_000, retentionMs: 24 * HOUR_MS });
+    const [entry] = fakeEntries(new Prng(1), 1, NOW_MS);
+    const yearMs = 365 * 24 * HOUR_MS;
+    for (const timeMs of [NOW_MS - yearMs, NOW_MS, NOW_MS + yearMs]) {
+      bench.add([{
+        ...entry,
+        timeMs,
+      }]);
+    }
+    bench.reopen();
+    bench.trim(null);
+    assert.equal(bench.all().length, 3);
+    assert.equal(bench.entries.newestMs, NOW_MS + yearMs);
+    bench.trim(NOW_MS);
+    assert.deepEqual(bench.all().map(({ time }) => Date.parse(time)), [NOW_MS, NOW_MS + yearMs]);
+  },
+);
+
+/** Entries with names in order, some at one time, and their texts. */
+function numbered(count: number, fromMs: number): StoredEntry[] {
+  const entries = fakeEntries(new Prng(seedFromEnv()), count, 0);
+  return entries.map((entry, i) => ({
+    ...entry,
+    timeMs: fromMs + Math.floor(i / 3) * 7,
+    name: `n${i}.example`,
+  }));
+}
+
+/** Moves in steps, each a transaction of which every third is undone at first. */
+function moveAll(bench: Bench, correction: Correction): number {
+  let moved: Moved | null = null;
+  for (let steps = 1;; steps++) {
+    if (steps % 3 === 0) {
+      bench.db.exec("BEGIN");
+      bench.entries.move(correction, moved);
+      bench.db.exec("ROLLBACK");
+      bench.entries.undo();
+    }
+    bench.db.exec("BEGIN");
+    moved = bench.entries.move(correction, moved);
+    bench.db.exec("COMMIT");
+    if (moved === null) return steps;
+  }
+}
+
+for (const shiftMs of [90_000, 400 * 24 * HOUR_MS, -90_000, -400 * 24 * HOUR_MS, 6, -6]) {
+  Deno.test(`Entries.move() keeps order and texts, by ${shiftMs} ms`, disk, () => {
+    using bench = new Bench({ maxEntries: 100_000, retentionMs: 24 * HOUR_MS });
+    const before = numbered(2_500, NOW_MS - 1_000_000);
+    const wrong = numbered(2_500, NOW_MS).map((entry) => ({ ...entry, name: `w${entry.name}` }));
+    bench.add(before);
+    bench.add(wrong);
+    const steps = moveAll(bench, { fromMs: NOW_MS, shiftMs });
+    assert.equal(steps, 3);
+    const all = bench.all();
+    assert.deepEqual(
+      all.map(({ name }) => name),
+      [...before, ...wrong].map(({ name }) => name),
+      "in the order in which they came",
+    );
+    const times = all.map(({ time }) => Date.parse(time));
+    assert.deepEqual(times.slice(0, 2_500), before.map(({ timeMs }) => timeMs));
+    const last = before[before.length - 1].timeMs;
+    // Where there is no room among those before them, they stand right behind.
+    for (const [i, { timeMs }] of wrong.entries()) {
+      const wantMs = Math.max(timeMs + shiftMs, last);
+      const isSqueezed = timeMs + shiftMs <= last;
+      const atMs = times[2_500 + i];
+      assert.ok(isSqueezed ? atMs - wantMs <= 3 : atMs === wantMs, `${i}: ${atMs - wantMs} ms`);
+    }
+    assert.ok(times.slice(2_500).every((ms) => ms >= last));
+    // What comes next, and what goes, finds all as it should be.
+    bench.add([{ ...wrong[0], timeMs: Math.max(...times) + 5, name: "next.example" }]);
+    assert.equal(bench.orphans(), 0);
+    bench.trim(Math.max(...times) + 24 * HOUR_MS + 1);
+    assert.deepEqual(bench.all().map(({ name }) => name), ["next.example"]);
+    bench.trim(Math.max(...times) + 50 * HOUR_MS);
+    assert.deepEqual([bench.entries.count, bench.orphans()], [0, 0]);
+  });
+}
 
 Deno.test("Entries.undo() forgets what a transaction that was undone told it", disk, () => {
   using bench = new Bench({ maxEntries: 10_000, retentionMs: 24 * HOUR_MS });
@@ -200,7 +269,7 @@ Deno.test("Entries.undo() forgets what a transaction that was undone told it", d
   }));
   for (let i = 0; i < 3; i++) {
     bench.db.exec("BEGIN");
-    bench.entries.add(entries.slice(i * 100, i * 100 + 100), NOW_MS);
+    bench.entries.add(entries.slice(i * 100, i * 100 + 100));
     bench.db.exec("ROLLBACK");
     bench.entries.undo();
     assert.equal(bench.entries.count, i * 100);

@@ -6,6 +6,7 @@
  * SQLite; others take types only. Scope: read, write: its folder. @module
  */
 export type { LogEntry, LogFilter, OutcomeName, ProtocolName } from "./entry.ts";
+export { anonymize } from "./filter.ts";
 export type { LiveBatch } from "./live_feed.ts";
 export { type QueryLogOptions, type QueryLogPorts, QueryLogStore } from "./query_log.ts";
 export type { LogPage } from "./search.ts";

@@ -1,11 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
+import { ClockJudge, type Correction } from "../clock/mod.ts";
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
-import { Entries } from "./entries.ts";
+import { Entries, type Moved } from "./entries.ts";
 import type { LogFilter, StoredEntry } from "./entry.ts";
-
 import { type LiveBatch, LiveFeed } from "./live_feed.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch } from "./search.ts";
@@ -15,18 +15,18 @@ import { type LogStatistics, Statistics } from "./statistics.ts";
 const BATCH_MAX = 2_000;
 /** Batches written before a question is answered: what full queues hold, and not what keeps coming. */
 const CATCH_UP_BATCHES_MAX = 16;
-/** Records wait this long, so that a quiet night is few writes, unless they fill their queue. */
+/** Records wait this long, so that a quiet night is few writes; who ends the process loses no more. */
 const WRITE_MS = 5_000;
+/** The same where so much of a queue waits: some dozens of records. */
+const BUSY_WRITE_MS = 1_000;
+const BUSY_FILL = 1 / 256;
+/** So much of a queue waits for nothing. */
 const FILL_MAX = 1 / 4;
 /** With somebody watching they wait no longer than this. */
 const WATCHED_MS = 250;
-/** How often the queues are looked at, and how soon after a full batch. */
-const POLL_MS = 50;
+/** How soon after a full batch, or a step of a correction, the next one comes. */
 const BUSY_MS = 1;
-/** The pause doubles up to this while nobody asks; somebody who watches notices none of it. */
-const IDLE_MS_MAX = 200;
-/** A queue takes 100,000 queries a second this long, see `QUEUE_BYTES`; several share them. */
-const QUEUE_MS = 100;
+const CORRECT_AGAIN_MS = 50;
 /** How often what is too old is looked for when nothing is written. */
 const TRIM_MS = 60_000;
 /** Counts by the hour are written at least this often. */
@@ -34,6 +34,8 @@ const SAVE_MS = 15_000;
 /** Pauses between tries while the file can't be written. */
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 60_000;
+/** Corrections of a clock that wait; one that is set every moment is believed by nobody. */
+const CORRECTIONS_MAX = 16;
 
 export interface QueryLogOptions {
   readonly directory: string;
@@ -43,20 +45,24 @@ export interface QueryLogOptions {
   readonly anonymize: boolean;
   /** As configured, by number. */
   readonly upstreams: readonly string[];
+  /** When this program was released, in milliseconds since 1970: no clock is before that. */
+  readonly releasedMs: number;
   readonly queues: readonly SharedArrayBuffer[];
   /** Memory of `figuresMemory`. */
   readonly figures: SharedArrayBuffer;
 }
 
 export interface QueryLogPorts {
-  /** Milliseconds since 1970. */
-  readonly nowMs: () => number;
+  /** Milliseconds since 1970, as the system's clock says, which may be wrong. */
+  readonly wallMs: () => number;
   /** Milliseconds, monotonic. */
   readonly monotonicMs: () => number;
   /** What keeps the log from being written; `null` once it is again. */
   readonly onProblem: (problem: string | null) => void;
   /** New entries for somebody who watches. */
   readonly onLive: (batch: LiveBatch) => void;
+  /** The file was opened, and its newest entry is of this time. */
+  readonly onNewest?: (newestMs: number) => void;
   /** Opens the file; as `openDatabase`, if left out. */
   readonly open?: typeof openDatabase;
 }
@@ -69,6 +75,13 @@ interface Open {
   readonly statistics: Statistics;
 }
 
+/** When a turn is due: after so many milliseconds, or once so many bytes wait in a queue. */
+export interface Pause {
+  readonly ms: number;
+  /** `Infinity`: whatever waits. */
+  readonly bytes: number;
+}
+
 /** The query log: takes records from the queues, keeps them, finds them, counts them. */
 export class QueryLogStore {
   readonly #options: QueryLogOptions;
@@ -77,42 +90,64 @@ export class QueryLogStore {
   readonly #record: RecordReader;
   readonly #figures: Float64Array;
   readonly live: LiveFeed;
-  readonly #idleMsMax: number;
-  #pauseMs = POLL_MS;
   #open: Open | null = null;
-  #wroteAtMs: number;
+  /** Since when something waits that was seen; `Infinity`: nothing was. */
+  #waitsSinceMs = Infinity;
   #savedAtMs: number;
+  /** Something was counted since. */
+  #isUnsaved = false;
   #trimmedAtMs = -Infinity;
   #problem: string | null = null;
   #retryMs = RETRY_MS_MIN;
   #retryAtMs = -Infinity;
   #isTrimming = false;
+  readonly #clock: ClockJudge;
+  readonly #corrections: Correction[] = [];
+  /** Where the first of them is; `null` before its first step. */
+  #moved: Moved | null = null;
 
   constructor(options: QueryLogOptions, ports: QueryLogPorts) {
     this.#options = options;
     this.#ports = ports;
+    this.#clock = new ClockJudge(ports, {
+      releasedMs: options.releasedMs,
+      onCorrection: (correction) => this.#correct(correction),
+    });
     this.#readers = options.queues.map((memory) => new QueueReader(memory));
-    this.#idleMsMax = Math.min(IDLE_MS_MAX, QUEUE_MS * options.queues.length);
     this.#record = new RecordReader(options);
     this.live = new LiveFeed(options.anonymize, ports.onLive);
     this.#figures = new Float64Array(options.figures);
-    this.#wroteAtMs = this.#savedAtMs = ports.monotonicMs();
+    this.#savedAtMs = ports.monotonicMs();
     this.#try(() => this.#opened());
   }
 
-  /** Does what is due now; returns in how many milliseconds to call again. */
-  turn(): number {
+  /** Does what is due now; returns when to call again. */
+  turn(): Pause {
     const nowMs = this.#ports.monotonicMs();
-    if (nowMs < this.#retryAtMs) return POLL_MS;
-    const fill = Math.max(...this.#readers.map(({ fill }) => fill));
-    this.#pauseMs = fill > 0 ? POLL_MS : Math.min(2 * this.#pauseMs, this.#idleMsMax);
-    if (this.#isDue(nowMs, fill)) {
-      const isMore = this.#write();
-      this.#wroteAtMs = nowMs;
-      return isMore || this.#isTrimming ? BUSY_MS : this.#pauseMs;
+    if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
+    if (this.#isCorrecting) {
+      return { ms: this.#move() ? BUSY_MS : CORRECT_AGAIN_MS, bytes: Infinity };
     }
-    if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim(1);
-    return this.#isTrimming ? BUSY_MS : this.#pauseMs;
+    const fill = this.#fill;
+    if (fill === 0) this.#waitsSinceMs = Infinity;
+    else this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
+    let isMore = false;
+    if (fill > FILL_MAX || nowMs >= this.#dueAtMs(fill)) {
+      isMore = this.#write();
+      this.#waitsSinceMs = isMore ? nowMs : Infinity;
+    } else if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim();
+    if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
+    return isMore || this.#isTrimming ? { ms: BUSY_MS, bytes: Infinity } : this.#pause(nowMs);
+  }
+
+  /** Resolves once so many bytes wait in a queue, or `endWait` is called. */
+  async waitFor(bytes: number): Promise<void> {
+    await Promise.race(this.#readers.map((reader) => reader.waitFor(bytes)));
+  }
+
+  /** Ends a wait; nothing of it stays behind. */
+  endWait(): void {
+    for (const reader of this.#readers) reader.endWait();
   }
 
   /**
@@ -132,7 +167,7 @@ export class QueryLogStore {
    */
   statistics(hours: number): LogStatistics {
     this.#catchUp();
-    return this.#ask(({ statistics }) => statistics.report(hours, this.#ports.nowMs()));
+    return this.#ask(({ statistics }) => statistics.report(hours, this.#clock.nowMs()));
   }
 
   /** Writes everything and closes the file. */
@@ -144,10 +179,28 @@ export class QueryLogStore {
     this.#open = null;
   }
 
-  #isDue(nowMs: number, fill: number): boolean {
-    if (fill > FILL_MAX) return true;
-    const waitMs = this.live.isWatched ? WATCHED_MS : WRITE_MS;
-    return nowMs - this.#wroteAtMs >= waitMs;
+  /** What waits in the fullest queue, as part of what that holds. */
+  get #fill(): number {
+    return Math.max(...this.#readers.map(({ fill }) => fill));
+  }
+
+  /** When what waits is to be written, and counts are to be saved. */
+  #dueAtMs(fill: number): number {
+    const waitMs = this.live.isWatched ? WATCHED_MS : fill > BUSY_FILL ? BUSY_WRITE_MS : WRITE_MS;
+    const saveAtMs = this.#isUnsaved ? this.#savedAtMs + SAVE_MS : Infinity;
+    return Math.min(this.#waitsSinceMs + waitMs, saveAtMs);
+  }
+
+  /** Nothing is looked at while nothing happens: who logs a query tells. */
+  #pause(nowMs: number): Pause {
+    const fill = this.#fill;
+    if (fill > 0) this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
+    const part = fill > BUSY_FILL || this.live.isWatched ? FILL_MAX : BUSY_FILL;
+    const untilMs = Math.min(this.#dueAtMs(fill), this.#trimmedAtMs + TRIM_MS);
+    return {
+      ms: Math.max(BUSY_MS, untilMs - nowMs),
+      bytes: fill === 0 ? 1 : this.#readers[0].bytesOver(part),
+    };
   }
 
   /** Writes what waits, so that an answer holds it. */
@@ -158,18 +211,19 @@ export class QueryLogStore {
 
   /** Writes a batch of what waits; says whether there is more. */
   #write(): boolean {
+    const nowMs = this.#clock.nowMs();
+    if (this.#isCorrecting) return this.#move(); // Before what waits, which has its right time.
     return this.#try(() => {
       const open = this.#opened();
-      const nowMs = this.#ports.nowMs();
       const batch = this.#readBatch();
       const { entries, statistics } = open;
       const isLogged = this.#options.maxEntries > 0;
       if (batch.length > 0 && isLogged) {
         this.#transaction(open, () => {
-          entries.add(batch, nowMs);
+          entries.add(batch);
           // As many go as come: the log never grows past its bounds by more than a batch.
-          this.#isTrimming = entries.trim(nowMs);
-          if (this.#isTrimming) this.#isTrimming = entries.trim(nowMs);
+          this.#isTrimming = entries.trim(this.#forgetAtMs);
+          if (this.#isTrimming) this.#isTrimming = entries.trim(this.#forgetAtMs);
         });
         this.#figures[LogFigure.Written] += batch.length;
         this.#say(null);
@@ -177,11 +231,17 @@ export class QueryLogStore {
       const isMore = this.#readers.some(({ isBehind }) => isBehind);
       for (const reader of this.#readers) reader.release();
       for (const entry of batch) statistics.add(entry);
-      for (const reader of this.#readers) statistics.addDropped(reader.takeDropped(), nowMs);
+      for (const reader of this.#readers) {
+        const dropped = reader.takeDropped();
+        statistics.addDropped(dropped, nowMs);
+        this.#isUnsaved ||= dropped.some((count) => count > 0);
+      }
+      this.#isUnsaved ||= batch.length > 0;
       this.#figures[LogFigure.Entries] = entries.count;
       this.live.push(batch);
       const monotonicMs = this.#ports.monotonicMs();
-      if (monotonicMs - this.#savedAtMs >= SAVE_MS) this.#save(open, monotonicMs);
+      const isSaveDue = this.#isUnsaved && monotonicMs - this.#savedAtMs >= SAVE_MS;
+      if (isSaveDue) this.#save(open, monotonicMs);
       return isMore;
     }) ?? false;
   }
@@ -199,7 +259,7 @@ export class QueryLogStore {
         for (let i = 0; i < most && reader.next(this.#record.words) !== NO_RECORD; i++) {
           const entry = this.#record.read();
           if (entry === null) this.#figures[LogFigure.Unreadable]++;
-          else batch.push(entry);
+          else batch.push(this.#dated(entry));
         }
       } catch (error) {
         const lost = reader.discard();
@@ -213,12 +273,50 @@ export class QueryLogStore {
     return this.#readers.length === 1 ? batch : batch.sort((a, b) => a.timeMs - b.timeMs);
   }
 
-  #trim(steps: number): void {
+  /** Its time is that of the thread that answered, by the system's clock. */
+  #dated(entry: StoredEntry): StoredEntry {
+    const timeMs = this.#clock.dateOf(entry.timeMs);
+    return timeMs === entry.timeMs ? entry : { ...entry, timeMs };
+  }
+
+  /** By which time something is too old; `null` while none can be believed. */
+  get #forgetAtMs(): number | null {
+    return this.#clock.mayForget ? this.#clock.nowMs() : null;
+  }
+
+  get #isCorrecting(): boolean {
+    return this.#corrections.length > 0;
+  }
+
+  #correct(correction: Correction): void {
+    log.info("the clock was set: entries of the query log get their right time", {
+      from: new Date(correction.fromMs).toISOString(),
+      shiftMs: correction.shiftMs,
+    });
+    if (this.#corrections.length < CORRECTIONS_MAX) this.#corrections.push(correction);
+  }
+
+  /** Gives entries of a wrong clock their time, a step's worth; says whether it could. */
+  #move(): boolean {
+    return this.#try(() => {
+      const open = this.#opened();
+      const [correction] = this.#corrections;
+      let moved = this.#moved;
+      this.#transaction(open, () => {
+        if (moved === null) open.statistics.move(correction);
+        moved = open.entries.move(correction, moved);
+      });
+      this.#moved = moved;
+      if (moved === null) this.#corrections.shift();
+      return true;
+    }) ?? false;
+  }
+
+  #trim(): void {
     this.#try(() => {
       const open = this.#opened();
-      const nowMs = this.#ports.nowMs();
       this.#transaction(open, () => {
-        for (let i = 0; i < steps; i++) this.#isTrimming = open.entries.trim(nowMs);
+        this.#isTrimming = open.entries.trim(this.#forgetAtMs);
       });
       open.entries.vacuum();
       this.#figures[LogFigure.Entries] = open.entries.count;
@@ -227,8 +325,9 @@ export class QueryLogStore {
   }
 
   #save(open: Open, monotonicMs: number): void {
-    this.#transaction(open, () => open.statistics.save(this.#ports.nowMs()));
+    this.#transaction(open, () => open.statistics.save(this.#forgetAtMs));
     this.#savedAtMs = monotonicMs;
+    this.#isUnsaved = false;
     this.#say(null);
   }
 
@@ -250,12 +349,12 @@ export class QueryLogStore {
   #opened(): Open {
     if (this.#open !== null) return this.#open;
     const { directory, anonymize } = this.#options;
-    const nowMs = this.#ports.nowMs();
+    const nowMs = this.#clock.nowMs();
     const db = (this.#ports.open ?? openDatabase)(directory, nowMs);
     try {
       this.#open = {
         db,
-        entries: new Entries(db, this.#options, nowMs),
+        entries: new Entries(db, this.#options),
         search: new LogSearch(db, anonymize),
         statistics: new Statistics(db),
       };
@@ -264,7 +363,12 @@ export class QueryLogStore {
       if (isCorrupt(error)) setAside(directory, nowMs, error);
       throw error;
     }
-    this.#figures[LogFigure.Entries] = this.#open.entries.count;
+    const { count, newestMs } = this.#open.entries;
+    this.#figures[LogFigure.Entries] = count;
+    if (newestMs !== null) {
+      this.#clock.resume(newestMs);
+      this.#ports.onNewest?.(newestMs);
+    }
     this.#say(null);
     return this.#open;
   }
@@ -298,7 +402,7 @@ export class QueryLogStore {
       this.#open.db.close();
       this.#open = null;
       try {
-        setAside(this.#options.directory, this.#ports.nowMs(), error);
+        setAside(this.#options.directory, this.#clock.nowMs(), error);
         return; // The next try begins a new file.
       } catch (second) {
         error = second;

@@ -20,7 +20,7 @@ function withEntries(
   const db = openDatabase(directory, NOW_MS);
   try {
     db.exec("BEGIN");
-    new Entries(db, OPTIONS, NOW_MS + 30 * 86_400_000).add(entries, NOW_MS + 30 * 86_400_000);
+    new Entries(db, OPTIONS).add(entries);
     db.exec("COMMIT");
     work(new LogSearch(db, false), new LogSearch(db, true));
   } finally {

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import { clientLabel, type OutcomeName, type StoredEntry } from "./entry.ts";
 import { type TopRow, TopSketch } from "./top_sketch.ts";
@@ -84,14 +85,18 @@ export class Statistics {
     for (let i = 0; i < counts.length; i++) counts[i] += dropped[i] ?? 0;
   }
 
-  /** Writes what was counted since the last time, and forgets what is past 30 days. */
-  save(nowMs: number): void {
+  /**
+   * Writes what was counted since the last time, and forgets what is past 30 days; `null`: nothing
+   * is, as nobody knows the time.
+   */
+  save(nowMs: number | null): void {
     for (const [hour, tally] of this.#tallies) this.#saveTally(hour, tally);
     const hours = [...this.#tallies.keys()].sort((a, b) => b - a);
     for (const hour of hours.slice(TALLIES_MAX)) {
       this.#tallies.delete(hour);
       this.#windows.clear();
     }
+    if (nowMs === null) return;
     const now = Math.floor(nowMs / HOUR_MS);
     this.#db.prepare("DELETE FROM hours WHERE hour <= ?").run(now - HOURS_KEPT);
     this.#db.prepare("DELETE FROM days WHERE day < ?").run(dayOf(now - HOURS_KEPT));
@@ -125,6 +130,26 @@ export class Statistics {
     };
   }
 
+  /** Moves what was counted in the hours that a correction is about. */
+  move({ fromMs, shiftMs }: Correction): void {
+    for (const [hour, tally] of this.#tallies) this.#saveTally(hour, tally);
+    // An hour that time went on from has counts from before; one that lies ahead has none.
+    const from = Math.floor(fromMs / HOUR_MS) + (shiftMs > 0 ? 1 : 0);
+    const shift = Math.round(shiftMs / HOUR_MS);
+    const rows = shift === 0 ? [] : this.#rows(from, Number.MAX_SAFE_INTEGER);
+    for (const { hour } of rows) this.#db.prepare("DELETE FROM hours WHERE hour = ?").run(hour);
+    this.#tallies.clear();
+    this.#windows.clear();
+    for (const { hour, counts, top } of rows) {
+      const tally = this.#readTally(hour + shift);
+      for (const [i, count] of (JSON.parse(counts) as number[]).entries()) tally.counts[i] += count;
+      const lists = JSON.parse(top) as TopLists;
+      for (const kind of TOP_KINDS) tally.tops[kind].merge(lists[kind]);
+      this.#saveTally(hour + shift, tally);
+    }
+    this.#db.prepare("DELETE FROM days WHERE day >= ?").run(dayOf(Math.min(from, from + shift)));
+  }
+
   /** Has everything in memory written again: a transaction was undone. */
   undo(): void {
     for (const tally of this.#tallies.values()) tally.isSaved = false;
@@ -136,17 +161,21 @@ export class Statistics {
       known.isSaved = false;
       return known;
     }
-    const row = this.#read.get(hour) as { counts: string; top: string } | undefined;
-    const top = row === undefined ? null : JSON.parse(row.top) as TopLists;
-    const tally: Tally = {
-      counts: row === undefined ? OUTCOME_NAMES.map(() => 0) : JSON.parse(row.counts),
-      tops: sketches(SKETCH_CAPACITY, top),
-      isSaved: false,
-    };
+    const tally = this.#readTally(hour);
     this.#tallies.set(hour, tally);
     // What was added up had another present hour.
     this.#windows.clear();
     return tally;
+  }
+
+  #readTally(hour: number): Tally {
+    const row = this.#read.get(hour) as { counts: string; top: string } | undefined;
+    const top = row === undefined ? null : JSON.parse(row.top) as TopLists;
+    return {
+      counts: row === undefined ? OUTCOME_NAMES.map(() => 0) : JSON.parse(row.counts),
+      tops: sketches(SKETCH_CAPACITY, top),
+      isSaved: false,
+    };
   }
 
   #saveTally(hour: number, tally: Tally): void {

@@ -111,3 +111,37 @@ Deno.test("Statistics keeps the tops of a busy hour small", disk, () => {
     Deno.removeSync(directory, { recursive: true });
   }
 });
+
+Deno.test("Statistics.move() counts the hours of a wrong clock where they belong", disk, () => {
+  const directory = Deno.makeTempDirSync();
+  const db = openDatabase(directory, NOW_MS);
+  try {
+    const statistics = new Statistics(db);
+    const [entry] = fakeEntries(new Prng(1), 1, NOW_MS);
+    const at = (timeMs: number, name: string) => ({ ...entry, timeMs, name });
+    const yearMs = 365 * 24 * HOUR_MS;
+    const before = [at(NOW_MS - 2 * HOUR_MS, "a.example"), at(NOW_MS, "b.example")];
+    const ahead = [at(NOW_MS + yearMs + HOUR_MS, "b.example"), at(NOW_MS + yearMs, "c.example")];
+    for (const one of [...before, ...ahead]) statistics.add(one);
+    statistics.save(null);
+    db.exec("BEGIN");
+    statistics.move({ fromMs: NOW_MS + yearMs - HOUR_MS, shiftMs: -yearMs });
+    db.exec("COMMIT");
+    const right = ahead.map((one) => ({ ...one, timeMs: one.timeMs - yearMs }));
+    const nowMs = NOW_MS + HOUR_MS;
+    const want = naive([...before, ...right], 720, nowMs);
+    assert.deepEqual(statistics.report(720, nowMs), want);
+    assert.deepEqual(new Statistics(db).report(720, nowMs), want);
+    // And where it was behind, the other way.
+    statistics.move({ fromMs: NOW_MS - 3 * HOUR_MS, shiftMs: 40 * 24 * HOUR_MS });
+    const later = [...before, ...right].map((one) => ({
+      ...one,
+      timeMs: one.timeMs + 40 * 24 * HOUR_MS,
+    }));
+    const thenMs = nowMs + 40 * 24 * HOUR_MS;
+    assert.deepEqual(statistics.report(720, thenMs), naive(later, 720, thenMs));
+  } finally {
+    db.close();
+    Deno.removeSync(directory, { recursive: true });
+  }
+});

@@ -25,11 +25,13 @@ import { Snapshot } from "../snapshot/mod.ts";
 import { type FakePolicy, policyData } from "../snapshot/fakes.ts";
 import type { Outcome } from "./outcome.ts";
 import { CounterBlock, COUNTERS_BYTES, sumOutcome } from "../telemetry/mod.ts";
-import { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
+import { Pipeline, type PipelineOptions } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Query, Read, readQuery, Transport } from "./query.ts";
 import { Reply } from "./reply.ts";
 
 export const SEED = 4711;
+export const COOKIE_SECRET: Uint8Array = new Uint8Array(16).fill(7);
 /** Seconds at which a test starts. */
 export const START_SECONDS = 1_800_000_000;
 const MIB = 1024 * 1024;
@@ -196,7 +198,7 @@ export class PipelineBench {
       limits: null,
       requireClientId: false,
       onLeakLookup: () => {},
-      refresh: (_query, hash) => void this.refreshed.push(hash),
+      refresh: ({ keyHash }) => void this.refreshed.push(keyHash),
       ...more,
     });
     this.pipeline.nowSeconds = START_SECONDS;
@@ -253,14 +255,14 @@ export class PipelineBench {
   keep(
     packet: Uint8Array,
     message: Uint8Array,
-    options: { ttl: number; ede?: number; ttlOffsets?: readonly number[] },
+    options: { ttl: number; errors?: Uint8Array; ttlOffsets?: readonly number[] },
   ): number {
     assert.equal(this.decide(packet), Verdict.Resolve);
-    const { qtype, keyBits, qnameLength } = this.query;
-    const { ttl, ede = -1, ttlOffsets = [] } = options;
-    const { keyHash: hash, nowSeconds } = this.pipeline;
+    const { qtype, keyBits, keyHash: hash, qnameLength } = this.query;
+    const { ttl, errors = new Uint8Array(0), ttlOffsets = [] } = options;
+    const { nowSeconds } = this.pipeline;
     return this.cache.store(
-      { hash, qtype, keyBits, qnameLength, ttl, ede, nowSeconds },
+      { hash, qtype, keyBits, qnameLength, ttl, errors, nowSeconds },
       message,
       0,
       message.length,

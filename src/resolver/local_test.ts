@@ -12,6 +12,7 @@ import {
   type Section,
 } from "../dns/mod.ts";
 import type { FakePolicy } from "../snapshot/fakes.ts";
+import { memoryOf } from "../snapshot/mod.ts";
 import {
   a,
   describe,
@@ -25,7 +26,7 @@ import {
 } from "./fakes.ts";
 import { ForwarderBench, quietly } from "./forward/fakes.ts";
 import { Outcome } from "./outcome.ts";
-import { Verdict } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Transport } from "./query.ts";
 
 const none = { permissions: "none" } as const;
@@ -249,7 +250,7 @@ Deno.test(
     assert.equal(bench.last.message.questions[0].name.toLowerCase(), "target.test");
     // The snapshot that the chain came from is gone by the time of the answer.
     bench.front.pipeline.snapshot = snapshotOf({});
-    for (const part of Object.values(snapshot.data.overlay.parts)) part.fill(0);
+    for (const memory of memoryOf(snapshot.data)) new Uint8Array(memory).fill(0);
     bench.answer(bench.last, { records: [a("target.test", 300)] });
     assert.deepEqual(clients.map(({ answer }) => answer.toLowerCase()), [
       "noerror rd ra; www.example 30 cname target.test; target.test 300 a 192.0.2.1",
@@ -263,7 +264,7 @@ Deno.test(
       records: ["x.example CNAME silent.test"],
     });
     const failing = bench.ask("x.example");
-    quietly(() => bench.forwarder.close());
+    quietly(() => bench.flights.close());
     assert.equal(failing.answer, "SERVFAIL rd ra");
     // The next waiter is one of those: nothing of the chain is left in it.
     const plain = bench.ask("plain.test");

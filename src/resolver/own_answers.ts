@@ -1,9 +1,9 @@
 import { getU16, setU16, setU32 } from "../bytes/mod.ts";
-import { HEADER_BYTES, OPT_BYTES, parseName, Qtype, Rcode } from "../dns/mod.ts";
+import { HEADER_BYTES, parseName, Qtype, Rcode } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
 import type { Decision, LocalRecords } from "../snapshot/mod.ts";
 import type { Query } from "./query.ts";
-import { finish, type Reply, writeAnswerHead, writeTruncated } from "./reply.ts";
+import { finish, optBytes, type Reply, writeAnswerHead, writeTruncated } from "./reply.ts";
 
 /** The bits that make an offset a compression pointer. */
 const POINTER_BITS = 0xc000;
@@ -185,7 +185,7 @@ export function writeAddresses(query: Query, reply: Reply, decision: Decision, t
 
 /** Says whether so many bytes and what `finish` adds at least are within the client's limit. */
 function fits(query: Query, lengthBytes: number): boolean {
-  return lengthBytes + (query.edns ? OPT_BYTES : 0) <= query.limitBytes;
+  return lengthBytes + optBytes(query) <= query.limitBytes;
 }
 
 /** Answers QTYPE ANY with as little as there can be (RFC 8482 §4.2). */

@@ -1,4 +1,4 @@
-import { equalNames, HashedName, parseName, Qtype, Rcode } from "../dns/mod.ts";
+import { equalNames, HashedName, isAtOrBelow, parseName, Qtype, Rcode } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
 import { writeAnswer, writeNegative } from "./own_answers.ts";
 import type { Query } from "./query.ts";
@@ -19,9 +19,15 @@ const LEAK_NAME_LABELS = 4;
 const LOOPBACK_V4 = Uint8Array.of(127, 0, 0, 1);
 const LOOPBACK_V6 = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
 
+const SERVICE_ZONE = wire("svc.test");
+
+/** Says whether an uncompressed name is one of the service's own, which are never forwarded. */
+export function isServiceName(name: Uint8Array): boolean {
+  return isAtOrBelow(name, 0, SERVICE_ZONE, 0);
+}
+
 /** Answers names at and below `svc.test`, which are the service's own and never forwarded. */
 export class OwnNames {
-  readonly #zone: Uint8Array = wire("svc.test");
   readonly #zoneHash: number;
   readonly #healthHash: number;
   readonly #health: Uint8Array = wire("health.svc.test");
@@ -32,7 +38,7 @@ export class OwnNames {
   constructor(seed: number, onLeakLookup: (query: Query, name: string) => void) {
     this.#onLeakLookup = onLeakLookup;
     const hashed = new HashedName();
-    hashed.read(this.#zone, 0, this.#zone.length, seed);
+    hashed.read(SERVICE_ZONE, 0, SERVICE_ZONE.length, seed);
     this.#zoneHash = hashed.hashes[0];
     hashed.read(this.#health, 0, this.#health.length, seed);
     this.#healthHash = hashed.hashes[0];
@@ -42,7 +48,7 @@ export class OwnNames {
   holds(packet: Uint8Array, name: HashedName): boolean {
     const apex = name.count - ZONE_LABELS;
     return apex >= 0 && name.hashes[apex] === this.#zoneHash &&
-      equalNames(packet, name.offsets[apex], this.#zone, 0);
+      equalNames(packet, name.offsets[apex], SERVICE_ZONE, 0);
   }
 
   /** Says whether a name is the one that tells how this node is. */

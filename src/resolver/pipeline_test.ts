@@ -12,8 +12,9 @@ import {
   ttlOffsetsOf,
   wire,
 } from "./fakes.ts";
+import { ownError } from "./extended_errors.ts";
 import { Outcome } from "./outcome.ts";
-import { Verdict } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Transport } from "./query.ts";
 
 const none = { permissions: "none" } as const;
@@ -298,9 +299,15 @@ Deno.test("Pipeline sends a cached extended error, unless it would cost a record
   const records = Array.from({ length: 40 }, (_, i) => a("www.example", 60, i));
   const message = response({ name: "www.example", type: 1, records });
   const bench = new PipelineBench();
-  bench.keep(q("www.example", 1), message, { ttl: 60, ede: Ede.Filtered });
+  bench.keep(q("www.example", 1), message, { ttl: 60, errors: ownError(Ede.Filtered, "by them") });
   const limit = message.length + 11;
-  for (const [payload, want] of [[limit + 6, "OPT Filtered: "], [limit + 5, "OPT"]] as const) {
+  const rows = [
+    [limit + 13, "OPT Filtered: by them"],
+    [limit + 12, "OPT Filtered: "],
+    [limit + 6, "OPT Filtered: "],
+    [limit + 5, "OPT"],
+  ] as const;
+  for (const [payload, want] of rows) {
     const shown = describe(bench.ask(q("www.example", 1, { edns: { payload } })));
     assert.ok(shown.endsWith(`A 192.0.2.39; ${want}`), shown);
   }
@@ -378,7 +385,7 @@ Deno.test("Pipeline has popular entries fetched again shortly before they expire
     const bench = new PipelineBench();
     const message = response({ name: "www.example", type: 1, records: [a("www.example", ttl)] });
     bench.keep(q("www.example", 1), message, { ttl });
-    const hash = bench.pipeline.keyHash;
+    const hash = bench.query.keyHash;
     bench.pipeline.nowSeconds += age;
     for (let i = 0; i < 3; i++) bench.ask(q("www.example", 1));
     assert.deepEqual(bench.refreshed, want === 1 ? [hash] : [], `${ttl} after ${age}`);

@@ -1,9 +1,10 @@
 import { isMappedAt } from "../addr/mod.ts";
-import { getU16 } from "../bytes/mod.ts";
+import { getU16, getU32, setU16 } from "../bytes/mod.ts";
 import {
   CD_BIT,
   DO_BIT,
   EdnsOption,
+  finishHash,
   HashedName,
   HEADER_BYTES,
   Opcode,
@@ -15,6 +16,7 @@ import {
   UDP_PAYLOAD_MAX,
 } from "../dns/mod.ts";
 import { DEFAULT_GROUP, NO_CLIENT } from "../snapshot/mod.ts";
+import { CLIENT_COOKIE_BYTES, type Cookies } from "./cookies.ts";
 import { Outcome } from "./outcome.ts";
 import type { OwnChain } from "./own_chain.ts";
 
@@ -92,8 +94,16 @@ export class Query {
   dnssecOk = false;
   /** The client padded its query and gets a padded response (RFC 7830); of encrypted ones only. */
   isPadded = false;
+  /** Answers DNS cookies; `null`: they are left aside. */
+  cookies: Cookies | null = null;
+  /** The client sent a cookie, in these halves, and gets it back with one of ours (RFC 7873). */
+  hasCookie = false;
+  cookieHigh = 0;
+  cookieLow = 0;
   /** DO and CD, as the cache tells answers apart. */
   keyBits = 0;
+  /** Hash of its cache key; see `keyHashOf`. Holds once the cache has been asked. */
+  keyHash = 0;
   /** What became of it; holds once its response is written. */
   outcome: Outcome = Outcome.Forwarded;
   /** Where the records of its answer come from: `Forwarded`, `Recursed` or `Cached`. */
@@ -132,6 +142,21 @@ export class Query {
     return this.start + HEADER_BYTES;
   }
 
+  /** Where the question of a kept query ends. */
+  get questionEnd(): number {
+    return HEADER_BYTES + this.qnameLength + 4;
+  }
+
+  /** Makes a kept query one about another name, uncompressed; `keyHash` is still that of the former. */
+  rename(name: Uint8Array): void {
+    const { packet, qtype, qclass } = this;
+    const length = skipName(name, 0, name.length);
+    for (let i = 0; i < length; i++) packet[HEADER_BYTES + i] = name[i];
+    setU16(packet, HEADER_BYTES + length, qtype);
+    setU16(packet, HEADER_BYTES + length + 2, qclass);
+    this.qnameLength = length;
+  }
+
   /** Copies what a waiting query needs into this one, which owns its `packet`. */
   keep(other: Query): void {
     const length = HEADER_BYTES + other.qnameLength + 4;
@@ -147,7 +172,12 @@ export class Query {
     this.edns = other.edns;
     this.dnssecOk = other.dnssecOk;
     this.isPadded = other.isPadded;
+    this.cookies = other.cookies;
+    this.hasCookie = other.hasCookie;
+    this.cookieHigh = other.cookieHigh;
+    this.cookieLow = other.cookieLow;
     this.keyBits = other.keyBits;
+    this.keyHash = other.keyHash;
     this.outcome = other.outcome;
     this.source = other.source;
     this.rule = other.rule;
@@ -164,6 +194,18 @@ export class Query {
     this.group = other.group;
     this.chain = other.chain === null ? null : other.chain.copy();
   }
+}
+
+/** Hash of the cache key of a question; `nameHash` is that of the whole name. */
+export function keyHashOf(nameHash: number, qtype: number, keyBits: number): number {
+  return finishHash(nameHash ^ Math.imul(qtype | (keyBits << 16), 0x9e3779b1));
+}
+
+/** A query of its own, which `keep` fills. */
+export function keptQuery(): Query {
+  const query = new Query();
+  query.packet = new Uint8Array(QUESTION_BYTES_MAX);
+  return query;
 }
 
 /**
@@ -197,7 +239,7 @@ export function readQuery(
   query.dnssec = DnssecState.None;
   query.edns = false;
   query.dnssecOk = false;
-  query.isPadded = false;
+  query.isPadded = query.hasCookie = false;
   query.limitBytes = query.transport === Transport.Udp ? UDP_PAYLOAD_CLASSIC : 0xffff;
   query.keyBits = (flags & CD_BIT) !== 0 ? KEY_CD : 0;
   if ((flags & OPCODE_MASK) !== Opcode.Query << 11) {
@@ -268,15 +310,24 @@ function readAdditional(
   return version === 0 ? Read.Ok : Read.BadVers;
 }
 
-/** Notes a Padding option; says whether the options fill the RDATA exactly and are well formed. */
+/** Notes the first cookie of a client whose address is known. */
+function readCookie(packet: Uint8Array, at: number, query: Query): void {
+  if (query.cookies === null || query.hasCookie || query.address.lengthBytes === 0) return;
+  query.hasCookie = true;
+  query.cookieHigh = getU32(packet, at);
+  query.cookieLow = getU32(packet, at + 4);
+}
+
+/** Notes Padding and Cookie options; says whether the options fill the RDATA exactly and are well formed. */
 function readOptions(packet: Uint8Array, from: number, end: number, query: Query): boolean {
   let at = from;
   while (at + 4 <= end) {
     const code = getU16(packet, at);
     const length = getU16(packet, at + 2);
-    // A client cookie alone, or with a server cookie of 8 to 32 bytes (RFC 7873 §5.2.2).
-    if (code === EdnsOption.Cookie && length !== 8 && (length < 16 || length > 40)) {
-      return false;
+    if (code === EdnsOption.Cookie) {
+      // A client cookie alone, or with a server cookie of 8 to 32 bytes (RFC 7873 §5.2.2).
+      if (length !== CLIENT_COOKIE_BYTES && (length < 16 || length > 40)) return false;
+      if (at + 4 + length <= end) readCookie(packet, at + 4, query);
     }
     if (code === EdnsOption.Padding) query.isPadded = isPaddable(query.transport);
     at += 4 + length;

@@ -81,7 +81,9 @@ Deno.test("Resolver notes every answered query once, with what decided", none, (
     "0 ms, 0 us, ADS.example Blocked 0 [192.0.2.7], upstream 0, gr_kids|tablet, li_ads|||ads.example^, phone",
   ]);
   pass(b, 12.5);
-  for (const sent of b.open) b.answer(sent, { records: [a("www.example", 60)] });
+  for (const sent of b.open) {
+    b.answer(sent, { records: [a(sent.message.questions[0].name.toLowerCase(), 60)] });
+  }
   pass(b, 10);
   b.ask("www.example");
   const address6 = "32.1.13.184.0.0.0.0.0.0.0.0.0.0.0.1";

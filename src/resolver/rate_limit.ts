@@ -1,4 +1,11 @@
-import { compilePrefixes, type IpPrefix, NO_VALUE, PrefixTable } from "../addr/mod.ts";
+import {
+  compilePrefixes,
+  type IpPrefix,
+  networkHigh,
+  networkLow,
+  NO_VALUE,
+  PrefixTable,
+} from "../addr/mod.ts";
 import { finishHash } from "../dns/mod.ts";
 
 export interface RateLimitOptions {
@@ -19,12 +26,6 @@ const SET_WORDS = 16;
 const SETS = 2 ** 13;
 const WORD_BYTES = 4;
 
-/**
- * First word of the key of an IPv4 address; that of an IPv6 one is the first of its /64, and nobody
- * asks from `ffff:ffff::/32` (RFC 4291 §2.7: it is multicast).
- */
-const IPV4_MARK = -1;
-const IPV4_BYTES = 4;
 const PRIME = 0x9e3779b1 | 0;
 const MS_PER_SECOND = 1_000;
 /** Times that another isolate may come in between before a query passes uncounted. */
@@ -77,9 +78,8 @@ export class RateLimiter {
   take(bytes: Uint8Array, offset: number, lengthBytes: number): boolean {
     if (lengthBytes === 0) return true;
     if (this.#exempt.find(bytes, offset, lengthBytes) !== NO_VALUE) return true;
-    const isIpv4 = lengthBytes === IPV4_BYTES;
-    const first = isIpv4 ? IPV4_MARK : wordAt(bytes, offset);
-    const second = wordAt(bytes, isIpv4 ? offset : offset + 4);
+    const first = networkHigh(bytes, offset, lengthBytes);
+    const second = networkLow(bytes, offset, lengthBytes);
     const hash = finishHash(Math.imul(this.#seed ^ first, PRIME) ^ second);
     const set = (hash & (SETS - 1)) * SET_WORDS;
     const table = this.#table;
@@ -118,8 +118,4 @@ export class RateLimiter {
     const debt = (full - this.#now) | 0;
     return debt > 0 && debt <= this.#burst ? debt : 0;
   }
-}
-
-function wordAt(bytes: Uint8Array, at: number): number {
-  return (bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3];
 }

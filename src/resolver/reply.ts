@@ -13,11 +13,18 @@ import {
   TC_BIT,
   UDP_PAYLOAD_MAX,
 } from "../dns/mod.ts";
+import { COOKIE_OPTION_BYTES } from "./cookies.ts";
+import { RELAYED, writeErrors } from "./extended_errors.ts";
 import { paddedLength, PADDING_HEAD_BYTES } from "./padding.ts";
 import type { Query } from "./query.ts";
 
 /** Bytes of an extended error option without text (RFC 8914 §2). */
 const EDE_BYTES = 6;
+
+/** Bytes of the OPT record of a query's response, extended errors and padding left out. */
+export function optBytes({ edns, hasCookie }: Query): number {
+  return edns ? (hasCookie ? OPT_BYTES + COOKIE_OPTION_BYTES : OPT_BYTES) : 0;
+}
 
 /** Where a response is written: a buffer of the transport, and what the writers made of it. */
 export class Reply {
@@ -78,7 +85,8 @@ export function writeAnswerHead(query: Query, reply: Reply, rcode: number): numb
 
 /**
  * Ends a response whose records end at `at`: adds OPT for a client that sent one, with the
- * extended error `ede` (-1: none) and its text where that fits, padded where the query was.
+ * extended error `ede` (-1: none) and its text where that fits, padded where the query was. Of
+ * `RELAYED` ones, `text` is all options.
  */
 export function finish(
   query: Query,
@@ -90,9 +98,7 @@ export function finish(
 ): void {
   const { bytes, offset } = reply;
   if (query.edns) {
-    const room = query.limitBytes - (at - offset) - OPT_BYTES;
-    const withEde = ede >= 0 && room >= EDE_BYTES;
-    const textLength = withEde && text.length <= room - EDE_BYTES ? text.length : 0;
+    const room = query.limitBytes - (at - offset) - optBytes(query);
     bytes[at] = 0;
     setU16(bytes, at + 1, Qtype.OPT);
     setU16(bytes, at + 3, UDP_PAYLOAD_MAX);
@@ -101,19 +107,29 @@ export function finish(
     setU16(bytes, at + 7, query.dnssecOk ? DO_BIT : 0);
     const lengthAt = at + 9;
     at += OPT_BYTES;
-    if (withEde) {
-      setU16(bytes, at, EdnsOption.Ede);
-      setU16(bytes, at + 2, 2 + textLength);
-      setU16(bytes, at + 4, ede);
-      at += EDE_BYTES;
-      for (let i = 0; i < textLength; i++) bytes[at + i] = text[i];
-      at += textLength;
-    }
+    if (query.hasCookie && query.cookies !== null) at = query.cookies.write(query, bytes, at);
+    if (ede === RELAYED) at = writeErrors(text, bytes, at, room);
+    else if (ede >= 0 && room >= EDE_BYTES) at = writeOwnError(bytes, at, room, ede, text);
     if (query.isPadded) at = writePadding(query, reply, at);
     setU16(bytes, lengthAt, at - lengthAt - 2);
     setU16(bytes, offset + 10, (bytes[offset + 10] << 8) + bytes[offset + 11] + 1);
   }
   reply.length = at - offset;
+}
+
+function writeOwnError(
+  bytes: Uint8Array,
+  at: number,
+  room: number,
+  ede: number,
+  text: Uint8Array,
+): number {
+  const textLength = text.length <= room - EDE_BYTES ? text.length : 0;
+  setU16(bytes, at, EdnsOption.Ede);
+  setU16(bytes, at + 2, 2 + textLength);
+  setU16(bytes, at + 4, ede);
+  for (let i = 0; i < textLength; i++) bytes[at + EDE_BYTES + i] = text[i];
+  return at + EDE_BYTES + textLength;
 }
 
 /** Writes a Padding option at `at`, if there is room for one; returns where it ends. */
@@ -141,7 +157,13 @@ export function writeEmpty(
 }
 
 /** Header and question alone: the client is to ask again over TCP (RFC 2181 §9). */
-export function writeTruncated(query: Query, reply: Reply, rcode: number, ede: number): void {
-  finish(query, reply, writeHead(query, reply, rcode, TC_BIT), rcode, ede);
+export function writeTruncated(
+  query: Query,
+  reply: Reply,
+  rcode: number,
+  ede: number,
+  text?: Uint8Array,
+): void {
+  finish(query, reply, writeHead(query, reply, rcode, TC_BIT), rcode, ede, text);
   reply.truncated = true;
 }

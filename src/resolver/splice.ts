@@ -5,14 +5,20 @@ import {
   expandName,
   HEADER_BYTES,
   NAME_BYTES_MAX,
-  OPT_BYTES,
   readRecord,
   RECORD_FIXED_BYTES,
   RecordView,
 } from "../dns/mod.ts";
 import type { OwnChain } from "./own_chain.ts";
 import type { Query } from "./query.ts";
-import { finish, type Reply, streamReply, writeAnswerHead, writeTruncated } from "./reply.ts";
+import {
+  finish,
+  optBytes,
+  type Reply,
+  streamReply,
+  writeAnswerHead,
+  writeTruncated,
+} from "./reply.ts";
 
 const MESSAGE_BYTES_MAX = 0xffff;
 /** A record of the largest RDATA, whose names take their full length once they are uncompressed. */
@@ -32,26 +38,33 @@ export class Splicer {
 
   /**
    * Writes the records of `kept` behind the query's chain, with the response code and the extended
-   * error they came with. Cut when it does not fit the client.
+   * errors they came with, as `finish` has them. Cut when it does not fit the client.
    */
-  write(query: Query, chain: OwnChain, reply: Reply, rcode: number, ede: number): void {
+  write(
+    query: Query,
+    chain: OwnChain,
+    reply: Reply,
+    rcode: number,
+    ede: number,
+    errors: Uint8Array,
+  ): void {
     const start = writeAnswerHead(query, reply, rcode);
     const { bytes: kept } = this.kept;
     const answers = getU16(kept, 6);
     const authorities = getU16(kept, 8);
     const from = HEADER_BYTES + query.qnameLength + 4;
-    const room = query.limitBytes - (query.edns ? OPT_BYTES : 0);
+    const room = query.limitBytes - optBytes(query);
     const begin = start - reply.offset;
     const end = this.#copyRecords(chain, from, answers + authorities, begin, room);
     if (end < 0) {
-      writeTruncated(query, reply, rcode, ede);
+      writeTruncated(query, reply, rcode, ede, errors);
       return;
     }
     const { bytes, offset } = reply;
     for (let i = begin; i < end; i++) bytes[offset + i] = this.#out[i];
     setU16(bytes, offset + 6, chain.count + answers);
     setU16(bytes, offset + 8, authorities);
-    finish(query, reply, offset + end, rcode, ede);
+    finish(query, reply, offset + end, rcode, ede, errors);
   }
 
   /** Returns where the records end in the response, or -1 when they need more than `room`. */

@@ -5,6 +5,8 @@ import type { Decision } from "./decision.ts";
 /** Most rules that answer one name and exceptions to them; further ones are left out. */
 export const ANSWER_RULES_MAX = 512;
 
+/** Most matchers that are asked: that of the base, and those of custom rules. */
+const MATCHERS_MAX = 3;
 /** Bytes of the value that is a response code. */
 const RCODE_BYTES = 1;
 
@@ -18,15 +20,15 @@ export class AnswerRules {
   /** How many of these are in use. */
   #used = 0;
   /** Where the rules of each matcher end among the references. */
-  readonly #ends = new Int32Array(2);
+  readonly #ends = new Int32Array(MATCHERS_MAX);
   /** Set in the references of each matcher that are given out. */
-  readonly #marks = new Int32Array(2);
+  readonly #marks = new Int32Array(MATCHERS_MAX);
 
   clear(): void {
     this.#used = 0;
   }
 
-  /** Adds the rules that a matcher has about a name; of two at most. See `Matcher.answerRules`. */
+  /** Adds the rules that a matcher has about a name; of three at most. See `Matcher.answerRules`. */
   add(
     matcher: Matcher,
     mark: number,
@@ -48,7 +50,9 @@ export class AnswerRules {
   }
 
   #matcherOf(i: number): number {
-    return i < this.#ends[0] ? 0 : 1;
+    let number = 0;
+    while (i >= this.#ends[number]) number++;
+    return number;
   }
 
   /**

@@ -6,7 +6,8 @@ import { Decision, NO_RCODE, Ruling } from "./decision.ts";
 import { NO_RECORDS } from "./records.ts";
 import { Canaries, NO_CANARY } from "./canaries.ts";
 import { NO_ENGINE, SafeSearch } from "./safe_search.ts";
-import { type AnyMatch, BlockForm, type Snapshot } from "./snapshot.ts";
+import type { AnyMatch } from "./rule_levels.ts";
+import { BlockForm, type Snapshot } from "./snapshot.ts";
 
 /** What a query would come to, before the cache and the upstreams have their say. */
 export interface Explanation {
@@ -239,8 +240,8 @@ function shown(match: AnyMatch) {
 }
 
 /** Says whether a rule holds for the group now. */
-function counts({ applies, turnedOff }: AnyMatch): boolean {
-  return applies && !turnedOff;
+function counts({ applies, turnedOffBy }: AnyMatch): boolean {
+  return applies && turnedOffBy === null;
 }
 
 function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean): string {
@@ -248,7 +249,7 @@ function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean
     return `the group does not use this ${match.isService ? "service" : "list"} now`;
   }
   if (!isFiltered) return "queries of this client are not filtered now";
-  if (match.turnedOff) return "a custom $badfilter turns it off";
+  if (match.turnedOffBy !== null) return `${match.turnedOffBy} turns it off`;
   if (match.kind === Kind.Rewrite) {
     return effectOf(match) === "allow"
       ? "it is about rewrites only"

@@ -12,14 +12,9 @@ import {
   type ScheduleSpec,
   type Settings,
 } from "../model/mod.ts";
-import {
-  type Base,
-  compileCustomRules,
-  customRuleTexts,
-  OverlayCompiler,
-  type PolicyState,
-  SERVICE_PREFIX,
-} from "./overlay.ts";
+import { type Base, SERVICE_PREFIX } from "./base.ts";
+import { type CustomRules, CustomRulesCompiler } from "./custom_rules.ts";
+import { OverlayCompiler, type PolicyState } from "./overlay.ts";
 import type { SnapshotData } from "./snapshot.ts";
 
 /** A policy; lists, groups, clients and schedules go by their names. */
@@ -149,11 +144,24 @@ export function baseOf({ lists = {} }: FakePolicy, seed: number): Base {
   return { rules: names.length === 0 ? null : snapshot, sources, badfilters };
 }
 
+/** The custom rules of a state, all in the first level. */
+export function customRulesOf(
+  { collections: { rules } }: PolicyState,
+  base: Base,
+  seed: number,
+): CustomRules {
+  const compiler = new CustomRulesCompiler(seed);
+  const settling = compiler.begin(rules, base);
+  const { snapshot, stats } = compile(settling.input);
+  compiler.settle(settling, snapshot, stats);
+  return compiler.current(rules, base)!;
+}
+
 /** A policy as it travels to a dns isolate. */
 export function policyData(fake: FakePolicy, seed: number, generation = 1): SnapshotData {
   const state = policyState(fake);
   const base = baseOf(fake, seed);
-  const custom = compileCustomRules(customRuleTexts(state), base, seed);
+  const custom = customRulesOf(state, base, seed);
   return {
     generation,
     rules: base.rules,

@@ -33,6 +33,14 @@ function aligned(lengthBytes: number): number {
   return Math.ceil(lengthBytes / WORD_BYTES) * WORD_BYTES;
 }
 
+/** Bytes that nobody uses, beside as many as somebody does, that are worth making everything anew. */
+const WASTE_BYTES_MAX = 64 * 1024;
+
+/** Says whether too many of some bytes are no longer in use. */
+export function isWasteful(lengthBytes: number, usedBytes: number): boolean {
+  return lengthBytes > 2 * usedBytes + WASTE_BYTES_MAX;
+}
+
 /** Texts one behind the other: `[i]` is the bytes from `offsets[i]` to `offsets[i + 1]`. */
 export interface Texts {
   readonly offsets: Int32Array;

@@ -3,8 +3,8 @@
 
 import { parseIp } from "../addr/mod.ts";
 import { Prng } from "../../tests/prng.ts";
-import { baseOf, type FakePolicy, policyState } from "./fakes.ts";
-import { compileCustomRules, customRuleTexts, OverlayCompiler, Snapshot } from "./mod.ts";
+import { baseOf, customRulesOf, type FakePolicy, policyState } from "./fakes.ts";
+import { OverlayCompiler, Snapshot } from "./mod.ts";
 
 const SEED = 0x5eed;
 const CLIENTS = 10_000;
@@ -34,7 +34,7 @@ const POLICY: FakePolicy = {
 };
 const state = policyState(POLICY);
 const base = baseOf(POLICY, SEED);
-const custom = compileCustomRules(customRuleTexts(state), base, SEED);
+const custom = customRulesOf(state, base, SEED);
 const compileAll = () => new OverlayCompiler(SEED).compile(state, base, custom);
 const compiler = new OverlayCompiler(SEED);
 const compileKnown = () => compiler.compile(state, base, custom);
@@ -73,11 +73,15 @@ Deno.bench("loopback", who, () => identify(loopback, 4));
 
 const change = { group: "make a change hold", permissions: "none" } as const;
 Deno.bench("copy the overlay's memory", { ...change, baseline: true }, () => {
-  sink += new Uint8Array(overlay.memory).slice().length;
+  sink += new Uint8Array(overlay.clients.ids.memory).slice().length;
 });
-Deno.bench("compile the overlay", change, () => void (sink += compileAll().memory.byteLength));
+Deno.bench(
+  "compile the overlay",
+  change,
+  () => void (sink += compileAll().groups.memory.byteLength),
+);
 Deno.bench("compile what is not about clients", change, () => {
-  sink += compileKnown().memory.byteLength;
+  sink += compileKnown().groups.memory.byteLength;
 });
 Deno.bench("take it in a dns isolate", change, () => {
   sink += new Snapshot(data, 0).generation;

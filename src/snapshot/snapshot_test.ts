@@ -410,15 +410,19 @@ Deno.test("LocalRecords.find() tells thousands of names apart", none, () => {
 Deno.test("memoryOf() names all that is shared, once", none, () => {
   const data = policyData({ lists: { ads: "||ads.example^" }, rules: ["||custom.example^"] }, SEED);
   const { rules, overlay } = data;
-  assert.deepEqual(memoryOf(data), [
-    rules,
-    overlay.customRules,
-    overlay.memory,
-    overlay.clientMemory,
-    overlay.access.memory,
-  ]);
-  for (const part of Object.values(overlay.parts)) {
-    assert.ok([overlay.memory, overlay.clientMemory].includes(part.buffer));
+  const { custom, records, groups, clients, access } = overlay;
+  const shared = [custom, records, groups, clients.networks, clients.ids, clients.details, access];
+  assert.deepEqual(
+    new Set(memoryOf(data)),
+    new Set([
+      rules,
+      ...custom.levels,
+      ...shared.map(({ memory }) => memory),
+    ]),
+  );
+  assert.equal(memoryOf(data).length, 9);
+  for (const { memory, parts } of shared) {
+    for (const part of Object.values(parts)) assert.equal(part.buffer, memory);
   }
-  assert.equal(memoryOf(policyData({}, SEED)).length, 3);
+  assert.equal(memoryOf(policyData({}, SEED)).length, 7);
 });

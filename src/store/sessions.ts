@@ -11,7 +11,7 @@ const SWEEP_BATCH = 500;
 
 /** The sessions of this node: in memory for each request, on disk for a restart. */
 export class Sessions {
-  readonly #kv: Deno.Kv;
+  #kv: Deno.Kv;
   readonly #clock: Clock;
   readonly #sessions: Map<string, Session>;
   #sweptAtMs: number;
@@ -26,6 +26,14 @@ export class Sessions {
   get(sha256: string): Session | null {
     const session = this.#sessions.get(sha256);
     return session === undefined || this.#isOver(session) ? null : session;
+  }
+
+  /** Goes on in another file, which gets the sessions of this one. */
+  async moveTo(kv: Deno.Kv): Promise<void> {
+    for (const session of this.#sessions.values()) {
+      await kv.set(sessionKey(session.sha256), encodeValue(session));
+    }
+    this.#kv = kv;
   }
 
   async put(session: Session): Promise<void> {

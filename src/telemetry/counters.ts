@@ -65,6 +65,10 @@ export const Counter = {
   DnssecIndeterminate: 55,
   /** Slow queries that were sampled for a trace and found no room to wait for it. */
   TracesDropped: 56,
+  /** Times an upstream could not be asked because too many queries wait for it. */
+  UpstreamFull: 70,
+  /** Times an upstream could not be asked because the process has no socket left. */
+  NoSocket: 71,
 } as const;
 export type Counter = typeof Counter[keyof typeof Counter];
 

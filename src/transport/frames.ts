@@ -1,61 +1,40 @@
-/** Largest DNS message with its length field (RFC 1035 §4.2.2). */
-const FRAME_BYTES_MAX = 2 + 0xffff;
-const START_BYTES = 1_024;
+import { InputBuffer } from "./listen/input_buffer.ts";
 
 /**
- * Cuts a stream into messages, each behind its length of two bytes. Grows to the largest message
- * of the stream and no further.
+ * Cuts a stream into messages, each behind its length of two bytes. A chunk of whole messages is
+ * never copied, and what is left of one takes room for itself and no more.
  */
 export class FrameReader {
-  #bytes = new Uint8Array(START_BYTES);
-  #start = 0;
-  #end = 0;
+  readonly #input = new InputBuffer();
 
-  /** Bytes of a message that is not whole yet. */
+  /** Bytes that are not handed out yet. */
   get pendingBytes(): number {
-    return this.#end - this.#start;
+    return this.#input.length;
   }
 
-  /** Adds what came in. Take every message with `next` before adding more. */
-  push(chunk: Uint8Array): void {
-    const pending = this.#end - this.#start;
-    const needed = pending + chunk.length;
-    if (needed > this.#bytes.length) {
-      let size = this.#bytes.length;
-      while (size < needed) size *= 2;
-      const grown = new Uint8Array(size);
-      grown.set(this.#bytes.subarray(this.#start, this.#end));
-      this.#bytes = grown;
-    } else if (this.#start > 0) {
-      this.#bytes.copyWithin(0, this.#start, this.#end);
-    }
-    this.#start = 0;
-    this.#end = pending;
-    this.#bytes.set(chunk, this.#end);
-    this.#end += chunk.length;
+  /** Adds what came in; it stays the caller's until `next` finds no more, or `keep`. */
+  push({ buffer, byteOffset, length }: Uint8Array): void {
+    // A plain view: `slice` of Node's kind shares memory in place of copying it.
+    this.#input.push(new Uint8Array(buffer, byteOffset, length));
   }
 
-  /** The next whole message, a view that is good until the next `push`; `null` when there is none. */
+  /**
+   * The next whole message, a view that is good until the next `push`; `null` when there is none.
+   */
   next(): Uint8Array | null {
-    const pending = this.#end - this.#start;
-    if (pending < 2) return null;
-    const length = (this.#bytes[this.#start] << 8) | this.#bytes[this.#start + 1];
+    const input = this.#input;
+    const { bytes, start, length: pending } = input;
+    const length = pending < 2 ? 0 : (bytes[start] << 8) | bytes[start + 1];
     if (pending < 2 + length) {
-      this.#shrink(pending);
+      input.keep();
       return null;
     }
-    const at = this.#start + 2;
-    this.#start = at + length;
-    return this.#bytes.subarray(at, at + length);
+    input.start = start + 2 + length;
+    return bytes.subarray(start + 2, start + 2 + length);
   }
 
-  /** After a burst, memory goes back to what one message can need. */
-  #shrink(pending: number): void {
-    if (this.#bytes.length <= 2 * FRAME_BYTES_MAX || pending > START_BYTES) return;
-    const small = new Uint8Array(START_BYTES);
-    small.set(this.#bytes.subarray(this.#start, this.#end));
-    this.#bytes = small;
-    this.#start = 0;
-    this.#end = pending;
+  /** Takes a copy of what is not handed out, as the chunk's memory goes back to its owner. */
+  keep(): void {
+    this.#input.keep();
   }
 }

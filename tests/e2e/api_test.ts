@@ -8,6 +8,7 @@ import { Policy } from "../../src/cli/policy.ts";
 import { type RunningApi, serveApi } from "../../src/cli/serve_api.ts";
 import { type Config, defaultConfig } from "../../src/config/mod.ts";
 import { SvcError } from "../../src/errors.ts";
+import { compileRules } from "../../src/isolate/mod.ts";
 import { openNodeStore } from "../../src/store/mod.ts";
 
 const NODE = "node-1";
@@ -52,15 +53,14 @@ class Node implements AsyncDisposable {
       seed: SEED,
       state: store.replicator.state,
       base: { rules: null, sources: [], badfilters: [] },
+      compile: compileRules,
       publish: () => {
         node.published++;
         return Promise.resolve();
       },
     });
     let inForce = Promise.resolve();
-    store.replicator.subscribe((change, state) => {
-      if (change.type !== "note") inForce = policy.update(state);
-    });
+    store.replicator.subscribe(({ state }) => void (inForce = policy.update(state)));
     const defaults = defaultConfig(directory);
     const config: Config = {
       ...defaults,
@@ -73,6 +73,7 @@ class Node implements AsyncDisposable {
     node.#api = await serveApi({
       config,
       node: NODE,
+      clock: { nowMs: Date.now },
       startedAtMs: Date.now(),
       store,
       problems: () => store.problems,
@@ -94,19 +95,21 @@ class Node implements AsyncDisposable {
           rules: 0,
           unsupported: 0,
           refreshed_at: null,
+          downloading: null,
         }),
-        refresh: () => Promise.resolve(),
+        refresh: () => ({ started: [], loading: [], done: Promise.resolve() }),
         recommended: () => ({ items: [], presets: [] }),
         sizes: () => Promise.resolve({ items: [] }),
         directory: () => Promise.resolve({ fetched_at: null, items: [] }),
         directoryList: () => Promise.reject(new SvcError("not_found", "there is none")),
-        services: () => ({ items: [] }),
+        services: () => ({ items: [], status: null }),
       },
       get: () => Promise.reject(new Error("no release service is asked")),
       querylog: null,
       builtAtMs: () => null,
       buildMs: () => null,
       exportFailures: () => 0,
+      uncaughtErrors: () => 0,
       inForce: () => inForce,
     });
     return node;
@@ -153,8 +156,7 @@ class Node implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#api.stop(0);
-    await this.store.replicator.close();
-    this.store.store.close();
+    await this.store.close();
   }
 }
 

@@ -157,7 +157,7 @@ async function connectQuic({ ip, port }: HostPort, serverName = DOMAIN): Promise
 
 /** Asks on a stream of its own; all that comes back. */
 async function askQuic(conn: Deno.QuicConn, packet: Uint8Array): Promise<Uint8Array> {
-  const stream = await conn.createBidirectionalStream();
+  const stream = await conn.createBidirectionalStream({ waitUntilAvailable: true });
   const writer = stream.writable.getWriter();
   await writer.write(framed([packet]));
   await writer.close();
@@ -247,6 +247,7 @@ Deno.test("DoQ and DoT clients ask side by side, and the status names the listen
   const { service } = running;
   for (const [i, server] of service.encrypted.doq.entries()) {
     const conn = await connectQuic(server, `phone.${DOMAIN}`);
+    // More than a client may ask at once: the others wait.
     const names = Array.from({ length: 20 }, (_, k) => `q${i}-${k}.example`);
     const answers = await Promise.all(
       names.map((name) => askQuic(conn, encodeQuery(name, Qtype.A, { id: 0 }))),

@@ -10,7 +10,9 @@ export type Failure =
   /** A promise that nobody waits for. */
   | { readonly type: "reject" }
   /** Never another turn; `memory` is that of a `Hang`. */
-  | { readonly type: "hang"; readonly memory: SharedArrayBuffer };
+  | { readonly type: "hang"; readonly memory: SharedArrayBuffer }
+  /** The same in a loop. */
+  | { readonly type: "spin"; readonly memory: SharedArrayBuffer };
 
 self.addEventListener("message", ({ data }: MessageEvent<Failure>) => {
   switch (data.type) {
@@ -24,5 +26,8 @@ self.addEventListener("message", ({ data }: MessageEvent<Failure>) => {
       return;
     case "hang":
       new Hang(data.memory).begin();
+      return;
+    case "spin":
+      new Hang(data.memory).spin();
   }
 });

@@ -20,6 +20,12 @@ export class Hang {
     }
   }
 
+  /** For the thread: the same in a loop that takes a processor. */
+  spin(): void {
+    if (Atomics.compareExchange(this.#state, 0, ASKED, HANGS) !== ASKED) return;
+    while (Atomics.load(this.#state, 0) === HANGS);
+  }
+
   /** Says whether the thread hangs. */
   get hangs(): boolean {
     return Atomics.load(this.#state, 0) === HANGS;

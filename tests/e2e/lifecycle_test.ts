@@ -2,11 +2,19 @@
 // and messages of whole runs; signals while an upstream holds answers back.
 
 import assert from "node:assert/strict";
-import { formatHostPort } from "../../src/addr/mod.ts";
+import { formatHostPort, parseHostPort } from "../../src/addr/mod.ts";
 import { encodeQuery, Qtype, Rcode } from "../../src/dns/mod.ts";
 import { ask, decode, nextId, TcpClient, UdpClient } from "./clients.ts";
 import { address, FakeUpstream } from "./fake_upstream.ts";
-import { pause, PERMISSIONS, runProgram, Service, svcCommand, until } from "./harness.ts";
+import {
+  OwnDirectory,
+  pause,
+  PERMISSIONS,
+  runProgram,
+  Service,
+  svcCommand,
+  until,
+} from "./harness.ts";
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   Deno.test(`svc run finishes queries in flight on ${signal}`, {
@@ -136,4 +144,47 @@ Deno.test("svc run answers again after it was stopped and continued", {
   service.kill("SIGCONT");
   assert.equal((await waiting).answers.length, 1);
   assert.equal((await service.stop()).code, 0);
+});
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  Deno.test(`svc run ends as it should on ${signal} while it starts`, {
+    permissions: PERMISSIONS,
+  }, async () => {
+    await using own = await OwnDirectory.make();
+    {
+      await using service = await Service.launch({ directory: own.path });
+      await service.logged("starting");
+      service.kill(signal);
+      await service.logged("stopped");
+      assert.equal((await service.ended).code, 0);
+      service.assertCalm();
+    }
+    // What it began is whole.
+    await using again = await Service.start({ directory: own.path });
+    assert.equal((await ask(again.address, "health.svc.test", Qtype.A)).answers.length, 1);
+    again.assertCalm();
+  });
+}
+
+Deno.test("svc run lives through SIGHUPs at any time", { permissions: PERMISSIONS }, async () => {
+  await using upstream = await FakeUpstream.start();
+  await using service = await Service.launch({
+    config: { upstream: [{ address: upstream.text }] },
+  });
+  await service.logged("starting");
+  for (let i = 0; i < 50; i++) service.kill("SIGHUP");
+  const { listen } = await service.logged("answering");
+  const at = parseHostPort((listen as string[])[0]);
+  assert.ok(at !== null);
+  await service.logged("serving the API");
+  for (let round = 0; round < 20; round++) {
+    for (let i = 0; i < 20; i++) service.kill("SIGHUP");
+    assert.equal((await ask(at, `n${round}.example`, Qtype.A)).answers.length, 1);
+  }
+  await service.logged("reloading the lists");
+  service.kill("SIGTERM");
+  await service.logged("stopping");
+  for (let i = 0; i < 50; i++) service.kill("SIGHUP");
+  assert.equal((await service.ended).code, 0);
+  service.assertCalm();
 });

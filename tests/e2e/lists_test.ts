@@ -359,8 +359,13 @@ Deno.test("svc run begins a new node with the Balanced preset and waits for none
     group.lists.map(({ list }: { list: string }) => list),
     lists.map(({ id }: { id: string }) => id),
   );
-  assert.equal((await api.call("GET", "health")).status, "ok");
   assert.equal((await api.call("GET", "lists/directory")).status, 404);
+  await until("a word about each list", async () => {
+    const { problems } = await api.call("GET", "status");
+    return problems.filter((text: string) => /nothing of it is filtered yet/.test(text)).length ===
+      lists.length;
+  });
+  assert.equal((await api.call("GET", "health")).status, "degraded");
 });
 
 Deno.test("svc run asks its upstreams for list servers, past its own filter", {

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { parseIp } from "../../src/addr/mod.ts";
 import { Policy } from "../../src/cli/policy.ts";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
-import { DnsSupervisor } from "../../src/isolate/mod.ts";
+import { compileRules, DnsSupervisor } from "../../src/isolate/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../../src/snapshot/fakes.ts";
 import { decode, exchangeUdp, lookUp, nextId } from "./clients.ts";
 import { address, FakeUpstream, type Seen } from "./fake_upstream.ts";
@@ -39,12 +39,14 @@ class Running {
       seed: SEED,
       state: policyState(fake),
       base: baseOf(fake, SEED),
+      compile: compileRules,
       publish: (data) => supervisor?.publish(data) ?? Promise.resolve(),
     });
     const { address: endpoint, text } = upstream;
     const options = {
       seed: SEED,
       listen: [parseIp(ONE)!, ...HAS_IPV6 ? [parseIp(ONE6)!] : []].map((ip) => ({ ip, port: 0 })),
+      openMax: 1_024,
       upstreams: [{
         transport: "udp" as const,
         address: text,

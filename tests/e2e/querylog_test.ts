@@ -3,9 +3,9 @@
 // upstream that does as the test says.
 
 import assert from "node:assert/strict";
-import { Qtype, Rcode } from "../../src/dns/mod.ts";
+import { encodeQuery, Qtype, Rcode } from "../../src/dns/mod.ts";
 import { Api, DEFAULT_GROUP } from "./api.ts";
-import { dnsperf, lookUp } from "./clients.ts";
+import { dnsperf, lookUp, UdpClient } from "./clients.ts";
 import { address, answer, FakeUpstream, type Seen } from "./fake_upstream.ts";
 import {
   type ConfigText,
@@ -399,4 +399,33 @@ Deno.test({
     assert.equal(stdout.trimEnd().split("\n").length, entries);
     assert.deepEqual((await api.call("GET", "status")).problems, []);
   },
+});
+
+Deno.test("kill -9 loses no entry that was written, and each is within seconds", {
+  permissions,
+}, async () => {
+  await using own = await OwnDirectory.make();
+  const directory = own.path;
+  const ASKED = 300;
+  let written = 0;
+  {
+    await using logged = await Logged.start({}, { directory });
+    const { service, api } = logged;
+    using client = await UdpClient.open(service.address);
+    for (let i = 0; i < ASKED; i++) {
+      client.send(encodeQuery(`n${i}.example`, Qtype.A, { id: i }));
+      await until("its answer", () => client.received.length === i + 1);
+    }
+    // Nobody asks for the log, which would write it; what counts is what it has written by itself.
+    const figure = async () => {
+      const found = /^svc_querylog_written_total (\d+)$/m.exec(await api.metrics());
+      return written = Number(found?.[1]);
+    };
+    await until("the log is written", async () => await figure() >= ASKED);
+    service.kill("SIGKILL");
+    await service.ended;
+  }
+  await using again = await Logged.start({}, { directory });
+  const names = new Set((await again.names("limit=1000")).split(" "));
+  for (let i = 0; i < written; i++) assert.ok(names.has(`n${i}`), `n${i} of ${written}`);
 });

@@ -41,6 +41,7 @@ const STABLE = [
   "svc_filter_memory_bytes",
   "svc_filter_build_duration_seconds",
   "svc_querylog_entries",
+  "svc_querylog_written_total",
   "svc_querylog_dropped_total",
   "svc_build_info",
   "svc_uptime_seconds",

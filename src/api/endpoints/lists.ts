@@ -31,17 +31,18 @@ export const listEndpoints: readonly Endpoint[] = [
   endpoint("POST /api/v1/lists/refresh", {
     operationId: "refreshLists",
     tag: "lists",
-    summary: "Download every list that has a URL now",
+    summary: "Download every list that has a URL now, and wait up to 20 seconds for it",
     need: "admin",
     answer: Refresh,
     errors: ["unavailable"],
     handle: async (call) => {
       const { deps } = call;
       await note(call, "refresh", { type: "lists", id: null }, null);
-      const finished = await endsWithin(deps.lists.refresh(), REFRESH_WAIT_MS);
+      const { started, loading, done } = deps.lists.refresh();
+      const finished = await endsWithin(done, REFRESH_WAIT_MS);
       const envelopes = [...deps.replicator.state.collections.lists.values()];
       const items = envelopes.map((envelope) => shownEnvelope(deps, "lists", envelope));
-      return { body: { finished, items } };
+      return { body: { finished, started, loading, items } };
     },
   }),
   endpoint("GET /api/v1/lists/recommended", {

@@ -93,9 +93,14 @@ function defineResource<C extends Collection>(collection: C): Endpoint[] {
       need: "viewer",
       answer: all,
       handle: ({ deps }) => {
-        const envelopes = [...deps.replicator.state.collections[collection].values()];
-        const items = envelopes.map((e) => shownEnvelope(deps, collection, envelopeOf(e)));
-        return { body: { items } as Answer["body"] };
+        const all = deps.replicator.state.collections[collection];
+        const items = Array.from(
+          all.values(),
+          (e) => shownEnvelope(deps, collection, envelopeOf(e)),
+        );
+        const body = { items } as Answer["body"];
+        // A collection is immutable, but a list has its status beside what is stored.
+        return collection === "lists" ? { body } : { body, madeOf: all };
       },
     }),
     endpoint(`GET ${path}/{id}`, {

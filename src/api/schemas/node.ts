@@ -10,7 +10,7 @@ import {
   timestamp,
 } from "./common.ts";
 import { ClusterReport } from "./cluster.ts";
-import { RESOURCES } from "./resources.ts";
+import { ListStatus, RESOURCES } from "./resources.ts";
 
 /** Longest pause: one week. */
 const PAUSE_SECONDS_MAX = 604_800;
@@ -191,9 +191,20 @@ export const Refresh = answer(
   "Refresh",
   z.object({
     finished: z.boolean().describe("false: some downloads go on; see each list's status"),
+    started: z.array(z.string()).describe(
+      "IDs of the lists that are asked for now, a few at a time; services: the catalogue",
+    ),
+    loading: z.array(z.string()).describe(
+      "IDs of those that were being loaded already; they are asked once more behind that",
+    ),
     items: z.array(ListEnvelope).describe("every list, with its status"),
   }),
-  { finished: true, items: [exampleOf(ListEnvelope)] },
+  {
+    finished: true,
+    started: [`li_${EXAMPLE_DIGITS}`],
+    loading: [],
+    items: [exampleOf(ListEnvelope)],
+  },
 );
 
 export const RecommendedCatalog = answer(
@@ -292,8 +303,12 @@ export const Services = answer(
       group: z.string().nullable().describe("what it is filed under"),
       rules: z.array(z.string()).describe("what blocks it"),
     })).describe("services that can be blocked"),
+    status: ListStatus.nullable().describe("of the catalogue; null: none is downloaded"),
   }),
-  { items: [{ id: "tiktok", name: "TikTok", group: "social", rules: ["||tiktok.example^"] }] },
+  {
+    items: [{ id: "tiktok", name: "TikTok", group: "social", rules: ["||tiktok.example^"] }],
+    status: exampleOf(ListStatus),
+  },
 );
 export type Services = Shown<z.infer<typeof Services>>;
 

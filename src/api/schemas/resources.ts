@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Collection, ID_PREFIX, SettingsSpec, SPECS } from "../../model/mod.ts";
+import { type Collection, ID_PREFIX, RulesBatch, SettingsSpec, SPECS } from "../../model/mod.ts";
 import {
   answer,
   count,
@@ -67,13 +67,26 @@ export function exampleHead(prefix: string) {
 export const ListStatus = answer(
   "ListStatus",
   z.object({
-    state: z.enum(["ok", "pending", "failed", "skipped"]).describe("what became of it last"),
+    state: z.enum(["ok", "pending", "failed", "skipped"])
+      .describe("what became of it last; a download under way leaves it as it is"),
     message: z.string().nullable().describe("what is wrong and how to mend it"),
     rules: count.describe("rules of it in force"),
     unsupported: count.describe("lines left out as no rule of ours"),
     refreshed_at: timestamp.nullable().describe("when its text was last fetched or read"),
+    downloading: z.object({
+      bytes: count.describe("received so far, as on the wire"),
+      total_bytes: count.nullable().describe("of all of it; null: the server does not say"),
+      started_at: timestamp.describe("when it was begun"),
+    }).nullable().describe("how far the download under way is; null: there is none"),
   }),
-  { state: "ok", message: null, rules: 52_341, unsupported: 12, refreshed_at: EXAMPLE_TIME },
+  {
+    state: "ok",
+    message: null,
+    rules: 52_341,
+    unsupported: 12,
+    refreshed_at: EXAMPLE_TIME,
+    downloading: null,
+  },
 );
 
 /** An envelope around a spec. */
@@ -117,3 +130,15 @@ const FRESH_SETTINGS = SettingsSpec.parse({});
 request("Settings", SettingsSpec, { block_response: "nxdomain", access: FRESH_SETTINGS.access });
 /** The same object as in a request, with every default filled in. */
 export const SettingsAnswer = answer("SettingsAnswer", SettingsSpec, FRESH_SETTINGS);
+
+const RULE_EXAMPLE = `${ID_PREFIX.rules}${EXAMPLE_DIGITS}`;
+request("RulesBatch", RulesBatch, { add: [EXAMPLES.rules], remove: [RULE_EXAMPLE] });
+/** What a batch of rules came to. */
+export const RulesBatchAnswer = answer(
+  "RulesBatchAnswer",
+  z.object({
+    added: z.array(RESOURCES.rules.one).describe("in the order they were sent"),
+    removed: count.describe("rules that are gone"),
+  }),
+  { added: [exampleOf(RESOURCES.rules.one)], removed: 1 },
+);

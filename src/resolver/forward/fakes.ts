@@ -7,6 +7,7 @@ import { decodeMessage, encodeQuery, type Message } from "../../dns/mod.ts";
 import type { Snapshot } from "../../snapshot/mod.ts";
 import { Counter } from "../../telemetry/mod.ts";
 import {
+  COOKIE_SECRET,
   describe,
   type FakeResponse,
   PipelineBench,
@@ -17,15 +18,22 @@ import {
   wire,
 } from "../fakes.ts";
 import type { Outcome } from "../outcome.ts";
-import { Verdict } from "../pipeline.ts";
+import { Verdict } from "../verdict.ts";
 import { ClientAddress, Transport } from "../query.ts";
 import { RebindingProtection } from "../rebinding.ts";
+import type { Reply } from "../reply.ts";
 import type { QueryLog } from "../query_log.ts";
 import { Resolver, type ResolverOptions } from "../resolver.ts";
 import { TurnClock } from "../turn_clock.ts";
-import type { Responder, Waiter } from "./flight.ts";
-import { Forwarder, TICK_MS } from "./forwarder.ts";
-import type { Exchange, UpstreamTransport } from "./ports.ts";
+import { Flights, FLIGHTS_MAX, type Responder, TICK_MS, type Waiter } from "../flights/mod.ts";
+import {
+  Asker,
+  type Exchange,
+  type Remote,
+  type Sending,
+  type ServerTransport,
+} from "../ask/mod.ts";
+import { Forwarder } from "./forwarder.ts";
 
 /** A query that went out. */
 export interface Sent {
@@ -53,21 +61,15 @@ export class Client implements Responder {
     return this.answers[0] ?? "";
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.#note((reply) => this.bench.resolver.writeEntry(waiter, entry, ede, reply));
-    this.outcome = waiter.query.outcome;
-    this.rule = waiter.query.rule;
+  room(): Reply {
+    return this.bench.front.reply;
   }
 
-  fail(waiter: Waiter, ede: number, text: string): void {
-    this.#note((reply) => this.bench.resolver.writeFailure(waiter, ede, text, reply));
-    this.outcome = waiter.query.outcome;
-  }
-
-  #note(write: (reply: PipelineBench["reply"]) => void): void {
-    const { reply } = this.bench.front;
-    write(reply);
-    this.answers.push(describe(reply.bytes.slice(reply.offset, reply.offset + reply.length)));
+  send({ query }: Waiter): void {
+    const { bytes, offset, length } = this.room();
+    this.answers.push(describe(bytes.slice(offset, offset + length)));
+    this.outcome = query.outcome;
+    this.rule = query.rule;
   }
 }
 
@@ -75,9 +77,10 @@ export interface BenchOptions {
   /** By address: the domains it serves; none for every name. */
   readonly upstreams?: Readonly<Record<string, readonly string[]>>;
   /** By address; `udp` where none is said. */
-  readonly transports?: Readonly<Record<string, UpstreamTransport>>;
+  readonly transports?: Readonly<Record<string, ServerTransport>>;
   readonly timeoutMs?: number;
   readonly serveStale?: number;
+  readonly openMax?: number;
   readonly seed?: number;
   readonly snapshot?: Snapshot;
   readonly rebinding?: RebindingProtection | null;
@@ -87,24 +90,43 @@ export interface BenchOptions {
 
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
 
+/** An upstream's place with the fake exchange. */
+interface FakeRemote extends Remote {
+  readonly upstream: number;
+}
+
 export class ForwarderBench implements Exchange {
   readonly front: PipelineBench;
+  readonly asker: Asker;
   readonly forwarder: Forwarder;
+  readonly flights: Flights;
   readonly resolver: Resolver;
   readonly sent: Sent[] = [];
   /** Upstreams that the system refuses to send to. */
   readonly down: Set<number> = new Set();
   readonly downTcp: Set<number> = new Set();
+  /** The process has no socket left. */
+  lacksSockets = false;
   nowMs = 0;
   ticking = false;
   readonly clock: TurnClock;
   readonly #open = new Map<number, Sent>();
   #looked = 0;
+  #remotes = 0;
 
   constructor(options: BenchOptions = {}) {
     const { upstreams = { a: [], b: [], c: [] }, timeoutMs = 2_000, serveStale = 0 } = options;
     this.front = new PipelineBench(options.snapshot ?? snapshotOf({}), serveStale);
     const prng = new Prng(options.seed ?? 1);
+    const nowMs = () => this.nowMs;
+    const { counters } = this.front;
+    this.asker = new Asker({
+      exchange: this,
+      counters,
+      openMax: options.openMax ?? 2 * FLIGHTS_MAX,
+      nowMs,
+      random: (target) => target.set(prng.bytes(target.length)),
+    });
     this.forwarder = new Forwarder({
       upstreams: Object.entries(upstreams).map(([address, domains]) => ({
         address,
@@ -113,19 +135,24 @@ export class ForwarderBench implements Exchange {
         domains: domains.map(wire),
       })),
       exchange: this,
-      cache: this.front.cache,
-      counters: this.front.counters,
+      asker: this.asker,
+      counters,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
+      nowMs,
+    });
+    this.flights = new Flights({
+      source: this.forwarder,
+      cache: this.front.cache,
+      counters,
       rebinding: options.rebinding === undefined ? new RebindingProtection() : options.rebinding,
       serveStale,
       peerBytes: 128, // As many as any transport needs.
-      nowMs: () => this.nowMs,
+      nowMs,
       nowSeconds: () => this.front.pipeline.nowSeconds,
       ticking: (on) => {
         assert.notEqual(on, this.ticking, "told of changes only");
         this.ticking = on;
       },
-      random: (target) => target.set(prng.bytes(target.length)),
     });
     this.clock = new TurnClock({
       epochMs: () => START_SECONDS * 1_000 + this.nowMs,
@@ -133,8 +160,9 @@ export class ForwarderBench implements Exchange {
     });
     this.resolver = new Resolver({
       pipeline: this.front.pipeline,
-      forwarder: this.forwarder,
+      flights: this.flights,
       seed: SEED,
+      cookieSecret: COOKIE_SECRET,
       clock: this.clock,
       log: options.log ?? null,
       counters: this.front.counters,
@@ -142,12 +170,19 @@ export class ForwarderBench implements Exchange {
     });
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    return !this.down.has(upstream) && this.#send(upstream, false, packet, lengthBytes, token);
+  remote({ transport }: Remote): FakeRemote {
+    return { transport, upstream: this.#remotes++ };
   }
 
-  sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    return !this.downTcp.has(upstream) && this.#send(upstream, true, packet, lengthBytes, token);
+  send({ upstream }: FakeRemote, packet: Uint8Array, length: number, token: number): Sending {
+    if (this.lacksSockets) return "noSocket";
+    if (this.down.has(upstream)) return "unreachable";
+    return this.#send(upstream, false, packet, length, token);
+  }
+
+  sendTcp({ upstream }: FakeRemote, packet: Uint8Array, length: number, token: number): Sending {
+    if (this.downTcp.has(upstream)) return "unreachable";
+    return this.#send(upstream, true, packet, length, token);
   }
 
   cancel(token: number): void {
@@ -156,7 +191,13 @@ export class ForwarderBench implements Exchange {
     this.#open.delete(token);
   }
 
-  #send(upstream: number, tcp: boolean, packet: Uint8Array, length: number, token: number): true {
+  #send(
+    upstream: number,
+    tcp: boolean,
+    packet: Uint8Array,
+    length: number,
+    token: number,
+  ): Sending {
     assert.ok(!this.#open.has(token), "a token is used for one thing at a time");
     const copy = packet.slice(0, length);
     const message = decodeMessage(copy);
@@ -164,7 +205,7 @@ export class ForwarderBench implements Exchange {
     const sent = { upstream, tcp, packet: copy, message, token, atMs: this.nowMs, open: true };
     this.sent.push(sent);
     this.#open.set(token, sent);
-    return true;
+    return "sent";
   }
 
   /** Queries whose answers are still wanted. */
@@ -246,7 +287,7 @@ export class ForwarderBench implements Exchange {
 
   /** Hands a packet in, unless nobody listens where it goes. */
   deliver(sent: Sent, packet: Uint8Array): void {
-    if (sent.open) this.forwarder.onPacket(sent.token, packet, packet.length);
+    if (sent.open) this.asker.onPacket(sent.token, packet, packet.length);
   }
 
   /** Lets time pass, with the ticks asked for. */
@@ -255,18 +296,15 @@ export class ForwarderBench implements Exchange {
       this.nowMs += Math.min(left, TICK_MS);
       this.front.pipeline.nowSeconds = START_SECONDS + Math.floor(this.nowMs / 1_000);
       this.clock.begin();
-      if (this.ticking) this.forwarder.tick();
+      if (this.ticking) this.flights.tick();
     }
   }
 
   /** Nothing is on its way, and nobody waits. */
   checkIdle(): void {
-    const { inFlight, waiting, attemptsInUse } = this.forwarder;
-    assert.deepEqual({ inFlight, waiting, attemptsInUse }, {
-      inFlight: 0,
-      waiting: 0,
-      attemptsInUse: 0,
-    });
+    const { inFlight, waiting } = this.flights;
+    const { inUse } = this.asker;
+    assert.deepEqual({ inFlight, waiting, inUse }, { inFlight: 0, waiting: 0, inUse: 0 });
     assert.equal(this.open.length, 0);
   }
 }

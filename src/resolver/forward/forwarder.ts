@@ -1,579 +1,68 @@
-import { setU16 } from "../../bytes/mod.ts";
-import { type Cache, CacheHit } from "../../cache/mod.ts";
-import { Ede, HEADER_BYTES, Rcode, RCODE_MASK } from "../../dns/mod.ts";
-import { log } from "../../log.ts";
-import { Counter, type CounterBlock, countOutcome } from "../../telemetry/mod.ts";
-import { Outcome } from "../outcome.ts";
-import type { RebindingProtection } from "../rebinding.ts";
-import { KEY_DO, type Query } from "../query.ts";
-import { Attempt, type Flight, PROBE, PROBE_HASH, Waiter } from "./flight.ts";
-import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
-import type { AttemptFailure, Exchange, UpstreamSpec } from "./ports.ts";
-import { QueryWriter } from "./query_writer.ts";
-import { Fit, ResponseReader, type TtlBounds } from "./response.ts";
-import { type Upstream, UpstreamTable } from "./upstream.ts";
-
-/** Queries that wait for them, all told, and for one of them. */
-export const WAITERS_MAX = 16_384;
-const WAITERS_PER_FLIGHT_MAX = 1_024;
-/** Times one question is sent, whatever the number of upstreams. */
-const ATTEMPTS_MAX = 6;
-/** A stub resolver gives up after five seconds: an answer must come before. */
-const FLIGHT_MS = 4_800;
-/** A client that could have a stale answer waits this long for a fresh one (RFC 8767 §5). */
-const STALE_PATIENCE_MS = 1_800;
-/** Seconds that a failure to resolve is remembered (RFC 9520 §3.2). */
-const FAILURE_TTL = 5;
-/** How often waits are looked through, while there are any. */
-export const TICK_MS = 50;
-/** An upstream that can't be reached is tried again after this, twice as long each time, */
-const RETRY_MS = 200;
-/** for this long: one that starts anew is back by then. */
-const RETRY_MS_MAX = 2_000;
-/** Wrong packets for one attempt after which UDP is no longer trusted with it (RFC 5452 §9.1). */
-const MISMATCHES_MAX = 32;
+import type { CounterBlock } from "../../telemetry/mod.ts";
+import { type Asker, type Exchange, Scrubber, type TtlBounds } from "../ask/mod.ts";
+import type { ResolveFailure } from "../failure.ts";
+import type { Flight, Source } from "../flights/mod.ts";
+import type { Query } from "../query.ts";
+import { NOBODY_SERVES, tooMany } from "./failures.ts";
+import { Forwarding, type ForwardingMeans } from "./forwarding.ts";
+import { Health } from "./health.ts";
+import { Probes } from "./probes.ts";
+import { type Upstream, type UpstreamSet, type UpstreamSpec, UpstreamTable } from "./upstream.ts";
 
 export interface ForwarderOptions {
   readonly upstreams: readonly UpstreamSpec[];
   readonly exchange: Exchange;
-  readonly cache: Cache;
+  readonly asker: Asker;
   readonly counters: CounterBlock;
   readonly ttl: TtlBounds;
-  /** Takes private addresses out of answers; `null`: they stay. */
-  readonly rebinding: RebindingProtection | null;
-  /** Seconds past expiry that an entry may be served. */
-  readonly serveStale: number;
-  /** Bytes of `Waiter.peer`. */
-  readonly peerBytes: number;
   /** Milliseconds, monotonic. */
   readonly nowMs: () => number;
-  /** Seconds, as the cache counts them. */
-  readonly nowSeconds: () => number;
-  /** Starts and stops calls of `tick` every `TICK_MS`. */
-  readonly ticking: (on: boolean) => void;
-  /** Fills the array with random numbers that cannot be foretold. */
-  readonly random: (target: Uint8Array<ArrayBuffer>) => void;
 }
 
-/**
- * Asks upstreams what the cache does not know: identical questions once, the upstreams in order, a
- * further one when the first is slow, and whichever answers first counts.
- */
-export class Forwarder {
-  readonly #table: UpstreamTable;
-  readonly #options: ForwarderOptions;
-  readonly #reader: ResponseReader;
-  readonly #counts: Float64Array;
-  readonly #flights = new FlightTable();
-  readonly #attempts: Attempt[] = [];
-  readonly #freeAttempts: Attempt[] = [];
-  #freeWaiters: Waiter | null = null;
-  #waiterCount = 0;
-  #ticking = false;
-  readonly #writer: QueryWriter;
+/** Has other resolvers answer: chooses among those that serve a name, and watches their health. */
+export class Forwarder implements Source {
+  readonly #means: ForwardingMeans;
+  readonly #probes: Probes;
 
-  constructor(options: ForwarderOptions) {
-    this.#options = options;
-    this.#table = new UpstreamTable(options.upstreams);
-    this.#reader = new ResponseReader(options.ttl);
-    this.#writer = new QueryWriter(options.random);
-    this.#counts = options.counters.values;
+  constructor({ upstreams, exchange, asker, counters, ttl, nowMs }: ForwarderOptions) {
+    const table = new UpstreamTable(upstreams, (spec) => exchange.remote(spec));
+    const health = new Health(counters.values, nowMs);
+    this.#means = { table, asker, scrubber: new Scrubber(ttl), health, nowMs };
+    this.#probes = new Probes(table.all, asker, health, nowMs);
   }
 
   /** Health of every upstream, in the order configured. */
   get upstreams(): readonly Upstream[] {
-    return this.#table.all;
+    return this.#means.table.all;
   }
 
-  /** Questions on their way. */
-  get inFlight(): number {
-    return this.#flights.active.length;
+  /** Queries were not sent of late because the process has no socket left. */
+  get lacksSockets(): boolean {
+    return this.#means.health.lacksSockets;
   }
 
-  /** Flights that are kept for the next questions. */
-  get pooledFlights(): number {
-    return this.#flights.pooled;
+  shareOf({ packet, qname, qnameLength }: Query): UpstreamSet | ResolveFailure {
+    return this.#means.table.forName(packet, qname, qnameLength) ?? NOBODY_SERVES;
   }
 
-  /** Queries that wait. */
-  get waiting(): number {
-    return this.#waiterCount;
+  full({ upstreams, names }: UpstreamSet): ResolveFailure {
+    for (const upstream of upstreams) this.#means.health.noteFull(upstream);
+    return tooMany(names);
   }
 
-  /** Ways that questions are being sent at this moment. */
-  get attemptsInUse(): number {
-    return this.#attempts.length - this.#freeAttempts.length;
+  begin(flight: Flight, set: UpstreamSet): void {
+    // A flight that is used again brings along what was made for it.
+    const former = flight.task;
+    const task = former instanceof Forwarding ? former : new Forwarding(flight, this.#means);
+    flight.task = task;
+    task.begin(set);
   }
 
-  /** A waiter to fill in, or `null` when as many wait as may. */
-  takeWaiter(): Waiter | null {
-    if (this.#waiterCount >= WAITERS_MAX) {
-      this.#counts[Counter.FlightsFull]++;
-      return null;
-    }
-    const waiter = this.#freeWaiters ?? new Waiter(this.#options.peerBytes);
-    this.#freeWaiters = waiter.next;
-    waiter.next = null;
-    this.#waiterCount++;
-    return waiter;
+  tick(nowMs: number): boolean {
+    return this.#probes.tick(nowMs);
   }
 
-  /** Gives back a waiter that was answered, or never waited. */
-  releaseWaiter(waiter: Waiter): void {
-    waiter.responder = null;
-    waiter.next = this.#freeWaiters;
-    this.#freeWaiters = waiter;
-    this.#waiterCount--;
-  }
-
-  /** Has the question of `waiter` asked; its responder is called once, now or later. */
-  resolve(waiter: Waiter, hash: number): void {
-    const known = this.#flights.find(waiter.query, hash);
-    if (known !== null) {
-      if (known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
-        this.#counts[Counter.FlightsFull]++;
-        this.#failWaiter(waiter, Ede.Other, "too many clients wait for this name");
-        return;
-      }
-      this.#counts[Counter.Merged]++;
-      known.background = false;
-      this.#join(known, waiter);
-      if (known.servedStale) this.#serveStale(known);
-      return;
-    }
-    const upstreams = this.#upstreamsFor(waiter.query);
-    if (upstreams.length === 0) {
-      this.#failWaiter(waiter, Ede.NoReachableAuthority, "no upstream serves this name");
-      return;
-    }
-    if (this.inFlight >= FLIGHTS_MAX) {
-      this.#counts[Counter.FlightsFull]++;
-      this.#failWaiter(waiter, Ede.Other, "too many queries in flight");
-      return;
-    }
-    const flight = this.#open(waiter.query, hash, upstreams);
-    this.#join(flight, waiter);
-    this.#askNext(flight);
-  }
-
-  /** Has a question asked that nobody waits for yet. */
-  refresh(query: Query, hash: number): void {
-    if (this.inFlight >= FLIGHTS_MAX / 2 || this.#flights.find(query, hash) !== null) return;
-    const upstreams = this.#upstreamsFor(query);
-    if (upstreams.length === 0) return;
-    this.#counts[Counter.Prefetched]++;
-    const flight = this.#open(query, hash, upstreams);
-    flight.background = true;
-    this.#askNext(flight);
-  }
-
-  /** A packet came in for an attempt. Its bytes are the caller's again afterwards. */
-  onPacket(token: number, packet: Uint8Array, length: number): void {
-    const attempt = this.#attempts[token];
-    const flight = attempt?.flight ?? null;
-    if (flight === null) return;
-    const { query } = flight;
-    const questionEnd = HEADER_BYTES + query.qnameLength + 4;
-    const dnssecOk = (query.keyBits & KEY_DO) !== 0;
-    const reader = this.#reader;
-    const { overStream } = attempt;
-    const fit = reader.read(packet, length, attempt.packet, questionEnd, dnssecOk, overStream);
-    if (fit === Fit.Mismatched || fit === Fit.WrongCase) {
-      this.#counts[Counter.UpstreamMismatched]++;
-      // Somebody may be guessing, or a router folds names: TCP tells, where guesses do not reach.
-      const doubtful = ++attempt.mismatches === MISMATCHES_MAX || fit === Fit.WrongCase;
-      if (doubtful && !overStream) this.#askOverTcp(attempt);
-      return;
-    }
-    const { upstream } = attempt;
-    if (upstream.answered(this.#options.nowMs() - attempt.sentAtMs)) {
-      log.info("upstream answers again", { upstream: upstream.spec.address });
-    }
-    if (flight.probe) {
-      this.#close(flight);
-      return;
-    }
-    if (fit === Fit.Truncated) {
-      this.#askOverTcp(attempt);
-      return;
-    }
-    if (fit === Fit.Answer) {
-      this.#countSilent(flight, attempt);
-      this.#answer(flight, packet, upstream.index);
-      return;
-    }
-    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
-    const noEdns = reader.rcode === Rcode.FormErr && !reader.hasOpt;
-    if (noEdns && !upstream.isPlain(attempt.sentAtMs)) {
-      upstream.refusesEdns(this.#options.nowMs());
-      this.#release(attempt);
-      if (!this.#ask(flight, upstream)) this.#askNext(flight);
-      return;
-    }
-    flight.declined.push(upstream);
-    flight.failureEde = reader.ede;
-    flight.failureText = `${upstream.spec.address} answered ${
-      RCODE_TEXT[reader.rcode] ?? "an error"
-    }`;
-    this.#release(attempt);
-    if (reader.bogus) this.#fail(flight);
-    else this.#askNext(flight);
-  }
-
-  /** The way to the upstream is closed: nothing will come for this attempt. */
-  onFailure(token: number, failure: AttemptFailure): void {
-    const attempt = this.#attempts[token];
-    const flight = attempt?.flight ?? null;
-    if (flight === null) return;
-    const { upstream } = attempt;
-    flight.failureText = `${upstream.spec.address} ${failure}`;
-    this.#countFailure(attempt, failure);
-    this.#release(attempt);
-    this.#askNext(flight, true);
-  }
-
-  /** Looks through the waits; called every `TICK_MS` while there are any. */
-  tick(): void {
-    const nowMs = this.#options.nowMs();
-    this.#flights.recycle(); // A tick is nobody's turn: no flight is held by a caller.
-    const { active } = this.#flights;
-    for (let i = active.length - 1; i >= 0; i--) {
-      const flight = active[i];
-      if (flight === undefined || flight.done) continue;
-      for (const attempt of flight.attempts) {
-        if (nowMs - attempt.sentAtMs >= attempt.upstream.spec.timeoutMs) {
-          this.#countFailure(attempt, NO_ANSWER);
-        }
-      }
-      const age = nowMs - flight.startedAtMs;
-      if (!flight.servedStale && age >= STALE_PATIENCE_MS) this.#serveStale(flight);
-      if (age >= this.#deadlineMs(flight)) this.#fail(flight);
-      else if (nowMs >= flight.nextAtMs) this.#askNext(flight);
-    }
-    this.#probe(nowMs);
-    if (active.length === 0 && this.#table.all.every((u) => u.healthy)) this.#tick(false);
-  }
-
-  /** Ends every wait: the isolate stops. Waiting clients get SERVFAIL. */
   close(): void {
-    for (const flight of [...this.#flights.active]) this.#fail(flight);
-    this.#tick(false);
-  }
-
-  #deadlineMs(flight: Flight): number {
-    let longest = FLIGHT_MS;
-    for (const { spec } of flight.upstreams) longest = Math.max(longest, spec.timeoutMs);
-    return longest;
-  }
-
-  #tick(on: boolean): void {
-    if (this.#ticking === on) return;
-    this.#ticking = on;
-    this.#options.ticking(on);
-  }
-
-  #upstreamsFor(query: Query): readonly Upstream[] {
-    return this.#table.forName(query.packet, query.qname, query.qnameLength);
-  }
-
-  #open(query: Query, hash: number, upstreams: readonly Upstream[]): Flight {
-    const flight = this.#flights.open(query, hash, upstreams, this.#options.nowMs());
-    this.#tick(true);
-    return flight;
-  }
-
-  #join(flight: Flight, waiter: Waiter): void {
-    waiter.next = flight.waiters;
-    flight.waiters = waiter;
-    flight.waiterCount++;
-  }
-
-  /**
-   * Asks the next upstream, or gives up when none is left to ask or to wait for. `isUnreachable`: the
-   * last one can't be reached; where no other is left, it gets a moment to come back.
-   */
-  #askNext(flight: Flight, isUnreachable = false): void {
-    while (!flight.done) {
-      const upstream = flight.asked.length < (flight.probe ? 1 : ATTEMPTS_MAX)
-        ? this.#choose(flight)
-        : null;
-      if (upstream === null) {
-        if (flight.attempts.length === 0) this.#fail(flight);
-        else flight.nextAtMs = Infinity;
-        return;
-      }
-      const before = flight.timesAsked(upstream);
-      if (isUnreachable && before > 0) {
-        const nowMs = this.#options.nowMs();
-        if (nowMs - flight.startedAtMs < RETRY_MS_MAX) {
-          flight.nextAtMs = nowMs + RETRY_MS * 2 ** (before - 1);
-        } else if (flight.attempts.length === 0) {
-          this.#fail(flight);
-        }
-        return;
-      }
-      if (this.#ask(flight, upstream)) return;
-    }
-  }
-
-  /**
-   * The upstream that was asked least often, so that a query is answered while any of them works;
-   * among those the first healthy one whose address is known.
-   */
-  #choose(flight: Flight): Upstream | null {
-    let best: Upstream | null = null;
-    let bestCount = Math.floor(ATTEMPTS_MAX / flight.upstreams.length) + 1;
-    let bestRank = 0;
-    for (const upstream of flight.upstreams) {
-      if (flight.declined.includes(upstream)) continue;
-      const count = flight.timesAsked(upstream);
-      const rank = (upstream.healthy ? 0 : 1) + (upstream.isUnresolved ? 2 : 0);
-      if (count < bestCount || (count === bestCount && best !== null && rank < bestRank)) {
-        [best, bestCount, bestRank] = [upstream, count, rank];
-      }
-    }
-    return best;
-  }
-
-  /** Sends the question to an upstream; false when that can't be done now. */
-  #ask(flight: Flight, upstream: Upstream): boolean {
-    const attempt = this.#takeAttempt(flight, upstream);
-    // Each time the same upstream is asked again, it gets twice the time.
-    const before = flight.timesAsked(upstream);
-    flight.asked.push(upstream.index);
-    this.#writer.write(attempt, flight.query);
-    flight.nextAtMs = attempt.sentAtMs + upstream.patienceMs * 2 ** before;
-    this.#counts[Counter.UpstreamSent]++;
-    upstream.sent++;
-    const { exchange } = this.#options;
-    if (exchange.send(upstream.index, attempt.packet, attempt.length, attempt.token)) {
-      return true;
-    }
-    flight.failureText = `${upstream.spec.address} ${NOT_SENT}`;
-    this.#countFailure(attempt, NOT_SENT);
-    this.#release(attempt);
-    return false;
-  }
-
-  /** The same upstream, by a way that carries any size and that nobody can forge from afar. */
-  #askOverTcp(attempt: Attempt): void {
-    const { exchange, nowMs } = this.#options;
-    exchange.cancel(attempt.token);
-    attempt.overStream = true;
-    attempt.sentAtMs = nowMs();
-    if (attempt.flight !== null) {
-      attempt.flight.nextAtMs = attempt.sentAtMs + attempt.upstream.spec.timeoutMs;
-    }
-    this.#counts[Counter.UpstreamTcp]++;
-    const { upstream, packet, length, token } = attempt;
-    if (!exchange.sendTcp(upstream.index, packet, length, token)) {
-      this.onFailure(token, NOT_SENT);
-    }
-  }
-
-  #takeAttempt(flight: Flight, upstream: Upstream): Attempt {
-    const attempt = this.#freeAttempts.pop() ?? this.#newAttempt(upstream);
-    attempt.flight = flight;
-    attempt.upstream = upstream;
-    attempt.sentAtMs = this.#options.nowMs();
-    attempt.overStream = upstream.spec.transport !== "udp";
-    attempt.mismatches = 0;
-    attempt.failed = false;
-    flight.attempts.push(attempt);
-    return attempt;
-  }
-
-  #newAttempt(upstream: Upstream): Attempt {
-    const attempt = new Attempt(this.#attempts.length, upstream);
-    this.#attempts.push(attempt);
-    return attempt;
-  }
-
-  #release(attempt: Attempt): void {
-    const { flight } = attempt;
-    if (flight !== null) flight.attempts.splice(flight.attempts.indexOf(attempt), 1);
-    this.#free(attempt);
-  }
-
-  #free(attempt: Attempt): void {
-    this.#options.exchange.cancel(attempt.token);
-    attempt.flight = null;
-    this.#freeAttempts.push(attempt);
-  }
-
-  #countFailure(attempt: Attempt, reason: string): void {
-    if (attempt.failed) return;
-    attempt.failed = true;
-    this.#counts[Counter.UpstreamTimeouts]++;
-    const { upstream } = attempt;
-    if (upstream.failed(this.#options.nowMs(), reason)) {
-      log.warn("upstream does not answer", {
-        upstream: upstream.spec.address,
-        failures: upstream.failures,
-        reason,
-      });
-      this.#tick(true); // For the probes.
-    }
-  }
-
-  /** Others that had their time and were overtaken have failed this once. */
-  #countSilent(flight: Flight, answered: Attempt): void {
-    const nowMs = this.#options.nowMs();
-    for (const attempt of flight.attempts) {
-      if (attempt.upstream === answered.upstream) continue;
-      if (nowMs - attempt.sentAtMs >= attempt.upstream.patienceMs) {
-        this.#countFailure(attempt, NO_ANSWER);
-      }
-    }
-  }
-
-  /** Keeps the answer and hands it to all who wait. */
-  #answer(flight: Flight, packet: Uint8Array, upstream: number): void {
-    const reader = this.#reader;
-    const message = this.#protect(flight, packet);
-    // Rules are about the response as it came, with what is taken out of it here.
-    const taken = message === packet ? undefined : this.#options.rebinding?.taken;
-    const entry = this.#store(flight, message, reader.length, reader.ttl, reader.ede, taken);
-    this.#close(flight);
-    for (let waiter = flight.waiters; waiter !== null;) {
-      const { next } = waiter;
-      if (entry < 0) {
-        this.#failWaiter(waiter, Ede.Other, "the answer is too large to handle");
-      } else {
-        waiter.query.upstream = upstream;
-        waiter.responder?.respond(waiter, entry, reader.ede);
-        this.releaseWaiter(waiter);
-      }
-      waiter = next;
-    }
-  }
-
-  /** The message as it may be kept, which the reader speaks of then. */
-  #protect(flight: Flight, packet: Uint8Array): Uint8Array {
-    const { rebinding } = this.#options;
-    // Who sends a domain to an upstream of its own wants the addresses of that network.
-    const isOwnDomain = flight.upstreams.some(({ spec }) => spec.domains.length > 0);
-    return rebinding === null || isOwnDomain ? packet : rebinding.protect(packet, this.#reader);
-  }
-
-  #store(
-    flight: Flight,
-    message: Uint8Array,
-    length: number,
-    ttl: number,
-    ede: number,
-    aside?: Uint8Array,
-  ): number {
-    const { query, hash } = flight;
-    return this.#options.cache.store(
-      {
-        hash,
-        qtype: query.qtype,
-        keyBits: query.keyBits,
-        qnameLength: query.qnameLength,
-        ttl,
-        ede,
-        nowSeconds: this.#options.nowSeconds(),
-        ...(aside !== undefined && { aside }),
-      },
-      message,
-      0,
-      length,
-      this.#reader.ttlOffsets,
-      this.#reader.ttlCount,
-    );
-  }
-
-  /** Gives up: a stale answer where there is one, else SERVFAIL, which is remembered a while. */
-  #fail(flight: Flight): void {
-    if (flight.done) return;
-    if (!flight.servedStale) this.#serveStale(flight);
-    this.#close(flight);
-    const ede = flight.failureEde >= 0 ? flight.failureEde : Ede.NoReachableAuthority;
-    const text = flight.failureText === "" ? "no upstream answered" : flight.failureText;
-    const silent = flight.background || flight.probe || this.#staleEntry(flight) >= 0;
-    if (!silent) this.#rememberFailure(flight, ede);
-    for (let waiter = flight.waiters; waiter !== null;) {
-      const { next } = waiter;
-      this.#failWaiter(waiter, ede, text);
-      waiter = next;
-    }
-  }
-
-  /** A SERVFAIL message in the cache for a short while (RFC 9520). */
-  #rememberFailure(flight: Flight, ede: number): void {
-    const { query } = flight;
-    const length = HEADER_BYTES + query.qnameLength + 4;
-    const message = query.packet.slice(0, length);
-    setU16(message, 2, 0x8080 | Rcode.ServFail);
-    setU16(message, 4, 1);
-    message.fill(0, 6, HEADER_BYTES);
-    this.#reader.ttlCount = 0;
-    this.#store(flight, message, length, FAILURE_TTL, ede);
-  }
-
-  #failWaiter(waiter: Waiter, ede: number, text: string): void {
-    const { query } = waiter;
-    if (!query.isOwn) countOutcome(this.#counts, query.transport, Outcome.Failed);
-    waiter.responder?.fail(waiter, ede, text);
-    this.releaseWaiter(waiter);
-  }
-
-  #staleEntry(flight: Flight): number {
-    if (this.#options.serveStale === 0) return -1;
-    const { query, hash } = flight;
-    const { cache, nowSeconds } = this.#options;
-    const { qtype, keyBits, packet, qname, qnameLength } = query;
-    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
-    return entry >= 0 && cache.freshness(entry, nowSeconds()) === CacheHit.Stale ? entry : -1;
-  }
-
-  /** Answers those who wait with what is past its time, and goes on asking. */
-  #serveStale(flight: Flight): void {
-    const entry = this.#staleEntry(flight);
-    if (entry < 0) return;
-    flight.servedStale = true;
-    const rcode = this.#options.cache.flags(entry) & RCODE_MASK;
-    const ede = rcode === Rcode.NXDomain ? Ede.StaleNxdomainAnswer : Ede.StaleAnswer;
-    const { waiters } = flight;
-    flight.waiters = null;
-    flight.waiterCount = 0;
-    for (let waiter = waiters; waiter !== null;) {
-      const { next } = waiter;
-      this.#counts[Counter.Stale]++;
-      waiter.query.source = Outcome.Cached;
-      waiter.responder?.respond(waiter, entry, ede);
-      this.releaseWaiter(waiter);
-      waiter = next;
-    }
-  }
-
-  #close(flight: Flight): void {
-    for (const attempt of flight.attempts) this.#free(attempt);
-    flight.attempts.length = 0;
-    this.#flights.close(flight);
-  }
-
-  /** Asks failing upstreams for the root's name servers: who knows those can be trusted again. */
-  #probe(nowMs: number): void {
-    for (const upstream of this.#table.all) {
-      if (upstream.healthy || upstream.probing || nowMs < upstream.probeAtMs) continue;
-      if (this.inFlight >= FLIGHTS_MAX) return;
-      upstream.probing = true;
-      const flight = this.#open(PROBE, PROBE_HASH ^ upstream.index, [upstream]);
-      flight.probe = true;
-      this.#askNext(flight);
-    }
+    this.#probes.close();
   }
 }
-
-/** Why an upstream failed, behind its name. */
-const NO_ANSWER = "did not answer in time";
-const NOT_SENT = "can't be reached from here";
-
-const RCODE_TEXT: Readonly<Record<number, string>> = {
-  [Rcode.FormErr]: "FORMERR",
-  [Rcode.ServFail]: "SERVFAIL",
-  [Rcode.NotImp]: "NOTIMP",
-  [Rcode.Refused]: "REFUSED",
-};

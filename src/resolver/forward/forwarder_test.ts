@@ -38,7 +38,7 @@ Deno.test("Forwarder asks with a random ID and case, and with what the client ne
     spellings.add(questions[0].name.slice(0, 8));
   }
   assert.ok(ids.size >= 19 && spellings.size >= 15, `${ids.size} IDs, ${spellings.size} spellings`);
-  quietly(() => bench.forwarder.close());
+  quietly(() => bench.flights.close());
   bench.checkIdle();
   assert.equal(bench.ticking, false);
 });
@@ -55,12 +55,12 @@ Deno.test("Forwarder asks an identical question once", none, () => {
   const bench = new ForwarderBench();
   const clients = [N, "WWW.example", N].map((name) => bench.ask(name));
   const others = [
-    bench.ask(N, { type: Qtype.AAAA }),
     bench.ask(N, { cd: true }),
     bench.ask(N, { edns: { dnssecOk: true } }),
   ];
+  const aaaa = bench.ask(N, { type: Qtype.AAAA });
   assert.equal(bench.looked(), "a a a a");
-  assert.deepEqual([bench.forwarder.inFlight, bench.forwarder.waiting], [4, 6]);
+  assert.deepEqual([bench.flights.inFlight, bench.flights.waiting], [4, 6]);
   assert.equal(bench.count(Counter.Merged), 2);
   bench.answer(bench.sent[0], GOOD);
   assert.deepEqual(clients.map(({ answer }) => answer), [
@@ -68,8 +68,10 @@ Deno.test("Forwarder asks an identical question once", none, () => {
     ANSWER.replace("www", "WWW"),
     ANSWER,
   ]);
-  assert.deepEqual(others.map(({ answer }) => answer), ["", "", ""]);
-  for (const sent of bench.sent.slice(1)) bench.answer(sent, GOOD);
+  assert.deepEqual(others.map(({ answer }) => answer), ["", ""]);
+  for (const sent of bench.sent.slice(1, -1)) bench.answer(sent, GOOD);
+  bench.answer(bench.last);
+  assert.equal(aaaa.answer, "NOERROR rd ra");
   assert.ok(others.every(({ answer }) => answer !== ""));
   assert.equal(bench.ask(N).answer, ANSWER, "from the cache");
   assert.equal(bench.looked(), "");
@@ -158,7 +160,7 @@ Deno.test("Forwarder tells what the last upstream said when none helps", none, (
   const ede = [{ code: 15, data: edeData(Ede.Prohibited) }];
   while (bench.open.length > 0) bench.answer(bench.last, { ...SERVFAIL, opt: ede });
   assert.equal(bench.looked(), "a b");
-  assert.equal(client.answer, "SERVFAIL rd ra; OPT Prohibited: b answered SERVFAIL");
+  assert.equal(client.answer, "SERVFAIL rd ra; OPT Prohibited: ");
   bench.checkIdle();
 });
 
@@ -166,7 +168,7 @@ Deno.test("Forwarder stops at a bogus answer: another upstream would only hide i
   const bench = new ForwarderBench();
   const client = bench.ask(N, EDNS);
   bench.answer(bench.last, { ...SERVFAIL, opt: [{ code: 15, data: edeData(Ede.DnssecBogus) }] });
-  assert.equal(client.answer, "SERVFAIL rd ra; OPT DNSSEC Bogus: a answered SERVFAIL");
+  assert.equal(client.answer, "SERVFAIL rd ra; OPT DNSSEC Bogus: ");
   assert.equal(bench.looked(), "a");
   bench.checkIdle();
 });
@@ -201,7 +203,11 @@ Deno.test(
         packet[0] ^= 1;
         return packet;
       }],
-      ["malformed", 32, (bench) => good(bench).slice(0, -1)],
+      ["another question", 32, (bench) => {
+        const packet = good(bench);
+        packet[14] ^= 1;
+        return packet;
+      }],
     ];
     for (const [name, times, make] of rows) {
       await t.step(name, () => {
@@ -243,7 +249,7 @@ Deno.test("Forwarder goes on when the way by TCP is closed", none, () => {
   assert.equal(bench.looked(), "a b");
   bench.answer(bench.last, { flags: OK | TC_BIT });
   assert.equal(bench.looked(), "b!");
-  bench.forwarder.onFailure(bench.last.token, "closed");
+  bench.asker.onFailure(bench.last.token, "closed");
   assert.equal(bench.looked(), "c");
   // A truncated answer over TCP is none; the wait for another goes on.
   bench.answer(bench.last, { flags: OK | TC_BIT });
@@ -414,7 +420,7 @@ Deno.test("Forwarder gives up before the client does, and remembers it (RFC 9520
     assert.deepEqual(clients.map(({ answer }) => answer), [want, "SERVFAIL rd ra"]);
     assert.ok(bench.sent.length <= 6, `${bench.sent.length} sent`);
     bench.looked();
-    assert.equal(bench.ask(N, EDNS).answer, "SERVFAIL rd ra; OPT No Reachable Authority: ");
+    assert.equal(bench.ask(N, EDNS).answer, want);
     assert.equal(bench.looked(), "", "nobody is asked again");
     bench.advance(5_200);
     bench.looked();
@@ -440,8 +446,11 @@ Deno.test("Forwarder keeps denials, and no answer of an error's", none, () => {
   const other = bench.ask("empty.example");
   bench.answer(bench.last, { records: [] });
   assert.equal(other.answer, "NOERROR rd ra");
+  assert.equal(bench.ask("empty.example").answer, "NOERROR rd ra");
+  assert.equal(bench.looked(), "a", "without an SOA it is kept for a short while");
+  bench.advance(10_000);
   bench.ask("empty.example");
-  assert.equal(bench.looked(), "a a", "without an SOA it is not kept");
+  assert.equal(bench.looked(), "a");
 });
 
 Deno.test("Forwarder hands out a TTL of zero, to all who wait and to nobody later", none, () => {

@@ -1,29 +1,40 @@
-import { type EventQueue, type Native, Received, UdpEphemeral } from "../../native/mod.ts";
-import type { HostPort } from "../../addr/mod.ts";
+import { type EventQueue, type Native, Opened, Received, UdpEphemeral } from "../../native/mod.ts";
+import type { PlainRemote } from "./remote.ts";
 
 /** Room for a response; none over UDP is larger. */
 const RECEIVE_BYTES = 65_535;
 const TOKEN_BITS = 16;
 const GENERATION_MASK = 0x1fff;
-/** Said of an upstream whose machine has nobody listen on the port. */
+/** Said of a server whose machine has nobody listen on the port. */
 export const REFUSED = "is unreachable";
+
+/** What sending came to: `full` and `noSocket` are no fault of the server's. */
+export type Sending = "sent" | "unreachable" | "full" | "noSocket";
+
+/** Says whether something failed because the process, or the system, has no descriptor left. */
+export function lacksSocket(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : "";
+  return code === "EMFILE" || code === "ENFILE";
+}
 
 /** What an exchange tells whoever asked. */
 export interface ExchangeEvents {
   onPacket(token: number, packet: Uint8Array, length: number): void;
-  /** `failure` stands behind the name of the upstream: "refused the connection". */
-  onFailure(token: number, failure: string): void;
+  /**
+   * `failure` stands behind the name of the server: "refused the connection". `isOwn`: it is this
+   * process that has no socket left.
+   */
+  onFailure(token: number, failure: string, isOwn?: boolean): void;
 }
 
 /**
- * Queries to upstreams over UDP (`null` for those that are asked another way), each from a socket of its own on a random port. The sockets stand
- * in the isolate's event queue; `ready` is called with the event's token less the base.
+ * Queries over UDP, each from a socket of its own on a random port. The sockets stand in the isolate's
+ * event queue; `ready` is called with the event's token less the base.
  */
 export class NativeUdpExchange {
   readonly #sockets: UdpEphemeral;
   readonly #queue: EventQueue;
   readonly #tokenBase: number;
-  readonly #remotes: readonly (Uint8Array<ArrayBuffer> | null)[];
   readonly #events: ExchangeEvents;
   /** By token: its socket plus one or 0, and how often the token was used. */
   readonly #places: Int32Array;
@@ -42,7 +53,6 @@ export class NativeUdpExchange {
     native: Native,
     queue: EventQueue,
     tokenBase: number,
-    upstreams: readonly (HostPort | null)[],
     events: ExchangeEvents,
     memory: SharedArrayBuffer = new SharedArrayBuffer(NativeUdpExchange.MEMORY_BYTES),
   ) {
@@ -50,27 +60,23 @@ export class NativeUdpExchange {
     this.#sockets = new UdpEphemeral(native);
     this.#queue = queue;
     this.#tokenBase = tokenBase;
-    this.#remotes = upstreams.map((address) =>
-      address === null ? null : UdpEphemeral.remote(address)
-    );
     this.#events = events;
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    const remote = this.#remotes[upstream];
-    const fd = remote === null ? -1 : this.#sockets.open(remote);
-    if (fd < 0) return false;
+  send(remote: PlainRemote, packet: Uint8Array, lengthBytes: number, token: number): Sending {
+    const fd = this.#sockets.open(remote.sockaddr);
+    if (fd < 0) return fd === Opened.NoSocket ? "noSocket" : "unreachable";
     const generation = ((this.#generations[token] ?? 0) + 1) & GENERATION_MASK;
     const event = this.#tokenBase | (generation << TOKEN_BITS) | token;
     const sent = this.#queue.add(fd, event) &&
       this.#sockets.send(fd, packet as Uint8Array<ArrayBuffer>, lengthBytes);
     if (!sent) {
       this.#sockets.close(fd);
-      return false;
+      return "unreachable";
     }
     this.#places[token] = fd + 1;
     this.#generations[token] = generation;
-    return true;
+    return "sent";
   }
 
   /** A socket can be read; one that was closed since the event was taken is left alone. */

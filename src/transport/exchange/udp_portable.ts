@@ -1,27 +1,24 @@
 import { createSocket, type Socket } from "node:dgram";
 import { Buffer } from "node:buffer";
-import { formatIp, type HostPort } from "../../addr/mod.ts";
-import { type ExchangeEvents, REFUSED } from "./udp.ts";
+import { formatIp } from "../../addr/mod.ts";
+import type { PlainRemote } from "./remote.ts";
+import { type ExchangeEvents, lacksSocket, REFUSED, type Sending } from "./udp.ts";
 
 /** The same as `NativeUdpExchange` without the C library: a `node:dgram` socket a query. */
 export class PortableUdpExchange {
   readonly #sockets = new Map<number, Socket>();
 
-  constructor(
-    private readonly upstreams: readonly (HostPort | null)[],
-    private readonly events: ExchangeEvents,
-  ) {}
+  constructor(private readonly events: ExchangeEvents) {}
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): boolean {
-    const address = this.upstreams[upstream];
-    if (address === null) return false;
-    const { ip, port } = address;
+  send(remote: PlainRemote, packet: Uint8Array, lengthBytes: number, token: number): Sending {
+    const { ip, port } = remote.address;
     const socket = createSocket(ip.length === 4 ? "udp4" : "udp6");
     this.#sockets.set(token, socket);
     const host = formatIp(ip);
     const own = Buffer.from(packet.subarray(0, lengthBytes)); // The caller's bytes change.
-    const failed = () => {
-      if (this.#sockets.get(token) === socket) this.events.onFailure(token, REFUSED);
+    const failed = (error: Error) => {
+      if (this.#sockets.get(token) !== socket) return;
+      this.events.onFailure(token, REFUSED, lacksSocket(error));
     };
     socket.on("message", (message: Uint8Array, from) => {
       if (this.#sockets.get(token) !== socket) return;
@@ -30,9 +27,9 @@ export class PortableUdpExchange {
     });
     socket.on("error", failed);
     socket.send(own, port, host, (error) => {
-      if (error) failed();
+      if (error) failed(error);
     });
-    return true;
+    return "sent";
   }
 
   cancel(token: number): void {

@@ -1,6 +1,11 @@
 import type { Socket } from "node:net";
 import { setU16 } from "../../bytes/mod.ts";
 import { FrameReader } from "../frames.ts";
+import type { Account } from "./byte_budget.ts";
+import type { Flow } from "./flow.ts";
+import { CHUNK_UNITS, type Reader, UNIT_BYTES } from "./read_turns.ts";
+import type { SharedBounds } from "./shared_bounds.ts";
+import { type Peer, UnreadAccount } from "./peer.ts";
 
 export interface DnsStreamLimits {
   /** Queries of one connection that wait for their answers; then it is not read on. */
@@ -21,6 +26,8 @@ export interface DnsStream {
   send(message: Uint8Array, offset: number, length: number): void;
   /** One query that waited has been answered, or never will be. */
   settled(): void;
+  /** The query just handed on was over its client's limit. */
+  overLimit(): void;
 }
 
 export interface DnsStreamHandler {
@@ -40,21 +47,42 @@ const SWEEP_MS = 1_000;
 /** Answers of one read are put together up to this size. */
 const GATHER_BYTES = 64 * 1024 + 2;
 
-class Stream implements DnsStream {
+class Stream implements DnsStream, Reader, Account {
   readonly frames = new FrameReader();
+  readonly unread: UnreadAccount;
   waiting = 0;
   lastQueryMs: number;
+  /** What `frames` held when that was last told. */
+  toldBytes = 0;
+  /** There may be whole messages that are not read. */
+  isBehind = false;
+  /** So many queries wait that no more are read. */
+  isFull = false;
   ended = false;
   closed = false;
 
   constructor(
     readonly streams: DnsStreams,
     readonly socket: Socket,
-    readonly client: string,
+    readonly flow: Flow,
+    readonly peer: Peer,
     readonly serverName: string | null,
     nowMs: number,
   ) {
     this.lastQueryMs = nowMs;
+    this.unread = new UnreadAccount(socket, peer.network);
+  }
+
+  get client(): string {
+    return this.peer.address;
+  }
+
+  get network(): string {
+    return this.peer.network;
+  }
+
+  get heldBytes(): number {
+    return this.frames.pendingBytes;
   }
 
   send(message: Uint8Array, offset: number, length: number): void {
@@ -64,6 +92,23 @@ class Stream implements DnsStream {
   settled(): void {
     this.waiting--;
     if (!this.closed) this.streams.afterSettled(this);
+  }
+
+  overLimit(): void {
+    this.streams.noteOverLimit(this);
+  }
+
+  readOn(): boolean {
+    return this.streams.readOn(this);
+  }
+
+  pause(): void {
+    this.flow.pause();
+  }
+
+  cut(): void {
+    this.closed = true; // What it has asked already is not looked at any more.
+    this.socket.destroy();
   }
 }
 
@@ -79,6 +124,7 @@ export class DnsStreams {
   readonly #handler: DnsStreamHandler;
   readonly #limits: DnsStreamLimits;
   readonly #writesAs: WritesAs;
+  readonly #bounds: SharedBounds;
   readonly #streams = new Set<Stream>();
   readonly #gathered = new Uint8Array(GATHER_BYTES);
   #gatheredBytes = 0;
@@ -89,32 +135,47 @@ export class DnsStreams {
   readonly #sweep: ReturnType<typeof setInterval>;
   #draining = false;
 
-  constructor(handler: DnsStreamHandler, limits: DnsStreamLimits, writesAs: WritesAs) {
+  constructor(
+    handler: DnsStreamHandler,
+    limits: DnsStreamLimits,
+    writesAs: WritesAs,
+    bounds: SharedBounds,
+  ) {
     this.#handler = handler;
     this.#limits = limits;
     this.#writesAs = writesAs;
+    this.#bounds = bounds;
     this.#sweep = setInterval(() => this.#closeIdle(), SWEEP_MS);
     Deno.unrefTimer(Number(this.#sweep));
   }
 
   /** Takes over a connection. */
-  add(socket: Socket, client: string, serverName: string | null): void {
-    const stream = new Stream(this, socket, client, serverName, performance.now());
+  add(socket: Socket, flow: Flow, peer: Peer, serverName: string | null): void {
+    const stream = new Stream(this, socket, flow, peer, serverName, performance.now());
+    const { turns, unfinished, unread } = this.#bounds;
     this.#streams.add(stream);
+    unfinished.open(stream);
+    unread.open(stream.unread);
     // Without it, a socket writes one by one what had to wait for a slow client.
     if (this.#writesAs === "records") Object.defineProperty(socket, "_writev", { value: null });
     this.#handler.onOpen(stream);
     socket.on("data", (chunk: Uint8Array) => {
       stream.frames.push(chunk);
-      this.#readOn(stream);
+      stream.isBehind = true; // Until its turn, which may be now.
+      turns.take(stream, CHUNK_UNITS + chunk.length / UNIT_BYTES);
+      stream.frames.keep();
+      this.#tellUnfinished(stream);
     });
     socket.on("end", () => {
       stream.ended = true;
-      if (stream.waiting === 0) socket.end();
+      this.#endIfDone(stream);
     });
     socket.on("close", () => {
       stream.closed = true;
       this.#streams.delete(stream);
+      turns.leave(stream);
+      unfinished.close(stream);
+      unread.close(stream.unread);
     });
   }
 
@@ -122,9 +183,9 @@ export class DnsStreams {
   drain(): void {
     this.#draining = true;
     clearInterval(this.#sweep);
-    for (const { socket, waiting } of this.#streams) {
-      socket.pause();
-      if (waiting === 0) socket.end();
+    for (const stream of this.#streams) {
+      stream.flow.pause();
+      this.#endIfDone(stream);
     }
   }
 
@@ -151,36 +212,61 @@ export class DnsStreams {
 
   /** Called by a connection of these. */
   afterSettled(stream: Stream): void {
-    const { socket } = stream;
-    if (this.#reading === stream) return; // Its answers are gathered; see `#readOn`.
-    if (stream.waiting === 0 && (stream.ended || this.#draining)) {
-      socket.end();
-    } else if (socket.isPaused() && !this.#draining) {
-      this.#readOn(stream);
+    if (this.#reading === stream) return; // Its answers are gathered; see `readOn`.
+    if (stream.isFull) {
+      stream.isFull = false;
+      stream.isBehind = true;
+      this.#bounds.turns.ask(stream);
     }
+    this.#endIfDone(stream);
   }
 
-  /** Hands whole messages on, until as many wait as may. */
-  #readOn(stream: Stream): void {
-    const { socket, frames } = stream;
-    const outer = this.#reading;
-    // One buffer gathers for all: what is in it is the outer connection's.
-    if (outer !== null) this.#flush(outer);
+  /** Called by a connection of these. */
+  noteOverLimit({ network, lastQueryMs }: Stream): void {
+    this.#bounds.overLimit.note(network, lastQueryMs);
+  }
+
+  /** Called in the turn of a connection: hands whole messages on, until as many wait as may. */
+  readOn(stream: Stream): boolean {
+    const { flow, frames } = stream;
+    const { turns, overLimit } = this.#bounds;
+    if (stream.closed || this.#draining || stream.isFull) return false;
+    const nowMs = performance.now();
+    stream.peer.touch(nowMs);
+    const waitMs = overLimit.waitMs(stream.network, nowMs);
+    stream.isBehind = waitMs > 0;
+    if (stream.isBehind) {
+      turns.hold(stream, waitMs);
+      return false;
+    }
     this.#reading = stream;
-    let message = frames.next();
-    while (message !== null) {
-      stream.lastQueryMs = performance.now();
+    for (let message = frames.next(); message !== null; message = frames.next()) {
+      stream.lastQueryMs = nowMs;
       // Counted first: it may be settled during the call.
       stream.waiting++;
       if (!this.#handler.onMessage(stream, message)) stream.waiting--;
-      if (stream.waiting >= this.#limits.queriesMax || stream.closed) break;
-      message = frames.next();
+      if (stream.closed) break;
+      stream.isFull = stream.waiting >= this.#limits.queriesMax;
+      stream.isBehind = !turns.spend(1);
+      if (stream.isFull || stream.isBehind) break;
     }
     this.#flush(stream);
-    this.#reading = outer;
-    if (stream.ended && stream.waiting === 0) socket.end();
-    else if (stream.waiting >= this.#limits.queriesMax) socket.pause();
-    else if (socket.isPaused()) socket.resume();
+    this.#reading = null;
+    if (stream.isFull) flow.pause();
+    else if (!stream.isBehind) flow.resume();
+    this.#endIfDone(stream);
+    return stream.isBehind && !stream.isFull;
+  }
+
+  #endIfDone({ socket, waiting, ended, isBehind, isFull }: Stream): void {
+    if (waiting > 0) return;
+    if (this.#draining || (ended && !isBehind && !isFull)) socket.end();
+  }
+
+  #tellUnfinished(stream: Stream): void {
+    const { heldBytes, toldBytes } = stream;
+    stream.toldBytes = heldBytes;
+    if (heldBytes > toldBytes) this.#bounds.unfinished.grew(heldBytes - toldBytes);
   }
 
   #flush(stream: Stream): void {
@@ -198,9 +284,9 @@ export class DnsStreams {
   #write(stream: Stream, bytes: Uint8Array): void {
     const { socket } = stream;
     socket.write(bytes);
-    if (socket.writableLength <= this.#limits.unreadBytesMax) return;
-    stream.closed = true; // What it has asked already is not looked at any more.
-    socket.destroy();
+    const { writableLength } = socket;
+    if (writableLength > this.#limits.unreadBytesMax) stream.cut();
+    else if (writableLength > 0) this.#bounds.unread.grew(bytes.length);
   }
 
   #closeIdle(): void {

@@ -1,18 +1,23 @@
 import { formatHostPort, formatIp, type HostPort } from "../../addr/mod.ts";
 import { equalBytes, equalConstantTime } from "../../bytes/mod.ts";
 import { messageOf, SvcError } from "../../errors.ts";
+import { clientOf, ConnectionTable, type Occupancy, type TableLimits } from "./connection_table.ts";
 import { Connection, DoqError, type DoqHandler } from "./doq_connection.ts";
-import type { StreamLimits } from "./stream_server.ts";
+import { type Peer, PlacedPeer } from "./peer.ts";
+import { CHUNK_UNITS, HANDSHAKE_UNITS, type Reader } from "./read_turns.ts";
+import { SharedBounds } from "./shared_bounds.ts";
 import type { TlsIdentity } from "./tls.ts";
 
-export interface DoqLimits extends StreamLimits {
-  /** Streams of one connection at a time, which is: queries. */
-  readonly queriesMax: number;
+export interface DoqLimits extends TableLimits {
   /**
-   * A connection without a query for this long is closed, and one whose client takes so long to
-   * send a query or to take its answer.
+   * Streams of one connection at a time, which is: queries. The runtime keeps up to 1.25 MB of what
+   * comes in on each, however little of it is read, and has no way to say less.
    */
+  readonly queriesMax: number;
+  /** A connection without a query for this long is closed. */
   readonly idleMs: number;
+  /** The same for one whose client takes longer to send a query, or to take its answer. */
+  readonly requestMs: number;
   /** A handshake that takes longer is given up. */
   readonly handshakeMs: number;
   /** Handshakes under way at a time; one more ends the oldest. */
@@ -49,15 +54,25 @@ export class DoqListener {
   readonly #connections = new Set<Connection>();
   /** Connections in a handshake, the oldest first. */
   readonly #handshakes = new Set<Deno.QuicConn>();
-  readonly #perClient = new Map<string, number>();
+  readonly #table: ConnectionTable;
+  readonly #bounds: SharedBounds;
+  /** Connections that wait for their turn to begin a handshake. */
+  #beginning = 0;
   readonly #sweep: ReturnType<typeof setInterval>;
   #draining = false;
 
   /** `identity` may be `null` as long as there is none: nobody is answered until `renew`. */
-  constructor(identity: TlsIdentity | null, handler: DoqHandler, limits: DoqLimits) {
+  constructor(
+    identity: TlsIdentity | null,
+    handler: DoqHandler,
+    limits: DoqLimits,
+    bounds: SharedBounds = new SharedBounds(),
+  ) {
     this.#identity = identity;
     this.#handler = handler;
     this.#limits = limits;
+    this.#bounds = bounds;
+    this.#table = new ConnectionTable(limits);
     this.#sweep = setInterval(() => this.#closeIdle(), SWEEP_MS);
     Deno.unrefTimer(Number(this.#sweep));
   }
@@ -96,6 +111,11 @@ export class DoqListener {
   /** Connections at this moment, those in a handshake among them. */
   get connections(): number {
     return this.#connections.size + this.#handshakes.size;
+  }
+
+  /** Who has them. */
+  get occupancy(): Occupancy {
+    return this.#table.occupancy;
   }
 
   /** Handshakes under way. */
@@ -160,15 +180,36 @@ export class DoqListener {
         if (this.#draining) return;
         throw error; // Nobody would be answered any more: the isolate is replaced.
       }
-      // Its client sends again, and comes to the process that is next.
-      if (this.#draining) incoming.ignore();
-      else void this.#shake(incoming);
+      this.#bounds.turns.charge(CHUNK_UNITS);
+      this.#enter(incoming);
     }
+  }
+
+  /** Has a handshake begin in its turn: it takes the processor for as long as hundreds of queries. */
+  #enter(incoming: Deno.QuicIncoming): void {
+    // Its client sends again: to the process that is next, or when there are fewer.
+    if (this.#draining || this.#beginning >= this.#limits.handshakesMax) {
+      incoming.ignore();
+      return;
+    }
+    this.#beginning++;
+    const { turns } = this.#bounds;
+    const beginning: Reader = {
+      readOn: () => {
+        this.#beginning--;
+        turns.spend(HANDSHAKE_UNITS);
+        if (this.#draining) incoming.ignore();
+        else void this.#shake(incoming);
+        return false;
+      },
+      pause: () => {},
+    };
+    turns.take(beginning, 0);
   }
 
   async #shake(incoming: Deno.QuicIncoming): Promise<void> {
     let conn: Deno.QuicConn;
-    let client: string;
+    let address: string;
     try {
       // Gives the connection before its handshake, and with it the address: asking `incoming` for
       // that makes it unusable. Nothing is read before the handshake is done. Any other option here
@@ -176,37 +217,36 @@ export class DoqListener {
       conn = incoming.accept({ zeroRtt: true });
       conn.closed.catch(() => {}); // Lost ones end in `run` or below.
       const { hostname } = conn.remoteAddr;
-      client = hostname.startsWith("::ffff:") ? hostname.slice(7) : hostname;
+      address = hostname.startsWith("::ffff:") ? hostname.slice(7) : hostname;
     } catch {
       this.#handler.onHandshakeFailure(); // Gone before it was looked at.
       return;
     }
-    const held = this.#perClient.get(client) ?? 0;
-    const { connectionsMax, connectionsPerClientMax, handshakesMax, handshakeMs } = this.#limits;
-    const isOver = this.connections >= connectionsMax || held >= connectionsPerClientMax;
-    if (isOver || !this.#handler.admits(client)) {
-      if (isOver) this.#handler.onRefused();
+    if (!this.#handler.admits(address)) {
       conn.handshake.catch(() => {});
-      closeConn(conn, isOver ? DoqError.ExcessiveLoad : DoqError.NoError);
+      closeConn(conn, DoqError.NoError);
       return;
     }
+    const { handshakesMax, handshakeMs } = this.#limits;
     if (this.#handshakes.size >= handshakesMax) {
       for (const oldest of this.#handshakes) {
         this.#giveUp(oldest, DoqError.ExcessiveLoad);
         break;
       }
     }
-    this.#perClient.set(client, held + 1);
+    const network = clientOf(address);
+    const end = () => this.#giveUp(conn, DoqError.ExcessiveLoad);
+    const place = this.#table.add(network, end, () => this.#handler.onRefused());
     this.#handshakes.add(conn);
-    const timer = setTimeout(() => this.#giveUp(conn, DoqError.ExcessiveLoad), handshakeMs);
+    const timer = setTimeout(end, handshakeMs);
     // One that was given up resolves all the same.
     const isDone = await conn.handshake.then(() => this.#handshakes.has(conn), () => false);
     clearTimeout(timer);
     this.#handshakes.delete(conn);
-    if (isDone) await this.#run(conn, client);
+    if (isDone) await this.#run(conn, new PlacedPeer(address, network, this.#table, place));
     else this.#handler.onHandshakeFailure();
     closeConn(conn, DoqError.NoError);
-    this.#forget(client);
+    this.#table.remove(place);
   }
 
   #giveUp(conn: Deno.QuicConn, code: DoqError): void {
@@ -214,22 +254,17 @@ export class DoqListener {
     closeConn(conn, code);
   }
 
-  async #run(conn: Deno.QuicConn, client: string): Promise<void> {
-    const connection = new Connection(conn, client, this.#handler);
+  async #run(conn: Deno.QuicConn, peer: Peer): Promise<void> {
+    const connection = new Connection(conn, peer, this.#handler, this.#bounds);
     this.#connections.add(connection);
     await connection.run();
     this.#connections.delete(connection);
   }
 
-  #forget(client: string): void {
-    const held = (this.#perClient.get(client) ?? 1) - 1;
-    if (held > 0) this.#perClient.set(client, held);
-    else this.#perClient.delete(client);
-  }
-
   #closeIdle(): void {
-    const beforeMs = performance.now() - this.#limits.idleMs;
-    for (const connection of this.#connections) connection.sweep(beforeMs);
+    const nowMs = performance.now();
+    const { idleMs, requestMs } = this.#limits;
+    for (const connection of this.#connections) connection.sweep(nowMs - idleMs, nowMs - requestMs);
   }
 }
 

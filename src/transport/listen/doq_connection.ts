@@ -10,6 +10,10 @@ import {
   readOpt,
   skipName,
 } from "../../dns/mod.ts";
+import type { Account } from "./byte_budget.ts";
+import type { Peer } from "./peer.ts";
+import { CHUNK_UNITS, QUIC_STREAM_UNITS, type Reader } from "./read_turns.ts";
+import type { SharedBounds } from "./shared_bounds.ts";
 import type { StreamGate } from "./stream_server.ts";
 
 /** Why a connection is closed (RFC 9250 §4.3). */
@@ -26,6 +30,8 @@ export interface DoqClient {
   readonly client: string;
   /** The server name that the client asked for; `null` without one. */
   readonly serverName: string | null;
+  /** The query just handed on was over its client's limit. */
+  overLimit(): void;
 }
 
 /** One query and its answer: a stream of its own. End it by one call, now or later. */
@@ -48,10 +54,23 @@ export interface DoqHandler extends StreamGate {
 /** Bytes of the length before a message (RFC 9250 §4.2). */
 const LENGTH_BYTES = 2;
 
+/** First room for a query, which nearly all fit; it doubles as far as a message goes. */
+const QUERY_BYTES = 512;
+/**
+ * What a stream is taken to hold until its query is whole, beside what is read of it: the runtime
+ * keeps what comes in behind a gap, and does not say how much that is.
+ */
+const STREAM_BYTES = 16 * 1024;
+
 class Exchange implements DoqExchange {
   readonly startedMs: number;
   /** The query is read and its answer not yet written: nothing waits for the client. */
   isOurs = false;
+  #reader: ReadableStreamBYOBReader | null = null;
+  /** Room for the query while it comes in. */
+  #roomBytes = QUERY_BYTES;
+  /** The answer while the client takes it. */
+  answerBytes = 0;
   #ended = false;
 
   constructor(
@@ -62,6 +81,10 @@ class Exchange implements DoqExchange {
     this.startedMs = nowMs;
   }
 
+  get unfinishedBytes(): number {
+    return this.isOurs || this.#ended ? 0 : STREAM_BYTES + this.#roomBytes;
+  }
+
   send(message: Uint8Array, offset: number, length: number): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -69,13 +92,14 @@ class Exchange implements DoqExchange {
     const frame = new Uint8Array(LENGTH_BYTES + length);
     setU16(frame, 0, length);
     frame.set(message.subarray(offset, offset + length), LENGTH_BYTES);
+    this.answerBytes = frame.length;
     void this.#write(frame);
   }
 
   cancel(): void {
     if (this.#ended) return;
     this.#ended = true;
-    void this.#abort();
+    void this.release();
   }
 
   async #write(frame: Uint8Array): Promise<void> {
@@ -89,52 +113,103 @@ class Exchange implements DoqExchange {
     this.from.forget(this);
   }
 
-  async #abort(): Promise<void> {
+  /** Lets go of the stream and of what the runtime holds for it. */
+  async release(): Promise<void> {
+    const { readable, writable } = this.stream;
     // Fails where the client has reset the stream itself.
-    await Promise.allSettled([this.stream.readable.cancel(), this.stream.writable.abort()]);
+    await Promise.allSettled([
+      this.#reader === null ? readable.cancel() : this.#reader.cancel(),
+      writable.locked ? null : writable.abort(),
+    ]);
     this.from.forget(this);
   }
 
-  /** Reads the one message of the stream; `null` if the client broke the rules. */
-  async read(): Promise<Uint8Array | null> {
-    let bytes: Uint8Array = new Uint8Array(0);
-    const reader = this.stream.readable.getReader();
+  /**
+   * Reads the one message of the stream, and never more of it; `null` if the client broke the rules.
+   * `onRoom` is told of the bytes that it takes, `onRead` of each read.
+   */
+  async read(onRead: () => void, onRoom: (bytes: number) => void): Promise<Uint8Array | null> {
+    const reader = this.#reader = this.stream.readable.getReader({ mode: "byob" });
+    let bytes = new Uint8Array(QUERY_BYTES);
+    let length = 0;
     try {
       for (;;) {
-        const { value, done } = await reader.read();
+        const { value, done } = await reader.read(bytes.subarray(length));
+        if (value === undefined) return null; // Let go of meanwhile.
+        onRead();
+        bytes = new Uint8Array(value.buffer);
+        length += value.length;
         if (done) break;
-        bytes = bytes.length === 0 ? value : joined(bytes, value);
-        if (bytes.length < LENGTH_BYTES) continue;
+        if (length < LENGTH_BYTES) continue;
+        const whole = LENGTH_BYTES + getU16(bytes, 0);
         // More than one message, or more than one can have.
-        if (bytes.length > LENGTH_BYTES + getU16(bytes, 0)) return null;
+        if (length > whole) return null;
+        if (length < bytes.length) continue;
+        // As far as it has come; one byte more shows that something stands behind it.
+        const larger = new Uint8Array(Math.min(2 * bytes.length, whole + 1));
+        onRoom(larger.length - bytes.length);
+        this.#roomBytes = larger.length;
+        larger.set(bytes);
+        bytes = larger;
       }
     } finally {
+      this.#reader = null;
       reader.releaseLock();
     }
     // The end came before the message was whole, or before there was one.
-    if (bytes.length < LENGTH_BYTES || bytes.length < LENGTH_BYTES + getU16(bytes, 0)) return null;
-    return bytes.subarray(LENGTH_BYTES);
+    if (length < LENGTH_BYTES || length < LENGTH_BYTES + getU16(bytes, 0)) return null;
+    return bytes.subarray(LENGTH_BYTES, length);
   }
 }
 
 /** One connection and the streams that are open on it. */
-export class Connection implements DoqClient {
+export class Connection implements DoqClient, Reader {
   readonly serverName: string | null;
+  readonly #conn: Deno.QuicConn;
+  readonly #peer: Peer;
+  readonly #handler: DoqHandler;
+  readonly #bounds: SharedBounds;
   readonly #exchanges = new Set<Exchange>();
+  readonly #unfinished: Account;
+  readonly #unread: Account;
+  /** Waits for the connection's turn. */
+  #onTurn: (() => void) | null = null;
   #lastQueryMs: number;
   #draining = false;
   #closed = false;
   /** When the last stream ended. */
   endedMs = 0;
 
-  constructor(
-    private readonly conn: Deno.QuicConn,
-    readonly client: string,
-    private readonly handler: DoqHandler,
-  ) {
+  constructor(conn: Deno.QuicConn, peer: Peer, handler: DoqHandler, bounds: SharedBounds) {
     const { serverName } = conn;
+    this.#conn = conn;
+    this.#peer = peer;
+    this.#handler = handler;
+    this.#bounds = bounds;
     this.serverName = serverName === undefined || serverName === "" ? null : serverName;
     this.#lastQueryMs = performance.now();
+    const { network } = peer;
+    const cut = () => this.close(DoqError.ExcessiveLoad);
+    const sum = (bytesOf: (exchange: Exchange) => number) =>
+      [...this.#exchanges].reduce((bytes, exchange) => bytes + bytesOf(exchange), 0);
+    this.#unfinished = {
+      network,
+      cut,
+      get heldBytes() {
+        return sum(({ unfinishedBytes }) => unfinishedBytes);
+      },
+    };
+    this.#unread = {
+      network,
+      cut,
+      get heldBytes() {
+        return sum(({ answerBytes }) => answerBytes);
+      },
+    };
+  }
+
+  get client(): string {
+    return this.#peer.address;
   }
 
   /** Queries that are being read, wait, or are being answered. */
@@ -144,36 +219,74 @@ export class Connection implements DoqClient {
 
   /** Takes one stream after the other until the connection ends. */
   async run(): Promise<void> {
-    this.handler.onOpen(this);
+    const { turns, unfinished, unread } = this.#bounds;
+    unfinished.open(this.#unfinished);
+    unread.open(this.#unread);
+    this.#handler.onOpen(this);
     try {
-      for await (const stream of this.conn.incomingBidirectionalStreams) {
-        if (this.#draining) continue; // Whoever asks now, asks again elsewhere.
+      for await (const stream of this.#conn.incomingBidirectionalStreams) {
+        await this.#turn();
+        if (this.#draining || this.#closed) continue; // Whoever asks now, asks again elsewhere.
         const exchange = new Exchange(this, stream, performance.now());
         this.#exchanges.add(exchange);
+        unfinished.grew(exchange.unfinishedBytes);
         void this.#serve(exchange);
       }
     } catch {
       // The connection was lost, or was idle for too long.
     }
     this.close(DoqError.NoError);
+    turns.leave(this);
+    unfinished.close(this.#unfinished);
+    unread.close(this.#unread);
+  }
+
+  /** Resolves when it is this connection's turn to have another stream read. */
+  #turn(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onTurn = resolve;
+    this.#bounds.turns.take(this, QUIC_STREAM_UNITS);
+    return promise;
+  }
+
+  /** Called in the connection's turn. */
+  readOn(): boolean {
+    const { turns, overLimit } = this.#bounds;
+    const waitMs = overLimit.waitMs(this.#peer.network, performance.now());
+    if (waitMs > 0 && !this.#closed) turns.hold(this, waitMs);
+    else this.#onTurn?.();
+    return false;
+  }
+
+  /** Streams that are not taken wait with the runtime, up to as many as a client may open. */
+  pause(): void {}
+
+  overLimit(): void {
+    this.#bounds.overLimit.note(this.#peer.network, this.#lastQueryMs);
   }
 
   async #serve(exchange: Exchange): Promise<void> {
+    const { turns, unfinished } = this.#bounds;
     let message: Uint8Array | null;
     try {
-      message = await exchange.read();
+      message = await exchange.read(
+        () => turns.charge(CHUNK_UNITS),
+        (bytes) => unfinished.grew(bytes),
+      );
     } catch {
       exchange.cancel(); // The client has reset the stream, or has gone.
       return;
     }
+    if (this.#closed) return;
     if (message === null || !isQuery(message)) {
       this.close(DoqError.ProtocolError);
       return;
     }
-    if (this.#closed) return;
     this.#lastQueryMs = performance.now();
+    this.#peer.touch(this.#lastQueryMs);
     exchange.isOurs = true;
-    this.handler.onMessage(exchange, message);
+    this.#handler.onMessage(exchange, message);
+    if (exchange.answerBytes > 0) this.#bounds.unread.grew(exchange.answerBytes);
   }
 
   /** Called by a stream of this connection that has ended. */
@@ -182,11 +295,14 @@ export class Connection implements DoqClient {
     this.endedMs = performance.now();
   }
 
-  /** Closes a connection that asks nothing, or whose client keeps a stream from its end. */
-  sweep(beforeMs: number): void {
-    if (this.#exchanges.size === 0 && this.#lastQueryMs < beforeMs) this.close(DoqError.NoError);
+  /**
+   * Closes a connection that has asked nothing since `idleMs`, or whose client has kept a stream from
+   * its end since `requestMs`, however its bytes come.
+   */
+  sweep(idleMs: number, requestMs: number): void {
+    if (this.#exchanges.size === 0 && this.#lastQueryMs < idleMs) this.close(DoqError.NoError);
     for (const { isOurs, startedMs } of this.#exchanges) {
-      if (!isOurs && startedMs < beforeMs) this.close(DoqError.ExcessiveLoad);
+      if (!isOurs && startedMs < requestMs) this.close(DoqError.ExcessiveLoad);
     }
   }
 
@@ -198,16 +314,12 @@ export class Connection implements DoqClient {
   close(code: DoqError): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#conn.close({ closeCode: code, reason: "" });
+    // Until each of its streams is let go of, the runtime keeps all of the connection.
+    for (const exchange of this.#exchanges) void exchange.release();
     this.#exchanges.clear();
-    this.conn.close({ closeCode: code, reason: "" });
+    this.#onTurn?.();
   }
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length);
-  both.set(a);
-  both.set(b, a.length);
-  return both;
 }
 
 const opt = new OptView();

@@ -10,6 +10,7 @@ import { encodeQuery, Qtype } from "../../dns/mod.ts";
 import { AUTHORITY, DOMAIN, identityOf, until } from "../fakes.ts";
 import { CERTIFICATES_MAX, type DoqLimits, DoqListener } from "./doq.ts";
 import { type DoqClient, DoqError, type DoqExchange, type DoqHandler } from "./doq_connection.ts";
+import { SharedBounds } from "./shared_bounds.ts";
 import type { TlsIdentity } from "./tls.ts";
 
 const net = { permissions: { net: true } } as const;
@@ -18,6 +19,7 @@ const LIMITS: DoqLimits = {
   connectionsPerClientMax: 20,
   queriesMax: 8,
   idleMs: 20_000,
+  requestMs: 10_000,
   handshakeMs: 10_000,
   handshakesMax: 10,
 };
@@ -151,9 +153,10 @@ async function withListener(
   limits: Partial<DoqLimits>,
   use: (bench: Bench) => Promise<void>,
   identity: TlsIdentity | null = IDENTITY,
+  bounds: SharedBounds = new SharedBounds(),
 ): Promise<void> {
   const handler = new Handler();
-  const listener = new DoqListener(identity, handler, { ...LIMITS, ...limits });
+  const listener = new DoqListener(identity, handler, { ...LIMITS, ...limits }, bounds);
   await listener.listenAt({ ip: LOOPBACK, port: 0 });
   const clients: QuicClient[] = [];
   const connect = async (serverName = DOMAIN, port = listener.port) => {
@@ -298,7 +301,7 @@ Deno.test(
 );
 
 Deno.test(
-  "DoqListener closes connections over its limits, and takes others later",
+  "DoqListener closes the connection that is idle for longest where one is over its limits",
   net,
   async (t) => {
     for (const limits of [{ connectionsPerClientMax: 2 }, { connectionsMax: 2 }]) {
@@ -306,15 +309,53 @@ Deno.test(
         JSON.stringify(limits),
         () =>
           withListener(limits, async ({ listener, handler, connect }) => {
-            const [first] = [await connect(), await connect()];
-            await assert.rejects(connect());
+            const [first, second] = [await connect(), await connect()];
+            await first.ask();
+            const third = await connect();
+            assert.equal(await second.closed(), DoqError.ExcessiveLoad);
             assert.equal(handler.refused, 1);
-            first.conn.close();
-            await until("one is left", () => listener.connections === 1);
-            await (await connect()).ask();
+            await Promise.all([first.ask(), third.ask()]);
+            await until("two are left", () => listener.connections === 2);
           }),
       );
     }
+  },
+);
+
+Deno.test(
+  "DoqListener closes who drips a query, however often a byte comes",
+  net,
+  () =>
+    withListener({ requestMs: 500 }, async ({ connect }) => {
+      const client = await connect();
+      const stream = await client.open(Uint8Array.of(0xff, 0xff));
+      const writer = stream.writable.getWriter();
+      const drip = setInterval(() => void writer.write(Uint8Array.of(0)).catch(() => {}), 50);
+      assert.equal(await client.closed(), DoqError.ExcessiveLoad);
+      clearInterval(drip);
+    }),
+);
+
+Deno.test(
+  "DoqListener closes whose unfinished queries are more than all may hold, and serves the others",
+  net,
+  async () => {
+    const bounds = new SharedBounds(undefined, 4 * 65_536);
+    await withListener(
+      {},
+      async ({ connect }) => {
+        const [honest, greedy] = [await connect(), await connect()];
+        await honest.ask();
+        for (let i = 0; i < LIMITS.queriesMax; i++) {
+          greedy.open(framed(new Uint8Array(65_000), 65_535)).catch(() => {});
+        }
+        assert.equal(await greedy.closed(), DoqError.ExcessiveLoad);
+        await honest.ask();
+        assert.ok(bounds.unfinished.cutOff > 0);
+      },
+      IDENTITY,
+      bounds,
+    );
   },
 );
 
@@ -335,7 +376,7 @@ Deno.test(
   "DoqListener closes who asks nothing, and who keeps a stream from its end",
   net,
   () =>
-    withListener({ idleMs: 700 }, async ({ handler, connect }) => {
+    withListener({ idleMs: 700, requestMs: 700 }, async ({ handler, connect }) => {
       const [silent, slow, waiting, asking] = await Promise.all([1, 2, 3, 4].map(() => connect()));
       await slow.open(framed(QUERY).subarray(0, 5));
       const message = encodeQuery("wait.example", Qtype.A, { id: 0 });

@@ -1,4 +1,5 @@
 import { type DnsStreamHandler, type DnsStreamLimits, DnsStreams } from "./dns_streams.ts";
+import { SharedBounds } from "./shared_bounds.ts";
 import { TlsStreamListener } from "./stream_listener.ts";
 import { type TlsHandler, type TlsIdentity, type TlsLimits, TlsListener } from "./tls.ts";
 
@@ -12,14 +13,20 @@ const ALPN = "dot";
 /** DNS over TLS (RFC 7858, RFC 8310). */
 export class DotListener extends TlsStreamListener {
   /** See `TlsListener`. */
-  constructor(identity: TlsIdentity | null, handler: DotHandler, limits: DotLimits) {
-    const streams = new DnsStreams(handler, limits, "records");
+  constructor(
+    identity: TlsIdentity | null,
+    handler: DotHandler,
+    limits: DotLimits,
+    bounds: SharedBounds = new SharedBounds(),
+  ) {
+    const streams = new DnsStreams(handler, limits, "records", bounds);
     const server = new TlsListener(
       identity,
       [ALPN],
       handler,
       limits,
-      ({ socket, client, serverName }) => streams.add(socket, client, serverName),
+      bounds,
+      ({ socket, flow, peer, serverName }) => streams.add(socket, flow, peer, serverName),
     );
     super(server, streams);
   }

@@ -68,11 +68,13 @@ export class FakeSocket implements HttpSocket {
     this.ended = true;
   }
 
-  pause(): void {
+  overLimit(): void {}
+
+  stopReading(): void {
     this.paused = true;
   }
 
-  resume(): void {
+  goOnReading(): void {
     this.paused = false;
   }
 

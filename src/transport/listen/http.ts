@@ -20,6 +20,8 @@ export interface HttpPeer {
   readonly client: string;
   /** The name that the client gave in its TLS handshake. */
   readonly serverName: string | null;
+  /** The query just asked was over its client's limit. */
+  overLimit(): void;
 }
 
 /** A connection's socket, as the versions of HTTP see it. */
@@ -29,8 +31,8 @@ export interface HttpSocket extends HttpPeer {
   /** Closes the connection behind what was written. */
   end(): void;
   /** Has no more come in for a while, and again. */
-  pause(): void;
-  resume(): void;
+  stopReading(): void;
+  goOnReading(): void;
 }
 
 /** A request of either version. It is answered exactly once, at once or later. */
@@ -66,7 +68,12 @@ export interface HttpHandler {
 export interface HttpConnection {
   /** A request waits for its answer. */
   readonly isWaiting: boolean;
-  receive(chunk: Uint8Array): void;
+  /** Bytes of requests that are not whole yet. */
+  readonly unfinishedBytes: number;
+  /** Bytes of answers that the client has left no room for. */
+  readonly unsentBytes: number;
+  /** Reads what came in; returns how many requests or frames that were. */
+  receive(chunk: Uint8Array): number;
   /** The client sends no more; it is still answered. */
   onEnd(): void;
   /** The socket is gone. */
@@ -229,15 +236,20 @@ export const writeFields1: WriteFields = (target, at, head, maxAge, length) => {
 
 /**
  * Puts a part behind the `length` bytes of a body, and returns the buffer that holds both: the same
- * one, or a larger one. The caller has checked that they fit `BODY_BYTES_MAX`.
+ * one, or a larger one. The caller has checked that they fit `bytesMax`.
  */
-export function appendBody(body: Uint8Array, length: number, part: Uint8Array): Uint8Array {
+export function appendBody(
+  body: Uint8Array,
+  length: number,
+  part: Uint8Array,
+  bytesMax = BODY_BYTES_MAX,
+): Uint8Array {
   const needed = length + part.length;
   let whole = body;
   if (needed > body.length) {
     let size = BODY_BYTES_MIN;
     while (size < needed) size *= 2;
-    whole = new Uint8Array(Math.min(size, BODY_BYTES_MAX));
+    whole = new Uint8Array(Math.min(size, bytesMax));
     whole.set(body.subarray(0, length));
   }
   whole.set(part, length);

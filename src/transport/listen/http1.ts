@@ -106,15 +106,25 @@ export class Http1Connection implements HttpConnection, HttpRequest, ByteSink {
     this.#socket.write(bytes);
   }
 
-  receive(chunk: Uint8Array): void {
-    if (this.#closed || this.#last) return; // Behind the last request comes nothing of interest.
+  get unfinishedBytes(): number {
+    return this.#input.length + (this.#chunks?.bodyBytes ?? 0);
+  }
+
+  get unsentBytes(): number {
+    return 0;
+  }
+
+  receive(chunk: Uint8Array): number {
+    if (this.#closed || this.#last) return 0; // Behind the last request comes nothing of interest.
+    let requests = 0;
     this.#input.push(chunk);
-    if (!this.#waiting) this.#readOn();
+    if (!this.#waiting) requests = this.#readOn();
     else if (this.#input.length > AHEAD_BYTES_MAX && !this.#paused) {
       this.#paused = true;
-      this.#socket.pause();
+      this.#socket.stopReading();
     }
     this.#input.keep();
+    return requests;
   }
 
   onEnd(): void {
@@ -172,12 +182,12 @@ export class Http1Connection implements HttpConnection, HttpRequest, ByteSink {
     if (this.#peerEnded && !this.#waiting) this.#finish();
     if (this.#paused && !this.#waiting && !this.#closed) {
       this.#paused = false;
-      this.#socket.resume();
+      this.#socket.goOnReading();
     }
   }
 
-  /** Reads requests until one has to wait. */
-  #readOn(): void {
+  /** Reads requests until one has to wait; returns how many. */
+  #readOn(): number {
     dateField.refresh();
     this.#reading = true;
     const outer = this.#out.beginRead(this);
@@ -190,6 +200,7 @@ export class Http1Connection implements HttpConnection, HttpRequest, ByteSink {
     } else if (this.#partialSinceMs === 0 || requests > 0) {
       this.#partialSinceMs = performance.now();
     }
+    return requests;
   }
 
   /** Reads one request and hands it on; returns false when it is not whole. */

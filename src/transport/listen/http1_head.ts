@@ -9,6 +9,8 @@ import {
 
 /** Request line and fields of a request at most. */
 export const HEAD_BYTES_MAX = 16 * 1024;
+/** Empty lines in front of a request that are let pass (RFC 9112 §2.2). */
+const EMPTY_LINES_MAX = 2;
 /** Longest target; no query that fits a URL needs more. */
 export const TARGET_BYTES_MAX = 12 * 1024;
 const FIELDS_MAX = 128;
@@ -16,7 +18,8 @@ const FIELDS_MAX = 128;
 /** What reading a head came to: `Partial`, or the status of a refusal, or `Whole`. */
 export const Head = { Partial: 0, Whole: 1 } as const;
 
-const [SPACE, TAB, CR, LF, COLON, SLASH, COMMA] = [0x20, 0x09, 0x0d, 0x0a, 0x3a, 0x2f, 0x2c];
+const [SPACE, TAB, CR, LF, DEL] = [0x20, 0x09, 0x0d, 0x0a, 0x7f];
+const [COLON, SLASH, COMMA] = [0x3a, 0x2f, 0x2c];
 
 const encoder = new TextEncoder();
 const [HOST, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, CONNECTION, EXPECT] = [
@@ -40,8 +43,15 @@ for (
   isToken[char.charCodeAt(0)] = 1;
 }
 
-/** Request line and fields of a request (RFC 9112 §3, §5). Used for one after the other. */
+/**
+ * Request line and fields of a request (RFC 9112 §3, §5). Used for one after the other. Lines end
+ * with CR and LF: where one server takes a line feed alone and the one before it does not, they see
+ * different requests.
+ */
 export class RequestHead {
+  /** Where the request line begins, and the first field. */
+  start = 0;
+  fieldsStart = 0;
   method: Method = Method.Other;
   mediaType: MediaType = MediaType.None;
   /** Where path and query string stand. */
@@ -50,6 +60,7 @@ export class RequestHead {
   /** -1: there was none. */
   contentLength = -1;
   chunked = false;
+  isHttp10 = false;
   /** The connection stays for the next request (RFC 9112 §9.3); never in HTTP/1.0. */
   keepAlive = true;
   /** The client waits for our leave to send the body (RFC 9110 §10.1.1). */
@@ -63,12 +74,16 @@ export class RequestHead {
    * status to refuse it with: then nothing is sure about where the next request begins.
    */
   read(bytes: Uint8Array, start: number, end: number): number {
-    // An empty line or two before a request are let pass (RFC 9112 §2.2).
-    while (start < end && (bytes[start] === CR || bytes[start] === LF)) start++;
-    const headEnd = findEnd(bytes, start, Math.min(end, start + HEAD_BYTES_MAX));
+    for (let i = 0; i < EMPTY_LINES_MAX && bytes[start] === CR && bytes[start + 1] === LF; i++) {
+      if (start + 2 > end) break;
+      start += 2;
+    }
+    const limit = Math.min(end, start + HEAD_BYTES_MAX);
+    const headEnd = findEnd(bytes, start, limit);
+    if (headEnd === BARE_LF) return 400;
     if (headEnd < 0) {
       if (end - start < HEAD_BYTES_MAX) return Head.Partial;
-      return lineEnd(bytes, start, end) < 0 ? 414 : 431;
+      return lineEnd(bytes, start, limit) < 0 ? 414 : 431;
     }
     this.method = Method.Other;
     this.mediaType = MediaType.None;
@@ -77,23 +92,22 @@ export class RequestHead {
     this.expectsContinue = false;
     this.end = headEnd;
     this.#hosts = 0;
-    let line = start;
-    let stop = lineEnd(bytes, line, headEnd);
-    const status = this.#readRequestLine(bytes, line, withoutCr(bytes, line, stop));
+    let stop = lineEnd(bytes, start, headEnd);
+    const status = this.#readRequestLine(bytes, start, stop - 1);
     if (status !== Head.Whole) return status;
-    const isHttp10 = !this.keepAlive;
-    for (let fields = 0;; fields++) {
-      line = stop + 1;
+    this.start = start;
+    this.fieldsStart = stop + 1;
+    for (let line = stop + 1, fields = 0;; fields++) {
       stop = lineEnd(bytes, line, headEnd);
-      const lineStop = withoutCr(bytes, line, stop);
-      if (lineStop === line) break;
+      if (stop - 1 === line) break;
       if (fields === FIELDS_MAX) return 431;
-      const failure = this.#readField(bytes, line, lineStop);
+      const failure = this.#readField(bytes, line, stop - 1);
       if (failure !== Head.Whole) return failure;
+      line = stop + 1;
     }
     // RFC 9112 §3.2: exactly one Host, and §6.1: a length said twice is an attack.
-    if (this.#hosts > 1 || (this.#hosts === 0 && !isHttp10)) return 400;
-    if (this.chunked && (this.contentLength >= 0 || isHttp10)) return 400;
+    if (this.#hosts > 1 || (this.#hosts === 0 && !this.isHttp10)) return 400;
+    if (this.chunked && (this.contentLength >= 0 || this.isHttp10)) return 400;
     return Head.Whole;
   }
 
@@ -104,14 +118,15 @@ export class RequestHead {
     if (at === start || bytes[at] !== SPACE) return 400;
     this.method = readMethod(bytes, start, at);
     const target = ++at;
-    while (at < end && bytes[at] > SPACE && bytes[at] < 0x7f) at++;
+    while (at < end && bytes[at] > SPACE && bytes[at] < DEL) at++;
     if (at === target || at >= end || bytes[at] !== SPACE) return 400;
     const version = at + 1;
     const minor = version + VERSION.length;
     if (end !== minor + 1 || !isAnyCase(bytes, version, minor, VERSION)) {
       return end - version >= 5 && bytes[version] === 0x48 ? 505 : 400;
     }
-    this.keepAlive = bytes[minor] !== 0x30;
+    this.isHttp10 = bytes[minor] === 0x30;
+    this.keepAlive = !this.isHttp10;
     if (at - target > TARGET_BYTES_MAX) return 414;
     this.targetEnd = at;
     this.targetStart = pathStart(bytes, target, at);
@@ -119,15 +134,12 @@ export class RequestHead {
   }
 
   #readField(bytes: Uint8Array, start: number, end: number): number {
-    let colon = start;
-    while (colon < end && isToken[bytes[colon]] === 1) colon++;
-    // White space in front of the colon or the line hides fields from others (RFC 9112 §5.1, §5.2).
-    if (colon === start || colon === end || bytes[colon] !== COLON) return 400;
+    const colon = fieldColon(bytes, start, end);
+    if (colon < 0) return 400;
     let from = colon + 1;
     let to = end;
     while (from < to && (bytes[from] === SPACE || bytes[from] === TAB)) from++;
     while (to > from && (bytes[to - 1] === SPACE || bytes[to - 1] === TAB)) to--;
-    for (let i = from; i < to; i++) if (bytes[i] < SPACE && bytes[i] !== TAB) return 400;
     switch (colon - start) {
       case HOST.length:
         if (isAnyCase(bytes, start, colon, HOST)) this.#hosts++;
@@ -167,12 +179,16 @@ export class RequestHead {
   }
 }
 
-/** Behind the empty line that ends a head, or -1. */
+/** What `findEnd` finds beside an end, or none: -1. */
+const BARE_LF = -2;
+
+/** Behind the empty line that ends a head, -1, or `BARE_LF` where a line ends without CR. */
 function findEnd(bytes: Uint8Array, start: number, end: number): number {
+  let line = start;
   for (let at = bytes.indexOf(LF, start); at >= 0 && at < end; at = bytes.indexOf(LF, at + 1)) {
-    const next = at + 1;
-    if (next < end && bytes[next] === LF) return next + 1;
-    if (next + 1 < end && bytes[next] === CR && bytes[next + 1] === LF) return next + 2;
+    if (at === line || bytes[at - 1] !== CR) return BARE_LF;
+    if (at - 1 === line) return at + 1;
+    line = at + 1;
   }
   return -1;
 }
@@ -183,9 +199,23 @@ export function lineEnd(bytes: Uint8Array, start: number, end: number): number {
   return at < end ? at : -1;
 }
 
-/** The end of a line without its carriage return (RFC 9112 §2.2). */
-export function withoutCr(bytes: Uint8Array, start: number, stop: number): number {
-  return stop > start && bytes[stop - 1] === CR ? stop - 1 : stop;
+/**
+ * Where the colon of a field stands, or -1 for what is none: white space in front of the colon or
+ * the line hides fields from others (RFC 9112 §5.1, §5.2), and so do control characters.
+ */
+export function fieldColon(bytes: Uint8Array, start: number, end: number): number {
+  let colon = start;
+  while (colon < end && isToken[bytes[colon]] === 1) colon++;
+  if (colon === start || colon === end || bytes[colon] !== COLON) return -1;
+  return isText(bytes, colon + 1, end) ? colon : -1;
+}
+
+/** Says whether there is no control character but tabs. */
+export function isText(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) {
+    if ((bytes[i] < SPACE && bytes[i] !== TAB) || bytes[i] === DEL) return false;
+  }
+  return true;
 }
 
 /** Behind scheme and authority of a target that has them (RFC 9112 §3.2.2). */

@@ -2,7 +2,12 @@ import type { Socket } from "node:net";
 import { Http1Connection } from "./http1.ts";
 import { Http2Connection } from "./http2/connection.ts";
 import type { HttpConnection, HttpHandler, HttpLimits, HttpSocket } from "./http.ts";
+import type { Account } from "./byte_budget.ts";
+import type { Flow } from "./flow.ts";
 import { Outbox } from "./outbox.ts";
+import type { Peer } from "./peer.ts";
+import { CHUNK_UNITS, type Reader } from "./read_turns.ts";
+import { SharedBounds } from "./shared_bounds.ts";
 
 export interface HttpsLimits extends HttpLimits {
   /** Bytes of answers that a client leaves unread before it is cut off. */
@@ -13,7 +18,8 @@ export interface HttpsLimits extends HttpLimits {
 export interface SecureSocket {
   /** In clear text. */
   readonly socket: Socket;
-  readonly client: string;
+  readonly flow: Flow;
+  readonly peer: Peer;
   readonly serverName: string | null;
   /** What both agreed on by ALPN. */
   readonly protocol: string | null;
@@ -31,28 +37,112 @@ const LINGER_MS = 2_000;
 const FLUSH_MS_MAX = 500;
 const FLUSH_POLL_MS = 5;
 
+/** Input that is read before the time is looked at: a dozen requests, or a hundred small frames. */
+const SLICE_BYTES = 2_048;
+/** What a client may send behind the end of a connection. */
+const BEHIND_BYTES_MAX = 256 * 1024;
+const NO_BYTES = new Uint8Array(0);
+
 /** Socket and protocol of one client. */
-class Link implements HttpSocket {
+class Link implements HttpSocket, Reader {
   readonly client: string;
   readonly serverName: string | null;
   readonly http: HttpConnection;
   endedAtMs = 0;
   readonly #socket: Socket;
+  readonly #flow: Flow;
+  readonly #peer: Peer;
   readonly #unreadBytesMax: number;
+  readonly #bounds: SharedBounds;
+  readonly #unfinished: Account;
+  readonly #unread: Account;
+  /** What came in and waits for its turn. */
+  #ahead: Uint8Array = NO_BYTES;
+  /** The protocol wants no more for now. */
+  #isFull = false;
+  #isReading = false;
+  #behindBytes = 0;
+  #toldUnfinished = 0;
+  #toldUnsent = 0;
 
   constructor(
-    { socket, client, serverName, protocol }: SecureSocket,
+    { socket, flow, peer, serverName, protocol }: SecureSocket,
     handler: HttpHandler,
     limits: HttpsLimits,
     out: Outbox,
+    bounds: SharedBounds,
   ) {
     this.#socket = socket;
-    this.client = client;
+    this.#flow = flow;
+    this.#peer = peer;
+    this.client = peer.address;
     this.serverName = serverName;
     this.#unreadBytesMax = limits.unreadBytesMax;
-    this.http = protocol === "h2"
+    this.#bounds = bounds;
+    const http = this.http = protocol === "h2"
       ? new Http2Connection(this, handler, limits, out)
       : new Http1Connection(this, handler, limits, out);
+    const { network } = peer;
+    const cut = () => this.destroy();
+    const aheadBytes = () => this.#ahead.length;
+    this.#unfinished = {
+      network,
+      cut,
+      get heldBytes() {
+        return http.unfinishedBytes + aheadBytes();
+      },
+    };
+    this.#unread = {
+      network,
+      cut,
+      get heldBytes() {
+        return http.unsentBytes + socket.writableLength;
+      },
+    };
+    bounds.unfinished.open(this.#unfinished);
+    bounds.unread.open(this.#unread);
+  }
+
+  /** Takes what came in. */
+  push({ buffer, byteOffset, length }: Uint8Array): void {
+    const { turns } = this.#bounds;
+    if (this.endedAtMs > 0) {
+      turns.charge(CHUNK_UNITS);
+      this.#behindBytes += length;
+      if (this.#behindBytes > BEHIND_BYTES_MAX) this.destroy();
+      return;
+    }
+    // A plain view: `slice` of Node's kind shares memory in place of copying it.
+    const chunk = new Uint8Array(buffer, byteOffset, length);
+    if (this.#ahead.length === 0) this.#ahead = chunk;
+    else this.#ahead = joined(this.#ahead, chunk);
+    turns.take(this, CHUNK_UNITS);
+    this.#tell();
+  }
+
+  readOn(): boolean {
+    const { turns, overLimit } = this.#bounds;
+    const nowMs = performance.now();
+    this.#peer.touch(nowMs);
+    const waitMs = overLimit.waitMs(this.#peer.network, nowMs);
+    if (waitMs > 0) {
+      turns.hold(this, waitMs);
+      return false;
+    }
+    this.#isReading = true;
+    let hasTime = true;
+    while (this.#ahead.length > 0 && hasTime && !this.#isFull && this.endedAtMs === 0) {
+      const slice = this.#ahead.subarray(0, SLICE_BYTES);
+      this.#ahead = this.#ahead.subarray(slice.length);
+      hasTime = turns.spend(1 + this.http.receive(slice));
+    }
+    this.#isReading = false;
+    if (this.endedAtMs > 0) this.#ahead = NO_BYTES;
+    if (this.#ahead.length > 0) return !this.#isFull;
+    this.#ahead = NO_BYTES; // The chunk goes.
+    if (!this.#isFull) this.#flow.resume();
+    this.#tell();
+    return false;
   }
 
   write(bytes: Uint8Array): void {
@@ -60,21 +150,33 @@ class Link implements HttpSocket {
     if (socket.destroyed || this.endedAtMs > 0) return;
     socket.write(bytes);
     if (socket.writableLength > this.#unreadBytesMax) socket.destroy();
+    else if (socket.writableLength > 0) this.#bounds.unread.grew(bytes.length);
   }
 
   end(): void {
     if (this.endedAtMs > 0) return;
     this.endedAtMs = performance.now();
+    this.#bounds.turns.leave(this);
     this.#socket.end();
-    this.#socket.resume(); // What still comes is read over, or the close would be a reset.
+    this.#flow.resume(); // What still comes is read over, or the close would be a reset.
   }
 
   pause(): void {
-    this.#socket.pause();
+    this.#flow.pause();
   }
 
-  resume(): void {
-    this.#socket.resume();
+  stopReading(): void {
+    this.#isFull = true;
+    this.#flow.pause();
+  }
+
+  goOnReading(): void {
+    this.#isFull = false;
+    if (!this.#isReading) this.#bounds.turns.ask(this);
+  }
+
+  overLimit(): void {
+    this.#bounds.overLimit.note(this.#peer.network, performance.now());
   }
 
   /** An answer is awaited, or has not left yet. */
@@ -82,23 +184,64 @@ class Link implements HttpSocket {
     return this.http.isWaiting || this.#socket.writableLength > 0;
   }
 
+  /** Looks what takes too long; to be called about once a second. */
+  tick(nowMs: number): void {
+    if (this.endedAtMs === 0) this.http.tick(nowMs);
+    else if (nowMs - this.endedAtMs > LINGER_MS) this.destroy();
+    this.#tell();
+  }
+
+  /** The socket is gone. */
+  onClose(): void {
+    this.#ahead = NO_BYTES;
+    const { turns, unfinished, unread } = this.#bounds;
+    turns.leave(this);
+    unfinished.close(this.#unfinished);
+    unread.close(this.#unread);
+    this.http.onClose();
+  }
+
   destroy(): void {
     this.#socket.destroy();
   }
+
+  /** Tells what is held more than before. */
+  #tell(): void {
+    const { unfinished, unread } = this.#bounds;
+    const { heldBytes } = this.#unfinished;
+    const { unsentBytes } = this.http;
+    if (heldBytes > this.#toldUnfinished) unfinished.grew(heldBytes - this.#toldUnfinished);
+    if (unsentBytes > this.#toldUnsent) unread.grew(unsentBytes - this.#toldUnsent);
+    this.#toldUnfinished = heldBytes;
+    this.#toldUnsent = unsentBytes;
+  }
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const both = new Uint8Array(a.length + b.length);
+  both.set(a);
+  both.set(b, a.length);
+  return both;
 }
 
 /** Serves HTTP/1.1 and HTTP/2 on connections that a TLS listener made. */
 export class HttpsServer {
   readonly #handler: HttpHandler;
   readonly #limits: HttpsLimits;
+  readonly #bounds: SharedBounds;
   readonly #links = new Set<Link>();
   readonly #out = new Outbox();
   readonly #sweep: ReturnType<typeof setInterval>;
   #draining = false;
 
-  constructor(handler: HttpHandler, limits: HttpsLimits) {
+  constructor(
+    handler: HttpHandler,
+    limits: HttpsLimits,
+    bounds: SharedBounds = new SharedBounds(),
+  ) {
     this.#handler = handler;
     this.#limits = limits;
+    this.#bounds = bounds;
     this.#sweep = setInterval(() => this.#tick(), SWEEP_MS);
     Deno.unrefTimer(Number(this.#sweep));
   }
@@ -115,17 +258,14 @@ export class HttpsServer {
       socket.destroy();
       return;
     }
-    const link = new Link(secure, this.#handler, this.#limits, this.#out);
+    const link = new Link(secure, this.#handler, this.#limits, this.#out, this.#bounds);
     this.#links.add(link);
-    socket.on("data", ({ buffer, byteOffset, length }: Uint8Array) => {
-      // A plain view: `slice` of Node's kind shares memory in place of copying it.
-      link.http.receive(new Uint8Array(buffer, byteOffset, length));
-    });
+    socket.on("data", (chunk: Uint8Array) => link.push(chunk));
     socket.on("end", () => link.http.onEnd());
     socket.on("error", () => socket.destroy()); // Resets are part of the network.
     socket.on("close", () => {
       this.#links.delete(link);
-      link.http.onClose();
+      link.onClose();
     });
   }
 
@@ -148,9 +288,6 @@ export class HttpsServer {
 
   #tick(): void {
     const nowMs = performance.now();
-    for (const link of this.#links) {
-      if (link.endedAtMs === 0) link.http.tick(nowMs);
-      else if (nowMs - link.endedAtMs > LINGER_MS) link.destroy();
-    }
+    for (const link of this.#links) link.tick(nowMs);
   }
 }

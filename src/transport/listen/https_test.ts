@@ -10,6 +10,7 @@ import { EchoHandler, FakeSocket } from "./fakes.ts";
 import type { HttpRequest } from "./http.ts";
 import { Http1Connection } from "./http1.ts";
 import { Outbox } from "./outbox.ts";
+import { Flow } from "./flow.ts";
 import { type HttpsLimits, HttpsServer } from "./https.ts";
 
 const net = { permissions: { net: true, read: true, env: true } } as const;
@@ -38,7 +39,13 @@ class Bench {
   constructor(protocol: string | null, limits: HttpsLimits, readonly handler: EchoHandler) {
     this.https = new HttpsServer(this.handler, limits);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-      this.https.take({ socket, client: "192.0.2.1", serverName: null, protocol });
+      this.https.take({
+        socket,
+        flow: new Flow(socket),
+        peer: { address: "192.0.2.1", network: "192.0.2.1", touch: () => {} },
+        serverName: null,
+        protocol,
+      });
     });
   }
 

@@ -1,4 +1,5 @@
 import type { HostPort } from "../../addr/mod.ts";
+import type { Occupancy } from "./connection_table.ts";
 import type { StreamServer } from "./stream_server.ts";
 import type { TlsIdentity, TlsListener } from "./tls.ts";
 
@@ -35,6 +36,11 @@ export abstract class StreamListener<Server extends StreamServer = StreamServer>
   /** Connections at this moment, those in a handshake among them. */
   get connections(): number {
     return this.server.connections;
+  }
+
+  /** Who has them. */
+  get occupancy(): Occupancy {
+    return this.server.occupancy;
   }
 
   /** Takes no more connections and queries; those that wait are answered. */

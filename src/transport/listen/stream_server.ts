@@ -2,13 +2,12 @@ import { createServer, type Server, type Socket } from "node:net";
 import { formatIp, type HostPort } from "../../addr/mod.ts";
 import { messageOf } from "../../errors.ts";
 import { log } from "../../log.ts";
+import { clientOf, ConnectionTable, type Occupancy, type TableLimits } from "./connection_table.ts";
+import { type Peer, PlacedPeer } from "./peer.ts";
+import { ACCEPT_UNITS } from "./read_turns.ts";
+import type { SharedBounds } from "./shared_bounds.ts";
 
-export interface StreamLimits {
-  /** Connections of one listener at a time; the next is closed. */
-  readonly connectionsMax: number;
-  /** Connections of one client address. */
-  readonly connectionsPerClientMax: number;
-}
+export type StreamLimits = TableLimits;
 
 /** Says who may connect. */
 export interface StreamGate {
@@ -17,7 +16,7 @@ export interface StreamGate {
    * an IPv4-mapped one as IPv4. No: the connection is closed at once.
    */
   admits(client: string): boolean;
-  /** A connection over a limit was closed. */
+  /** A connection was closed to make room for another. */
   onRefused(): void;
 }
 
@@ -31,19 +30,20 @@ type Place = { readonly fd: number } | { readonly host: string; readonly port: n
 export class StreamServer {
   #server: Server | null = null;
   readonly #gate: StreamGate;
-  readonly #limits: StreamLimits;
-  readonly #onSocket: (socket: Socket, client: string) => void;
-  readonly #perClient = new Map<string, number>();
-  #connections = 0;
+  readonly #table: ConnectionTable;
+  readonly #onSocket: (socket: Socket, peer: Peer) => void;
+  protected readonly bounds: SharedBounds;
   #closed = false;
 
   constructor(
     gate: StreamGate,
     limits: StreamLimits,
-    onSocket: (socket: Socket, client: string) => void,
+    bounds: SharedBounds,
+    onSocket: (socket: Socket, peer: Peer) => void,
   ) {
     this.#gate = gate;
-    this.#limits = limits;
+    this.#table = new ConnectionTable(limits);
+    this.bounds = bounds;
     this.#onSocket = onSocket;
   }
 
@@ -68,7 +68,12 @@ export class StreamServer {
 
   /** Connections at this moment, those in a handshake among them. */
   get connections(): number {
-    return this.#connections;
+    return this.#table.size;
+  }
+
+  /** Who has them. */
+  get occupancy(): Occupancy {
+    return this.#table.occupancy;
   }
 
   /** Takes no more connections; those there are stay. */
@@ -101,33 +106,23 @@ export class StreamServer {
   }
 
   #accept(socket: Socket): void {
+    this.bounds.turns.charge(ACCEPT_UNITS);
     // Gone before it was accepted: there is nobody to answer.
     const remote = socket.remoteAddress;
     if (remote === undefined || this.#closed) {
       socket.destroy();
       return;
     }
-    const client = remote.startsWith("::ffff:") ? remote.slice(7) : remote;
-    const held = this.#perClient.get(client) ?? 0;
-    const { connectionsMax, connectionsPerClientMax } = this.#limits;
-    const isOver = this.#connections >= connectionsMax || held >= connectionsPerClientMax;
-    if (isOver || !this.#gate.admits(client)) {
-      if (isOver) this.#gate.onRefused();
-      socket.on("error", () => {});
+    const address = remote.startsWith("::ffff:") ? remote.slice(7) : remote;
+    socket.on("error", () => socket.destroy()); // Resets are part of the network.
+    if (!this.#gate.admits(address)) {
       socket.destroy();
       return;
     }
-    this.#perClient.set(client, held + 1);
-    this.#connections++;
-    socket.on("error", () => socket.destroy()); // Resets are part of the network.
-    socket.on("close", () => this.#forget(client));
-    this.#onSocket(socket, client);
-  }
-
-  #forget(client: string): void {
-    this.#connections--;
-    const held = (this.#perClient.get(client) ?? 1) - 1;
-    if (held > 0) this.#perClient.set(client, held);
-    else this.#perClient.delete(client);
+    const table = this.#table;
+    const network = clientOf(address);
+    const place = table.add(network, () => socket.destroy(), () => this.#gate.onRefused());
+    socket.on("close", () => table.remove(place));
+    this.#onSocket(socket, new PlacedPeer(address, network, table, place));
   }
 }

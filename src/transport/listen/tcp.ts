@@ -4,6 +4,8 @@ import {
   type DnsStreamLimits,
   DnsStreams,
 } from "./dns_streams.ts";
+import { Flow } from "./flow.ts";
+import { SharedBounds } from "./shared_bounds.ts";
 import { StreamListener } from "./stream_listener.ts";
 import { type StreamGate, type StreamLimits, StreamServer } from "./stream_server.ts";
 
@@ -13,12 +15,13 @@ export interface TcpHandler extends StreamGate, DnsStreamHandler {}
 
 /** DNS over TCP (RFC 7766). */
 export class TcpListener extends StreamListener {
-  constructor(handler: TcpHandler, limits: TcpLimits) {
-    const streams = new DnsStreams(handler, limits, "bytes");
+  constructor(handler: TcpHandler, limits: TcpLimits, bounds: SharedBounds = new SharedBounds()) {
+    const streams = new DnsStreams(handler, limits, "bytes", bounds);
     const server = new StreamServer(
       handler,
       limits,
-      (socket, client) => streams.add(socket, client, null),
+      bounds,
+      (socket, peer) => streams.add(socket, new Flow(socket), peer, null),
     );
     super(server, streams);
   }

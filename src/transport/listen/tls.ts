@@ -6,6 +6,10 @@ import {
   TLSSocket,
   type TLSSocketOptions,
 } from "node:tls";
+import { Flow } from "./flow.ts";
+import type { Peer } from "./peer.ts";
+import { HANDSHAKE_UNITS, type Reader } from "./read_turns.ts";
+import type { SharedBounds } from "./shared_bounds.ts";
 import { type StreamGate, type StreamLimits, StreamServer } from "./stream_server.ts";
 
 /**
@@ -31,8 +35,8 @@ export interface TlsLimits extends StreamLimits {
 export interface TlsConnection {
   /** In clear text; errors of it are handled. */
   readonly socket: Socket;
-  /** The client's address as text; IPv4-mapped ones as IPv4. */
-  readonly client: string;
+  readonly flow: Flow;
+  readonly peer: Peer;
   /** The server name that the client asked for; `null` without one. */
   readonly serverName: string | null;
   /** The protocol that both agreed on (ALPN); `null` where the client named none. */
@@ -54,8 +58,8 @@ export class TlsListener extends StreamServer {
   readonly #onSecure: (connection: TlsConnection) => void;
   readonly #protocols: string[];
   #context: SecureContext | null;
-  /** Sockets in a handshake, the oldest first. */
-  readonly #handshakes = new Set<TLSSocket>();
+  /** Sockets in a handshake, the oldest first; and those that wait for their turn to begin one. */
+  readonly #handshakes = new Set<Socket>();
 
   /**
    * `identity` may be `null` as long as there is none: connections are closed at once until
@@ -68,9 +72,10 @@ export class TlsListener extends StreamServer {
     protocols: readonly string[],
     handler: TlsHandler,
     limits: TlsLimits,
+    bounds: SharedBounds,
     onSecure: (connection: TlsConnection) => void,
   ) {
-    super(handler, limits, (raw, client) => this.#shake(raw, client));
+    super(handler, limits, bounds, (raw, peer) => this.#enter(raw, peer));
     this.#context = identity === null ? null : contextOf(identity);
     this.#protocols = [...protocols];
     this.#handler = handler;
@@ -94,13 +99,50 @@ export class TlsListener extends StreamServer {
     for (const socket of this.#handshakes) socket.destroy();
   }
 
-  #shake(raw: Socket, client: string): void {
-    const context = this.#context;
-    if (context === null) {
+  /** Has a handshake begin in its turn: it takes the processor for as long as hundreds of queries. */
+  #enter(raw: Socket, peer: Peer): void {
+    if (this.#context === null) {
       this.#handler.onHandshakeFailure();
       raw.destroy();
       return;
     }
+    raw.pause(); // What the client says waits with the system.
+    this.#addHandshake(raw);
+    const { turns } = this.bounds;
+    const beginning: Reader = {
+      readOn: () => {
+        raw.off("close", onGone);
+        this.#handshakes.delete(raw);
+        turns.spend(HANDSHAKE_UNITS);
+        this.#shake(raw, peer);
+        return false;
+      },
+      pause: () => {},
+    };
+    const onGone = () => {
+      turns.leave(beginning);
+      this.#handshakes.delete(raw);
+      this.#handler.onHandshakeFailure();
+    };
+    raw.on("close", onGone);
+    turns.take(beginning, 0);
+  }
+
+  #addHandshake(socket: Socket): void {
+    const handshakes = this.#handshakes;
+    if (handshakes.size >= this.#limits.handshakesMax) {
+      for (const oldest of handshakes) {
+        oldest.destroy();
+        handshakes.delete(oldest);
+        break;
+      }
+    }
+    handshakes.add(socket);
+  }
+
+  #shake(raw: Socket, peer: Peer): void {
+    const context = this.#context;
+    if (context === null || raw.destroyed) return;
     const options: TLSSocketOptions & { allowHalfOpen: boolean } = {
       isServer: true,
       secureContext: context,
@@ -109,33 +151,34 @@ export class TlsListener extends StreamServer {
     };
     const socket = new TLSSocket(raw, options);
     const handshakes = this.#handshakes;
-    if (handshakes.size >= this.#limits.handshakesMax) {
-      for (const oldest of handshakes) {
-        oldest.destroy();
-        break;
-      }
-    }
-    handshakes.add(socket);
+    let isShaking = true;
+    this.#addHandshake(socket);
     const timer = setTimeout(() => socket.destroy(), this.#limits.handshakeMs);
-    const isOver = () => {
+    const end = () => {
       clearTimeout(timer);
-      return handshakes.delete(socket);
+      handshakes.delete(socket);
+      isShaking = false;
     };
     // Of the network and of whoever is on the other side: `close` follows.
     socket.on("error", () => socket.destroy());
     socket.once("end", () => {
-      if (handshakes.has(socket)) socket.destroy(); // Given up; a reset looks like that as well.
+      if (isShaking) socket.destroy(); // Given up; a reset looks like that as well.
     });
     socket.on("close", () => {
-      if (isOver()) this.#handler.onHandshakeFailure();
+      if (isShaking) {
+        end();
+        this.#handler.onHandshakeFailure();
+      }
       raw.destroy();
     });
     socket.once("secure", () => {
-      if (!isOver() || socket.destroyed) return;
+      if (!isShaking || socket.destroyed) return;
+      end();
       const { servername, alpnProtocol } = socket as { servername?: unknown } & TLSSocket;
       this.#onSecure({
         socket,
-        client,
+        flow: new Flow(socket, raw),
+        peer,
         serverName: typeof servername === "string" && servername !== "" ? servername : null,
         protocol: typeof alpnProtocol === "string" ? alpnProtocol : null,
       });

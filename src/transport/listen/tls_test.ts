@@ -8,6 +8,8 @@ import { parseIp } from "../../addr/mod.ts";
 import { Prng, seedFromEnv } from "../../../tests/prng.ts";
 import { Client, DOMAIN, EchoHandler, identityOf, until } from "../fakes.ts";
 import { type DotLimits, DotListener } from "./dot.ts";
+import { ACCEPT_UNITS, HANDSHAKE_UNITS, ReadTurns, TURN_UNITS } from "./read_turns.ts";
+import { SharedBounds } from "./shared_bounds.ts";
 import type { TlsIdentity } from "./tls.ts";
 
 const net = { permissions: { net: true, env: ["SVC_SEED"] } };
@@ -37,9 +39,10 @@ async function withListener(
   limits: Partial<DotLimits>,
   use: (bench: Bench) => Promise<void>,
   identity: TlsIdentity | null = IDENTITY,
+  bounds: SharedBounds = new SharedBounds(),
 ): Promise<void> {
   const handler = new EchoHandler();
-  const listener = new DotListener(identity, handler, { ...LIMITS, ...limits });
+  const listener = new DotListener(identity, handler, { ...LIMITS, ...limits }, bounds);
   await listener.listenAt({ ip: parseIp("127.0.0.1")!, port: 0 });
   const sockets: Socket[] = [];
   const raw = async () => {
@@ -68,6 +71,37 @@ async function withListener(
     await until("all is closed", () => listener.connections === 0 && listener.handshakes === 0);
   }
 }
+
+Deno.test(
+  "TlsListener begins so many handshakes until the event loop goes round",
+  net,
+  async () => {
+    const rounds: (() => void)[] = [];
+    const ports = { nowMs: () => 0, later: (callback: () => void) => rounds.push(callback) };
+    const bounds = new SharedBounds(new ReadTurns(ports));
+    const atOnce = Math.ceil(TURN_UNITS / (HANDSHAKE_UNITS + ACCEPT_UNITS));
+    await withListener(
+      {},
+      async ({ listener, handler, ask }) => {
+        let answered = 0;
+        const asking = Array.from(
+          { length: 2 * atOnce },
+          (_, i) => ask(`${i}`).then(() => answered++),
+        );
+        const begun = () => 2 * atOnce - bounds.turns.waiting;
+        await until("all have come", () => listener.connections === 2 * atOnce);
+        assert.equal(begun(), atOnce);
+        assert.equal(handler.seen.length, 0);
+        const going = setInterval(() => rounds.splice(0).forEach((callback) => callback()), 5);
+        await Promise.all(asking);
+        clearInterval(going);
+        assert.equal(answered, 2 * atOnce);
+      },
+      IDENTITY,
+      bounds,
+    );
+  },
+);
 
 Deno.test(
   "TlsListener tells the server name that was asked for",

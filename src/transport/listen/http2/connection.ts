@@ -31,6 +31,7 @@ import {
 } from "./frames.ts";
 import { BLOCK_BYTES_MAX, Hpack, HpackDecoder } from "./hpack.ts";
 import { HeaderBlock } from "./header_block.ts";
+import { CONNECTION_WINDOW_BYTES, ReceiveWindow } from "./receive_window.ts";
 import { FrameWriter } from "./writer.ts";
 import {
   HEADER_LIST_BYTES_MAX,
@@ -42,10 +43,6 @@ import {
 
 /** Bytes a stream takes in all: the largest body, and padding beside it. */
 const STREAM_WINDOW_BYTES = BODY_BYTES_MAX + PAYLOAD_BYTES_MAX;
-/** Bytes of bodies that are not whole yet, on one connection. */
-const CONNECTION_WINDOW_BYTES = 256 * 1024;
-/** The client's window is opened again when this much of it is used. */
-const WINDOW_UPDATE_BYTES = CONNECTION_WINDOW_BYTES / 4;
 /**
  * Frames that ask nothing (PING, SETTINGS, RST_STREAM, empty DATA, …) a second. Each answer allows
  * a few more, up to a bound.
@@ -84,9 +81,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   #prefaceRead = false;
   #settingsRead = false;
   readonly #block = new HeaderBlock();
-  /** What the client may send, and what of it is free again without its knowing. */
-  #receiveWindow = CONNECTION_WINDOW_BYTES;
-  #unreturned = 0;
+  readonly #received = new ReceiveWindow();
   #streamWindow = WINDOW_BYTES_DEFAULT;
   #idleFrames = IDLE_FRAMES_MAX;
   #lastRequestMs: number;
@@ -128,8 +123,16 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#socket.write(bytes);
   }
 
-  receive(chunk: Uint8Array): void {
-    if (this.#closed) return;
+  get unfinishedBytes(): number {
+    return this.#input.length + this.#block.bytes.length + this.#received.heldBytes;
+  }
+
+  get unsentBytes(): number {
+    return this.#unsentBytes;
+  }
+
+  receive(chunk: Uint8Array): number {
+    if (this.#closed) return 0;
     this.#nowMs = performance.now();
     dateField.refresh();
     const outer = this.#out.beginRead(this);
@@ -145,6 +148,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     }
     this.#out.endRead(outer);
     this.#endIfDone();
+    return frames;
   }
 
   onEnd(): void {
@@ -367,8 +371,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   #onData(flags: number, id: number, bytes: Uint8Array, start: number, end: number): void {
     if (id === 0 || id > this.#lastStreamId) return this.#fail(H2Error.ProtocolError);
     const size = end - start;
-    if (size > this.#receiveWindow) return this.#fail(H2Error.FlowControlError);
-    this.#receiveWindow -= size;
+    if (!this.#received.take(size)) return this.#fail(H2Error.FlowControlError);
     const dataEnd = withoutPadding(flags, bytes, start, end);
     if (dataEnd < 0) return this.#fail(H2Error.ProtocolError);
     const from = start + ((flags & Flag.Padded) !== 0 ? 1 : 0);
@@ -568,11 +571,8 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
 
   /** Room of the connection's window that is free again. */
   #giveBack(length: number): void {
-    this.#unreturned += length;
-    if (this.#unreturned < WINDOW_UPDATE_BYTES || this.#closed) return;
-    this.#receiveWindow += this.#unreturned;
-    this.#writer.windowUpdate(this.#unreturned);
-    this.#unreturned = 0;
+    const increment = this.#received.giveBack(length);
+    if (increment > 0 && !this.#closed) this.#writer.windowUpdate(increment);
   }
 
   #endIfDone(): void {
