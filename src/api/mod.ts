@@ -23,12 +23,14 @@ export {
   type ApiLimits,
   ApiServer,
   type ApiServerOptions,
+  type ApiSockets,
   type TlsPem,
 } from "./server.ts";
 export { aloneReport } from "./alone.ts";
 export { emptyLogs } from "./empty_logs.ts";
 export { LeakTests } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
+export type { ErrorAnswer } from "./schemas/common.ts";
 export type {
   LeakTest,
   QuerylogEntry,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { FakeClock, seededChance } from "./fakes.ts";
 import { ListKeeper } from "./keeper.ts";
-import type { HttpGet } from "./ports.ts";
+import type { HttpGet } from "../http/mod.ts";
 
 const KILLS = 8;
 const KILL_AFTER_MAX_MS = 120;

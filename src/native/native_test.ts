@@ -9,6 +9,7 @@ import {
   openEpoll,
   openListener,
   openNative,
+  openServer,
   openWake,
   portOf,
   UdpBatch,
@@ -327,6 +328,24 @@ test("openListener() has a port of its own where the system gives one", "127.0.0
       for (const fd of fds) closeSocket(native, fd);
     }
   }
+});
+
+test("openServer() shares its port with nobody", "127.0.0.1", (native) => {
+  const address = ip("127.0.0.1");
+  const fd = openServer(native, { ip: address, port: 0 });
+  const port = portOf(native, fd);
+  const others = [
+    () => openServer(native, { ip: address, port }),
+    () => openListener(native, "tcp", { ip: address, port }),
+  ];
+  for (const open of others) {
+    assert.throws(
+      open,
+      (error) => error instanceof SvcError && error.message.includes(`tcp 127.0.0.1:${port}: `),
+    );
+  }
+  closeSocket(native, fd);
+  closeSocket(native, openServer(native, { ip: address, port }));
 });
 
 test("openListener() shares a port, and says what is in the way", "127.0.0.1", (native) => {
