@@ -13,7 +13,8 @@ package_of() {
     dnsmasq) echo dnsmasq-base ;;
     kdig) echo knot-dnsutils ;;
     h2load) echo nghttp2-client ;;
-    dig) echo bind9-dnsutils ;;
+    dig | delv) echo bind9-dnsutils ;;
+    dnssec-keygen | dnssec-signzone) echo bind9-utils ;;
     *) echo "$1" ;;
   esac
 }

@@ -23,7 +23,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   addr: { imports: ["bytes"], scope: none },
   clock: { imports: [], scope: none },
   dns: { imports: ["bytes", "addr"], scope: none },
-  dnssec: { imports: ["bytes", "dns"], scope: none },
+  dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
   model: {
     imports: ["addr", "filter"],

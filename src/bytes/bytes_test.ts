@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import {
+  decodeBase32hex,
   decodeBase64,
   decodeBase64url,
   decodeHex,
@@ -50,12 +51,13 @@ Deno.test("encodeBase64() and encodeBase32hex() give the vectors of RFC 4648 §1
   for (const [plain, base64, base32] of rows) {
     assert.equal(encodeBase64(text(plain)), base64);
     assert.equal(encodeBase32hex(text(plain)), base32);
+    assert.deepEqual(decodeBase32hex(base32.toLowerCase()), text(plain));
     assert.deepEqual(decodeBase64(base64), text(plain));
   }
 });
 
 Deno.test(
-  "decodeBase64url() and decodeHex() refuse what is not theirs",
+  "decodeBase64url(), decodeHex() and decodeBase32hex() refuse what is not theirs",
   { permissions: "none" },
   () => {
     assert.equal(encodeBase64url(new Uint8Array([0xfb, 0xff])), "-_8");
@@ -64,6 +66,7 @@ Deno.test(
     assert.equal(encodeHex(new Uint8Array([0, 0xab])), "00ab");
     assert.deepEqual(decodeHex("00AB"), new Uint8Array([0, 0xab]));
     for (const bad of ["0", "0g", " 00"]) assert.equal(decodeHex(bad), null, bad);
+    for (const bad of ["C", "CO=", "CW"]) assert.equal(decodeBase32hex(bad), null, bad);
   },
 );
 

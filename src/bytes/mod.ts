@@ -4,6 +4,7 @@
  */
 export { getU16, getU32, setU16, setU32 } from "./integers.ts";
 export {
+  decodeBase32hex,
   decodeBase64,
   decodeBase64url,
   encodeBase32hex,

@@ -55,3 +55,23 @@ export function encodeBase32hex(bytes: Uint8Array): string {
   }
   return bits > 0 ? text + BASE32HEX[(value << (5 - bits)) & 31] : text;
 }
+
+/** Reads base32 of either case as `encodeBase32hex` writes it, or returns `null`. */
+export function decodeBase32hex(text: string): Uint8Array<ArrayBuffer> | null {
+  // Lengths that no whole number of bytes has.
+  if ([1, 3, 6].includes(text.length % 8)) return null;
+  const bytes = new Uint8Array(Math.floor((text.length * 5) / 8));
+  let at = 0;
+  let bits = 0;
+  let value = 0;
+  for (const digit of text.toUpperCase()) {
+    const index = BASE32HEX.indexOf(digit);
+    if (index < 0) return null;
+    value = ((value << 5) | index) & 0xfff;
+    bits += 5;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes[at++] = value >> bits;
+  }
+  return bytes;
+}

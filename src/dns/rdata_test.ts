@@ -14,6 +14,8 @@ const ROWS: readonly (readonly [string, number, readonly number[], string])[] = 
   ["MX", Qtype.MX, [0, 10, ...REST], "10 example"],
   ["SOA", Qtype.SOA, [...WHOLE, ...REST, ...NUMBERS], "ns.example example 1 2 3 4 5"],
   ["SRV", Qtype.SRV, [0, 1, 0, 2, 0, 3, ...WHOLE], "1 2 3 ns.example"],
+  ["RP", Qtype.RP, [...WHOLE, ...REST], "ns.example example"],
+  ["AFSDB", Qtype.AFSDB, [0, 1, ...WHOLE], "1 ns.example"],
   ["TXT", Qtype.TXT, [2, 0xc0, 12], '"\\192\\012"'],
   ["a type not known", 65_280, [0xc0, 12], "\\# 2 c00c"],
 ];

@@ -136,6 +136,8 @@ Deno.test("a client generated from the document drives every endpoint", async ()
     await ok(`delete${thing}`, { id, "If-Match": put.etag! });
     assert.equal((await api[`get${thing}`]({ id })).status, 404);
   }
+  const { body: batch } = await ok("changeRules", {}, { add: [{ rule: "||batch.example^" }] });
+  await ok("changeRules", {}, { remove: [batch.added[0].id] });
   const settings = await ok("getSettings");
   await ok("replaceSettings", { "If-Match": settings.etag! }, { ...settings.body, block_ttl: 30 });
   for (

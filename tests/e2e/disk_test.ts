@@ -215,7 +215,7 @@ disk("a disk that fills up stops changes and no answer, and harms nothing", asyn
       await service.recovers(`after${round}`);
       names.push(`after${round}`);
     }
-    assert.equal((await service.api.call("GET", "rules?limit=1000")).items.length, names.length);
+    assert.equal((await service.api.call("GET", "rules")).items.length, names.length);
     await until("the log is written", async () => !/query log/.test(await service.problems()));
     const { entries } = await service.api.call("GET", "querylog?name=r&limit=100");
     assert.ok(entries.length >= 1);

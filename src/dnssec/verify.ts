@@ -1,0 +1,81 @@
+/**
+ * The checks of signatures themselves, for whoever has the time: a thread of its own, or a test.
+ * What is checked is plain bytes, so that it can be sent to a thread and back. A way into the module
+ * of its own, so that such a thread holds nothing else. @module
+ */
+import { createPublicKey, verify } from "node:crypto";
+import { Algorithm, isSignatureLength, publicKeySpki } from "./keys.ts";
+
+/** One signature to check. */
+export interface SignatureCheck {
+  readonly algorithm: number;
+  /** The public key as a DNSKEY holds it. */
+  readonly publicKey: Uint8Array;
+  /** What the signature covers. */
+  readonly data: Uint8Array;
+  /** As an RRSIG holds it. */
+  readonly signature: Uint8Array;
+}
+
+/**
+ * Who checks signatures: resolves to whether this one fits. A rejection, for one where too many wait,
+ * ends the validation with it.
+ */
+export type SignatureChecker = (check: SignatureCheck) => Promise<boolean>;
+
+/** The hash that `node:crypto` and, with a dash, WebCrypto name; none where it is part of it. */
+const HASHES: ReadonlyMap<number, string> = new Map([
+  [Algorithm.RsaSha1, "sha1"],
+  [Algorithm.RsaSha1Nsec3, "sha1"],
+  [Algorithm.RsaSha256, "sha256"],
+  [Algorithm.RsaSha512, "sha512"],
+  [Algorithm.EcdsaP256, "sha256"],
+  [Algorithm.EcdsaP384, "sha384"],
+]);
+
+/** Checks a signature in this thread. Keys that are no keys fit nothing; nothing is thrown. */
+export function verifySignature(
+  { algorithm, publicKey, data, signature }: SignatureCheck,
+): boolean {
+  const spki = publicKeySpki(algorithm, publicKey);
+  if (spki === null || !isSignatureLength(algorithm, signature.length)) return false;
+  try {
+    const key = createPublicKey({ key: spki, format: "der", type: "spki" } as never);
+    return verify(HASHES.get(algorithm), data, { key, dsaEncoding: "ieee-p1363" }, signature);
+  } catch {
+    return false; // A point that is on no curve, for one.
+  }
+}
+
+/** Names of WebCrypto, which has no Ed448. */
+function subtleParameters(algorithm: number) {
+  const hash = HASHES.get(algorithm)?.replace("sha", "SHA-");
+  switch (algorithm) {
+    case Algorithm.EcdsaP256:
+      return { name: "ECDSA", namedCurve: "P-256", hash };
+    case Algorithm.EcdsaP384:
+      return { name: "ECDSA", namedCurve: "P-384", hash };
+    case Algorithm.Ed25519:
+      return { name: "Ed25519" };
+    case Algorithm.Ed448:
+      return null;
+    default:
+      return { name: "RSASSA-PKCS1-v1_5", hash };
+  }
+}
+
+/** As `verifySignature`, by WebCrypto and so in threads of the runtime, where that can do it. */
+export async function verifySignatureAsync(check: SignatureCheck): Promise<boolean> {
+  const { algorithm, publicKey, data, signature } = check;
+  const parameters = subtleParameters(algorithm);
+  const spki = publicKeySpki(algorithm, publicKey);
+  if (spki === null || !isSignatureLength(algorithm, signature.length)) return false;
+  if (parameters === null) return verifySignature(check);
+  try {
+    const { subtle } = crypto;
+    const key = await subtle.importKey("spki", spki, parameters as never, false, ["verify"]);
+    return await subtle.verify(parameters as never, key, signature.slice(), data.slice());
+  } catch {
+    return false;
+  }
+}
