@@ -42,7 +42,12 @@ const TABLE: Readonly<Record<string, Row>> = {
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
   config: { imports: ["model", "addr"], scope: none },
-  native: { imports: ["bytes", "addr"], scope: ["ffi"] },
+  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
+  process: { imports: ["native"], scope: ["ffi"] },
+  floating: {
+    imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],
+    scope: ["ffi"],
+  },
   transport: {
     imports: ["bytes", "addr", "dns", "native"],
     scope: ["net", "ffi"],

@@ -109,7 +109,7 @@ export function askStatus({ native, packets }: Libc, config: VrrpConfig): string
     const [pid, uid] = peerOf({ native, packets }, fd);
     // The name is anybody's who takes it first, so the text is looked at, and its author named.
     const text = new TextDecoder().decode(answer.subarray(0, length)).replace(/[^\P{Cc}\n]/gu, "?");
-    return `${text}told by   process ${pid} of user ${uid}\n`;
+    return `${text}told by    process ${pid} of user ${uid}\n`;
   } finally {
     native.close(fd);
   }

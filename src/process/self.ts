@@ -5,7 +5,6 @@ import type { Process } from "../native/system.ts";
 const SOCKETS_VARIABLE = "SVC_SOCKETS";
 /** More sockets than any stage hands on. */
 const SOCKETS_MAX = 1_024;
-const SELF = "/proc/self/exe";
 const ARGUMENTS = "/proc/self/cmdline";
 /** Longest command line that is read; Linux allows more, and nobody writes it. */
 const ARGUMENTS_BYTES_MAX = 256 * 1024;
@@ -34,11 +33,12 @@ export function executeSelf(process: Process, sockets: readonly number[]): never
   const argv = BigUint64Array.from([...pointers, 0n]);
   if (symbols.setenv(text(SOCKETS_VARIABLE), text(sockets.join(",")), 1) !== 0) fail("setenv");
   for (const fd of sockets) symbols.fcntl(fd, F_SETFD, 0n);
-  symbols.execv(text(SELF), new Uint8Array(argv.buffer));
+  // By its path, from which the process has its name.
+  symbols.execv(text(Deno.execPath()), new Uint8Array(argv.buffer));
   block.fill(0); // Until here it was in use: the pointers lead into it.
   for (const fd of sockets) symbols.fcntl(fd, F_SETFD, FD_CLOEXEC);
   symbols.unsetenv(text(SOCKETS_VARIABLE));
-  return fail(`execute ${SELF}`);
+  return fail(`execute ${Deno.execPath()}`);
 }
 
 function readWhole({ symbols }: Process, path: string): Uint8Array<ArrayBuffer> | null {
