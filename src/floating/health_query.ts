@@ -1,6 +1,6 @@
-import { equalBytes } from "../bytes/mod.ts";
+import { equalBytes, getU16 } from "../bytes/mod.ts";
 import type { HostPort } from "../addr/mod.ts";
-import { decodeMessage, encodeQuery, Qtype, Rcode } from "../dns/mod.ts";
+import { decodeMessage, encodeQuery, HEADER_BYTES, Qtype, Rcode } from "../dns/mod.ts";
 
 const HEALTH_NAME = "health.svc.test";
 const LOOPBACK_4 = new Uint8Array([127, 0, 0, 1]);
@@ -33,8 +33,10 @@ export function healthQuery(id: number): Uint8Array<ArrayBuffer> {
 
 /** Says whether a packet answers the query as a node does that can answer. */
 export function isHealthy(packet: Uint8Array, query: Uint8Array): boolean {
-  const [response, asked] = [decodeMessage(packet), decodeMessage(query)];
-  if (response === null || asked === null) return false;
-  return response.response && response.id === asked.id && response.rcode === Rcode.NoError &&
-    response.questions.length === 1 && response.answers.length > 0;
+  const response = decodeMessage(packet);
+  if (response === null || !response.response || response.rcode !== Rcode.NoError) return false;
+  // Of a query there is the header, and the question up to its end.
+  const isOurs = response.id === getU16(query, 0) && response.questions.length === 1 &&
+    equalBytes(packet.subarray(HEADER_BYTES, query.length), query.subarray(HEADER_BYTES));
+  return isOurs && response.answers.length > 0;
 }

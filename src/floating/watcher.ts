@@ -1,18 +1,23 @@
-import type { Native } from "../native/mod.ts";
-import { EventQueue, openEpoll } from "../native/mod.ts";
+import { EventQueue, type Native, openEpoll, openWake, wake } from "../native/mod.ts";
 
 /** Sockets, and what is done when one of them can be read. */
 export class Watcher {
+  readonly #native: Native;
   readonly #queue: EventQueue;
+  /** By descriptor. One that is closed leaves the queue by itself, and its number comes again. */
   readonly #readers = new Map<number, () => void>();
+  readonly #wake: number;
   #isStopped = false;
 
   constructor(native: Native) {
+    this.#native = native;
     const memory = new SharedArrayBuffer(EventQueue.MEMORY_BYTES);
     this.#queue = new EventQueue(native, openEpoll(native), memory);
+    this.#wake = openWake(native);
+    this.watch(this.#wake, () => {});
   }
 
-  /** Has `onReadable` called from now on; a socket that is closed is no longer watched. */
+  /** Has `onReadable` called from now on, until the socket is closed. */
   watch(fd: number, onReadable: () => void): void {
     this.#readers.set(fd, onReadable);
     this.#queue.add(fd, fd);
@@ -30,5 +35,6 @@ export class Watcher {
 
   stop(): void {
     this.#isStopped = true;
+    wake(this.#native, this.#wake);
   }
 }
