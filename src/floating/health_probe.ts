@@ -42,6 +42,7 @@ export class HealthProbe {
   readonly #sockets: UdpEphemeral;
   readonly #target: HostPort;
   readonly #ports: ProbePorts;
+  readonly #checkMs: number;
   #udp = -1;
   #query: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #sinceMs = 0;
@@ -52,11 +53,12 @@ export class HealthProbe {
   #isStopped = false;
   readonly #response = new Uint8Array(RESPONSE_BYTES);
 
-  constructor(libc: Libc, target: HostPort, ports: ProbePorts) {
+  constructor(libc: Libc, target: HostPort, ports: ProbePorts, checkMs = CHECK_MS) {
     this.#libc = libc;
     this.#sockets = new UdpEphemeral(libc.native);
     this.#target = target;
     this.#ports = ports;
+    this.#checkMs = checkMs;
   }
 
   /** Makes a check now, and one each second from now on. */
@@ -101,7 +103,7 @@ export class HealthProbe {
   }
 
   #connectTcp(): void {
-    if (this.#tcp >= 0 || this.#sinceMs - this.#tcpTriedAtMs < CHECK_MS) return;
+    if (this.#tcp >= 0 || this.#sinceMs - this.#tcpTriedAtMs < this.#checkMs) return;
     this.#tcpTriedAtMs = this.#sinceMs;
     this.#tcp = this.#open(SOCK_STREAM);
     if (this.#tcp >= 0) this.#ports.watch(this.#tcp, () => this.#onTcp());
@@ -144,7 +146,7 @@ export class HealthProbe {
     clearTimeout(this.#timer);
     this.#refused = result === "refused" ? this.#refused + 1 : 0;
     const isSoon = this.#refused > 0 && this.#refused < REFUSED_MAX;
-    const dueMs = isSoon ? REFUSED_MS : this.#sinceMs + CHECK_MS - performance.now();
+    const dueMs = isSoon ? REFUSED_MS : this.#sinceMs + this.#checkMs - performance.now();
     this.#timer = setTimeout(() => this.start(), Math.max(0, dueMs));
     this.#ports.onResult(result === "good");
   }
