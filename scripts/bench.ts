@@ -31,6 +31,7 @@ import {
   formatSetups,
   formatTargets,
   formatTransports,
+  formatVrrp,
 } from "./benchmark/report.ts";
 import {
   canRun,
@@ -49,8 +50,10 @@ import {
   memoryTargets,
   type Target,
   transportTargets,
+  vrrpTargets,
 } from "./benchmark/targets.ts";
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
+import { measureVrrp } from "./benchmark/vrrp_runs.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
 const PARTS = [
@@ -62,6 +65,7 @@ const PARTS = [
   "memory",
   "api",
   "log",
+  "vrrp",
   "all",
 ] as const;
 type Part = typeof PARTS[number];
@@ -76,6 +80,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   memory: [],
   api: [],
   log: [],
+  vrrp: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -101,6 +106,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   memory       a million rules: memory, compiling, starting
   api          the API: latency, memory, what it takes from queries; thousands of clients
   log          the query log: what it takes from queries, search, statistics, size
+  vrrp         gaps of the floating address, in namespaces, beside keepalived: needs root; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -173,6 +179,11 @@ function progress(text: string): void {
 /** Runs what is asked for and prints it. */
 async function bench(options: Options, workspace: Workspace): Promise<void> {
   const { part, seconds, rounds } = options;
+  if (part === "vrrp") {
+    const samples = await measureVrrp(progress);
+    console.log(`\n${formatVrrp(samples)}\n\n${formatTargets(vrrpTargets(samples))}`);
+    return;
+  }
   const runs = RUNS_OF[part];
   if (part !== "memory" && part !== "filter" && missingPrograms(["dnsperf"]).length > 0) {
     throw new BenchError(

@@ -10,7 +10,7 @@ const ANSWER_MS = 500;
 /** The query is sent again meanwhile: a packet lost in a full queue is no failed check. */
 const AGAIN_MS = 150;
 /** Where nobody listens, the next checks need not wait: so many are made one after the other. */
-const REFUSED_MS = 50;
+const REFUSED_MS = 20;
 const REFUSED_MAX = 3;
 const AF_INET = 2;
 const AF_INET6 = 10;

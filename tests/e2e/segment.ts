@@ -3,8 +3,17 @@
  * bridge in another; and the programs that run there. Any node may be cut off while its link stays.
  */
 import assert from "node:assert/strict";
-import { type LogLine, removeDirectory, runProgram, svcCommand, toml, until } from "./harness.ts";
-import type { ConfigText } from "./harness.ts";
+import type { Gaps } from "./gap_child.ts";
+import {
+  type ConfigText,
+  type LogLine,
+  removeDirectory,
+  ROOT,
+  runProgram,
+  svcCommand,
+  toml,
+  until,
+} from "./harness.ts";
 
 /** Of a local network, which may ask. The floating address, and the node's own ones: the first is node 0's. */
 export const FLOATING = "192.168.77.100";
@@ -26,6 +35,7 @@ async function ip(...args: string[]): Promise<string> {
 export class Segment implements AsyncDisposable {
   readonly #name = `svc-seg-${Deno.pid}-${count++}`;
   readonly device = DEVICE;
+  readonly #cut = new Set<number>();
 
   static async make(): Promise<Segment> {
     const segment = new Segment();
@@ -79,6 +89,8 @@ export class Segment implements AsyncDisposable {
 
   /** Lets nothing pass between a node and the others, whose link stays up, or lets it again. */
   async setCut(i: number, isCut: boolean): Promise<void> {
+    if (isCut) this.#cut.add(i);
+    else this.#cut.delete(i);
     const how = isCut ? ["nomaster"] : ["master", "br0"];
     await ip("-n", this.#switch, "link", "set", `port${i}`, ...how);
   }
@@ -110,13 +122,18 @@ export class Segment implements AsyncDisposable {
     return /lladdr (\S+)/.exec(text)?.[1];
   }
 
-  /** Waits until this node alone has the address, and the client knows. */
-  async settled(i: number): Promise<void> {
-    const mac = await this.mac(i);
+  /** Waits until this node, of those that the client can reach, alone has the address. */
+  async held(i: number): Promise<void> {
     await until(`node ${i} holds the address alone`, async () => {
-      const holders = await this.holders();
+      const holders = (await this.holders()).filter((holder) => !this.#cut.has(holder));
       return holders.length === 1 && holders[0] === i;
     });
+  }
+
+  /** The same, and the client knows. */
+  async settled(i: number): Promise<void> {
+    const mac = await this.mac(i);
+    await this.held(i);
     await until(`the client knows of node ${i}`, async () => await this.believed() === mac);
   }
 
@@ -255,4 +272,56 @@ export class NodeFiles implements AsyncDisposable {
 /** Starts `svc vrrp` on a node of the segment. */
 export function startVrrp(segment: Segment, i: number, file: string): Running {
   return Running.start(svcCommand(["vrrp", "--config", file]), { prefix: segment.on(i) });
+}
+
+/** Asks the floating address from the client all the time. */
+export class Asking implements AsyncDisposable {
+  readonly #child: Deno.ChildProcess;
+  #isStopped = false;
+
+  constructor(segment: Segment) {
+    const script = [`${ROOT}tests/e2e/gap_child.ts`, FLOATING, `${DNS_PORT}`];
+    const deno = [Deno.execPath(), "run", "--quiet", "--config", `${ROOT}deno.json`, "--allow-net"];
+    const [program, ...args] = [...segment.on(CLIENT), ...deno, ...script];
+    this.#child = new Deno.Command(program, { args, stdin: "piped", stdout: "piped" }).spawn();
+  }
+
+  async stop(): Promise<Gaps> {
+    this.#isStopped = true;
+    await this.#child.stdin.close();
+    const { stdout } = await this.#child.output();
+    return JSON.parse(new TextDecoder().decode(stdout));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#isStopped) await this.stop();
+  }
+}
+
+/** Starts keepalived on node 1, which holds the address whenever it may. */
+export async function startKeepalived(
+  segment: Segment,
+  files: NodeFiles,
+  { priority, unicast, interval }: {
+    readonly priority: number;
+    readonly unicast: boolean;
+    readonly interval: number;
+  },
+): Promise<Running> {
+  const path = `${files.directory}/keepalived-${priority}.conf`;
+  const to = unicast ? `unicast_src_ip ${ADDRESSES[1]}\nunicast_peer { ${ADDRESSES[0]} }` : "";
+  await Deno.writeTextFile(
+    path,
+    `global_defs { vrrp_version 3 }
+    vrrp_instance v { state BACKUP
+    interface ${segment.device}
+    virtual_router_id 51
+    priority ${priority}
+    advert_int ${interval}
+    ${to}
+    virtual_ipaddress { ${FLOATING}/32 } }`,
+  );
+  const pids = ["-p", `${path}.pid`, `--vrrp_pid=${path}.vrrp`];
+  const args = ["keepalived", "-n", "-l", "-P", "-f", path, ...pids];
+  return Running.start(args, { prefix: segment.on(1) });
 }

@@ -2,54 +2,19 @@
 // answers, and who holds the address is never in doubt for long. Method: `svc run` and `svc vrrp` in
 // namespaces on a bridge, a client that asks all the time, and everything that can happen done to one.
 import assert from "node:assert/strict";
-import {
-  hasProgram,
-  PERMISSIONS,
-  ROOT,
-  runProgram,
-  Service,
-  svcCommand,
-  until,
-} from "./harness.ts";
-import type { Gaps } from "./gap_child.ts";
+import { hasProgram, PERMISSIONS, runProgram, Service, svcCommand, until } from "./harness.ts";
 import { HAS_NAMESPACES } from "./network.ts";
 import {
-  ADDRESSES,
-  CLIENT,
-  DNS_PORT,
+  Asking,
   FLOATING,
   NodeFiles,
-  Running,
   Segment,
+  startKeepalived,
   startVrrp,
   vrrpConfig,
 } from "./segment.ts";
 
 const options = { permissions: PERMISSIONS, ignore: !HAS_NAMESPACES };
-
-/** Asks the floating address from the client all the time. */
-class Asking implements AsyncDisposable {
-  readonly #child: Deno.ChildProcess;
-  #isStopped = false;
-
-  constructor(segment: Segment) {
-    const script = [`${ROOT}tests/e2e/gap_child.ts`, FLOATING, `${DNS_PORT}`];
-    const deno = [Deno.execPath(), "run", "--quiet", "--config", `${ROOT}deno.json`, "--allow-net"];
-    const [program, ...args] = [...segment.on(CLIENT), ...deno, ...script];
-    this.#child = new Deno.Command(program, { args, stdin: "piped", stdout: "piped" }).spawn();
-  }
-
-  async stop(): Promise<Gaps> {
-    this.#isStopped = true;
-    await this.#child.stdin.close();
-    const { stdout } = await this.#child.output();
-    return JSON.parse(new TextDecoder().decode(stdout));
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#isStopped) await this.stop();
-  }
-}
 
 async function status(segment: Segment, i: number, file: string): Promise<string> {
   const [program, ...args] = [
@@ -243,26 +208,8 @@ for (const unicast of [false, true]) {
       const config = vrrpConfig(0, { unicast, interval_ms: 500 });
       const file = await files.write("0", config);
       await using _dns = await Service.start({ config, prefix: segment.on(0) });
-      const keepalived = async (priority: number) => {
-        const path = `${files.directory}/keepalived-${priority}.conf`;
-        const to = unicast
-          ? `unicast_src_ip ${ADDRESSES[1]}\nunicast_peer { ${ADDRESSES[0]} }`
-          : "";
-        await Deno.writeTextFile(
-          path,
-          `global_defs { vrrp_version 3 }
-          vrrp_instance v { state BACKUP
-          interface ${segment.device}
-          virtual_router_id 51
-          priority ${priority}
-          advert_int 0.5
-          ${to}
-          virtual_ipaddress { ${FLOATING}/32 } }`,
-        );
-        const pids = ["vrrp", "checkers", "bfd"].map((kind) => `--${kind}_pid=${path}.${kind}`);
-        const args = ["-n", "-l", "-P", "-f", path, "-p", `${path}.pid`, ...pids.slice(0, 1)];
-        return Running.start(["keepalived", ...args], { prefix: segment.on(1) });
-      };
+      const keepalived = (priority: number) =>
+        startKeepalived(segment, files, { priority, unicast, interval: 0.5 });
       await using lower = await keepalived(100);
       await until("keepalived holds it alone", async () => (await segment.holders())[0] === 1);
       await using first = startVrrp(segment, 0, file);
