@@ -17,6 +17,7 @@ import { BenchError } from "./benchmark/bench_error.ts";
 import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
 import { type FairResults, measureFairness } from "./benchmark/fair_runs.ts";
 import { type FilterResults, measureFilter } from "./benchmark/filter_runs.ts";
+import { IDLE_SERVERS, type IdleResults, measureIdle } from "./benchmark/idle_runs.ts";
 import { type LogResults, measureLog } from "./benchmark/log_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
 import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
@@ -26,6 +27,7 @@ import {
   formatDns,
   formatFair,
   formatFilter,
+  formatIdle,
   formatLog,
   formatMemory,
   formatSetups,
@@ -45,6 +47,7 @@ import {
   dnsTargets,
   fairTargets,
   filterTargets,
+  idleTargets,
   isMet,
   logTargets,
   memoryTargets,
@@ -65,6 +68,7 @@ const PARTS = [
   "memory",
   "api",
   "log",
+  "idle",
   "vrrp",
   "all",
 ] as const;
@@ -80,6 +84,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   memory: [],
   api: [],
   log: [],
+  idle: [],
   vrrp: [],
   all: [...WARM_RUNS, "cold"],
 };
@@ -106,6 +111,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   memory       a million rules: memory, compiling, starting
   api          the API: latency, memory, what it takes from queries; thousands of clients
   log          the query log: what it takes from queries, search, statistics, size
+  idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
   vrrp         gaps of the floating address, in namespaces, beside keepalived: needs root; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
@@ -225,6 +231,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   let memory: MemoryResults | null = null;
   let api: ApiResults | null = null;
   let log: LogResults | null = null;
+  let idle: IdleResults | null = null;
   let filter: FilterResults | null = null;
   let transports: TransportResults | null = null;
   let fair: FairResults | null = null;
@@ -246,6 +253,13 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     log = await measureLog(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...logTargets(log));
   }
+  if (part === "idle" || part === "all") {
+    const idleServers = IDLE_SERVERS.filter(canRun);
+    const logged = { ...setup, queryLog: true };
+    const plan = { servers: idleServers, names, rounds, seconds, cpus, progress };
+    idle = await measureIdle(logged, plan);
+    targets.push(...idleTargets(idle));
+  }
   if (part === "transports" || part === "all") {
     transports = await measureTransports(setup, { names, rounds, seconds, cpus, progress });
     targets.push(...transportTargets(transports));
@@ -266,6 +280,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   if (memory !== null) blocks.push(formatMemory(memory));
   if (api !== null) blocks.push(formatApi(api));
   if (log !== null) blocks.push(formatLog(log));
+  if (idle !== null) blocks.push(formatIdle(idle));
   blocks.push(formatTargets(targets));
   console.log(`\n${blocks.join("\n\n")}`);
   if (options.json !== null) {
@@ -280,6 +295,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
       memory,
       api,
       log,
+      idle,
       targets: judged,
     };
     await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);

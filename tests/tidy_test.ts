@@ -244,6 +244,30 @@ Deno.test("modules import each other in no circle", reading, () => {
   for (const name of edges.keys()) visit(name, []);
 });
 
+/** Rooms of the resolver, and which of its others each may know. */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  ask: [],
+  flights: [],
+  forward: ["ask", "flights"],
+};
+
+Deno.test("rooms of the resolver know of each other what they may", reading, () => {
+  const files = readFiles("src/resolver/").filter(({ path }) => !isForTests(path));
+  const roomOf = (path: string) => /^src\/resolver\/(\w+)\//.exec(path)?.[1] ?? "";
+  const rooms = new Set(files.map(({ path }) => roomOf(path)).filter((room) => room !== ""));
+  assert.deepEqual([...rooms].sort(), Object.keys(ROOMS).sort());
+  const problems = files.flatMap(({ path, imports }) => {
+    const from = roomOf(path);
+    return imports.map(({ specifier }) => target(path, specifier)).filter((to) => {
+      const room = roomOf(to);
+      if (room === "" || room === from) return false;
+      const allowed = from === "" || ROOMS[from].includes(room);
+      return !allowed || !to.endsWith("/mod.ts");
+    }).map((to) => `${path}: ${to}`);
+  });
+  assert.deepEqual(problems, []);
+});
+
 /** What a module without a scope may not use: it is handed these as ports. */
 const IO: readonly (readonly [string, RegExp])[] = [
   ["Deno", /\bDeno\.(?!build\b|errors\b|[A-Z]\w*\b)\w+/],

@@ -61,6 +61,12 @@ export async function runProbe(load: Load): Promise<number[]> {
   return parseLatencies(text);
 }
 
+/** Sends one query after another, so many a second; returns each latency, in microseconds. */
+export async function runPaced(load: Load, rate: number): Promise<number[]> {
+  const { text } = await dnsperf(load, ["-v", "-c", "1", "-q", "1", "-Q", `${rate}`]);
+  return parseLatencies(text);
+}
+
 function dnsperf(
   { port, queries, once, seconds, cpu, mode = "udp" }: Load,
   more: readonly string[],

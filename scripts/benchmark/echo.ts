@@ -36,6 +36,6 @@ function echo(): void {
 }
 
 for (;;) {
-  await queue.wait();
+  await queue.wait(-1);
   echo();
 }

@@ -27,6 +27,32 @@ export function readCpuTime(pid: number): CpuTime | null {
   return { userUs: Number(fields[11]) * TICK_US, systemUs: Number(fields[12]) * TICK_US };
 }
 
+/** What the threads of a process have done so far. */
+export interface Activity {
+  /** Time on a CPU, in nanoseconds: finer than the ticks of `readCpuTime`. */
+  readonly cpuNs: number;
+  /** Times that a thread was let onto a CPU. */
+  readonly switches: number;
+}
+
+/** Sums over the threads there are; `null` when the process has ended. */
+export function readActivity(pid: number): Activity | null {
+  let [cpuNs, switches] = [0, 0];
+  try {
+    for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) {
+      // Nanoseconds on a CPU, nanoseconds waiting for one, times on one: sched-stats.
+      const text = readProc(pid, `task/${name}/schedstat`);
+      if (text === null) continue; // This thread has ended.
+      const fields = text.trim().split(" ").map(Number);
+      cpuNs += fields[0];
+      switches += fields[2];
+    }
+  } catch {
+    return null;
+  }
+  return { cpuNs, switches };
+}
+
 export interface Memory {
   readonly residentBytes: number;
   /** The most that was resident since the start, or since `resetPeak`. */

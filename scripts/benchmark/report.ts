@@ -4,6 +4,7 @@ import { median, medianRatio, percentile } from "./stats.ts";
 import type { DnsResults, Sample } from "./dns_runs.ts";
 import { FAIR_SERVERS, type FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
+import { IDLE_RATES, IDLE_SERVERS, type IdleResults, type IdleSample } from "./idle_runs.ts";
 import type { LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import { SERVERS, SETUPS } from "./servers.ts";
@@ -242,6 +243,26 @@ function formatCompiling({ quietUs, compilingUs }: MemoryResults): string {
     row("alone", quietUs),
     row("while rules are compiled", compilingUs),
   ]);
+}
+
+/** A row a server and rate, with the medians of the rounds. */
+export function formatIdle({ servers }: IdleResults): string {
+  const rows: Row[] = [["one query after another", "% of a CPU", "wake-ups/s", "p50 µs", "p99 µs"]];
+  for (const rate of IDLE_RATES) {
+    for (const name of IDLE_SERVERS) {
+      const rounds = servers[name]?.[rate];
+      if (rounds === undefined) continue;
+      const of = (take: (sample: IdleSample) => number) => median(rounds.map(take));
+      rows.push([
+        `${rate} a second, ${name}`,
+        figure(of((s) => 100 * s.cpuShare), 2),
+        figure(of((s) => s.wakeUps)),
+        figure(of((s) => s.p50Us)),
+        figure(of((s) => s.p99Us)),
+      ]);
+    }
+  }
+  return formatTable(rows);
 }
 
 export function formatTargets(targets: readonly Target[]): string {

@@ -3,6 +3,7 @@ import { type ApiResults, identificationNs, keptShare, p99 } from "./api_runs.ts
 import type { FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
 import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
+import { IDLE_RATES, type IdleResults, type IdleSample } from "./idle_runs.ts";
 import { LOG_ENTRIES, loggedShare, type LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import type { ServerName } from "./servers.ts";
@@ -57,6 +58,12 @@ const TRANSPORT_RATIO_MIN: Readonly<Partial<Record<TransportRun, number>>> = {
   handshakes: 0.5,
 };
 const IDLE_KIB_MAX = 60;
+
+/** Of unbound's latency at household rates, and of a CPU at 100 and at no queries a second. */
+const IDLE_LATENCY_RATIO_MAX = 1;
+const IDLE_BUSY_PERCENT_MAX = 0.5;
+const IDLE_REST_PERCENT_MAX = 0.05;
+const IDLE_REST_WAKE_UPS_MAX = 5;
 
 /** One figure and its limit. */
 export interface Target {
@@ -124,6 +131,32 @@ export function transportTargets({ runs, idleBytes }: TransportResults): Target[
   }
   return targets;
 }
+
+export function idleTargets({ servers: { svc, unbound } }: IdleResults): Target[] {
+  if (svc === undefined) return [];
+  const targets: Target[] = [];
+  const of = (samples: readonly IdleSample[], take: (sample: IdleSample) => number) =>
+    samples.map(take);
+  for (const rate of IDLE_RATES) {
+    if (unbound === undefined || rate === 0) continue;
+    for (const [name, take] of [["50th", p50], ["99th", p99OfIdle]] as const) {
+      const value = medianRatio(of(svc[rate], take), of(unbound[rate], take));
+      const what = `${rate} queries a second: ${name} percentile, svc / unbound`;
+      targets.push(most(what, value, IDLE_LATENCY_RATIO_MAX));
+    }
+  }
+  const percent = ({ cpuShare }: IdleSample) => 100 * cpuShare;
+  const busy = median(of(svc[100], percent));
+  targets.push(most("100 queries a second: of a CPU", busy, IDLE_BUSY_PERCENT_MAX, "%"));
+  const rest = median(of(svc[0], percent));
+  targets.push(most("no queries: of a CPU", rest, IDLE_REST_PERCENT_MAX, "%"));
+  const wakeUps = median(of(svc[0], (sample) => sample.wakeUps));
+  targets.push(most("no queries: wake-ups a second", wakeUps, IDLE_REST_WAKE_UPS_MAX));
+  return targets;
+}
+
+const p50 = ({ p50Us }: IdleSample) => p50Us;
+const p99OfIdle = ({ p99Us }: IdleSample) => p99Us;
 
 export function fairTargets(results: FairResults): Target[] {
   return Object.entries(results).flatMap(([run, { svc, unbound }]) => {

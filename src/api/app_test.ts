@@ -379,6 +379,37 @@ Deno.test("a store that can't be written is unavailable, and reads go on", none,
   assert.equal(deps.node.pausedUntilMs(), null);
 });
 
+Deno.test("what acts on this node alone needs no leader, and is audited", none, async () => {
+  const { deps, store } = fakeDeps();
+  const propose = () => Promise.reject(new SvcError("unavailable", "cluster: no leader answers"));
+  const alone = {
+    ...deps,
+    replicator: {
+      state: store.state,
+      subscribe: () => () => undefined,
+      propose,
+    },
+  };
+  assert.equal(
+    await outcomeOf(await send(alone, "POST /api/v1/rules", { body: RULE })),
+    "503 unavailable",
+  );
+  const index = store.state.appliedIndex;
+  const CALLS = [
+    ["PUT /api/v1/pause", { seconds: 5 }, "pause"],
+    ["DELETE /api/v1/pause", undefined, "resume"],
+    ["POST /api/v1/cache/flush", undefined, "flush"],
+    ["POST /api/v1/lists/refresh", undefined, "refresh"],
+  ] as const;
+  for (const [line, body, action] of CALLS) {
+    const response = await send(alone, line, { body });
+    assert.ok(response.ok, `${line}: ${response.status} ${await response.text()}`);
+    assert.equal(store.entries[0].action, action);
+  }
+  assert.ok((await send(alone, "POST /api/v1/leak-tests")).ok);
+  assert.equal(store.state.appliedIndex, index);
+});
+
 Deno.test("a request that takes too long is unavailable", none, async () => {
   const { deps } = fakeDeps();
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -170,7 +170,7 @@ Deno.test(
       asked.push(query);
       return Promise.resolve({ entries: [], next: "00000000000000ff" });
     };
-    const over = { ...deps, local: { audit } };
+    const over = { ...deps, local: { ...deps.local, audit } };
     const query = "limit=7&next=00000000000000aa&since=2026-01-02T00:00:00Z" +
       "&until=2026-01-03T00:00:00%2B01:00&type=rule&actor=ann";
     const { json } = await send(over, `GET /api/v1/audit?${query}`);

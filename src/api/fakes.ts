@@ -10,6 +10,9 @@ import {
   DEFAULT_SETTINGS,
   emptyState,
   type LiveState,
+  type NewAuditEntry,
+  type Note,
+  noteEntry,
   type Outcome,
   type StoredUser,
 } from "../model/mod.ts";
@@ -55,9 +58,20 @@ export class FakeStore {
     const applied = apply(this.state, { change, actor, at, node: NODE });
     if (applied.kind === "refused") return applied.outcome;
     this.state = applied.state;
-    const id = this.entries.length.toString(16).padStart(16, "0");
-    this.entries.unshift({ id, ...applied.audit });
+    this.#keep(applied.audit);
     return applied.outcome;
+  }
+
+  note(note: Note, actor: Actor): Promise<void> {
+    if (this.failure !== null) return Promise.reject(this.failure);
+    const at = new Date(NOW_MS + this.entries.length).toISOString();
+    this.#keep(noteEntry(note, { actor, at, node: NODE }));
+    return Promise.resolve();
+  }
+
+  #keep(entry: NewAuditEntry): void {
+    const id = this.entries.length.toString(16).padStart(16, "0");
+    this.entries.unshift({ id, ...entry });
   }
 
   subscribe(): () => void {

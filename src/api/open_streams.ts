@@ -23,8 +23,8 @@ export class OpenStreams {
   constructor(deps: Pick<ApiDeps, "access" | "auth" | "replicator">) {
     this.#deps = deps;
     // Also what another member or the command line changed.
-    deps.replicator.subscribe(({ type }) => {
-      if (type.startsWith("user_")) void this.check();
+    deps.replicator.subscribe(({ change }) => {
+      if (change === null || change.type.startsWith("user_")) void this.check();
     });
   }
 

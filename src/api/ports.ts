@@ -137,7 +137,7 @@ export interface ClusterPort {
 /** Everything the API asks for; it holds no state of its own. */
 export interface ApiDeps {
   readonly replicator: Replicator;
-  readonly local: Pick<LocalStore, "audit">;
+  readonly local: Pick<LocalStore, "audit" | "note">;
   /** What says who a request is from. */
   readonly auth: Pick<Auth, "users" | "sessions" | "clock">;
   readonly access: AccessConfig;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
 import { ACTOR, ids, ruleSpec } from "../model/fakes.ts";
-import { LocalReplicator } from "../store/mod.ts";
+import { Applier, LocalReplicator } from "../store/mod.ts";
 import { FakeClock, FaultyKv } from "../store/fakes.ts";
 import { createApi } from "./app.ts";
 import { fakeDeps, LOOPBACK } from "./fakes.ts";
@@ -148,7 +148,7 @@ Deno.test("batches and changes of one rule come one after another", none, async 
   using kv = await FaultyKv.open();
   const clock = new FakeClock();
   const store = await kv.store();
-  const replicator = new LocalReplicator(store, { clock, node: "node-1" });
+  const replicator = new LocalReplicator(new Applier(store), { clock, node: "node-1" });
   const { deps } = fakeDeps({ replicator, local: store });
   const { json: { added: [rule] } } = await send(deps, "POST", BATCH, { add: specs(1) });
   const path = `/api/v1/rules/${rule.id}`;
@@ -183,7 +183,10 @@ Deno.test("a batch is whole in the store or not in it, wherever the disk fails",
   const run = async (faultAt: number, fault: "before" | "after") => {
     using kv = await FaultyKv.open();
     const store = await kv.store();
-    const replicator = new LocalReplicator(store, { clock: new FakeClock(), node: "node-1" });
+    const replicator = new LocalReplicator(new Applier(store), {
+      clock: new FakeClock(),
+      node: "node-1",
+    });
     const before = kv.commits;
     kv.faultOf = (commit) => commit - before >= faultAt ? fault : null;
     const done = await replicator.propose(change, ACTOR).then(() => true, () => false);

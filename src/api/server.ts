@@ -121,8 +121,6 @@ export class ApiServer {
       });
     }
     if (tls !== null) this.#secure = contextOf(tls);
-    const { headMs } = this.#limits;
-    this.#check = setInterval(() => this.#tick(), Math.min(CHECK_MS_MAX, headMs / 4));
     const addresses: HostPort[] = [];
     try {
       for (const address of listen) addresses.push(await this.#listen(address));
@@ -224,6 +222,8 @@ export class ApiServer {
       destroy: () => socket.destroy(),
     };
     this.#guests.add(guest);
+    const checkMs = Math.min(CHECK_MS_MAX, this.#limits.headMs / 4);
+    this.#check ??= setInterval(() => this.#tick(), checkMs);
     socket.once("close", () => this.#guests.delete(guest));
     const serve = (clear: Socket) => {
       guest.connection = new Connection(clear, address, this.#options.handler, this.#limits);
@@ -252,6 +252,10 @@ export class ApiServer {
 
   #tick(): void {
     const nowMs = performance.now();
+    if (this.#guests.size === 0) {
+      clearInterval(this.#check);
+      this.#check = undefined; // Nobody is held against a limit.
+    }
     for (const guest of this.#guests) {
       const { connection } = guest;
       if (connection instanceof Connection) connection.tick(nowMs);

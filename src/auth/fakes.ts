@@ -1,15 +1,17 @@
 import {
   type Actor,
   apply,
-  type AuditEntry,
   type Change,
   emptyState,
   type LiveState,
+  type NewAuditEntry,
+  type Note,
+  noteEntry,
   type Outcome,
 } from "../model/mod.ts";
 import { Lockout } from "./lockout.ts";
 import { SignInLog } from "./sign_in_log.ts";
-import type { Auth, Clock, Session, SessionStore, UserStore } from "./ports.ts";
+import type { Auth, Clock, Notebook, Session, SessionStore, UserStore } from "./ports.ts";
 
 /** What a test of passwords may: the add-on is looked for on disk, and asks four variables where. */
 export const addOn: Pick<Deno.TestDefinition, "permissions"> = {
@@ -34,9 +36,9 @@ export class FakeClock implements Clock {
 }
 
 /** Users in memory, changed as the store changes them. */
-export class FakeUsers implements UserStore {
+export class FakeUsers implements UserStore, Notebook {
   state: LiveState = emptyState();
-  readonly audit: Omit<AuditEntry, "id">[] = [];
+  readonly audit: NewAuditEntry[] = [];
   readonly outcomes: Outcome[] = [];
   /** Runs before each change: another change may come first. */
   before: () => Promise<void> = () => Promise.resolve();
@@ -53,6 +55,12 @@ export class FakeUsers implements UserStore {
       this.audit.push(applied.audit);
     }
     return applied.outcome;
+  }
+
+  async note(note: Note, actor: Actor): Promise<void> {
+    const at = new Date(this.clock.nowMs()).toISOString();
+    this.audit.push(noteEntry(note, { actor, at, node: "node1" }));
+    await undefined;
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Actor, Change, Outcome, StoredUser } from "../model/mod.ts";
+import type { Actor, Change, Note, Outcome, StoredUser } from "../model/mod.ts";
 import type { Lockout } from "./lockout.ts";
 import type { SignInLog } from "./sign_in_log.ts";
 
@@ -11,6 +11,11 @@ export interface Clock {
 export interface UserStore {
   propose(change: Change, actor: Actor): Promise<Outcome>;
   readonly state: { readonly users: ReadonlyMap<string, StoredUser> };
+}
+
+/** Where this node's own audit log is; the store's `LocalStore` is one. */
+export interface Notebook {
+  note(note: Note, actor: Actor): Promise<void>;
 }
 
 /** A session of a signed-in user, as it is kept: the cookie's value itself is not. */

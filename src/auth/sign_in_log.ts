@@ -1,6 +1,6 @@
 import { log } from "../log.ts";
-import type { Actor, Change, StoredUser } from "../model/mod.ts";
-import type { Clock, UserStore } from "./ports.ts";
+import type { Actor, StoredUser } from "../model/mod.ts";
+import type { Clock, Notebook } from "./ports.ts";
 
 /** Failed sign-ins that have an audit entry each, where there were none for long. */
 export const FAILURES_TOLD = 20;
@@ -12,8 +12,6 @@ export const FAILURE_REFILL_MS = 5 * 60_000;
 /** How long further ones are counted before one entry tells how many they were. */
 export const FAILURE_COUNT_MS = 60 * 60_000;
 
-type Note = Extract<Change, { type: "note" }>;
-
 /** Calls `work` in so many milliseconds; the process need not wait for it. */
 export type Later = (ms: number, work: () => void) => void;
 
@@ -24,7 +22,7 @@ const laterUnlessOver: Later = (ms, work) => Deno.unrefTimer(setTimeout(work, ms
  * sign-in goes on where no entry can be written.
  */
 export class SignInLog {
-  readonly #users: UserStore;
+  readonly #notebook: Notebook;
   readonly #clock: Clock;
   readonly #later: Later;
   /** Failures that may have an entry of their own, and as of when. */
@@ -33,8 +31,8 @@ export class SignInLog {
   /** Failures without one, since the first of them. */
   #untold: { count: number; readonly since: string } | null = null;
 
-  constructor(users: UserStore, clock: Clock, later: Later = laterUnlessOver) {
-    this.#users = users;
+  constructor(notebook: Notebook, clock: Clock, later: Later = laterUnlessOver) {
+    this.#notebook = notebook;
     this.#clock = clock;
     this.#later = later;
     this.#refilledAtMs = clock.nowMs();
@@ -85,9 +83,8 @@ export class SignInLog {
   }
 
   async #note(action: string, id: string | null, after: unknown, actor: Actor): Promise<void> {
-    const change: Note = { type: "note", action, resource: { type: "user", id }, after };
     try {
-      await this.#users.propose(change, actor);
+      await this.#notebook.note({ action, resource: { type: "user", id }, after }, actor);
     } catch (error) {
       log.warn("the audit log does not tell of a sign-in", { action, error });
     }

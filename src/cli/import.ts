@@ -1,12 +1,11 @@
 import { formatProblem } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
 import type { Actor } from "../model/mod.ts";
-import { importSeed, LocalReplicator, openStore } from "../store/mod.ts";
+import { importSeed, openStore } from "../store/mod.ts";
 import { loadConfig } from "./check_config.ts";
 import { seedSource } from "./lists_of.ts";
 import { LONE_NODE } from "./open_users.ts";
 import { readOptions } from "./options.ts";
-import { holdStore } from "./store_lock.ts";
 import { VERSION } from "./version.ts";
 
 const HELP = `svc import [--config FILE]
@@ -32,24 +31,20 @@ export async function importConfig(args: string[]): Promise<number> {
       "cluster: a node in a cluster takes changes through its API only",
     );
   }
-  const { dir } = config.store;
-  const hold = await holdStore(dir);
+  const store = await openStore({
+    directory: config.store.dir,
+    clock: { nowMs: () => Date.now() },
+    program: VERSION,
+    node: LONE_NODE,
+  });
   try {
-    const clock = { nowMs: () => Date.now() };
-    const store = await openStore({ directory: dir, clock, program: VERSION });
-    const replicator = new LocalReplicator(store, { clock, node: LONE_NODE });
-    try {
-      const outcome = await importSeed(store, replicator, seedSource(config.filter), ACTOR);
-      for (const [kind, counts] of Object.entries(outcome as Record<string, Counts>)) {
-        const { added, replaced, removed } = counts;
-        console.log(`${kind}: ${added} added, ${replaced} replaced, ${removed} removed`);
-      }
-    } finally {
-      await replicator.close();
-      store.close();
+    const outcome = await importSeed(store, seedSource(config.filter), ACTOR);
+    for (const [kind, counts] of Object.entries(outcome as Record<string, Counts>)) {
+      const { added, replaced, removed } = counts;
+      console.log(`${kind}: ${added} added, ${replaced} replaced, ${removed} removed`);
     }
   } finally {
-    hold.release();
+    await store.close();
   }
   return 0;
 }

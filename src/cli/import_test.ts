@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { LocalReplicator, openStore } from "../store/mod.ts";
+import { openStore } from "../store/mod.ts";
 import { importConfig } from "./import.ts";
-import { holdStore } from "./store_lock.ts";
 import { VERSION } from "./version.ts";
 
 const clock = { nowMs: () => Date.now() };
@@ -34,29 +33,30 @@ Deno.test({
         (await svcImport(config)).out.at(-1),
         "rules: 2 added, 0 replaced, 0 removed",
       );
-      const store = await openStore({ directory: `${directory}/store`, clock, program: VERSION });
-      const replicator = new LocalReplicator(store, { clock, node: "local" });
+      const options = { directory: `${directory}/store`, clock, program: VERSION, node: "local" };
+      const { replicator, close } = await openStore(options);
       const spec = { rule: "||mine.example^", enabled: true, comment: "", managed_by: "api" };
       const id = "ru_00000000000000aa";
       await replicator.propose(
         { type: "create", collection: "rules", id, spec },
         { kind: "token", name: null, address: null },
       );
-      await replicator.close();
-      store.close();
+      await close();
 
       await write('rules = ["||b.example^", "||c.example^"]');
       const again = await svcImport(config);
       assert.equal(again.code, 0);
       assert.match(again.out.at(-1) ?? "", /^rules: 1 added, \d+ replaced, 1 removed$/);
-      const after = await openStore({ directory: `${directory}/store`, clock, program: VERSION });
-      const rules = [...after.state.collections.rules.values()].map(({ spec }) => spec.rule);
-      after.close();
+      const after = await openStore(options);
+      const rules = [...after.replicator.state.collections.rules.values()].map(({ spec }) =>
+        spec.rule
+      );
+      await after.close();
       assert.deepEqual(rules.sort(), ["||b.example^", "||c.example^", "||mine.example^"]);
 
-      const hold = await holdStore(`${directory}/store`);
+      const held = await openStore(options);
       assert.match(String((await svcImport(config)).code), /is in use: stop svc/);
-      hold.release();
+      await held.close();
     } finally {
       await Deno.remove(directory, { recursive: true });
     }

@@ -3,7 +3,7 @@ import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
-import type { NodeStore } from "../store/mod.ts";
+import type { OpenStore } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
@@ -13,7 +13,7 @@ import { VERSION } from "./version.ts";
 export interface NodeParts {
   readonly config: Config;
   readonly startedAtMs: number;
-  readonly store: Pick<NodeStore, "replicator">;
+  readonly store: Pick<OpenStore, "replicator">;
   /** What the status warns of at the moment. */
   readonly problems: () => readonly string[];
   readonly policy: Pick<Policy, "data">;

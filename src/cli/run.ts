@@ -21,7 +21,7 @@ import {
   takeTurns,
   Turn,
 } from "../native/mod.ts";
-import { type LocalReplicator, openNodeStore } from "../store/mod.ts";
+import { openNodeStore, type Replicator } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { loadConfig } from "./check_config.ts";
@@ -39,7 +39,6 @@ import { LONE_NODE } from "./open_users.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
-import { holdStore, type StoreHold } from "./store_lock.ts";
 import { Signals } from "./signals.ts";
 import { StopTime } from "./stop_time.ts";
 import { slowSample, Telemetry } from "./telemetry.ts";
@@ -289,14 +288,6 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
 async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
-  let hold: StoreHold | null = null;
-  try {
-    hold = await holdStore(dir);
-  } catch (error) {
-    // Another process that uses the store is no failure of it: two must not write.
-    const isInUse = error instanceof SvcError && error.code === "conflict";
-    if (isInUse || filter.onFailure === "closed") throw error;
-  }
   const opened = await openNodeStore(seedSource(filter), {
     directory: dir,
     node: LONE_NODE,
@@ -308,12 +299,7 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
   const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
   for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
   problems.watch(() => opened.problems);
-  const close = async () => {
-    await opened.replicator.close();
-    opened.store.close();
-    hold?.release();
-  };
-  return { ...opened, close };
+  return opened;
 }
 
 /**
@@ -321,7 +307,7 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
  * next query.
  */
 function follow(
-  replicator: LocalReplicator,
+  replicator: Replicator,
   policy: Policy,
   filtering: Filtering,
   problems: Problems,
@@ -331,9 +317,8 @@ function follow(
   let failure: string | null = null;
   problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
   let { lists } = replicator.state.collections;
-  replicator.subscribe((change, state) => {
-    // Users and notes decide about no query.
-    if (change.type === "note" || change.type.startsWith("user_")) return;
+  replicator.subscribe(({ change, state }) => {
+    if (change?.type.startsWith("user_")) return; // Users decide about no query.
     if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
     lists = state.collections.lists;
     inForce = policy.update(state).then(

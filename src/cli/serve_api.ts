@@ -20,7 +20,7 @@ import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import type { NodeStore } from "../store/mod.ts";
+import type { OpenStore } from "../store/mod.ts";
 import type { TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { metricsText } from "./metrics_text.ts";
@@ -36,7 +36,7 @@ export interface ServeApiOptions extends NodeParts {
   /** This node's name in the audit log and in reports. */
   readonly node: string;
   readonly clock: Clock;
-  readonly store: Pick<NodeStore, "replicator" | "store">;
+  readonly store: Pick<OpenStore, "replicator" | "store">;
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
   readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
@@ -112,7 +112,7 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     users: replicator,
     sessions: store,
     lockout: new Lockout(clock),
-    signInLog: new SignInLog(replicator, clock),
+    signInLog: new SignInLog(store, clock),
     clock,
     otpClock,
   };

@@ -178,12 +178,13 @@ Deno.test("svc user says what it can't do in one line", store, async (t) => {
 Deno.test("svc user leaves a node alone that runs", store, async () => {
   await inFolder(async (svc, dir) => {
     await svc("add", "ann");
-    const { holdStore } = await import("./store_lock.ts");
-    const hold = await holdStore(`${dir}/store`);
+    const { openStore } = await import("../store/mod.ts");
+    const clock = { nowMs: () => Date.now() };
+    const held = await openStore({ directory: `${dir}/store`, clock, program: "0", node: "local" });
     const { code, err } = await svc("list");
     assert.equal(code, 1);
     assert.match(err[0], /store\.path: .*store is in use: stop svc, or change it through the API/);
-    hold.release();
+    await held.close();
     assert.equal((await svc("list")).code, 0);
   });
 });

@@ -16,6 +16,8 @@ const ADDRESSES_MAX = 16;
 
 export interface BootstrapOptions {
   readonly upstreams: readonly DnsUpstream[];
+  /** Calls `work` in so many milliseconds; returns what calls that off. */
+  readonly after: (ms: number, work: () => void) => () => void;
   /** Asks the other upstreams; `qtype` is A or AAAA. */
   readonly lookup: (hostname: string, qtype: number, done: (found: Found) => void) => void;
   readonly onAddresses: (upstream: number, ips: readonly Uint8Array[]) => void;
@@ -29,7 +31,8 @@ export interface BootstrapOptions {
  */
 export class Bootstrap {
   readonly #options: BootstrapOptions;
-  readonly #timers = new Map<number, ReturnType<typeof setTimeout>>();
+  /** By upstream: calls its next look-up off. */
+  readonly #waits = new Map<number, () => void>();
   #isClosed = false;
 
   constructor(options: BootstrapOptions) {
@@ -53,7 +56,7 @@ export class Bootstrap {
 
   close(): void {
     this.#isClosed = true;
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const callOff of this.#waits.values()) callOff();
   }
 
   #lookUp(index: number, retryMs: number, isKnown: boolean): void {
@@ -98,7 +101,7 @@ export class Bootstrap {
   }
 
   #after(waitMs: number, index: number, retryMs: number, isKnown: boolean): void {
-    const timer = setTimeout(() => this.#lookUp(index, retryMs, isKnown), waitMs);
-    this.#timers.set(index, timer);
+    const callOff = this.#options.after(waitMs, () => this.#lookUp(index, retryMs, isKnown));
+    this.#waits.set(index, callOff);
   }
 }

@@ -4,6 +4,8 @@ import { SvcError } from "../errors.ts";
 import { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import { EventQueue, type Native, openNative, UdpBatch } from "../native/mod.ts";
 import {
+  Asker,
+  Flights,
   Forwarder,
   type Found,
   Lookups,
@@ -27,6 +29,7 @@ import {
   UdpListener,
 } from "../transport/mod.ts";
 import type { EncryptedExchange } from "../transport/exchange_encrypted.ts";
+import { type Alarm, Alarms } from "./alarms.ts";
 import { Bootstrap } from "./bootstrap.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
@@ -40,6 +43,17 @@ import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "./me
 /** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
 const UPSTREAM_TOKEN = 1 << 30;
 const WAKE_TOKEN = UPSTREAM_TOKEN - 1;
+/** Somebody connects to a listener of the runtime's. */
+const CONNECT_TOKEN = UPSTREAM_TOKEN - 2;
+/** How long the runtime gets its turns for a connection to be taken. */
+const CONNECT_MS = 1_000;
+/** The same behind each message: for timers, and for what a handler leaves to be done. */
+const MESSAGE_MS = 5;
+/**
+ * Longest wait. Each message of the main isolate ends one, and one comes every five seconds, so the
+ * runtime's timers here are that late at most.
+ */
+const WAIT_MS_MAX = 5_000;
 /** How often a draining isolate looks whether the last query is answered. */
 const DRAIN_POLL_MS = 10;
 
@@ -63,7 +77,9 @@ export class DnsIsolate {
   readonly #counts: Float64Array;
   readonly #cache: Cache;
   readonly #pipeline: Pipeline;
+  readonly #asker: Asker;
   readonly #forwarder: Forwarder;
+  readonly #flights: Flights;
   readonly #clock = new TurnClock({
     epochMs: () => Date.now(),
     monotonicMs: () => performance.now(),
@@ -82,8 +98,13 @@ export class DnsIsolate {
   readonly #encrypted: EncryptedListeners | null;
   readonly #exchange: UpstreamExchange;
   readonly #bootstrap: Bootstrap;
-  #ticker: ReturnType<typeof setTimeout> | undefined;
-  #evaluator: ReturnType<typeof setTimeout> | undefined;
+  readonly #alarms: Alarms;
+  readonly #ticker: Alarm;
+  readonly #evaluator: Alarm;
+  /** The runtime gets its turns until then at least. */
+  #loopsUntilMs = 0;
+  /** Messages that are being handled. */
+  #handling = 0;
   #draining = false;
   /** Answers that are queued go out at the end of this turn. */
   #isFlushing = false;
@@ -108,10 +129,8 @@ export class DnsIsolate {
       : new RateLimiter(start.rateLimit, start.buckets, start.seed);
     const counters = new CounterBlock(start.counters);
     this.#counts = counters.values;
-    const cache = this.#cache = new Cache({
-      sizeBytes: start.cacheBytes,
-      serveStale: start.serveStale,
-    });
+    const { cacheBytes: sizeBytes, serveStale } = start;
+    const cache = this.#cache = new Cache({ sizeBytes, serveStale });
     this.#pipeline = new Pipeline({
       seed: start.seed,
       cache,
@@ -122,44 +141,58 @@ export class DnsIsolate {
       limits: this.#limits,
       requireClientId: start.requireClientId,
       onLeakLookup: (query, name) => this.#noteLeak(query, name),
-      refresh: (query, hash) => this.#forwarder.refresh(query, hash),
+      refresh: (query) => this.#flights.refresh(query),
     });
     const native = this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
     if (native !== null) this.#bounds.turns.between = () => this.#look(native);
+    this.#alarms = new Alarms({
+      nowMs: () => performance.now(),
+      after: native === null ? afterTimer : null,
+    });
+    this.#ticker = this.#alarms.add(() => this.#tick());
+    this.#evaluator = this.#alarms.add(() => this.#evaluate());
     const events: ExchangeEvents = {
       onPacket: (token, packet, length) => {
         this.#setTime();
-        this.#forwarder.onPacket(token, packet, length);
+        this.#asker.onPacket(token, packet, length);
         this.#flushSoon();
       },
       onFailure: (token, failure, isOwn) => {
         this.#setTime();
-        this.#forwarder.onFailure(token, failure, isOwn);
+        this.#asker.onFailure(token, failure, isOwn);
         this.#flushSoon();
       },
     };
-    this.#exchange = new UpstreamExchange(
-      start.upstreams,
-      events,
-      this.#exchangeQueue(),
-      loaded.Exchange,
-    );
+    const queue = this.#exchangeQueue();
+    const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
+    const nowMs = () => performance.now();
+    const asker = this.#asker = new Asker({
+      exchange,
+      counters,
+      openMax: start.openMax,
+      nowMs,
+      random: (target) => void crypto.getRandomValues(target),
+    });
     this.#forwarder = new Forwarder({
       upstreams: start.upstreams,
-      exchange: this.#exchange,
-      cache,
+      exchange,
+      asker,
       counters,
       ttl: start.ttl,
+      nowMs,
+    });
+    this.#flights = new Flights({
+      source: this.#forwarder,
+      cache,
+      counters,
       rebinding: start.rebindingExempt === null
         ? null
         : new RebindingProtection(start.rebindingExempt),
-      openMax: start.openMax,
-      serveStale: start.serveStale,
+      serveStale,
       peerBytes: UdpBatch.PEER_BYTES,
-      nowMs: () => performance.now(),
+      nowMs,
       nowSeconds: () => this.#pipeline.nowSeconds,
       ticking: (on) => this.#setTicking(on),
-      random: (target) => void crypto.getRandomValues(target),
     });
     const { logQueue, traces } = start;
     const slow = this.#slow = traces === null
@@ -167,7 +200,7 @@ export class DnsIsolate {
       : new SlowQueries(traces, Math.random, this.#counts);
     this.#resolver = new Resolver({
       pipeline: this.#pipeline,
-      forwarder: this.#forwarder,
+      flights: this.#flights,
       seed: start.seed,
       cookieSecret: start.cookieSecret,
       clock: this.#clock,
@@ -247,13 +280,38 @@ export class DnsIsolate {
     }
     const { queue, inbox } = this.#native;
     while (!this.#draining) {
-      this.#turn(queue, await queue.wait());
-      if (inbox.isExpecting) await inbox.arrivals();
+      const nowMs = performance.now();
+      const isLooping = nowMs < this.#loopsUntilMs;
+      const untilMs = isLooping ? this.#loopsUntilMs : nowMs + WAIT_MS_MAX;
+      const waitMs = Math.ceil(Math.max(0, Math.min(untilMs, this.#alarms.nextAtMs) - nowMs));
+      const count = isLooping || this.#needsLoop ? await queue.wait(waitMs) : queue.block(waitMs);
+      this.#turn(queue, count);
+      this.#alarms.run(performance.now());
+      if (!inbox.isExpecting) continue;
+      await inbox.arrivals();
+      this.#loopFor(MESSAGE_MS);
     }
   }
 
-  /** The main isolate's message has come. */
-  heard(): void {
+  #loopFor(ms: number): void {
+    this.#loopsUntilMs = Math.max(this.#loopsUntilMs, performance.now() + ms);
+  }
+
+  /**
+   * Says whether the runtime's event loop has to turn while the isolate waits: for connections, which
+   * are the runtime's. Without any, the thread itself waits for packets, which costs a third and
+   * answers sooner than a wait on another thread.
+   */
+  get #needsLoop(): boolean {
+    return this.#handling > 0 || this.#exchange.needsLoop ||
+      this.#tcp.some((listener) => listener.connections > 0) ||
+      (this.#encrypted?.needsLoop ?? false);
+  }
+
+  /** The main isolate's message has come, and is handled once `handled` is settled. */
+  heard(handled: Promise<void> = Promise.resolve()): void {
+    this.#handling++;
+    handled.finally(() => this.#handling--);
     this.#native?.inbox.heard();
   }
 
@@ -264,13 +322,15 @@ export class DnsIsolate {
 
   /** Switches what schedules and a pause switch, and is back when they do so again. */
   #evaluate(): void {
-    clearTimeout(this.#evaluator);
     const nowMs = Date.now();
     const delayMs = this.#pipeline.snapshot.evaluate(nowMs) - nowMs;
-    if (delayMs === Infinity || this.#draining) return;
-    // A timer may be early by a little: then the same instant is due once more.
+    if (delayMs === Infinity || this.#draining) {
+      this.#evaluator.set(Infinity);
+      return;
+    }
+    // Both clocks differ by a little: then the same instant is due once more.
     const waitMs = Math.max(EVALUATE_MS_MIN, Math.min(delayMs, REEVALUATE_MS));
-    this.#evaluator = setTimeout(() => this.#evaluate(), waitMs);
+    this.#evaluator.set(performance.now() + waitMs);
   }
 
   /** Goes on with other keys of Oblivious DoH. */
@@ -328,17 +388,19 @@ export class DnsIsolate {
   async drain(graceMs: number): Promise<void> {
     const endsAtMs = performance.now() + graceMs;
     this.#draining = true;
-    clearTimeout(this.#evaluator);
+    this.#evaluator.set(Infinity);
     this.#setTime();
     // What the kernel has queued by now was asked before the end.
     for (const listener of this.#udp) listener.receive();
     for (const listener of this.#tcp) listener.drain();
     this.#encrypted?.drain();
-    while (this.#forwarder.waiting > 0 && performance.now() < endsAtMs) {
+    while (this.#flights.waiting > 0 && performance.now() < endsAtMs) {
       if (this.#native !== null) this.#look(this.#native);
+      this.#alarms.run(performance.now());
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
     }
-    this.#forwarder.close();
+    this.#flights.close();
+    this.#alarms.clear();
     this.#flush();
     for (const listener of this.#portable) listener.close();
     for (const listener of this.#tcp) listener.close();
@@ -361,6 +423,7 @@ export class DnsIsolate {
     for (let i = 0; i < count; i++) {
       const token = queue.token(i);
       if ((token & UPSTREAM_TOKEN) !== 0) exchange?.ready(token);
+      else if (token === CONNECT_TOKEN) this.#loopFor(CONNECT_MS);
       else if (token !== WAKE_TOKEN && !this.#draining) this.#udp[token].receive();
     }
     this.#flushNow();
@@ -388,7 +451,10 @@ export class DnsIsolate {
       this.#udp.push(new UdpListener(native, fd, new UdpFront(this.#resolver, this.#counts)));
       if (!queue.add(fd, token)) throw new SvcError("unavailable", `udp: descriptor ${fd} is gone`);
     }
-    queue.add(sockets.wake, WAKE_TOKEN);
+    queue.watch(sockets.wake, WAKE_TOKEN);
+    for (const fd of [...sockets.tcp, ...sockets.dot, ...sockets.doh]) {
+      queue.watch(fd, CONNECT_TOKEN);
+    }
     for (const fd of sockets.tcp) {
       await this.#newTcp().listenOn(() => ownCopy(native, fd));
     }
@@ -415,12 +481,15 @@ export class DnsIsolate {
     }
     return new Bootstrap({
       upstreams,
+      after: (ms, work) => this.#alarms.after(ms, work),
       lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
       onAddresses: (index, ips) => {
-        this.#forwarder.upstreams[index].isUnresolved = false;
-        this.#exchange.encrypted?.setAddresses(index, ips);
+        const upstream = this.#forwarder.upstreams[index];
+        upstream.isUnresolved = false;
+        this.#exchange.setAddresses(upstream.remote, ips);
       },
-      onFailure: (index, reason) => this.#exchange.encrypted?.failWaiting(index, reason),
+      onFailure: (index, reason) =>
+        this.#exchange.failWaiting(this.#forwarder.upstreams[index].remote, reason),
     });
   }
 
@@ -446,14 +515,20 @@ export class DnsIsolate {
   }
 
   #setTicking(on: boolean): void {
-    clearInterval(this.#ticker);
-    if (!on) return;
-    this.#ticker = setInterval(() => {
-      this.#setTime();
-      this.#forwarder.tick();
-      this.#flush();
-    }, TICK_MS);
+    this.#ticker.set(on ? performance.now() + TICK_MS : Infinity);
   }
+
+  #tick(): void {
+    this.#ticker.set(performance.now() + TICK_MS);
+    this.#setTime();
+    this.#flights.tick();
+    this.#flush();
+  }
+}
+
+function afterTimer(ms: number, work: () => void): () => void {
+  const timer = setTimeout(work, ms);
+  return () => clearTimeout(timer);
 }
 
 async function load({ tls, upstreams }: DnsStart): Promise<Loaded> {

@@ -34,13 +34,12 @@ async function open(start: DnsStart): Promise<void> {
   const listening = opened.listen();
   for (const message of early.splice(0)) take(opened, message);
   const ports = await listening;
-  opened.run().catch(crash);
   tell({ type: "ready", ports });
+  opened.run().catch(crash); // Last: it may not return for seconds.
 }
 
 function take(opened: DnsIsolate, message: Told): void {
-  void handle(opened, message).catch(crash);
-  opened.heard(); // Behind what is handled at once.
+  opened.heard(handle(opened, message).catch(crash)); // Behind what is handled at once.
 }
 
 async function handle(opened: DnsIsolate, message: Told): Promise<void> {

@@ -2,13 +2,11 @@
 import {
   ClientAddress,
   clientIdOf,
-  type Failure,
-  type Resolver,
+  type Reply,
   type Responder,
   streamReply,
   Transport,
   Verdict,
-  type Waiter,
 } from "../resolver/mod.ts";
 import { Counter } from "../telemetry/mod.ts";
 import { answerQuery, refuseQuery } from "../transport/listen_encrypted.ts";
@@ -33,15 +31,13 @@ interface Client {
 
 /** The answer to one request, which waits. */
 class RequestAnswer implements Responder {
-  constructor(private readonly resolver: Resolver, private readonly request: HttpRequest) {}
+  constructor(private readonly request: HttpRequest) {}
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.resolver.writeEntry(waiter, entry, ede, shared);
-    answerQuery(this.request, shared.bytes, shared.offset, shared.length);
+  room(): Reply {
+    return shared;
   }
 
-  fail(waiter: Waiter, failure: Failure): void {
-    this.resolver.writeFailure(waiter, failure, shared);
+  send(): void {
     answerQuery(this.request, shared.bytes, shared.offset, shared.length);
   }
 }
@@ -118,7 +114,7 @@ export class DohFront implements DohListenerHandler, ObliviousAsker {
       return;
     }
     if (verdict === Verdict.Resolve) {
-      const waiter = resolver.wait(new RequestAnswer(resolver, request), shared);
+      const waiter = resolver.wait(new RequestAnswer(request), shared);
       if (waiter !== null) {
         resolver.resolve(waiter);
         return;

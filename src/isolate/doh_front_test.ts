@@ -79,7 +79,7 @@ Deno.test("DohFront answers now, later, or with 400", none, () => {
   assert.deepEqual(ask(new Uint8Array(3)), ["400"]);
   assert.deepEqual(ask(HEALTH.map((byte, i) => i === 2 ? byte | 0x80 : byte)), ["400"]);
   const silent = ask(encodeQuery("silent.example", 1));
-  quietly(() => bench.forwarder.close());
+  quietly(() => bench.flights.close());
   assert.deepEqual(silent, ["200 for 0: SERVFAIL rd ra"]);
   front.onOpen();
   front.onRefused();

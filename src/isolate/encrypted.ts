@@ -109,6 +109,12 @@ export class EncryptedListeners {
     };
   }
 
+  /** Somebody is connected, or may be without a word to us: QUIC's socket is the runtime's. */
+  get needsLoop(): boolean {
+    return this.#doq.length > 0 ||
+      [...this.#dot, ...this.#doh].some(({ connections }) => connections > 0);
+  }
+
   /** Goes on with other keys of Oblivious DoH, the current one first. */
   async renewOdoh(seeds: readonly Uint8Array[]): Promise<void> {
     await this.#oblivious?.renew(seeds);

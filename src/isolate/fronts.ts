@@ -4,7 +4,6 @@ import type { UdpBatch } from "../native/mod.ts";
 import {
   ClientAddress,
   clientIdOf,
-  type Failure,
   Reply,
   type Resolver,
   type Responder,
@@ -23,11 +22,6 @@ import type {
   UdpHandler,
   UdpListener,
 } from "../transport/mod.ts";
-
-// Where a `sockaddr` has its parts: the family in the machine's order, then port, then the address.
-const SOCKADDR_IPV4_OFFSET = 4;
-const SOCKADDR_IPV6_OFFSET = 8;
-const AF_INET = 2;
 
 /** An address that is known as text. One of a zone (`fe80::1%eth0`) is read without it. */
 export function clientAddress(text: string): ClientAddress {
@@ -51,10 +45,7 @@ export class UdpFront implements UdpHandler, Responder {
     const start = batch.packetOffset(i);
     const end = start + batch.packetLength(i);
     const { bytes } = batch;
-    const peer = batch.peerOffset(i);
-    const isIpv4 = (bytes[peer] | (bytes[peer + 1] << 8)) === AF_INET;
-    const at = peer + (isIpv4 ? SOCKADDR_IPV4_OFFSET : SOCKADDR_IPV6_OFFSET);
-    this.#client.aim(bytes, at, isIpv4 ? 4 : 16);
+    this.#client.aim(bytes, batch.peerOffset(i), batch.peerLength(i));
     const verdict = this.resolver.decide(Transport.Udp, this.#client, bytes, start, end, reply);
     if (verdict === Verdict.Send) {
       batch.queueReply(i, reply.length);
@@ -69,16 +60,15 @@ export class UdpFront implements UdpHandler, Responder {
     }
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    const reply = this.#aimAtRoom();
-    this.resolver.writeEntry(waiter, entry, ede, reply);
-    this.#batch!.queueTo(waiter.peer, reply.length);
+  /** A waiter came through this front, so there is a batch. */
+  room(): Reply {
+    const batch = this.#batch!;
+    if (batch.queued === batch.capacity) batch.flush();
+    return this.#aim(batch);
   }
 
-  fail(waiter: Waiter, failure: Failure): void {
-    const reply = this.#aimAtRoom();
-    this.resolver.writeFailure(waiter, failure, reply);
-    this.#batch!.queueTo(waiter.peer, reply.length);
+  send({ peer }: Waiter): void {
+    this.#batch!.queueTo(peer, this.#reply.length);
   }
 
   /** Has responses written to the next place of the batch. */
@@ -90,13 +80,6 @@ export class UdpFront implements UdpHandler, Responder {
     reply.offset = batch.responseOffset();
     return reply;
   }
-
-  /** A waiter came through this front, so there is a batch. */
-  #aimAtRoom(): Reply {
-    const batch = this.#batch!;
-    if (batch.queued === batch.capacity) batch.flush();
-    return this.#aim(batch);
-  }
 }
 
 /** One buffer for answers to streams: each is taken from it before the next is written. */
@@ -106,21 +89,15 @@ const shared = streamReply();
 class StreamAnswers implements Responder {
   readonly client: ClientAddress;
 
-  constructor(private readonly resolver: Resolver, private readonly stream: DnsStream) {
+  constructor(private readonly stream: DnsStream) {
     this.client = clientAddress(stream.client);
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.resolver.writeEntry(waiter, entry, ede, shared);
-    this.#send();
+  room(): Reply {
+    return shared;
   }
 
-  fail(waiter: Waiter, failure: Failure): void {
-    this.resolver.writeFailure(waiter, failure, shared);
-    this.#send();
-  }
-
-  #send(): void {
+  send(): void {
     this.stream.send(shared.bytes, shared.offset, shared.length);
     this.stream.settled();
   }
@@ -173,9 +150,9 @@ export class StreamFront implements DotHandler {
   }
 
   onOpen(stream: DnsStream): void {
-    const { counts, resolver, serverName } = this.options;
+    const { counts, serverName } = this.options;
     counts[this.kind.connections]++;
-    const answers = new StreamAnswers(resolver, stream);
+    const answers = new StreamAnswers(stream);
     answers.client.id = clientIdOf(stream.serverName, serverName);
     this.#answers.set(stream, answers);
   }
@@ -211,15 +188,13 @@ export class StreamFront implements DotHandler {
 
 /** The answer to one query over QUIC. */
 class DoqAnswer implements Responder {
-  constructor(private readonly resolver: Resolver, private readonly exchange: DoqExchange) {}
+  constructor(private readonly exchange: DoqExchange) {}
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.resolver.writeEntry(waiter, entry, ede, shared);
-    this.exchange.send(shared.bytes, shared.offset, shared.length);
+  room(): Reply {
+    return shared;
   }
 
-  fail(waiter: Waiter, failure: Failure): void {
-    this.resolver.writeFailure(waiter, failure, shared);
+  send(): void {
     this.exchange.send(shared.bytes, shared.offset, shared.length);
   }
 }
@@ -262,7 +237,7 @@ export class DoqFront implements DoqHandler {
       return;
     }
     const waiter = verdict === Verdict.Resolve
-      ? resolver.wait(new DoqAnswer(resolver, exchange), shared)
+      ? resolver.wait(new DoqAnswer(exchange), shared)
       : null;
     if (waiter === null) exchange.send(shared.bytes, shared.offset, shared.length);
     else resolver.resolve(waiter);
@@ -293,21 +268,15 @@ export class DatagramFront implements Responder {
     );
     if (verdict === Verdict.Drop) return;
     const waiter = verdict === Verdict.Resolve ? this.resolver.wait(this, shared) : null;
-    if (waiter === null) this.#send();
+    if (waiter === null) this.send();
     else this.resolver.resolve(waiter);
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.resolver.writeEntry(waiter, entry, ede, shared);
-    this.#send();
+  room(): Reply {
+    return shared;
   }
 
-  fail(waiter: Waiter, failure: Failure): void {
-    this.resolver.writeFailure(waiter, failure, shared);
-    this.#send();
-  }
-
-  #send(): void {
+  send(): void {
     this.reply(shared.bytes.slice(shared.offset, shared.offset + shared.length));
   }
 }

@@ -72,7 +72,7 @@ Deno.test("StreamFront answers at once or later, and settles what waited", none,
   assert.deepEqual([first.sent.at(-1), second.sent], [ANSWER, [ANSWER]]);
   assert.deepEqual([first.unsettled, second.unsettled], [0, 0]);
   ask(first, encodeQuery("silent.example", 1));
-  quietly(() => bench.forwarder.close());
+  quietly(() => bench.flights.close());
   assert.deepEqual([first.sent.at(-1), first.unsettled], [SILENT, 0]);
   front.onRefused();
   const { values } = bench.front.counters;
@@ -146,7 +146,7 @@ Deno.test("DoqFront ends each exchange once: an answer now, later, or none", non
   answerAll(bench);
   assert.deepEqual(waiting, [[ANSWER], [ANSWER]]);
   const silent = ask(encodeQuery("silent.example", 1));
-  quietly(() => bench.forwarder.close());
+  quietly(() => bench.flights.close());
   assert.deepEqual(silent, [SILENT]);
   front.onRefused();
   front.onHandshakeFailure();
@@ -172,7 +172,7 @@ Deno.test("DatagramFront answers each datagram where it came from", none, () => 
   answerAll(bench);
   assert.deepEqual(replies.splice(0).sort(), [`b: ${ANSWER}`, `c: ${ANSWER}`]);
   ask(encodeQuery("silent.example", 1), "e");
-  quietly(() => bench.forwarder.close());
+  quietly(() => bench.flights.close());
   assert.deepEqual(replies, [`e: ${SILENT}`]);
   bench.checkIdle();
 });
@@ -214,13 +214,13 @@ Deno.test({
       for (const client of clients) assert.equal(heard(client), HEALTHY);
       await all(QUERY);
       for (const client of clients) assert.equal(heard(client), "");
-      assert.equal(bench.forwarder.waiting, 100);
+      assert.equal(bench.flights.waiting, 100);
       answerAll(bench);
       turn();
       for (const client of clients) assert.equal(heard(client), ANSWER);
       await all(RESPONSE as Uint8Array<ArrayBuffer>);
       await all(encodeQuery("silent.example", 1));
-      quietly(() => bench.forwarder.close());
+      quietly(() => bench.flights.close());
       turn();
       for (const client of clients) assert.deepEqual([heard(client), heard(client)], [SILENT, ""]);
       assert.equal(listener.batch.unsent, 0);

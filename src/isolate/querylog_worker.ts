@@ -11,10 +11,12 @@ import { LogLines } from "./log_lines.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./querylog_messages.ts";
 
 let store: QueryLogStore | null = null;
-let timer: ReturnType<typeof setTimeout> | undefined;
+/** Ends the pause between two turns. */
+let wake: () => void = () => {};
 const lines = new LogLines((line) => tell({ type: "logged", line }));
 const crash = tellCrashes((error) => {
-  clearTimeout(timer);
+  store = null;
+  wake();
   tell({ type: "crashed", error });
 });
 
@@ -22,13 +24,23 @@ function tell(message: FromLog | FromKept): void {
   self.postMessage(message);
 }
 
-function turn(): void {
-  if (store === null) return;
-  try {
-    timer = setTimeout(turn, store.turn());
-  } catch (error) {
-    crash(error);
+/** Gives the log its turns until it is closed. */
+async function run(log: QueryLogStore): Promise<void> {
+  while (store === log) {
+    const { ms, bytes } = log.turn();
+    await pause(log, ms, bytes);
   }
+}
+
+/** Until `ms` are over, so many bytes wait, or somebody wakes. */
+async function pause(log: QueryLogStore, ms: number, bytes: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  wake = resolve;
+  const timer = setTimeout(resolve, ms);
+  if (bytes < Infinity) void log.waitFor(bytes).then(resolve);
+  await promise;
+  clearTimeout(timer);
+  log.endWait();
 }
 
 function ask(id: number, question: LogQuestion): void {
@@ -62,7 +74,7 @@ function handle(message: ToLog): void {
         onNewest: (newestMs) => tell({ type: "newest", newestMs }),
         onLive: (batch) => tell({ type: "live", batch }),
       });
-      turn();
+      run(store).catch(crash);
       tell({ type: "ready" });
       return;
     case "ask":
@@ -70,6 +82,7 @@ function handle(message: ToLog): void {
       return;
     case "watch":
       store?.live.watch(message.watcher, message.filter);
+      wake(); // What waits is told sooner now.
       return;
     case "unwatch":
       store?.live.unwatch(message.watcher);
@@ -79,9 +92,9 @@ function handle(message: ToLog): void {
       tell({ type: "pong" });
       return;
     case "stop":
-      clearTimeout(timer);
       store?.close();
       store = null;
+      wake();
       tell({ type: "stopped" });
   }
 }

@@ -37,7 +37,7 @@ import { startIsolate } from "./scopes.ts";
 /** Ten seconds for a start, and of silence; one that crashes is back at once, the first time. */
 const LIMITS: KeepLimits = {
   startMsMax: 10_000,
-  lookMs: 2_000,
+  lookMs: 5_000, // Each wakes a processor that may have nothing else to do.
   silenceMsMax: 10_000,
   restartMsMin: 50,
   restartMsMax: 5_000,
@@ -113,9 +113,11 @@ class Member {
     this.ready.promise.catch(() => {}); // Who starts the first one waits for it, and nobody else.
   }
 
-  send(worker: Worker, message: ToDns): void {
+  /** Sends a message, and ends the wait of a thread that would not hear of it. */
+  send(worker: Worker, message: ToDns, native: Native | null): void {
     if (this.sockets !== null) Inbox.announce(this.sockets.inboxMemory);
     worker.postMessage(message);
+    if (native !== null && this.sockets !== null) wake(native, this.sockets.wake);
   }
 }
 
@@ -346,7 +348,7 @@ export class DnsSupervisor {
       begin: () => this.#begin(member),
       hear: (message) => this.#hear(member, message),
       ended: (reason) => this.#ended(member, reason),
-      send: (worker, message) => member.send(worker, message),
+      send: (worker, message) => member.send(worker, message, this.#native),
       left: (thread) => this.left.watch(`dns isolate ${member.index}`, thread),
     });
   }

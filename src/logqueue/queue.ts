@@ -10,6 +10,9 @@ const QUEUE_BYTES_MAX = 1 << 30;
 /** Bytes ever written and ever taken, modulo 2^32, as places of `Int32Array`. */
 const HEAD = 0;
 const TAIL = 16;
+/** The reader's, beside `TAIL`: whether it waits to be told, and of which head. */
+const IS_WAITING = 17;
+const WAITS_FOR = 18;
 /** Counts, as places of `Float64Array`: exact to 2^53, one writer each. */
 const TAKEN = 16;
 const PUSHED = 24;
@@ -103,6 +106,16 @@ export class QueueWriter {
     this.#head = (this.#head + lengthBytes) >>> 0;
     this.#counts[PUSHED]++;
     Atomics.store(this.#control, HEAD, this.#head | 0);
+    // Behind the store: of a reader that says now that it waits, one of both sees the other.
+    if (Atomics.load(this.#control, IS_WAITING) !== 0) this.#tell();
+  }
+
+  /** Wakes a reader whose wait is over. */
+  #tell(): void {
+    const control = this.#control;
+    if (((this.#head - Atomics.load(control, WAITS_FOR)) | 0) < 0) return;
+    Atomics.store(control, IS_WAITING, 0);
+    Atomics.notify(control, IS_WAITING);
   }
 
   /** Counts what found no room; `kind` is 0 to 15. */
@@ -140,6 +153,34 @@ export class QueueReader {
   /** There is more up to the mark. */
   get isBehind(): boolean {
     return this.#at !== this.#mark;
+  }
+
+  /** The least number of bytes that are more than this part of what the queue holds. */
+  bytesOver(part: number): number {
+    return Math.floor(part * this.#capacity) + 1;
+  }
+
+  /**
+   * Resolves once so many bytes wait, at least 1, or another wait begins: a reader has one at a time
+   * and looks again when it ends.
+   */
+  waitFor(bytes: number): Promise<void> {
+    const control = this.#control;
+    this.endWait();
+    Atomics.store(control, WAITS_FOR, (this.#tail + bytes) | 0);
+    Atomics.store(control, IS_WAITING, 1);
+    if (((Atomics.load(control, HEAD) - this.#tail) >>> 0) >= bytes) {
+      Atomics.store(control, IS_WAITING, 0);
+      return Promise.resolve();
+    }
+    const wait = Atomics.waitAsync(control, IS_WAITING, 1);
+    return wait.async ? wait.value.then(() => {}) : Promise.resolve();
+  }
+
+  /** Ends a wait: nothing of it stays behind. */
+  endWait(): void {
+    Atomics.store(this.#control, IS_WAITING, 0);
+    Atomics.notify(this.#control, IS_WAITING);
   }
 
   /** Has `next` go as far as the writer is now. */

@@ -131,6 +131,67 @@ Deno.test("QueueReader refuses what is no record, and gives it up", none, () => 
   }
 });
 
+/** A runtime with nothing else to do does not wait for another thread's word. */
+function stayAwake(): Disposable {
+  const timer = setInterval(() => {}, 1_000);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+Deno.test(
+  "QueueReader waits for a first record, and for as many bytes as it says",
+  none,
+  async () => {
+    const memory = queueMemory(4_096);
+    const [writer, reader] = [new QueueWriter(memory), new QueueReader(memory)];
+    using _ = stayAwake();
+    const events: string[] = [];
+    const wait = (bytes: number) =>
+      reader.waitFor(bytes).then(() => void events.push(`${bytes} bytes`));
+    const turn = () => new Promise((resolve) => setTimeout(resolve));
+    const first = wait(1);
+    await turn();
+    assert.deepEqual(events, []);
+    write(writer, 1, HEAD_WORDS);
+    await first;
+    const second = wait(3 * HEAD_WORDS * 4);
+    write(writer, 2, HEAD_WORDS);
+    await turn();
+    assert.deepEqual(events.splice(0), ["1 bytes"]);
+    write(writer, 3, HEAD_WORDS);
+    await second;
+    assert.deepEqual(events.splice(0), [`${3 * HEAD_WORDS * 4} bytes`]);
+    await wait(1); // They wait already.
+    reader.mark();
+    assert.deepEqual(readAll(reader), [1, 2, 3]);
+    reader.release();
+    const [former, newer] = [wait(1), wait(2)];
+    await former;
+    assert.deepEqual(events.splice(0), ["1 bytes", "1 bytes"]);
+    reader.endWait();
+    await newer;
+  },
+);
+
+Deno.test("a reader is told of each record, however its wait and the writer meet", {
+  permissions: { read: true },
+}, async () => {
+  using _ = stayAwake();
+  const memory = queueMemory(4_096);
+  const worker = new Worker(new URL("./queue_child.ts", import.meta.url), { type: "module" });
+  const reader = new QueueReader(memory);
+  const records = 20_000;
+  worker.postMessage({ memory, records, isPatient: true });
+  let read = 0;
+  while (read < records) {
+    await reader.waitFor(1); // Without a word from the writer, for ever.
+    reader.mark();
+    read += readAll(reader).length;
+    reader.release();
+  }
+  assert.equal(read, records);
+  worker.terminate();
+});
+
 Deno.test("queueMemory() takes powers of two only", none, () => {
   for (const bytes of [0, 2_048, 5_000, 2 ** 31]) assert.throws(() => queueMemory(bytes));
 });

@@ -1,6 +1,7 @@
+import { SvcError } from "../errors.ts";
 import { applySeed } from "./apply_seed.ts";
 import { changeUser, createUser, deleteUser } from "./apply_users.ts";
-import type { Actor, Change, Command, Outcome } from "./command.ts";
+import type { Actor, Change, Command, NewAuditEntry, Note, Outcome } from "./command.ts";
 import { Draft } from "./draft.ts";
 import { type Applied, type LiveState, SETTINGS_ID, settingsEnvelope } from "./live_state.ts";
 import { findConflict, findUsers, refuse } from "./references.ts";
@@ -36,14 +37,13 @@ const AUDIT_RULES_BYTES_MAX = SPEC_BYTES_MAX - 1_024;
 
 /**
  * Makes one change, or refuses it; the same for the same state and command wherever it runs. The
- * state it is given stays as it is. `index` is the command's place in the log. A refused command
- * leaves nothing behind, its index included.
+ * state it is given stays as it is. `index` is the command's place in the log, at which the next
+ * state is; a refused command moves nothing else.
  *
  * Values of what is done: the envelope (create, replace, settings), the envelopes of what was added
- * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions, `note`), counts
- * (`seed`). What a spec
- * means must have been decoded; its shape, and what only the rest of the state can tell, is checked
- * here.
+ * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions), counts (`seed`).
+ * What a spec means must have been decoded; its shape, and what only the rest of the state can tell,
+ * is checked here.
  */
 export function apply(
   state: LiveState,
@@ -52,23 +52,43 @@ export function apply(
 ): Applied {
   const draft = new Draft(state);
   const result = dispatch(draft, command);
-  if (result.kind === "refused") return { kind: "refused", outcome: result };
+  if (result.kind === "refused") {
+    return { kind: "refused", outcome: result, state: { ...state, appliedIndex: index } };
+  }
   draft.setIndex(index);
-  const { type, id } = result.resource;
   return {
     kind: "made",
     outcome: { kind: "done", value: result.value } satisfies Outcome,
     state: draft.state,
     writes: draft.writes,
-    audit: {
-      time: command.at,
-      actor: cutActor(command.actor),
-      action: cut(result.action),
-      resource: { type: cut(type), id: id === null ? null : cut(id) },
-      before: result.before,
-      after: result.after,
-      node: cut(command.node),
-    },
+    audit: auditOf(result, command),
+  };
+}
+
+/**
+ * The audit entry of what one node does by itself.
+ *
+ * @throws {SvcError} `invalid`, if it says too much.
+ */
+export function noteEntry(note: Note, by: Omit<Command, "change">): NewAuditEntry {
+  const given = note.after ?? null;
+  const after = copyWithin(given, SPEC_BYTES_MAX);
+  if (after === null && given !== null) throw new SvcError(TOO_LARGE.code, TOO_LARGE.message);
+  return auditOf({ ...note, before: null, after }, by);
+}
+
+function auditOf(
+  { action, resource: { type, id }, before, after }: Note & { readonly before: unknown },
+  { at, actor, node }: Omit<Command, "change">,
+): NewAuditEntry {
+  return {
+    time: at,
+    actor: cutActor(actor),
+    action: cut(action),
+    resource: { type: cut(type), id: id === null ? null : cut(id) },
+    before,
+    after,
+    node: cut(node),
   };
 }
 
@@ -103,8 +123,6 @@ function dispatch(draft: Draft, command: Command): Result {
       return changeUser(draft, change, command);
     case "user_delete":
       return deleteUser(draft, change, command);
-    case "note":
-      return note(change);
     case "seed":
       return applySeed(draft, change, at);
   }
@@ -274,10 +292,4 @@ function changeSettings(
     before: before.spec,
     after: spec,
   };
-}
-
-function note({ action, resource, after: given }: Extract<Change, { type: "note" }>): Result {
-  const after = copyWithin(given ?? null, SPEC_BYTES_MAX);
-  if (after === null && given !== null && given !== undefined) return TOO_LARGE;
-  return { kind: "done", value: null, action, resource, before: null, after };
 }

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
-import { apply, RESOURCE_TYPE } from "./apply.ts";
+import { apply, noteEntry, RESOURCE_TYPE } from "./apply.ts";
 import type { Change, Outcome } from "./command.ts";
 import {
+  ACTOR,
   AT,
   clientSpec,
   commandOf,
+  FIRST_SEED,
   groupSpec,
   ids,
   listSpec,
@@ -14,7 +16,7 @@ import {
   scheduleSpec,
   stateAfter,
 } from "./fakes.ts";
-import { emptyState, type LiveState, type Made } from "./live_state.ts";
+import { emptyState, type LiveState, type Made, writesOf } from "./live_state.ts";
 import { DEFAULT_GROUP_ID } from "./constants.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 
@@ -254,17 +256,6 @@ const REFUSED: readonly (readonly [string, Change, code: string, message: RegExp
     /^user: is larger/,
   ],
   [
-    "a note that is too large",
-    {
-      type: "note",
-      action: "pause",
-      resource: { type: "pause", id: null },
-      after: "x".repeat(30_000),
-    },
-    "invalid",
-    /larger/,
-  ],
-  [
     "a seed of lists with other IDs",
     {
       type: "seed",
@@ -282,13 +273,54 @@ Deno.test("apply() refuses", none, async (t) => {
   const state = stateAfter(...ALL);
   for (const [name, change, code, message] of REFUSED) {
     await t.step(name, () => {
-      const { kind, outcome } = apply(state, commandOf(change));
+      const { kind, outcome, state: after } = apply(state, commandOf(change), 99);
       assert.equal(kind, "refused");
+      assert.deepEqual(after, { ...state, appliedIndex: 99 }, "it moves the index alone");
       assert.ok(outcome.kind === "refused");
       assert.equal(outcome.code, code);
       assert.match(outcome.message, message);
     });
   }
+});
+
+Deno.test(
+  "noteEntry() makes an entry of what a node does, and refuses too large a one",
+  none,
+  () => {
+    const note = {
+      action: "x".repeat(300),
+      resource: { type: "node", id: null },
+      after: undefined,
+    };
+    const { change: _, ...by } = commandOf(ALL[0]);
+    assert.deepEqual(noteEntry(note, by), {
+      time: AT,
+      actor: ACTOR,
+      action: "x".repeat(256),
+      resource: { type: "node", id: null },
+      before: null,
+      after: null,
+      node: by.node,
+    });
+    assert.throws(() => noteEntry({ ...note, after: "x".repeat(30_000) }, by), /larger/);
+  },
+);
+
+Deno.test("writesOf() names all that is stored of a state", none, () => {
+  const state = stateAfter(...ALL);
+  const written = new Map<string, unknown>();
+  for (const { key, value } of writesOf(state)) written.set(key.join("/"), value);
+  let step = emptyState();
+  const stored = new Map<string, unknown>();
+  for (const change of [FIRST_SEED, ...ALL]) {
+    const { state, writes } = made(step, change);
+    step = state;
+    for (const { key, value } of writes) {
+      if (value === null) stored.delete(key.join("/"));
+      else stored.set(key.join("/"), value);
+    }
+  }
+  assert.deepEqual(written, stored);
 });
 
 function made(state: LiveState, change: Change, at = AT): Made {

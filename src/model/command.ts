@@ -85,13 +85,6 @@ export type Change =
     readonly action: string;
   }
   | { readonly type: "user_delete"; readonly id: string; readonly ifMatch: number | null }
-  /** Nothing changes but the audit log: pause, resume, refresh. */
-  | {
-    readonly type: "note";
-    readonly action: string;
-    readonly resource: { readonly type: string; readonly id: string | null };
-    readonly after: unknown;
-  }
   /** First start and `svc import`: replaces what came from the configuration file. */
   | {
     readonly type: "seed";
@@ -112,6 +105,13 @@ export interface Command {
   readonly node: string;
 }
 
+/** What one node did by itself, for its own audit log: pause, resume, refresh, a sign-in. */
+export interface Note {
+  readonly action: string;
+  readonly resource: { readonly type: string; readonly id: string | null };
+  readonly after: unknown;
+}
+
 /** An entry of the audit log. */
 export interface AuditEntry {
   /** Grows with each entry: 16 hexadecimal digits, so that text order is time order. */
@@ -124,6 +124,9 @@ export interface AuditEntry {
   readonly after: unknown;
   readonly node: string;
 }
+
+/** An entry before the store that keeps it gives it its ID. */
+export type NewAuditEntry = Omit<AuditEntry, "id">;
 
 /** Everything that members agree on, in memory. Maps are in order of creation. */
 export interface State {

@@ -1,10 +1,9 @@
-import { invariant } from "../errors.ts";
 import type { StoredUser } from "./command.ts";
 import {
   type Collections,
   keysOfClient,
   type LiveState,
-  type Placed,
+  placed,
   resourceKey,
   SETTINGS_KEY,
   userKey,
@@ -119,10 +118,4 @@ export class Draft {
     this.#writes.delete(name); // Moves to the end: writes stay in the order they were made.
     this.#writes.set(name, { key, value });
   }
-}
-
-function placed<V>(map: PersistentMap<V>, id: string): Placed<V> {
-  const [place, value] = [map.placeOf(id), map.get(id)];
-  invariant(place !== undefined && value !== undefined, "what is stored has a place");
-  return { place, value };
 }

@@ -1,6 +1,7 @@
-import type { AuditEntry, Outcome, State, StoredUser } from "./command.ts";
+import { invariant } from "../errors.ts";
+import type { NewAuditEntry, Outcome, State, StoredUser } from "./command.ts";
 import { PersistentMap } from "./persistent_map.ts";
-import type { Collection, Envelope, SpecOf } from "./resources.ts";
+import { type Collection, COLLECTIONS, type Envelope, type SpecOf } from "./resources.ts";
 import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
 
 /** The maps of a state, one a collection. */
@@ -35,10 +36,15 @@ export interface Made {
   readonly outcome: Extract<Outcome, { kind: "done" }>;
   readonly state: LiveState;
   readonly writes: readonly Write[];
-  /** The store that keeps it gives it its ID. */
-  readonly audit: Omit<AuditEntry, "id">;
+  readonly audit: NewAuditEntry;
 }
-export type Applied = Made | { readonly kind: "refused"; readonly outcome: Refused };
+
+/** What a command came to. That of a refused one is the state before, at the command's index. */
+export type Applied = Made | {
+  readonly kind: "refused";
+  readonly outcome: Refused;
+  readonly state: LiveState;
+};
 
 /** The ID of the settings' envelope. */
 export const SETTINGS_ID = "settings";
@@ -60,6 +66,23 @@ export function userKey(id: string): readonly string[] {
 }
 
 export const SETTINGS_KEY: readonly string[] = ["settings"];
+
+/** What is stored for an entry of a map. */
+export function placed<V>(map: PersistentMap<V>, id: string): Placed<V> {
+  const [place, value] = [map.placeOf(id), map.get(id)];
+  invariant(place !== undefined && value !== undefined, "what is stored has a place");
+  return { place, value };
+}
+
+/** All that is stored of a state but its index; `restoreState` makes the state of it again. */
+export function* writesOf({ settings, collections, users }: LiveState): Generator<Write> {
+  yield { key: SETTINGS_KEY, value: settings };
+  for (const collection of COLLECTIONS) {
+    const map: PersistentMap<unknown> = collections[collection];
+    for (const id of map.keys()) yield { key: resourceKey(collection, id), value: placed(map, id) };
+  }
+  for (const id of users.keys()) yield { key: userKey(id), value: placed(users, id) };
+}
 
 /** The state before the first seed: nothing, and the default settings at revision 0. */
 export function emptyState(): LiveState {

@@ -41,12 +41,14 @@ export type {
   AuditEntry,
   Change,
   Command,
+  NewAuditEntry,
+  Note,
   Outcome,
   Role,
   State,
   StoredUser,
 } from "./command.ts";
-export { apply, COLLECTION_SIZE_MAX, RESOURCE_TYPE } from "./apply.ts";
+export { apply, COLLECTION_SIZE_MAX, noteEntry, RESOURCE_TYPE } from "./apply.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
 export { type Decoded, decodeRulesBatch, decodeSettings, decodeSpec } from "./decode.ts";
@@ -65,11 +67,13 @@ export {
   isSeeded,
   type LiveState,
   type Made,
+  type Refused,
   resourceKey,
   SETTINGS_ID,
   SETTINGS_KEY,
   userKey,
   type Write,
+  writesOf,
 } from "./live_state.ts";
 export { PersistentMap } from "./persistent_map.ts";
 export { type Restored, restoreState, type StoredParts } from "./restore.ts";

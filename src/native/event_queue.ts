@@ -4,6 +4,8 @@ import { addressOf, errnoHint, type Native } from "./libc.ts";
 const EPOLL_CLOEXEC = 0o2000000;
 const EPOLL_CTL_ADD = 1;
 const EPOLLIN = 1;
+/** Tells once of what is new. */
+const EPOLLET = 0x8000_0000;
 /** `epoll_event` is packed on x86-64 and aligned elsewhere. */
 const [EVENT_BYTES, DATA_AT] = Deno.build.arch === "x86_64" ? [12, 4] : [16, 8];
 /** Ready sockets taken from one wait; the rest are taken by the next. */
@@ -11,8 +13,8 @@ const EVENTS_MAX = 256;
 const EFD_CLOEXEC_NONBLOCK = 0o2004000;
 
 /**
- * One wait for any number of sockets. The wait is parked on a thread of the runtime's pool, so that
- * the isolate's own events get their turn; sockets may be added while it is parked.
+ * One wait for any number of sockets: on the isolate's own thread, or parked on one of the runtime's
+ * pool, so that the runtime's events get their turn. Sockets may be added while it is parked.
  */
 export class EventQueue {
   readonly #native: Native;
@@ -36,16 +38,33 @@ export class EventQueue {
     this.#pointer = Deno.UnsafePointer.create(BigInt(addressOf(this.#events)));
   }
 
-  /** Adds a socket; `token` (0 to 2^31 - 1) comes back when it can be read. */
+  /** Adds a socket; `token` (0 to 2^31 - 1) comes back for as long as it can be read. */
   add(fd: number, token: number): boolean {
-    this.#controlView.setUint32(0, EPOLLIN, true);
+    return this.#add(fd, token, EPOLLIN);
+  }
+
+  /** As `add` for what nobody reads here: `token` comes back once each time that more has come. */
+  watch(fd: number, token: number): boolean {
+    return this.#add(fd, token, EPOLLIN | EPOLLET);
+  }
+
+  #add(fd: number, token: number, events: number): boolean {
+    this.#controlView.setUint32(0, events, true);
     this.#controlView.setUint32(DATA_AT, token, true);
     return this.#native.epoll_ctl(this.#fd, EPOLL_CTL_ADD, fd, this.#control) === 0;
   }
 
-  /** Waits until a socket can be read; the number of ready ones, negative on an interrupted wait. */
-  wait(): Promise<number> {
-    return this.#native.epoll_wait_parked(this.#fd, this.#pointer, EVENTS_MAX, -1);
+  /**
+   * Waits until a socket can be read, or so many milliseconds; -1 is for ever. Returns the number of
+   * ready ones, negative on an interrupted wait.
+   */
+  wait(timeoutMs: number): Promise<number> {
+    return this.#native.epoll_wait_parked(this.#fd, this.#pointer, EVENTS_MAX, timeoutMs);
+  }
+
+  /** As `wait`, and nothing else of this thread gets a turn meanwhile. */
+  block(timeoutMs: number): number {
+    return this.#native.epoll_wait(this.#fd, this.#pointer, EVENTS_MAX, timeoutMs);
   }
 
   /** The ready sockets at this moment, without waiting. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseIp } from "../addr/mod.ts";
+import { formatIp, parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
 import {
   closeSocket,
@@ -146,6 +146,9 @@ for (const address of LOOPBACKS) {
             const packet = bench.packet(i);
             assert.deepEqual(packet.slice(1), [7, 7]);
             assert.equal(batch.packetCut(i), false);
+            const from = batch.peerOffset(i);
+            const ip = batch.bytes.subarray(from, from + batch.peerLength(i));
+            assert.equal(formatIp(ip), address);
             seen.push(packet[0]);
             batch.queueReply(i, bench.write(packet[0], 9));
           }
@@ -372,7 +375,7 @@ test(
     try {
       assert.equal(queue.poll(), 0);
       assert.ok(queue.add(a.fd, 5));
-      const parked = queue.wait();
+      const parked = queue.wait(-1);
       assert.ok(queue.add(b.fd, 2 ** 31 - 1));
       b.send(b.connect(), 1);
       assert.equal(await parked, 1);
@@ -387,7 +390,7 @@ test(
       assert.deepEqual([await a.receive(), await b.receive()], [1, 1]);
       // Ending a wait is what `wake` is for.
       assert.ok(queue.add(waking, 9));
-      const idle = queue.wait();
+      const idle = queue.wait(-1);
       wake(native, waking);
       assert.equal(await idle, 1);
       assert.equal(queue.token(0), 9);

@@ -27,6 +27,9 @@ const PMTUDISC_OMIT = 5;
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
 
+/** Where a `sockaddr` has its address, behind the family and the port. */
+export const SOCKADDR_IPV4_OFFSET = 4;
+export const SOCKADDR_IPV6_OFFSET = 8;
 /** Bytes of the largest socket address (`sockaddr_in6`). */
 export const SOCKADDR_BYTES = 28;
 /** Bytes the kernel queues for a UDP listener while an isolate is busy or being replaced. */
@@ -43,7 +46,7 @@ export function writeSockaddr(target: Uint8Array, { ip, port }: HostPort): numbe
   const v4 = ip.length === 4;
   view.setUint16(0, v4 ? AF_INET : AF_INET6, true);
   view.setUint16(2, port);
-  target.set(ip, v4 ? 4 : 8);
+  target.set(ip, v4 ? SOCKADDR_IPV4_OFFSET : SOCKADDR_IPV6_OFFSET);
   return v4 ? 16 : SOCKADDR_BYTES;
 }
 

@@ -1,5 +1,11 @@
 import { addressOf, type Native } from "./libc.ts";
-import { AF_INET6, SOCKADDR_BYTES } from "./sockets.ts";
+import {
+  AF_INET,
+  AF_INET6,
+  SOCKADDR_BYTES,
+  SOCKADDR_IPV4_OFFSET,
+  SOCKADDR_IPV6_OFFSET,
+} from "./sockets.ts";
 
 /** Packets taken or sent by one system call. */
 const BATCH = 64;
@@ -11,6 +17,8 @@ const RECEIVE_BYTES = 2048 + 256;
 /** Room for one response: what we send over UDP at most, rounded to whole cache lines. */
 const SEND_BYTES = 1280;
 const NAME_BYTES = 32;
+const IPV4_BYTES = 4;
+const IPV6_BYTES = 16;
 /** CMSG_SPACE of the larger packet info, `in6_pktinfo`. */
 const CONTROL_BYTES = 40;
 const CONTROL4_BYTES = 32;
@@ -185,9 +193,20 @@ export class UdpBatch {
     return (this.words[this.#rxHeaderWord + i * MMSGHDR_WORDS + W_FLAGS] & MSG_TRUNC) !== 0;
   }
 
-  /** Where the socket address of packet `i` starts in `bytes`: family, port, address. */
+  /** Where the address of the sender of packet `i` starts in `bytes`. */
   peerOffset(i: number): number {
-    return this.#rx.name + i * NAME_BYTES;
+    const name = this.#rx.name + i * NAME_BYTES;
+    return name + (this.#isIpv4(name) ? SOCKADDR_IPV4_OFFSET : SOCKADDR_IPV6_OFFSET);
+  }
+
+  /** Bytes of that address. */
+  peerLength(i: number): number {
+    return this.#isIpv4(this.#rx.name + i * NAME_BYTES) ? IPV4_BYTES : IPV6_BYTES;
+  }
+
+  /** Says whether the socket address at `name`, its family in the machine's order, is of IPv4. */
+  #isIpv4(name: number): boolean {
+    return (this.words[name >> 2] & 0xffff) === AF_INET;
   }
 
   /** Where the next response is to be written; `flush` first when `queued` is `BATCH`. */

@@ -24,13 +24,9 @@ const BUSY_FILL = 1 / 256;
 const FILL_MAX = 1 / 4;
 /** With somebody watching they wait no longer than this. */
 const WATCHED_MS = 250;
-/** How often the queues are looked at, and how soon after a full batch. */
-const POLL_MS = 50;
+/** How soon after a full batch, or a step of a correction, the next one comes. */
 const BUSY_MS = 1;
-/** The pause doubles up to this while nobody asks; somebody who watches notices none of it. */
-const IDLE_MS_MAX = 200;
-/** A queue takes 100,000 queries a second this long, see `QUEUE_BYTES`; several share them. */
-const QUEUE_MS = 100;
+const CORRECT_AGAIN_MS = 50;
 /** How often what is too old is looked for when nothing is written. */
 const TRIM_MS = 60_000;
 /** Counts by the hour are written at least this often. */
@@ -79,6 +75,13 @@ interface Open {
   readonly statistics: Statistics;
 }
 
+/** When a turn is due: after so many milliseconds, or once so many bytes wait in a queue. */
+export interface Pause {
+  readonly ms: number;
+  /** `Infinity`: whatever waits. */
+  readonly bytes: number;
+}
+
 /** The query log: takes records from the queues, keeps them, finds them, counts them. */
 export class QueryLogStore {
   readonly #options: QueryLogOptions;
@@ -87,11 +90,12 @@ export class QueryLogStore {
   readonly #record: RecordReader;
   readonly #figures: Float64Array;
   readonly live: LiveFeed;
-  readonly #idleMsMax: number;
-  #pauseMs = POLL_MS;
   #open: Open | null = null;
-  #wroteAtMs: number;
+  /** Since when something waits that was seen; `Infinity`: nothing was. */
+  #waitsSinceMs = Infinity;
   #savedAtMs: number;
+  /** Something was counted since. */
+  #isUnsaved = false;
   #trimmedAtMs = -Infinity;
   #problem: string | null = null;
   #retryMs = RETRY_MS_MIN;
@@ -110,28 +114,40 @@ export class QueryLogStore {
       onCorrection: (correction) => this.#correct(correction),
     });
     this.#readers = options.queues.map((memory) => new QueueReader(memory));
-    this.#idleMsMax = Math.min(IDLE_MS_MAX, QUEUE_MS * options.queues.length);
     this.#record = new RecordReader(options);
     this.live = new LiveFeed(options.anonymize, ports.onLive);
     this.#figures = new Float64Array(options.figures);
-    this.#wroteAtMs = this.#savedAtMs = ports.monotonicMs();
+    this.#savedAtMs = ports.monotonicMs();
     this.#try(() => this.#opened());
   }
 
-  /** Does what is due now; returns in how many milliseconds to call again. */
-  turn(): number {
+  /** Does what is due now; returns when to call again. */
+  turn(): Pause {
     const nowMs = this.#ports.monotonicMs();
-    if (nowMs < this.#retryAtMs) return POLL_MS;
-    if (this.#isCorrecting) return this.#move() ? BUSY_MS : POLL_MS;
-    const fill = Math.max(...this.#readers.map(({ fill }) => fill));
-    this.#pauseMs = fill > 0 ? POLL_MS : Math.min(2 * this.#pauseMs, this.#idleMsMax);
-    if (this.#isDue(nowMs, fill)) {
-      const isMore = this.#write();
-      this.#wroteAtMs = nowMs;
-      return isMore || this.#isTrimming ? BUSY_MS : this.#pauseMs;
+    if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
+    if (this.#isCorrecting) {
+      return { ms: this.#move() ? BUSY_MS : CORRECT_AGAIN_MS, bytes: Infinity };
     }
-    if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim();
-    return this.#isTrimming ? BUSY_MS : this.#pauseMs;
+    const fill = this.#fill;
+    if (fill === 0) this.#waitsSinceMs = Infinity;
+    else this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
+    let isMore = false;
+    if (fill > FILL_MAX || nowMs >= this.#dueAtMs(fill)) {
+      isMore = this.#write();
+      this.#waitsSinceMs = isMore ? nowMs : Infinity;
+    } else if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim();
+    if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
+    return isMore || this.#isTrimming ? { ms: BUSY_MS, bytes: Infinity } : this.#pause(nowMs);
+  }
+
+  /** Resolves once so many bytes wait in a queue, or `endWait` is called. */
+  async waitFor(bytes: number): Promise<void> {
+    await Promise.race(this.#readers.map((reader) => reader.waitFor(bytes)));
+  }
+
+  /** Ends a wait; nothing of it stays behind. */
+  endWait(): void {
+    for (const reader of this.#readers) reader.endWait();
   }
 
   /**
@@ -163,10 +179,28 @@ export class QueryLogStore {
     this.#open = null;
   }
 
-  #isDue(nowMs: number, fill: number): boolean {
-    if (fill > FILL_MAX) return true;
-    const idleMs = fill > BUSY_FILL ? BUSY_WRITE_MS : WRITE_MS;
-    return nowMs - this.#wroteAtMs >= (this.live.isWatched ? WATCHED_MS : idleMs);
+  /** What waits in the fullest queue, as part of what that holds. */
+  get #fill(): number {
+    return Math.max(...this.#readers.map(({ fill }) => fill));
+  }
+
+  /** When what waits is to be written, and counts are to be saved. */
+  #dueAtMs(fill: number): number {
+    const waitMs = this.live.isWatched ? WATCHED_MS : fill > BUSY_FILL ? BUSY_WRITE_MS : WRITE_MS;
+    const saveAtMs = this.#isUnsaved ? this.#savedAtMs + SAVE_MS : Infinity;
+    return Math.min(this.#waitsSinceMs + waitMs, saveAtMs);
+  }
+
+  /** Nothing is looked at while nothing happens: who logs a query tells. */
+  #pause(nowMs: number): Pause {
+    const fill = this.#fill;
+    if (fill > 0) this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
+    const part = fill > BUSY_FILL || this.live.isWatched ? FILL_MAX : BUSY_FILL;
+    const untilMs = Math.min(this.#dueAtMs(fill), this.#trimmedAtMs + TRIM_MS);
+    return {
+      ms: Math.max(BUSY_MS, untilMs - nowMs),
+      bytes: fill === 0 ? 1 : this.#readers[0].bytesOver(part),
+    };
   }
 
   /** Writes what waits, so that an answer holds it. */
@@ -197,11 +231,17 @@ export class QueryLogStore {
       const isMore = this.#readers.some(({ isBehind }) => isBehind);
       for (const reader of this.#readers) reader.release();
       for (const entry of batch) statistics.add(entry);
-      for (const reader of this.#readers) statistics.addDropped(reader.takeDropped(), nowMs);
+      for (const reader of this.#readers) {
+        const dropped = reader.takeDropped();
+        statistics.addDropped(dropped, nowMs);
+        this.#isUnsaved ||= dropped.some((count) => count > 0);
+      }
+      this.#isUnsaved ||= batch.length > 0;
       this.#figures[LogFigure.Entries] = entries.count;
       this.live.push(batch);
       const monotonicMs = this.#ports.monotonicMs();
-      if (monotonicMs - this.#savedAtMs >= SAVE_MS) this.#save(open, monotonicMs);
+      const isSaveDue = this.#isUnsaved && monotonicMs - this.#savedAtMs >= SAVE_MS;
+      if (isSaveDue) this.#save(open, monotonicMs);
       return isMore;
     }) ?? false;
   }
@@ -287,6 +327,7 @@ export class QueryLogStore {
   #save(open: Open, monotonicMs: number): void {
     this.#transaction(open, () => open.statistics.save(this.#forgetAtMs));
     this.#savedAtMs = monotonicMs;
+    this.#isUnsaved = false;
     this.#say(null);
   }
 

@@ -1,5 +1,6 @@
 /** Holds the answers of upstreams against the rules: CNAME uncloaking, and rules about addresses. */
 import { getU16 } from "../bytes/mod.ts";
+import type { Cache } from "../cache/mod.ts";
 import {
   expandName,
   HashedName,
@@ -15,6 +16,7 @@ import {
   SvcParamView,
 } from "../dns/mod.ts";
 import { NO_RULE, type Snapshot } from "../snapshot/mod.ts";
+import { type Reply, streamReply } from "./reply.ts";
 
 const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
@@ -33,10 +35,30 @@ export class AnswerFilter {
   readonly #param = new SvcParamView();
   readonly #name = new Uint8Array(NAME_BYTES_MAX);
   readonly #hashes = new HashedName();
+  /** The kept message that is looked through; made when first needed. */
+  #looked: Reply | null = null;
 
   /** `seed` is that of every hash of a name in this process. */
   constructor(seed: number) {
     this.#seed = seed;
+  }
+
+  /**
+   * The rule that blocks a kept message for clients of a group, or `NO_RULE`. Notes with the entry
+   * what need not be looked at again.
+   */
+  ruleOnEntry(cache: Cache, entry: number, snapshot: Snapshot, group: number): number {
+    const { bytes, words } = this.#looked ??= streamReply();
+    cache.copyTo(entry, bytes, words, 0, 0, 0); // No rule is about TTLs.
+    let rule = this.blockingRule(bytes, cache.messageLength(entry), snapshot, group);
+    if (rule === NO_RULE) {
+      // The message has been looked through: its room is free.
+      const taken = cache.copyAside(entry, bytes);
+      rule = this.ruleOnTaken(bytes, taken, snapshot, group);
+    }
+    if (this.isClean) cache.markClean(entry, snapshot.generation);
+    if (rule === NO_RULE && !this.hasAlias) cache.markNoAlias(entry);
+    return rule;
   }
 
   /**

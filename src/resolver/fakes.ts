@@ -25,7 +25,8 @@ import { Snapshot } from "../snapshot/mod.ts";
 import { type FakePolicy, policyData } from "../snapshot/fakes.ts";
 import type { Outcome } from "./outcome.ts";
 import { CounterBlock, COUNTERS_BYTES, sumOutcome } from "../telemetry/mod.ts";
-import { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
+import { Pipeline, type PipelineOptions } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Query, Read, readQuery, Transport } from "./query.ts";
 import { Reply } from "./reply.ts";
 
@@ -197,7 +198,7 @@ export class PipelineBench {
       limits: null,
       requireClientId: false,
       onLeakLookup: () => {},
-      refresh: (_query, hash) => void this.refreshed.push(hash),
+      refresh: ({ keyHash }) => void this.refreshed.push(keyHash),
       ...more,
     });
     this.pipeline.nowSeconds = START_SECONDS;
@@ -257,9 +258,9 @@ export class PipelineBench {
     options: { ttl: number; errors?: Uint8Array; ttlOffsets?: readonly number[] },
   ): number {
     assert.equal(this.decide(packet), Verdict.Resolve);
-    const { qtype, keyBits, qnameLength } = this.query;
+    const { qtype, keyBits, keyHash: hash, qnameLength } = this.query;
     const { ttl, errors = new Uint8Array(0), ttlOffsets = [] } = options;
-    const { keyHash: hash, nowSeconds } = this.pipeline;
+    const { nowSeconds } = this.pipeline;
     return this.cache.store(
       { hash, qtype, keyBits, qnameLength, ttl, errors, nowSeconds },
       message,

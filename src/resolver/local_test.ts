@@ -26,7 +26,7 @@ import {
 } from "./fakes.ts";
 import { ForwarderBench, quietly } from "./forward/fakes.ts";
 import { Outcome } from "./outcome.ts";
-import { Verdict } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Transport } from "./query.ts";
 
 const none = { permissions: "none" } as const;
@@ -264,7 +264,7 @@ Deno.test(
       records: ["x.example CNAME silent.test"],
     });
     const failing = bench.ask("x.example");
-    quietly(() => bench.forwarder.close());
+    quietly(() => bench.flights.close());
     assert.equal(failing.answer, "SERVFAIL rd ra");
     // The next waiter is one of those: nothing of the chain is left in it.
     const plain = bench.ask("plain.test");

@@ -1,6 +1,6 @@
 import { decodeMessage, encodeQuery, parseName, Rcode } from "../dns/mod.ts";
-import type { Responder, Waiter } from "./forward/mod.ts";
-import { Verdict } from "./pipeline.ts";
+import type { Responder } from "./flights/mod.ts";
+import { Verdict } from "./verdict.ts";
 import { type Reply, streamReply } from "./reply.ts";
 import type { Resolver } from "./resolver.ts";
 
@@ -52,14 +52,8 @@ export class Lookups {
       done(found);
     };
     const responder: Responder = {
-      respond: (waiter: Waiter, entry, ede) => {
-        resolver.writeEntry(waiter, entry, ede, reply);
-        end(read(reply, qtype, ""));
-      },
-      fail: (waiter: Waiter, failure) => {
-        resolver.writeFailure(waiter, failure, reply);
-        end(read(reply, qtype, failure.text));
-      },
+      room: () => reply,
+      send: ({ failure }) => end(read(reply, qtype, failure?.text ?? "")),
     };
     this.#pending++;
     const waiter = resolver.wait(responder, reply);

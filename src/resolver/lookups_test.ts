@@ -71,7 +71,7 @@ Deno.test("Lookups.lookup() bounds how many wait", none, () => {
     const waiting = Array.from({ length: LOOKUPS_MAX }, (_, i) => start(`n${i}.example`));
     assert.equal(lookups.pending, LOOKUPS_MAX);
     assert.match(start()[0].failure ?? "", /too many/);
-    bench.forwarder.close();
+    bench.flights.close();
     assert.ok(waiting.every(([found]) => found.failure !== null));
     assert.equal(lookups.pending, 0);
   });

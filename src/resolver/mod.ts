@@ -1,11 +1,14 @@
 /**
  * What happens to a query between two packets: `readQuery` makes numbers of it, `Pipeline` answers
- * what it can at once, `Forwarder` asks upstreams for the rest. All I/O comes in as ports.
+ * what it can at once; the rest waits in `Flights` (`flights/`) for what a `Source` brings, `Forwarder`
+ * (`forward/`) from upstreams, which it asks through the `Asker` (`ask/`); `Resolver` writes every
+ * response, and the transport's `Responder` sends it. All I/O comes in as ports.
  * Scope: none. RFC 1035, 2308, 5452, 6891, 8482, 8767, 8914, 9520, 9619. @module
  */
 export { clientIdOf, readClientId } from "./client_id.ts";
 export { COOKIE_SECRET_BYTES } from "./cookies.ts";
-export { Pipeline, type PipelineOptions, Verdict } from "./pipeline.ts";
+export { Pipeline, type PipelineOptions } from "./pipeline.ts";
+export { Verdict } from "./verdict.ts";
 export { Outcome } from "./outcome.ts";
 export { QueryLog } from "./query_log.ts";
 export { type Clocks, TurnClock } from "./turn_clock.ts";
@@ -16,17 +19,20 @@ export { Reply, streamReply } from "./reply.ts";
 export { type Found, Lookups } from "./lookups.ts";
 export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
-  type AttemptFailure,
+  Asker,
+  type AskerOptions,
   type Exchange,
-  type Failure,
-  Forwarder,
-  type ForwarderOptions,
   OPEN_MAX,
-  type Responder,
+  type PlainAddress,
+  type Remote,
   type Sending,
-  TICK_MS,
   type TtlBounds,
-  type UpstreamSpec,
-  type UpstreamTransport,
-  Waiter,
-} from "./forward/mod.ts";
+} from "./ask/mod.ts";
+export {
+  Flights,
+  type FlightsOptions,
+  type Responder,
+  TICK_MS,
+  type Waiter,
+} from "./flights/mod.ts";
+export { Forwarder, type ForwarderOptions, type UpstreamSpec } from "./forward/mod.ts";

@@ -4,7 +4,6 @@ import {
   AD_BIT,
   CD_BIT,
   Ede,
-  finishHash,
   HashedName,
   HEADER_BYTES,
   Qclass,
@@ -33,21 +32,21 @@ import { writeAnswer, writeAnyAnswer, writeLocal, writeNegative } from "./own_an
 import { CHAIN_MAX, OwnChain } from "./own_chain.ts";
 import { Admission } from "./admission.ts";
 import { Outcome } from "./outcome.ts";
+import { OWN_CIRCLE, type ResolveFailure, UNCHECKED } from "./failure.ts";
 import { OwnNames } from "./own_names.ts";
 import {
   type ClientAddress,
+  keyHashOf,
   type Query,
   QUESTION_BYTES_MAX,
   Read,
   type Transport,
 } from "./query.ts";
 import type { RateLimiter } from "./rate_limit.ts";
-import { finish, optBytes, type Reply, streamReply, writeEmpty, writeTruncated } from "./reply.ts";
+import { finish, optBytes, type Reply, writeEmpty, writeTruncated } from "./reply.ts";
 import { writeBlocked, writeRuled } from "./ruled_answers.ts";
 import { Splicer } from "./splice.ts";
 import { Verdict } from "./verdict.ts";
-
-export { Verdict };
 
 /** TTL of records that are served past their expiry (RFC 8767 §4). */
 export const STALE_TTL = 30;
@@ -60,14 +59,10 @@ const META_TYPES_MIN = 249;
 
 /** Room for an answer of ours behind a chain: an SOA, an address, or an extended error. */
 const OWN_ANSWER_BYTES_MAX = 128;
-/** Text of the extended error of a CNAME that leads from record to record of ours. */
-const CHAIN_TEXT = new TextEncoder().encode("local CNAME records lead in a circle, or too far");
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 /** No ruling: the filter failed, and what it failed at must not be answered. */
-const UNCHECKED = -1;
-/** Text of the extended error for that. */
-const UNCHECKED_TEXT = new TextEncoder().encode("the filter failed");
+const NO_RULING = -1;
 
 export interface PipelineOptions {
   readonly seed: number;
@@ -84,7 +79,7 @@ export interface PipelineOptions {
   /** Gets each query for a name that a leak test may have, in lower case. */
   readonly onLeakLookup: (query: Query, name: string) => void;
   /** Has an entry that is about to expire fetched again. */
-  readonly refresh: (query: Query, hash: number) => void;
+  readonly refresh: (query: Query) => void;
 }
 
 /** The synchronous way of a query. One per dns isolate. */
@@ -95,8 +90,6 @@ export class Pipeline {
   snapshot: Snapshot;
   /** Set by the transport, once a batch. */
   nowSeconds = 0;
-  /** Hash of the cache key of the query at hand, for whoever resolves it. */
-  keyHash = 0;
 
   readonly #cache: Cache;
   readonly #counts: Float64Array;
@@ -109,8 +102,6 @@ export class Pipeline {
   readonly #canaries: Canaries;
   readonly #safeSearch: SafeSearch;
   readonly #answers: AnswerFilter;
-  /** The kept message that is looked through; made when first needed. */
-  #looked: Reply | null = null;
   /** Extended errors of the kept message at hand. */
   readonly #errors = new Uint8Array(ERRORS_BYTES_MAX);
   readonly #decision = new Decision();
@@ -255,8 +246,7 @@ export class Pipeline {
         return Verdict.Send;
       }
       if (query.chain !== null && query.chain.count >= CHAIN_MAX) {
-        this.#settle(query, Outcome.Failed);
-        writeEmpty(query, reply, Rcode.ServFail, Ede.Other, CHAIN_TEXT);
+        this.fail(query, OWN_CIRCLE, reply);
         return Verdict.Send;
       }
       const offset = records.rdataOffset(cname);
@@ -312,8 +302,9 @@ export class Pipeline {
         this.#settle(query, Outcome.Rewritten);
         writeRuled(query, reply, this.#decision, blockTtl);
         return Verdict.Send;
-      case UNCHECKED:
-        return this.#leaveUnchecked(query, reply);
+      case NO_RULING:
+        this.fail(query, UNCHECKED, reply);
+        return Verdict.Send;
       case Ruling.Allow:
         query.isAllowed = true;
     }
@@ -321,14 +312,14 @@ export class Pipeline {
   }
 
   /** What the filter says of QNAME; `query.rule` is the rule that decided. */
-  #decide(query: Query): Ruling | typeof UNCHECKED {
+  #decide(query: Query): Ruling | typeof NO_RULING {
     try {
       const decision = this.#decision;
       const ruling = this.snapshot.decide(query.packet, this.name, query.group, decision);
       query.rule = decision.rule;
       return ruling;
     } catch (error) {
-      return this.#noteFailure(error) ? UNCHECKED : Ruling.None;
+      return this.#noteFailure(error) ? NO_RULING : Ruling.None;
     }
   }
 
@@ -344,10 +335,10 @@ export class Pipeline {
     return this.#failClosed;
   }
 
-  #leaveUnchecked(query: Query, reply: Reply): Verdict {
+  /** Writes that there is no answer, and why. Every query that fails passes here. */
+  fail(query: Query, failure: ResolveFailure, reply: Reply): void {
     this.#settle(query, Outcome.Failed);
-    writeEmpty(query, reply, Rcode.ServFail, Ede.Other, UNCHECKED_TEXT);
-    return Verdict.Send;
+    writeEmpty(query, reply, failure.rcode, RELAYED, failure.errors);
   }
 
   /** Leads a query for a search engine to its safe host, or answers with its safe address. */
@@ -391,26 +382,17 @@ export class Pipeline {
       writeAnyAnswer(query, reply);
       return Verdict.Send;
     }
-    const hash = finishHash(
-      this.name.hashes[0] ^ Math.imul(query.qtype | (query.keyBits << 16), 0x9e3779b1),
-    );
-    this.keyHash = hash;
+    const { qtype, keyBits, packet, qname, qnameLength } = query;
+    const hash = query.keyHash = keyHashOf(this.name.hashes[0], qtype, keyBits);
     const { nowSeconds } = this;
     const cache = this.#cache;
-    const entry = cache.find(
-      hash,
-      query.qtype,
-      query.keyBits,
-      query.packet,
-      query.qname,
-      query.qnameLength,
-    );
+    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
     const isFresh = entry >= 0 && cache.freshness(entry, nowSeconds) === CacheHit.Fresh;
     if (!query.isOwn) this.#counts[isFresh ? Counter.CacheHits : Counter.CacheMisses]++;
     if (isFresh) {
       query.source = Outcome.Cached;
       this.#respond(query, entry, NO_ERROR, reply);
-      if (this.#prefetch) this.#prefetchIfDue(entry, query, hash);
+      if (this.#prefetch) this.#prefetchIfDue(entry, query);
       return Verdict.Send;
     }
     // Looking into the cache without asking for recursion (RFC 1035 §4.1.1): there is nothing.
@@ -422,11 +404,11 @@ export class Pipeline {
     return Verdict.Resolve;
   }
 
-  #prefetchIfDue(entry: number, query: Query, hash: number): void {
+  #prefetchIfDue(entry: number, query: Query): void {
     const whole = this.#cache.secondsWhole(entry);
     if (whole < PREFETCH_TTL_MIN) return;
     if (this.#cache.secondsLeft(entry, this.nowSeconds) > whole * PREFETCH_PART) return;
-    if (this.#cache.claimRefresh(entry)) this.#refresh(query, hash);
+    if (this.#cache.claimRefresh(entry)) this.#refresh(query);
   }
 
   /**
@@ -453,7 +435,7 @@ export class Pipeline {
       (cache.hasNoAlias(entry) && !snapshot.hasAddressRules(query.group));
     if (!passes) {
       try {
-        const rule = this.#ruleOnEntry(query, entry);
+        const rule = this.#answers.ruleOnEntry(cache, entry, snapshot, query.group);
         if (rule !== NO_RULE) {
           query.rule = rule;
           this.#block(query, reply);
@@ -461,32 +443,13 @@ export class Pipeline {
         }
       } catch (error) {
         if (this.#noteFailure(error)) {
-          this.#leaveUnchecked(query, reply);
+          this.fail(query, UNCHECKED, reply);
           return;
         }
       }
     }
     this.#settle(query, query.source);
     this.#writeEntry(entry, query, reply, ede);
-  }
-
-  /** The rule that blocks a kept message for a client, or `NO_RULE`; marks one that is clean. */
-  #ruleOnEntry(query: Query, entry: number): number {
-    const cache = this.#cache;
-    const { snapshot, nowSeconds } = this;
-    const { bytes, words } = this.#looked ??= streamReply();
-    cache.copyTo(entry, bytes, words, 0, nowSeconds, STALE_TTL);
-    const length = cache.messageLength(entry);
-    const answers = this.#answers;
-    let rule = answers.blockingRule(bytes, length, snapshot, query.group);
-    if (rule === NO_RULE) {
-      // The message has been looked through: its room is free.
-      const taken = cache.copyAside(entry, bytes);
-      rule = answers.ruleOnTaken(bytes, taken, snapshot, query.group);
-    }
-    if (answers.isClean) cache.markClean(entry, snapshot.generation);
-    if (rule === NO_RULE && !answers.hasAlias) cache.markNoAlias(entry);
-    return rule;
   }
 
   /** Writes a cached message as the response to `query`, cut when it does not fit. */

@@ -14,7 +14,7 @@ import {
 } from "./fakes.ts";
 import { ownError } from "./extended_errors.ts";
 import { Outcome } from "./outcome.ts";
-import { Verdict } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Transport } from "./query.ts";
 
 const none = { permissions: "none" } as const;
@@ -385,7 +385,7 @@ Deno.test("Pipeline has popular entries fetched again shortly before they expire
     const bench = new PipelineBench();
     const message = response({ name: "www.example", type: 1, records: [a("www.example", ttl)] });
     bench.keep(q("www.example", 1), message, { ttl });
-    const hash = bench.pipeline.keyHash;
+    const hash = bench.query.keyHash;
     bench.pipeline.nowSeconds += age;
     for (let i = 0; i < 3; i++) bench.ask(q("www.example", 1));
     assert.deepEqual(bench.refreshed, want === 1 ? [hash] : [], `${ttl} after ${age}`);

@@ -1,9 +1,10 @@
 import { isMappedAt } from "../addr/mod.ts";
-import { getU16, getU32 } from "../bytes/mod.ts";
+import { getU16, getU32, setU16 } from "../bytes/mod.ts";
 import {
   CD_BIT,
   DO_BIT,
   EdnsOption,
+  finishHash,
   HashedName,
   HEADER_BYTES,
   Opcode,
@@ -101,6 +102,8 @@ export class Query {
   cookieLow = 0;
   /** DO and CD, as the cache tells answers apart. */
   keyBits = 0;
+  /** Hash of its cache key; see `keyHashOf`. Holds once the cache has been asked. */
+  keyHash = 0;
   /** What became of it; holds once its response is written. */
   outcome: Outcome = Outcome.Forwarded;
   /** Where the records of its answer come from: `Forwarded`, `Recursed` or `Cached`. */
@@ -139,6 +142,21 @@ export class Query {
     return this.start + HEADER_BYTES;
   }
 
+  /** Where the question of a kept query ends. */
+  get questionEnd(): number {
+    return HEADER_BYTES + this.qnameLength + 4;
+  }
+
+  /** Makes a kept query one about another name, uncompressed; `keyHash` is still that of the former. */
+  rename(name: Uint8Array): void {
+    const { packet, qtype, qclass } = this;
+    const length = skipName(name, 0, name.length);
+    for (let i = 0; i < length; i++) packet[HEADER_BYTES + i] = name[i];
+    setU16(packet, HEADER_BYTES + length, qtype);
+    setU16(packet, HEADER_BYTES + length + 2, qclass);
+    this.qnameLength = length;
+  }
+
   /** Copies what a waiting query needs into this one, which owns its `packet`. */
   keep(other: Query): void {
     const length = HEADER_BYTES + other.qnameLength + 4;
@@ -159,6 +177,7 @@ export class Query {
     this.cookieHigh = other.cookieHigh;
     this.cookieLow = other.cookieLow;
     this.keyBits = other.keyBits;
+    this.keyHash = other.keyHash;
     this.outcome = other.outcome;
     this.source = other.source;
     this.rule = other.rule;
@@ -175,6 +194,18 @@ export class Query {
     this.group = other.group;
     this.chain = other.chain === null ? null : other.chain.copy();
   }
+}
+
+/** Hash of the cache key of a question; `nameHash` is that of the whole name. */
+export function keyHashOf(nameHash: number, qtype: number, keyBits: number): number {
+  return finishHash(nameHash ^ Math.imul(qtype | (keyBits << 16), 0x9e3779b1));
+}
+
+/** A query of its own, which `keep` fills. */
+export function keptQuery(): Query {
+  const query = new Query();
+  query.packet = new Uint8Array(QUESTION_BYTES_MAX);
+  return query;
 }
 
 /**

@@ -37,7 +37,7 @@ const RRSIG_TYPE_BYTES = 2;
 /** Most bytes of addresses taken out that are noted, some 800 of IPv4. */
 export const TAKEN_BYTES_MAX = 4_096;
 
-/** A response as it is to be kept; the reader of responses is one. */
+/** A response as it is to be kept; the scrubber of responses is one. */
 export interface KeptMessage {
   /** Bytes of the message, whose additional section is gone. */
   length: number;
@@ -48,7 +48,7 @@ export interface KeptMessage {
 
 /**
  * Protection against DNS rebinding: a page of the Internet whose name turns into an address of the
- * reader's own network may read what is there. One per forwarder.
+ * reader's own network may read what is there. One per dns isolate.
  */
 export class RebindingProtection {
   readonly #exempt: readonly Uint8Array[];

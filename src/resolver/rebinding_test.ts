@@ -12,7 +12,7 @@ import {
   RA_BIT,
 } from "../dns/mod.ts";
 import { a, decodeBoth, type FakeRecord, record, response, soaRdata, wire } from "./fakes.ts";
-import { Fit, ResponseReader } from "./forward/response.ts";
+import { ScrubbingReader } from "./ask/fakes.ts";
 import { RebindingProtection, TAKEN_BYTES_MAX } from "./rebinding.ts";
 
 const none = { permissions: "none" } as const;
@@ -24,16 +24,16 @@ interface Kept {
   /** The very message that came in. */
   readonly isSame: boolean;
   readonly bytes: Uint8Array;
-  readonly reader: ResponseReader;
+  readonly reader: ScrubbingReader;
 }
 
 /** What is kept of a response. */
 function keep(name: string, type: number, records: readonly FakeRecord[], flags = 0): Kept {
   const packet = response({ id: ID, name, type, flags: QR_BIT | RA_BIT | flags, records });
   const asked = encodeQuery(name, type, { id: ID });
-  const reader = new ResponseReader(BOUNDS);
+  const reader = new ScrubbingReader(BOUNDS);
   const fit = reader.read(packet, packet.length, asked, 12 + wire(name).length + 4, true);
-  assert.equal(fit, Fit.Answer);
+  assert.equal(fit, "Answer");
   const kept = reader.message;
   const whole = kept.slice(0, reader.length);
   const message = new RebindingProtection(exempt).protect(kept, reader);
@@ -168,11 +168,11 @@ Deno.test("RebindingProtection.protect() strips hints of SVCB and HTTPS", none, 
         const plain = show(kept).replace(`${N} ${type} `, "").replaceAll('"', "");
         if (want !== "all") assert.equal(plain, want);
         // What is left is well formed still: every mandatory key is there.
-        const again = new ResponseReader(BOUNDS);
+        const again = new ScrubbingReader(BOUNDS);
         const asked = encodeQuery(N, Qtype[type], { id: ID });
         const end = 12 + wire(N).length + 4;
         const fit = again.read(kept.bytes, kept.bytes.length, asked, end, false);
-        assert.equal(fit, Fit.Answer);
+        assert.equal(fit, "Answer");
       });
     }
   }
@@ -218,7 +218,7 @@ Deno.test("RebindingProtection.taken notes what was taken out of answers", none,
   const protection = new RebindingProtection();
   const taken = (type: number, records: readonly FakeRecord[]) => {
     const packet = response({ id: ID, name: N, type, records });
-    const reader = new ResponseReader(BOUNDS);
+    const reader = new ScrubbingReader(BOUNDS);
     const asked = encodeQuery(N, type, { id: ID });
     reader.read(packet, packet.length, asked, 12 + wire(N).length + 4, true);
     protection.protect(reader.message, reader);

@@ -1,24 +1,21 @@
-import { Ede, Rcode } from "../dns/mod.ts";
 import { invariant } from "../errors.ts";
-import type { Failure, Forwarder, Responder, Waiter } from "./forward/mod.ts";
+import { type ResolveFailure, TOO_MANY_WAIT } from "./failure.ts";
+import type { Flights, Responder, Taker, Waiter } from "./flights/mod.ts";
 import { Cookies } from "./cookies.ts";
-import { RELAYED } from "./extended_errors.ts";
-import { Outcome } from "./outcome.ts";
 import type { QueryLog } from "./query_log.ts";
-import { type Pipeline, Verdict } from "./pipeline.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { ClientAddress, Query, Read, readQuery, Transport } from "./query.ts";
-import { type Reply, writeEmpty } from "./reply.ts";
-import { type CounterBlock, countLatency, countOutcome } from "../telemetry/mod.ts";
+import type { Reply } from "./reply.ts";
+import { type CounterBlock, countLatency } from "../telemetry/mod.ts";
 import type { TurnClock } from "./turn_clock.ts";
 
-/** Text of the extended error of a query that found no room to wait. */
-const FULL = new TextEncoder().encode("too many queries wait");
 const MS_PER_SECOND = 1_000;
 const NOBODY = new ClientAddress();
 
 export interface ResolverOptions {
   readonly pipeline: Pipeline;
-  readonly forwarder: Forwarder;
+  readonly flights: Flights;
   readonly seed: number;
   /** 16 bytes that nobody can know, and that all isolates share. */
   readonly cookieSecret: Uint8Array;
@@ -33,10 +30,13 @@ export interface ResolverOptions {
     | null;
 }
 
-/** Both halves of a query's way: what is answered at once, and what has to wait. */
-export class Resolver {
+/**
+ * Both halves of a query's way: what is answered at once, and what has to wait. It writes the
+ * response to either; a transport has the room for it, and sends it.
+ */
+export class Resolver implements Taker {
   readonly #pipeline: Pipeline;
-  readonly #forwarder: Forwarder;
+  readonly #flights: Flights;
   readonly #seed: number;
   readonly #query = new Query();
   readonly #clock: TurnClock;
@@ -46,7 +46,7 @@ export class Resolver {
 
   constructor(options: ResolverOptions) {
     this.#pipeline = options.pipeline;
-    this.#forwarder = options.forwarder;
+    this.#flights = options.flights;
     this.#seed = options.seed;
     this.#clock = options.clock;
     this.#log = options.log;
@@ -102,37 +102,43 @@ export class Resolver {
     return this.#pipeline.answerOwn(query, reply);
   }
 
-  /** A waiter for the query just decided on; `null` writes SERVFAIL into `reply`. */
+  /**
+   * A waiter for the query just decided on, whose response `responder` is to carry; `null` writes
+   * SERVFAIL into `reply`.
+   */
   wait(responder: Responder, reply: Reply): Waiter | null {
-    const waiter = this.#forwarder.takeWaiter();
+    const waiter = this.#flights.takeWaiter();
     if (waiter === null) {
-      this.#query.outcome = Outcome.Failed;
-      writeEmpty(this.#query, reply, Rcode.ServFail, Ede.Other, FULL);
-      if (!this.#query.isOwn) countOutcome(this.#counts, this.#query.transport, Outcome.Failed);
+      this.#pipeline.fail(this.#query, TOO_MANY_WAIT, reply);
       this.#answered(this.#query, reply);
       return null;
     }
     waiter.query.keep(this.#query);
+    waiter.taker = this;
     waiter.responder = responder;
     return waiter;
   }
 
-  /** Has the waiter's question asked; its responder may be called before this returns. */
+  /** Has the waiter's question asked; its response may be sent before this returns. */
   resolve(waiter: Waiter): void {
-    this.#forwarder.resolve(waiter, this.#pipeline.keyHash);
+    this.#flights.resolve(waiter);
   }
 
-  /** Writes what a waiter waited for. */
-  writeEntry(waiter: Waiter, entry: number, ede: number, reply: Reply): void {
-    this.#pipeline.answerWaiter(waiter.query, entry, ede, reply);
-    this.#answered(waiter.query, reply, true);
+  onAnswer(waiter: Waiter, entry: number, ede: number): void {
+    const { query, responder } = waiter;
+    const reply = responder!.room();
+    this.#pipeline.answerWaiter(query, entry, ede, reply);
+    this.#answered(query, reply, true);
+    responder!.send(waiter);
   }
 
-  /** Writes that there is no answer for a waiter, and why (RFC 8914). */
-  writeFailure(waiter: Waiter, { errors }: Failure, reply: Reply): void {
-    waiter.query.outcome = Outcome.Failed;
-    writeEmpty(waiter.query, reply, Rcode.ServFail, RELAYED, errors);
-    this.#answered(waiter.query, reply, true);
+  onFailure(waiter: Waiter, failure: ResolveFailure): void {
+    const { query, responder } = waiter;
+    const reply = responder!.room();
+    waiter.failure = failure;
+    this.#pipeline.fail(query, failure, reply);
+    this.#answered(query, reply, true);
+    responder!.send(waiter);
   }
 
   /** The one place that every response to a client's query passes, whatever its transport. */

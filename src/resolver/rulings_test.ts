@@ -7,7 +7,7 @@ import { describe, PipelineBench, record, snapshotOf } from "./fakes.ts";
 import { ForwarderBench } from "./forward/fakes.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import { Outcome } from "./outcome.ts";
-import { Verdict } from "./pipeline.ts";
+import { Verdict } from "./verdict.ts";
 import { Transport } from "./query.ts";
 
 const none = { permissions: "none" } as const;

@@ -1,6 +1,7 @@
 /** A clock, a store in memory and a disk that fails at a chosen moment, for tests. */
+import type { NewAuditEntry } from "../model/mod.ts";
 import type { Clock } from "./ports.ts";
-import { Store, type StoreOptions } from "./store.ts";
+import { type Batch, Store, type StoreOptions } from "./store.ts";
 
 export class FakeClock implements Clock {
   constructor(public timeMs: number = Date.UTC(2026, 0, 1)) {}
@@ -8,6 +9,24 @@ export class FakeClock implements Clock {
   nowMs(): number {
     return this.timeMs;
   }
+}
+
+/** What changes nothing of a store, for a test to put something in. */
+export function nothing({ state }: Store): Batch {
+  return { base: state, state, writes: [], audit: [], proposals: [] };
+}
+
+export function auditEntry(action: string, rest: Partial<NewAuditEntry> = {}): NewAuditEntry {
+  return {
+    time: "2026-01-02T03:04:05.678Z",
+    actor: { kind: "system", name: null, address: null },
+    action,
+    resource: { type: "node", id: null },
+    before: null,
+    after: null,
+    node: "node-1",
+    ...rest,
+  };
 }
 
 /** How one commit goes: it fails before anything is written, or is made and then called failed. */
@@ -29,6 +48,7 @@ export class FaultyKv {
     this.inner = inner;
     const methods: Partial<Record<string | symbol, unknown>> = {
       atomic: () => this.#atomic(),
+      set: (key: Deno.KvKey, value: unknown) => this.#set(key, value),
       close: () => undefined,
     };
     this.kv = new Proxy(inner, {
@@ -42,6 +62,12 @@ export class FaultyKv {
 
   static async open(): Promise<FaultyKv> {
     return new FaultyKv(await Deno.openKv(":memory:"));
+  }
+
+  /** Counts for no commit; fails where the next one would. */
+  async #set(key: Deno.KvKey, value: unknown): Promise<Deno.KvCommitResult> {
+    if (this.faultOf(this.commits + 1) !== null) throw new Error("no space left on device");
+    return await this.inner.set(key, value);
   }
 
   #atomic(): Deno.AtomicOperation {
@@ -68,7 +94,12 @@ export class FaultyKv {
   }
 
   async store(options: Partial<StoreOptions> = {}): Promise<Store> {
-    return await Store.over(this.kv, { clock: new FakeClock(), program: "0.7.0", ...options });
+    return await Store.over(this.kv, {
+      clock: new FakeClock(),
+      program: "0.7.0",
+      node: "node-1",
+      ...options,
+    });
   }
 
   /** Every key with its value as text: what nobody changed is equal to what it was. */

@@ -21,6 +21,13 @@ export const JOURNAL_PART_PREFIX: Key = ["journal_part"];
 export const SESSION_PREFIX: Key = ["session"];
 export const RESOURCE_PREFIX = "resource";
 export const USER_PREFIX: Key = ["user"];
+export const PROPOSAL_PREFIX: Key = ["proposal"];
+/** What members agree on lies below these, and in `settings`; all else is this node's alone. */
+export const REPLICATED_PREFIXES: readonly Key[] = [
+  [RESOURCE_PREFIX],
+  USER_PREFIX,
+  PROPOSAL_PREFIX,
+];
 
 const NUMBER_DIGITS = 16;
 
@@ -35,6 +42,10 @@ export function auditKey(n: number): Key {
 
 export function sessionKey(sha256: string): Key {
   return [...SESSION_PREFIX, sha256];
+}
+
+export function proposalKey(slot: number): Key {
+  return [...PROPOSAL_PREFIX, numberText(slot)];
 }
 
 export function journalPartKey(n: number): Key {

@@ -1,29 +1,44 @@
 /**
- * The child of `kill_test.ts`: makes changes of every kind in several lanes until it is killed. It
- * says each one before it proposes it (`try`) and once it was answered (`ack`), with what the lane's
- * resource is to be from then on.
+ * The child of `kill_test.ts`: makes changes of every kind in several lanes until it is killed, or
+ * (`wholes`) replaces the whole configuration again and again. It says each thing before it does it
+ * (`try`) and once it was answered (`ack`), with what the lane's resource is to be from then on.
  */
 import { Prng } from "../../tests/prng.ts";
-import { clientSpec, groupSpec, hex, ids, listSpec, newUser, recordSpec } from "../model/fakes.ts";
+import {
+  clientSpec,
+  commandOf,
+  FIRST_SEED,
+  groupSpec,
+  hex,
+  ids,
+  listSpec,
+  newUser,
+  recordSpec,
+  ruleSpec,
+} from "../model/fakes.ts";
 import type { Actor, Change } from "../model/mod.ts";
-import { openNodeStore } from "./mod.ts";
+import { Applier, openNodeStore } from "./mod.ts";
+import { openTemporaryStore } from "./store_file.ts";
 
 const LANES = 8;
 /** Share of a lane's changes that are imports, or batches, each too large for one transaction. */
 const LARGE_RATIO = 0.15;
 const LARGE_RULES = 300;
+/** Share of a lane's steps that are a note of this node's, or a change that is refused. */
+const ASIDE_RATIO = 0.1;
+/** Most rules of a whole configuration. */
+const WHOLE_RULES_MAX = 1_500;
 /** The lanes that make them. */
 const [IMPORTS, BATCHES] = [0, 4];
 
-const [directory, seedText, run] = Deno.args;
+const [directory, seedText, run, mode] = Deno.args;
 const prng = new Prng(Number(seedText));
 const actor: Actor = { kind: "cli", name: "child", address: null };
 const source = { lists: [], rules: [] };
-const { replicator } = await openNodeStore(source, {
+const options = { node: "node-1", clock: { nowMs: () => Date.now() }, program: "0.7.0" };
+const { replicator, applier, store } = await openNodeStore(source, {
+  ...options,
   directory,
-  node: "node-1",
-  clock: { nowMs: () => Date.now() },
-  program: "0.7.0",
   onFailure: "closed",
 });
 
@@ -120,13 +135,73 @@ function batchOf(step: number): { change: Change; id: string; token: string } {
   };
 }
 
+/** Tells the audit log something, or proposes what is refused. */
+async function stepAside(token: string): Promise<void> {
+  if (prng.chance(0.5)) {
+    say(`try note ${token}`);
+    const resource = { type: "node", id: null };
+    await store.note({ action: "pause", resource, after: { token } }, actor);
+    return say(`ack note ${token}`);
+  }
+  const id = ids.list(999_999);
+  say(`try refusal ${token}`);
+  const change: Change = { type: "delete", collection: "lists", id, ifMatch: null };
+  const { kind } = await replicator.propose(change, actor, token);
+  if (kind !== "refused") throw new Error(kind);
+  say(`ack refusal ${token}`);
+}
+
+/** Another configuration, all of which says one token. */
+async function wholeOf(token: string, epoch: number): Promise<Iterable<Uint8Array>> {
+  const other = await openTemporaryStore(options);
+  const rules = Array.from({ length: 1 + prng.int(WHOLE_RULES_MAX) }, (_, n) => ({
+    id: ids.rule(n),
+    spec: { ...ruleSpec(`||${n}.test^`), comment: token },
+  }));
+  const changes: Change[] = [
+    FIRST_SEED,
+    { type: "rules_batch", add: rules.slice(0, 1_000), remove: [] },
+    { type: "rules_batch", add: rules.slice(1_000), remove: [] },
+    { type: "user_create", user: newUser(1, token) },
+  ];
+  const entries = changes.map((change, i) => {
+    return { index: i + 1, command: commandOf(change), id: i === 0 ? null : `${token}.${i}` };
+  });
+  await new Applier(other).apply(entries, (_, { kind }) => {
+    if (kind !== "done") throw new Error(kind);
+  });
+  const parts = [...other.export(epoch)];
+  other.close();
+  return parts;
+}
+
+/** Replaces the whole, and makes a change of it. */
+async function replaceWholes(): Promise<never> {
+  for (let step = 0;; step++) {
+    const token = `${run}-whole-${step}`;
+    const parts = await wholeOf(token, store.epoch + 1);
+    say(`try whole ${token}`);
+    await applier.replaceAll(parts, [{ key: ["raft", "start"], value: token }]);
+    say(`ack whole ${token}`);
+    const id = ids.list(1);
+    say(`try ${id} ${token}`);
+    const change: Change = { type: "create", collection: "lists", id, spec: listSpec(token) };
+    const { kind } = await replicator.propose(change, actor, `${token}.list`);
+    if (kind !== "done") throw new Error(kind);
+    say(`ack ${id} ${token}`);
+    await stepAside(`${token}-aside`);
+  }
+}
+
+if (mode === "wholes") await replaceWholes();
 await Promise.all(Array.from({ length: LANES }, async (_, lane) => {
   for (let step = 0;; step++) {
+    if (prng.chance(ASIDE_RATIO)) await stepAside(`${run}-aside-${lane}-${step}`);
     const isLarge = (lane === IMPORTS || lane === BATCHES) && prng.chance(LARGE_RATIO);
     const large = lane === IMPORTS ? importOf : batchOf;
     const { change, id, token } = isLarge ? large(step) : next(lane, step);
     say(`try ${id} ${token}`);
-    const outcome = await replicator.propose(change, actor);
+    const outcome = await replicator.propose(change, actor, `${run}-${lane}-${step}`);
     if (outcome.kind === "refused") throw new Error(`${outcome.code}: ${outcome.message}`);
     say(`ack ${id} ${token}`);
   }

@@ -1,10 +1,8 @@
 import { SvcError } from "../errors.ts";
 import {
   type Collection,
-  COLLECTIONS,
   emptyState,
   type LiveState,
-  restoreState,
   SETTINGS_KEY,
   type Write,
 } from "../model/mod.ts";
@@ -15,12 +13,15 @@ import {
   type Key,
   keyText,
   numberText,
+  PROPOSAL_PREFIX,
   RESOURCE_PREFIX,
   SCHEMA_KEY,
   SESSION_PREFIX,
   USER_PREFIX,
 } from "./keys.ts";
 import type { Session } from "./ports.ts";
+import { isRemembered, type Remembered } from "./proposals.ts";
+import { type Counts, countsOf, restore } from "./restore.ts";
 import { commitWhole, recover } from "./transaction.ts";
 import { damaged, decodeValue, encodeValue, readKey } from "./values.ts";
 
@@ -50,14 +51,14 @@ async function addUsers(kv: Deno.Kv): Promise<readonly Write[]> {
 /** The value of `APPLIED_KEY`. */
 export interface AppliedRecord {
   readonly index: number;
+  /** Which configuration this is: another one has another. Left out: 0, that of a new store. */
+  readonly epoch?: number;
   /** How many of each there are: a lost key shows. */
-  readonly counts: Readonly<Record<string, number>>;
+  readonly counts: Counts;
 }
 
-export function appliedRecord(state: LiveState): AppliedRecord {
-  const counts: Record<string, number> = { users: state.users.size };
-  for (const collection of COLLECTIONS) counts[collection] = state.collections[collection].size;
-  return { index: state.appliedIndex, counts };
+export function appliedRecord(state: LiveState, epoch: number): AppliedRecord {
+  return { index: state.appliedIndex, epoch, counts: countsOf(state) };
 }
 
 /** Which entries the audit log has: from `first`, before `next`. */
@@ -69,6 +70,8 @@ export interface AuditRange {
 /** All that the store has, but for the audit log. */
 export interface Loaded {
   readonly state: LiveState;
+  readonly epoch: number;
+  readonly proposals: readonly Remembered[];
   /** Of `APPLIED_KEY`. */
   readonly versionstamp: string;
   readonly audit: AuditRange;
@@ -92,25 +95,16 @@ export async function load(
   if (!isAppliedRecord(applied.value)) {
     throw damaged(keyText(APPLIED_KEY), "is no record of what was applied");
   }
-  const { index, counts } = applied.value;
+  const { index, epoch = 0, counts } = applied.value;
   const resources = await readResources(kv);
   const users = await readBelow(kv, USER_PREFIX);
-  const found: ReadonlyMap<string, ReadonlyMap<string, unknown>> = new Map([
-    ...Object.entries(resources),
-    ["users", users],
-  ]);
-  for (const [name, values] of found) {
-    if (counts[name] === values.size) continue;
-    const message = `${name} should be ${counts[name]}, but ${values.size} are there`;
-    throw damaged(keyText(APPLIED_KEY), message);
-  }
-  const settings = await readKey(kv, SETTINGS_KEY);
-  if (settings === null) throw damaged(keyText(SETTINGS_KEY), "is missing");
-  const parts = { resources, users, settings: settings.value, appliedIndex: index };
-  const restored = restoreState(parts);
+  const settings = (await readKey(kv, SETTINGS_KEY))?.value;
+  const restored = restore({ resources, users, settings, appliedIndex: index }, counts);
   if (!restored.ok) throw damaged(restored.key, restored.message);
   return {
     state: restored.state,
+    epoch,
+    proposals: await readProposals(kv),
     versionstamp: applied.versionstamp,
     audit: await readAuditRange(kv),
     sessions: await readSessions(kv),
@@ -160,7 +154,7 @@ async function initialise(kv: Deno.Kv, program: string): Promise<void> {
   const result = await kv.atomic()
     .check({ key: SCHEMA_KEY, versionstamp: null })
     .set(SCHEMA_KEY, encodeValue({ version: SCHEMA_VERSION, svc: program }))
-    .set(APPLIED_KEY, encodeValue(appliedRecord(state)))
+    .set(APPLIED_KEY, encodeValue(appliedRecord(state, 0)))
     .set(AUDIT_RANGE_KEY, encodeValue({ first: 0, next: 0 } satisfies AuditRange))
     .set(SETTINGS_KEY, encodeValue(state.settings))
     .commit();
@@ -169,8 +163,18 @@ async function initialise(kv: Deno.Kv, program: string): Promise<void> {
 
 function isAppliedRecord(json: unknown): json is AppliedRecord {
   if (typeof json !== "object" || json === null) return false;
-  const { index, counts } = json as Record<string, unknown>;
-  return Number.isSafeInteger(index) && typeof counts === "object" && counts !== null;
+  const { index, epoch = 0, counts } = json as Record<string, unknown>;
+  return Number.isSafeInteger(index) && Number.isSafeInteger(epoch) &&
+    typeof counts === "object" && counts !== null;
+}
+
+async function readProposals(kv: Deno.Kv): Promise<Remembered[]> {
+  const proposals: Remembered[] = [];
+  for (const [slot, json] of await readBelow(kv, PROPOSAL_PREFIX)) {
+    if (!isRemembered(json)) throw damaged(keyText([...PROPOSAL_PREFIX, slot]), "is no proposal");
+    proposals.push(json);
+  }
+  return proposals;
 }
 
 async function readResources(kv: Deno.Kv) {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
 import { ACTOR, clientSpec, FIRST_SEED, groupSpec, ids, listSpec } from "../model/fakes.ts";
-import type { Change, LiveState, Outcome } from "../model/mod.ts";
+import { type Change, DEFAULT_SETTINGS, type LiveState, type Outcome } from "../model/mod.ts";
 import { FakeClock, FaultyKv } from "./fakes.ts";
+import { Applier } from "./applier.ts";
 import { LocalReplicator, QUEUE_LENGTH_MAX, valueOf } from "./local_replicator.ts";
 
 const none = { permissions: "none" } as const;
@@ -10,7 +11,7 @@ const clock = new FakeClock();
 
 async function start(kv: FaultyKv) {
   const store = await kv.store();
-  const replicator = new LocalReplicator(store, { clock, node: "node-1" });
+  const replicator = new LocalReplicator(new Applier(store), { clock, node: "node-1" });
   await replicator.propose(FIRST_SEED, ACTOR);
   return { store, replicator };
 }
@@ -26,8 +27,8 @@ Deno.test("propose() answers once a change is durable, and shows it then", none,
   using kv = await FaultyKv.open();
   const { replicator } = await start(kv);
   const seen: string[] = [];
-  replicator.subscribe((change, state) => {
-    seen.push(`${change.type} ${state.appliedIndex} ${state.collections.lists.size}`);
+  replicator.subscribe(({ change, state }) => {
+    seen.push(`${change?.type} ${state.appliedIndex} ${state.collections.lists.size}`);
     assert.equal(replicator.state, state);
   });
   const before = replicator.state;
@@ -47,7 +48,7 @@ Deno.test(
     using kv = await FaultyKv.open();
     const { store, replicator } = await start(kv);
     const sizes: number[] = [];
-    replicator.subscribe((_, state) => sizes.push(state.collections.lists.size));
+    replicator.subscribe(({ state }) => sizes.push(state.collections.lists.size));
     const commits = kv.commits;
     const changes = [1, 2, 2, 3, 4].map(list);
     const outcomes = await Promise.all(changes.map((change) => replicator.propose(change, ACTOR)));
@@ -59,7 +60,7 @@ Deno.test(
   },
 );
 
-Deno.test("propose() leaves no trace of a refused change", none, async () => {
+Deno.test("propose() moves the index by a refused change, and nothing else", none, async () => {
   using kv = await FaultyKv.open();
   const { replicator } = await start(kv);
   const before = await kv.dump();
@@ -70,20 +71,28 @@ Deno.test("propose() leaves no trace of a refused change", none, async () => {
   const outcome = await replicator.propose(change, ACTOR);
   assert.ok(outcome.kind === "refused" && outcome.code === "conflict");
   assert.throws(() => valueOf(outcome), SvcError);
-  assert.deepEqual(await kv.dump(), before);
   assert.equal(called, 0);
+  assert.equal(replicator.state.appliedIndex, 2);
+  const others = (entries: [string, string][]) => entries.filter(([key]) => key !== "applied");
+  assert.deepEqual(others(await kv.dump()), others(before));
+  assert.equal(
+    (await kv.store()).state.appliedIndex,
+    2,
+    "a refusal is durable once it is answered",
+  );
 });
 
 Deno.test("propose() refuses more changes than may wait", none, async () => {
   using kv = await FaultyKv.open();
   const { replicator } = await start(kv);
-  const note: Change = { type: "note", action: "x", resource: { type: "x", id: null }, after: 1 };
+  const change: Change = { type: "settings", spec: DEFAULT_SETTINGS, ifMatch: null };
+  const propose = () => replicator.propose(change, ACTOR);
   // The first is on its way to the disk and waits no more.
-  const taken = Array.from({ length: QUEUE_LENGTH_MAX + 1 }, () => replicator.propose(note, ACTOR));
-  await assert.rejects(replicator.propose(note, ACTOR), /1024 changes wait already/);
+  const taken = Array.from({ length: QUEUE_LENGTH_MAX + 1 }, propose);
+  await assert.rejects(propose(), /1024 changes wait already/);
   const outcomes = await Promise.all(taken);
   assert.ok(outcomes.every(({ kind }) => kind === "done"));
-  assert.equal((await replicator.propose(note, ACTOR)).kind, "done");
+  assert.equal((await propose()).kind, "done");
 });
 
 Deno.test("propose() is unavailable while the disk fails, and goes on after", none, async () => {
@@ -134,7 +143,7 @@ Deno.test("a listener or a change that fails stops no other", none, async () => 
   const unsubscribe = replicator.subscribe(() => {
     throw new Error("mine");
   });
-  replicator.subscribe((_, state) => last = state);
+  replicator.subscribe(({ state }) => last = state);
   const broken = { type: "create", collection: "nothing" } as unknown as Change;
   const results = await Promise.allSettled(
     [list(1), broken, list(2)].map((change) => replicator.propose(change, ACTOR)),

@@ -1,30 +1,34 @@
 /**
- * The configuration, kept in Deno KV: a change becomes one transaction of the resource, its
- * revision, its audit entry and the number of the last change, all there or none. Changes go in at
- * a `Replicator`; the state comes out of it, and each change to who subscribed. A store is checked
- * when it is opened, and nothing of a damaged one is changed. Sessions and the audit log are this
- * node's alone.
+ * The configuration, kept in Deno KV. The entries of a log go into the `Applier`, whoever writes the
+ * log: it decides each (the same on every member), makes what they change durable in one step with
+ * the audit entries, the IDs of the proposals and the index of the last entry, shows it to who
+ * subscribed, and answers. An entry that is refused moves the index alone; a proposal whose ID was
+ * applied lately is answered and not applied again. `replaceAll` puts another configuration in the
+ * place of all that members agree on, whole or not at all; `Store.export` makes the parts of it.
  *
- * Keys: `schema`, `applied`, `settings`, `resource/<collection>/<id>`, `user/<id>`, `audit/<n>`,
- * `audit_range`, `session/<sha256>`, `local/…`, `journal…`. Values are JSON in UTF-8.
- * Scope: read, write: the store. @module
+ * Changes come from a `Replicator`; the `LocalReplicator` of a node that is in no cluster makes the
+ * entries itself. What acts on one node alone (sessions, notes in the audit log) goes to the
+ * `LocalStore` and needs nobody else. `openStore` and `openNodeStore` hold the store for one process,
+ * finish what a crash left, check everything, and change nothing of what is damaged.
+ *
+ * Keys: `schema`, `applied` (index, epoch, counts), `settings`, `resource/<collection>/<id>`,
+ * `user/<id>`, `proposal/<n>`, `audit/<n>`, `audit_range`, `session/<sha256>`, `local/…`, `journal…`;
+ * `raft/…` is the cluster's. Values are JSON in UTF-8. A change is one commit, and so are all that
+ * wait together; what is too large for that goes through the journal. Scope: read, write: the store.
+ * @module
  */
-export type { Clock, LocalStore, Replicator, Session } from "./ports.ts";
+export type { Clock, LocalStore, Replicator, Session, Shown } from "./ports.ts";
 export { AUDIT_ANSWER_MAX, type AuditPage, type AuditQuery } from "./audit_log.ts";
-export {
-  AUDIT_ENTRIES_MAX,
-  openStore,
-  openTemporaryStore,
-  Store,
-  type StoreOptions,
-} from "./store.ts";
+export { AUDIT_ENTRIES_MAX, Store, type StoreOptions } from "./store.ts";
+export { Applier, type Decision, type Entry } from "./applier.ts";
+export { PROPOSAL_ID_LENGTH_MAX } from "./proposals.ts";
+export { STATE_PART_BYTES_MAX } from "./replicated_state.ts";
 export { LocalReplicator, valueOf } from "./local_replicator.ts";
-export { type NodeStore, type NodeStoreOptions, openNodeStore } from "./open_node_store.ts";
+export { type NodeStoreOptions, openNodeStore, type OpenStore, openStore } from "./open_store.ts";
 export { SCHEMA_VERSION } from "./load.ts";
 export {
   type DefaultList,
   importSeed,
-  openSeededTemporaryStore,
   seedChange,
   type Seeding,
   type SeedList,

@@ -1,9 +1,17 @@
-import type { Actor, Change, Outcome, State } from "../model/mod.ts";
+import type { Actor, Change, LiveState, Note, Outcome } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "./audit_log.ts";
 
 /** Wall-clock time: it is stored and compared after a restart. */
 export interface Clock {
   nowMs(): number;
+}
+
+/** What subscribers are told. */
+export interface Shown {
+  /** `null`: the whole state was replaced by another. */
+  readonly change: Change | null;
+  /** After it. */
+  readonly state: LiveState;
 }
 
 /**
@@ -12,12 +20,17 @@ export interface Clock {
  * after it.
  */
 export interface Replicator {
-  /** @throws {SvcError} `unavailable`, when the change can't be made now; it may be tried again. */
-  propose(change: Change, actor: Actor): Promise<Outcome>;
-  /** The state as of the last applied change. */
-  readonly state: State;
-  /** Called after each applied change, with what it was and the state after it. */
-  subscribe(listener: (change: Change, state: State) => void): () => void;
+  /**
+   * `id` is the proposal's own, drawn at random: a change that was applied is not applied again, so
+   * that it may be proposed once more by who has heard nothing of it.
+   *
+   * @throws {SvcError} `unavailable`, when the change can't be made now; it may be tried again.
+   */
+  propose(change: Change, actor: Actor, id?: string): Promise<Outcome>;
+  /** The state as of the last applied entry, the number of which is its `appliedIndex`. */
+  readonly state: LiveState;
+  /** Called after each change that was made, and after the whole state was replaced. */
+  subscribe(listener: (shown: Shown) => void): () => void;
 }
 
 /** A session of a signed-in user; kept by this node alone. */
@@ -30,8 +43,14 @@ export interface Session {
   readonly expiresAtMs: number;
 }
 
-/** What this node alone keeps beside the replicated state. */
+/** What this node alone keeps beside the replicated state; it asks no other member. */
 export interface LocalStore {
+  /**
+   * Has the audit log tell what this node does by itself; resolves once that is durable.
+   *
+   * @throws {SvcError} `unavailable`, if it can't be stored.
+   */
+  note(note: Note, actor: Actor): Promise<void>;
   putSession(session: Session): Promise<void>;
   session(sha256: string): Promise<Session | null>;
   deleteSession(sha256: string): Promise<void>;

@@ -11,9 +11,9 @@ import {
   MANAGED_BY_CONFIG,
   type SpecOf,
 } from "../model/mod.ts";
-import { LocalReplicator, valueOf } from "./local_replicator.ts";
+import { valueOf } from "./local_replicator.ts";
 import type { Replicator } from "./ports.ts";
-import { openTemporaryStore, type Store, type StoreOptions } from "./store.ts";
+import type { Store } from "./store.ts";
 
 /** What a store is seeded from: the part of `[filter]` that the store owns from then on. */
 export interface SeedSource {
@@ -110,6 +110,12 @@ export function seedChange(
   return { change, problems };
 }
 
+/** A store with the way of its changes. */
+interface Seedable {
+  readonly store: Pick<Store, "filterDigest" | "rememberFilterDigest">;
+  readonly replicator: Replicator;
+}
+
 /** What `seedStore` found: a store that it seeded, one it left alone, or a file edited since. */
 export type Seeding = "seeded" | "unchanged" | "ignored";
 
@@ -120,8 +126,7 @@ export type Seeding = "seeded" | "unchanged" | "ignored";
  * @throws {SvcError} If the store can't be written or the source can't be taken.
  */
 export async function seedStore(
-  store: Store,
-  replicator: Replicator,
+  { store, replicator }: Seedable,
   source: SeedSource,
 ): Promise<Seeding> {
   const digest = digestOf(source);
@@ -152,8 +157,7 @@ export async function seedStore(
  * @throws {SvcError} If the store can't be written or the source can't be taken.
  */
 export async function importSeed(
-  store: Store,
-  replicator: Replicator,
+  { store, replicator }: Seedable,
   source: SeedSource,
   actor: Actor,
 ): Promise<unknown> {
@@ -171,18 +175,4 @@ async function proposeSeed(
   const { change, problems } = seedChange(source, first);
   for (const problem of problems) log.warn("left out of the seed", { problem });
   return valueOf(await replicator.propose(change, actor));
-}
-
-/**
- * Opens a store in memory that is seeded from the configuration: what a node runs on whose own
- * store can't be opened. Its changes are gone with the process.
- */
-export async function openSeededTemporaryStore(
-  source: SeedSource,
-  options: StoreOptions & { readonly node: string },
-): Promise<{ readonly store: Store; readonly replicator: LocalReplicator }> {
-  const store = await openTemporaryStore(options);
-  const replicator = new LocalReplicator(store, options);
-  await seedStore(store, replicator, source);
-  return { store, replicator };
 }

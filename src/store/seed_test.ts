@@ -3,8 +3,9 @@ import { SvcError } from "../errors.ts";
 import { ACTOR, ids, listSpec } from "../model/fakes.ts";
 import { type Change, DEFAULT_GROUP_ID, DEFAULT_SETTINGS } from "../model/mod.ts";
 import { FakeClock, FaultyKv } from "./fakes.ts";
+import { Applier } from "./applier.ts";
 import { LocalReplicator } from "./local_replicator.ts";
-import { openNodeStore } from "./open_node_store.ts";
+import { openNodeStore } from "./open_store.ts";
 import { importSeed, seedChange, type SeedSource, seedStore } from "./seed.ts";
 
 const none = { permissions: "none" } as const;
@@ -22,7 +23,7 @@ const SOURCE: SeedSource = {
 
 async function start(kv: FaultyKv) {
   const store = await kv.store();
-  return { store, replicator: new LocalReplicator(store, { clock, node: "node-1" }) };
+  return { store, replicator: new LocalReplicator(new Applier(store), { clock, node: "node-1" }) };
 }
 
 Deno.test("seedChange() takes each once and says what can't be read", none, () => {
@@ -51,7 +52,7 @@ Deno.test("seedChange() takes each once and says what can't be read", none, () =
 Deno.test("seedStore() seeds once, and later edits are ignored until an import", none, async () => {
   using kv = await FaultyKv.open();
   const { store, replicator } = await start(kv);
-  assert.equal(await seedStore(store, replicator, SOURCE), "seeded");
+  assert.equal(await seedStore({ store, replicator }, SOURCE), "seeded");
   const { collections, settings } = replicator.state;
   assert.deepEqual([...collections.lists.keys()], [ADS, BAD]);
   assert.deepEqual(settings.spec, DEFAULT_SETTINGS);
@@ -59,7 +60,7 @@ Deno.test("seedStore() seeds once, and later edits are ignored until an import",
     collections.groups.get(DEFAULT_GROUP_ID)?.spec.lists,
     [{ list: ADS }, { list: BAD }],
   );
-  assert.equal(await seedStore(store, replicator, SOURCE), "unchanged");
+  assert.equal(await seedStore({ store, replicator }, SOURCE), "unchanged");
 
   const mine: Change = {
     type: "create",
@@ -70,16 +71,20 @@ Deno.test("seedStore() seeds once, and later edits are ignored until an import",
   await replicator.propose(mine, ACTOR);
   const edited: SeedSource = { lists: [SOURCE.lists[1]], rules: ["||three.example^"] };
   const index = replicator.state.appliedIndex;
-  assert.equal(await seedStore(store, replicator, edited), "ignored");
-  assert.equal(await seedStore(store, replicator, edited), "ignored", "it says so at each start");
+  assert.equal(await seedStore({ store, replicator }, edited), "ignored");
+  assert.equal(
+    await seedStore({ store, replicator }, edited),
+    "ignored",
+    "it says so at each start",
+  );
   assert.equal(replicator.state.appliedIndex, index);
 
-  assert.deepEqual(await importSeed(store, replicator, edited, ACTOR), {
+  assert.deepEqual(await importSeed({ store, replicator }, edited, ACTOR), {
     lists: { added: 0, replaced: 0, removed: 1 },
     rules: { added: 1, replaced: 0, removed: 2 },
   });
   assert.deepEqual([...replicator.state.collections.lists.keys()], [BAD, ids.list(1)]);
-  assert.equal(await seedStore(store, replicator, edited), "unchanged");
+  assert.equal(await seedStore({ store, replicator }, edited), "unchanged");
   const { entries: [entry] } = await store.audit({ limit: 1 });
   assert.deepEqual([entry.action, entry.resource.type, entry.actor], ["import", "config", ACTOR]);
 });
@@ -88,16 +93,16 @@ Deno.test("seedStore() seeds at the next start when the first one failed", none,
   using kv = await FaultyKv.open();
   const { store, replicator } = await start(kv);
   kv.faultOf = () => "before";
-  await assert.rejects(seedStore(store, replicator, SOURCE), SvcError);
+  await assert.rejects(seedStore({ store, replicator }, SOURCE), SvcError);
   kv.faultOf = () => null;
   const again = await start(kv);
-  assert.equal(await seedStore(again.store, again.replicator, SOURCE), "seeded");
+  assert.equal(await seedStore(again, SOURCE), "seeded");
 });
 
 Deno.test("importSeed() seeds a store that never was", none, async () => {
   using kv = await FaultyKv.open();
   const { store, replicator } = await start(kv);
-  await importSeed(store, replicator, SOURCE, ACTOR);
+  await importSeed({ store, replicator }, SOURCE, ACTOR);
   assert.ok(replicator.state.collections.groups.has(DEFAULT_GROUP_ID));
   assert.deepEqual(replicator.state.settings.spec, DEFAULT_SETTINGS);
 });
@@ -110,10 +115,10 @@ Deno.test("openNodeStore() fails open, or not, as it is told", {
   try {
     const good = await openNodeStore(SOURCE, { ...options, onFailure: "open" });
     assert.deepEqual(good.problems, []);
-    good.store.close();
+    await good.close();
     await Deno.writeTextFile(`${directory}/store.kv`, "no database ".repeat(1_000));
     await assert.rejects(openNodeStore(SOURCE, { ...options, onFailure: "closed" }), SvcError);
-    const { store, replicator, problems } = await openNodeStore(SOURCE, {
+    const { replicator, problems, close } = await openNodeStore(SOURCE, {
       ...options,
       onFailure: "open",
     });
@@ -127,7 +132,7 @@ Deno.test("openNodeStore() fails open, or not, as it is told", {
       spec: listSpec("x"),
     };
     assert.equal((await replicator.propose(change, ACTOR)).kind, "done");
-    store.close();
+    await close();
   } finally {
     await Deno.remove(directory, { recursive: true });
   }
@@ -139,18 +144,18 @@ Deno.test("seedStore() begins with the default lists where the file names none",
   const bare: SeedSource = { lists: [], rules: ["||one.example^"], defaults };
   using kv = await FaultyKv.open();
   const { store, replicator } = await start(kv);
-  assert.equal(await seedStore(store, replicator, bare), "seeded");
+  assert.equal(await seedStore({ store, replicator }, bare), "seeded");
   const list = replicator.state.collections.lists.get(id);
   assert.deepEqual([list?.spec.comment, list?.spec.managed_by], ["a preset", "api"]);
   const used = () => replicator.state.collections.groups.get(DEFAULT_GROUP_ID)?.spec.lists;
   assert.deepEqual(used(), [{ list: id }]);
   // Another release's defaults are no edit of the file.
-  assert.equal(await seedStore(store, replicator, { ...bare, defaults: [] }), "unchanged");
-  await importSeed(store, replicator, SOURCE, ACTOR);
+  assert.equal(await seedStore({ store, replicator }, { ...bare, defaults: [] }), "unchanged");
+  await importSeed({ store, replicator }, SOURCE, ACTOR);
   assert.deepEqual(used(), [{ list: id }, { list: ADS }, { list: BAD }], "an import removes none");
 
   using other = await FaultyKv.open();
   const named = await start(other);
-  await seedStore(named.store, named.replicator, { ...SOURCE, defaults });
+  await seedStore(named, { ...SOURCE, defaults });
   assert.ok(!named.replicator.state.collections.lists.has(id), "the file names its own");
 });

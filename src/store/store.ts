@@ -1,6 +1,14 @@
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
-import type { AuditEntry, LiveState, Made, Write } from "../model/mod.ts";
+import {
+  type Actor,
+  type AuditEntry,
+  type LiveState,
+  type NewAuditEntry,
+  type Note,
+  noteEntry,
+  type Write,
+} from "../model/mod.ts";
 import { type AuditPage, type AuditQuery, readAudit } from "./audit_log.ts";
 import {
   APPLIED_KEY,
@@ -14,29 +22,63 @@ import {
 } from "./keys.ts";
 import { appliedRecord, type AuditRange, load, type Loaded, MIGRATIONS } from "./load.ts";
 import type { Clock, LocalStore, Session } from "./ports.ts";
-import { openReadableCopy } from "./readable_copy.ts";
+import { Proposals, type Remembered, writeOf } from "./proposals.ts";
+import { type ReplicatedState, replicatedWrites, writeParts } from "./replicated_state.ts";
 import { Sessions } from "./sessions.ts";
-import { commitWhole, UnfinishedError } from "./transaction.ts";
-import { encodeValue, readKey } from "./values.ts";
+import { commitWhole, replaceWhole, UnfinishedError } from "./transaction.ts";
+import { encodeValue, readKey, unavailable } from "./values.ts";
 
 /** Newest entries of the audit log that are kept. */
 export const AUDIT_ENTRIES_MAX = 100_000;
 /** Old entries that a commit deletes beyond those it adds. */
 const AUDIT_PRUNE_MAX = 64;
-const FILE_NAME = "store.kv";
+/** Most notes that wait to be stored; one more is refused. */
+export const NOTES_MAX = 1_024;
 /** Pauses between tries while it can't be written. */
 const RETRY_MS_MIN = 5_000;
 const RETRY_MS_MAX = 60_000;
 
 export interface StoreOptions {
   readonly clock: Clock;
+  /** This member's name in the audit log. */
+  readonly node: string;
   /** Version of this program; a store says which wrote it. */
   readonly program: string;
   readonly auditEntriesMax?: number;
   readonly migrations?: typeof MIGRATIONS;
   /** Opens its file once more, to go on after the disk could not be written. */
   readonly reopen?: () => Promise<Deno.Kv>;
+  readonly later?: Later;
 }
+
+/** Calls `work` in so many milliseconds. Returns what prevents that. */
+export type Later = (ms: number, work: () => void) => () => void;
+
+const laterByTimer: Later = (ms, work) => {
+  const timer = setTimeout(work, ms);
+  return () => clearTimeout(timer);
+};
+
+/** What is stored in one step: all of it, or nothing. */
+export interface Batch {
+  /** What it was made of; where that is not the store's state any more, it is not stored. */
+  readonly base: LiveState;
+  /** After it. */
+  readonly state: LiveState;
+  /** The last one of a key counts. */
+  readonly writes: readonly Write[];
+  readonly audit: readonly NewAuditEntry[];
+  /** Those that it applies. */
+  readonly proposals: readonly Remembered[];
+}
+
+interface WaitingNote {
+  readonly entry: NewAuditEntry;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const REPLICATION: Actor = { kind: "replication", name: null, address: null };
 
 /** The store of one node. Nothing else writes its file. */
 export class Store implements LocalStore {
@@ -45,10 +87,16 @@ export class Store implements LocalStore {
   readonly #auditEntriesMax: number;
   readonly #sessions: Sessions;
   #state: LiveState;
+  #epoch: number;
+  #proposals: Proposals;
+  /** They go with the next commit. */
+  #notes: WaitingNote[] = [];
   #versionstamp: string;
   #audit: AuditRange;
-  /** Why nothing can be written until the store is opened again. */
+  /** Why nothing can be written until what it has is read again. */
   #sealed: string | null = null;
+  /** Another process has written to it: it is not opened again. */
+  #isTaken = false;
   /** True after a failed commit: whether it was made is not known. */
   #isUncertain = false;
   /** Why nothing could be written the last time; it is tried again until it can. */
@@ -56,7 +104,7 @@ export class Store implements LocalStore {
   /** It is a copy in memory of a file that can't be written. */
   #isCopy: boolean;
   #retryMs = RETRY_MS_MIN;
-  #retry: ReturnType<typeof setTimeout> | undefined;
+  #cancelRetry: () => void = () => {};
   /** Ends when nobody works on the file. */
   #turn: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -73,6 +121,8 @@ export class Store implements LocalStore {
     this.#auditEntriesMax = options.auditEntriesMax ?? AUDIT_ENTRIES_MAX;
     this.#sessions = new Sessions(kv, options.clock, loaded.sessions);
     this.#state = loaded.state;
+    this.#epoch = loaded.epoch;
+    this.#proposals = new Proposals(loaded.proposals);
     this.#versionstamp = loaded.versionstamp;
     this.#audit = loaded.audit;
     if (copyOf !== null) this.#failed(copyOf.failure);
@@ -99,6 +149,9 @@ export class Store implements LocalStore {
     }
   }
 
+  /** Told the state that was found on disk where a change that was called failed was made after all. */
+  onReload: (state: LiveState) => void = () => {};
+
   /** What keeps changes from being stored, for the status. */
   get problem(): string | null {
     if (this.#sealed !== null) return `store: ${this.#sealed}`;
@@ -111,42 +164,122 @@ export class Store implements LocalStore {
     return this.#state;
   }
 
-  /**
-   * Stores changes that were made one after another from `state`, with their audit entries: all of
-   * them or none. Returns once they are durable. One commit at a time.
-   *
-   * @throws {SvcError} `unavailable`, if they could not be stored.
-   */
-  async commit(made: readonly Made[]): Promise<void> {
-    if (made.length > 0) await this.#inTurn(() => this.#commit(made));
+  /** Which configuration it has: grows when that is replaced by another. */
+  get epoch(): number {
+    return this.#epoch;
   }
 
-  async #commit(made: readonly Made[]): Promise<void> {
+  /** What was applied lately, as of the last commit. */
+  get proposals(): Pick<Proposals, "find"> {
+    return this.#proposals;
+  }
+
+  /**
+   * What members agree on, as of the last commit, in parts of at most `STATE_PART_BYTES_MAX`; later
+   * changes change nothing of it. It holds what is secret of users. `epoch` is told in place of the
+   * store's own.
+   */
+  export(epoch: number = this.#epoch): Iterable<Uint8Array> {
+    const state = this.#state;
+    return writeParts({ state, epoch, proposals: this.#proposals.after(state.appliedIndex) });
+  }
+
+  /**
+   * Stores what was made of `state`, in one step. Returns once it is durable. One commit at a time.
+   *
+   * @throws {SvcError} `unavailable`, if it could not be stored.
+   */
+  async commit(batch: Batch): Promise<void> {
+    await this.#inTurn(() => this.#commit(batch));
+  }
+
+  /**
+   * Puts a state, with its index and epoch, in the place of all that members agree on, in one step:
+   * killed at any moment the store has the one or the other. `alongside` are writes of the caller's
+   * that go with it. What is this node's alone stays.
+   *
+   * @throws {SvcError} `unavailable`, if it could not be stored.
+   */
+  async replaceAll(next: ReplicatedState, alongside: readonly Write[]): Promise<void> {
+    await this.#inTurn(() => {
+      const audit = [this.#noteEntry({
+        action: "replicate",
+        resource: { type: "config", id: null },
+        after: { epoch: next.epoch, version: next.state.appliedIndex },
+      }, REPLICATION)];
+      const writes = [...replicatedWrites(next), ...alongside];
+      const base = this.#state;
+      return this.#commit({ base, state: next.state, writes, audit, proposals: [] }, next);
+    });
+  }
+
+  /** See `LocalStore`; notes that wait go together, or with a change. */
+  async note(note: Note, actor: Actor): Promise<void> {
+    if (this.#notes.length >= NOTES_MAX) throw unavailable(`${NOTES_MAX} notes wait already`);
+    const entry = this.#noteEntry(note, actor);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#notes.push({ entry, resolve, reject });
+    if (this.#notes.length === 1) void this.#inTurn(() => this.#commitNotes()).catch(() => {});
+    await promise;
+  }
+
+  #noteEntry(note: Note, actor: Actor): NewAuditEntry {
+    const { clock, node } = this.#options;
+    return noteEntry(note, { actor, at: new Date(clock.nowMs()).toISOString(), node });
+  }
+
+  async #commitNotes(): Promise<void> {
+    if (this.#notes.length === 0) return; // A change took them along.
+    const state = this.#state;
+    await this.#commit({ base: state, state, writes: [], audit: [], proposals: [] });
+  }
+
+  async #commit(batch: Batch, replacing: ReplicatedState | null = null): Promise<void> {
+    const notes = this.#notes.splice(0);
+    try {
+      const audit = [...batch.audit, ...notes.map(({ entry }) => entry)];
+      await this.#store({ ...batch, audit }, replacing);
+    } catch (error) {
+      for (const { reject } of notes) reject(error);
+      throw error;
+    }
+    for (const { resolve } of notes) resolve();
+  }
+
+  async #store(batch: Batch, replacing: ReplicatedState | null): Promise<void> {
     if (this.#isCopy) throw unavailable(`${this.#failure}`);
     await this.#settle();
-    const { state } = made[made.length - 1];
-    const audit = this.#nextRange(made.length);
+    if (batch.base !== this.#state) throw unavailable("it has another state by now: try again");
+    const { state } = batch;
+    const epoch = replacing?.epoch ?? this.#epoch;
+    const audit = this.#nextRange(batch.audit.length);
     const writes = new Map<string, Write>();
     const add = (write: Write) => writes.set(keyText(write.key), write);
-    for (const { writes: own } of made) own.forEach(add);
+    batch.writes.forEach(add);
+    for (const one of batch.proposals) add(writeOf(one));
     for (let n = this.#audit.first; n < audit.first; n++) add({ key: auditKey(n), value: null });
-    for (const [i, one] of made.entries()) {
+    for (const [i, entry] of batch.audit.entries()) {
       const n = this.#audit.next + i;
-      add({ key: auditKey(n), value: { id: numberText(n), ...one.audit } satisfies AuditEntry });
+      add({ key: auditKey(n), value: { id: numberText(n), ...entry } satisfies AuditEntry });
     }
     add({ key: AUDIT_RANGE_KEY, value: audit });
-    add({ key: APPLIED_KEY, value: appliedRecord(state) }); // Last: the commit is of its version.
-    const versionstamp = await this.#write([...writes.values()]);
+    // Last: the commit is of its version.
+    add({ key: APPLIED_KEY, value: appliedRecord(state, epoch) });
+    const commit = replacing === null ? commitWhole : replaceWhole;
+    const versionstamp = await this.#write([...writes.values()], commit);
     this.#state = state;
+    this.#epoch = epoch;
+    if (replacing !== null) this.#proposals = new Proposals(replacing.proposals);
+    for (const one of batch.proposals) this.#proposals.add(one);
     this.#audit = audit;
     this.#versionstamp = versionstamp;
   }
 
-  async #write(writes: readonly Write[]): Promise<string> {
+  async #write(writes: readonly Write[], commit: typeof commitWhole): Promise<string> {
     let versionstamp: string | null;
     try {
       const guard = { key: APPLIED_KEY, versionstamp: this.#versionstamp };
-      versionstamp = await commitWhole(this.#kv, writes, guard);
+      versionstamp = await commit(this.#kv, writes, guard);
     } catch (error) {
       this.#isUncertain = true;
       if (error instanceof UnfinishedError) this.#seal("a large change is only half written");
@@ -157,12 +290,15 @@ export class Store implements LocalStore {
       this.#succeeded();
       return versionstamp;
     }
+    this.#isTaken = true;
     this.#seal("another process has written to it");
     throw unavailable(`${this.#sealed}`);
   }
 
   #seal(reason: string): void {
-    this.#sealed = `${reason}: start svc again to go on from there`;
+    const isRead = this.#options.reopen !== undefined && !this.#isTaken;
+    const next = isRead ? "it is read again in a moment" : "start svc again to go on from there";
+    this.#sealed = `${reason}: ${next}`;
   }
 
   /** Runs what works on the file when nobody else does. */
@@ -176,24 +312,26 @@ export class Store implements LocalStore {
     if (this.#failure === null) log.error("the store can't be written", { error: reason });
     this.#failure = reason;
     if (this.#options.reopen === undefined || this.#isClosed) return;
-    clearTimeout(this.#retry);
-    const { reopen } = this.#options;
-    this.#retry = setTimeout(() => void this.#inTurn(() => this.#recover(reopen)), this.#retryMs);
+    this.#cancelRetry();
+    const { reopen, later = laterByTimer } = this.#options;
+    const retry = () => void this.#inTurn(() => this.#recover(reopen));
+    this.#cancelRetry = later(this.#retryMs, retry);
     this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS_MAX);
   }
 
   #succeeded(): void {
     if (this.#failure !== null) log.info("the store is written again");
-    clearTimeout(this.#retry);
+    this.#cancelRetry();
     this.#failure = null;
     this.#retryMs = RETRY_MS_MIN;
   }
 
   /** Finds out whether the file can be written again, and goes on with it. Never throws. */
   async #recover(reopen: () => Promise<Deno.Kv>): Promise<void> {
-    if (this.#failure === null || this.#sealed !== null || this.#isClosed) return;
+    if (this.#failure === null || this.#isTaken || this.#isClosed) return;
     try {
-      if (this.#isCopy || !(await canWrite(this.#kv))) await this.#goOnWith(await reopen());
+      const isWell = !this.#isCopy && await canWrite(this.#kv) && await this.#isSettled();
+      if (!isWell) await this.#goOnWith(await reopen());
       this.#succeeded();
     } catch (error) {
       this.#failed(`cannot be written: ${messageOf(error)}`);
@@ -204,20 +342,27 @@ export class Store implements LocalStore {
   async #goOnWith(kv: Deno.Kv): Promise<void> {
     try {
       await kv.set(PROBE_KEY, encodeValue(this.#options.program));
-      const { state, versionstamp, audit } = await loadAll(kv, this.#options);
-      const isSame = state.appliedIndex === this.#state.appliedIndex &&
-        (this.#isCopy || versionstamp === this.#versionstamp);
-      if (!isSame) this.#seal("a change that was called failed is there");
-      if (!isSame) throw unavailable(`${this.#sealed}`);
+      const loaded = await loadAll(kv, this.#options);
       await this.#sessions.moveTo(kv);
-      [this.#versionstamp, this.#audit] = [versionstamp, audit];
+      this.#kv.close();
+      this.#kv = kv;
+      this.#isCopy = this.#isUncertain = false;
+      this.#sealed = null;
+      this.#goOnFrom(loaded);
     } catch (error) {
-      kv.close();
+      if (kv !== this.#kv) kv.close();
       throw error;
     }
-    this.#kv.close();
-    this.#kv = kv;
-    this.#isCopy = this.#isUncertain = false;
+  }
+
+  /** What is on disk holds, a change as well that was called failed. */
+  #goOnFrom({ state, epoch, proposals, versionstamp, audit }: Loaded): void {
+    const isSame = state.appliedIndex === this.#state.appliedIndex && epoch === this.#epoch;
+    [this.#versionstamp, this.#audit] = [versionstamp, audit];
+    if (isSame) return;
+    log.warn("the store has a change that was called failed, which holds");
+    [this.#state, this.#epoch, this.#proposals] = [state, epoch, new Proposals(proposals)];
+    this.onReload(state);
   }
 
   /** After a failed commit: goes on if it left nothing behind. */
@@ -231,6 +376,15 @@ export class Store implements LocalStore {
       throw unavailable(`${this.#sealed}`);
     }
     this.#isUncertain = false;
+  }
+
+  async #isSettled(): Promise<boolean> {
+    try {
+      await this.#settle();
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   #nextRange(added: number): AuditRange {
@@ -268,9 +422,14 @@ export class Store implements LocalStore {
     await orUnavailable(this.#kv.set(FILTER_DIGEST_KEY, encodeValue(digest)));
   }
 
+  /** Resolves once nothing is on its way to the file. */
+  async idle(): Promise<void> {
+    await this.#turn;
+  }
+
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#retry);
+    this.#cancelRetry();
     this.#kv.close();
   }
 }
@@ -288,62 +447,10 @@ async function canWrite(kv: Deno.Kv): Promise<boolean> {
   }
 }
 
-function unavailable(message: string, cause?: unknown): SvcError {
-  return new SvcError("unavailable", `store: ${message}`, cause === undefined ? {} : { cause });
-}
-
 async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
     throw error instanceof SvcError ? error : unavailable(messageOf(error), error);
   }
-}
-
-/** Opens the file at `path`, which is made for the owner alone. */
-async function openFile(directory: string, path: string): Promise<Deno.Kv> {
-  await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
-  // Made here, as SQLite would let others read it; its other files take this one's mode.
-  (await Deno.open(path, { write: true, create: true, mode: 0o600 })).close();
-  await Deno.chmod(path, 0o600); // One that was there already.
-  return await Deno.openKv(path);
-}
-
-/**
- * Opens the store in `directory`, which is made for the owner alone.
- *
- * @throws {SvcError} `unavailable`, if it can't be opened, is damaged or of a newer program.
- */
-export async function openStore(
-  options: StoreOptions & { readonly directory: string },
-): Promise<Store> {
-  const path = `${options.directory}/${FILE_NAME}`;
-  const reopen = () => openFile(options.directory, path);
-  let kv: Deno.Kv;
-  try {
-    kv = await reopen();
-  } catch (error) {
-    throw unavailable(`${path}: cannot be opened: ${messageOf(error)}`, error);
-  }
-  return await Store.over(kv, { ...options, reopen });
-}
-
-/**
- * Opens a store in `directory` that can be read and not written, for which `failure` is the reason:
- * it is written once it can be.
- *
- * @throws If it can't be read either, is damaged or of a newer program.
- */
-export async function openReadOnlyStore(
-  options: StoreOptions & { readonly directory: string },
-  failure: string,
-): Promise<Store> {
-  const path = `${options.directory}/${FILE_NAME}`;
-  const reopen = () => openFile(options.directory, path);
-  return await Store.over(await openReadableCopy(path), { ...options, reopen }, { failure });
-}
-
-/** Opens a store in memory, which is gone with the process: what a node runs on that has no other. */
-export async function openTemporaryStore(options: StoreOptions): Promise<Store> {
-  return await Store.over(await Deno.openKv(":memory:"), options);
 }

@@ -1,7 +1,7 @@
 // Durable changes: a client edited in a store of 10,000, one change after another and 16 side by
 // side, next to a bare transaction of the same database.
 import { ACTOR, clientSpec, FIRST_SEED, hex, ids } from "../model/fakes.ts";
-import { LocalReplicator, openStore } from "./mod.ts";
+import { openStore } from "./mod.ts";
 
 const CLIENTS = 10_000;
 const SIDE_BY_SIDE = 16;
@@ -9,8 +9,7 @@ const SIDE_BY_SIDE = 16;
 const directory = await Deno.makeTempDir();
 globalThis.addEventListener("unload", () => Deno.removeSync(directory, { recursive: true }));
 const clock = { nowMs: () => Date.now() };
-const store = await openStore({ directory, clock, program: "0.7.0" });
-const replicator = new LocalReplicator(store, { clock, node: "node-1" });
+const { replicator } = await openStore({ directory, clock, program: "0.7.0", node: "node-1" });
 const bare = await Deno.openKv(`${directory}/bare.kv`);
 
 function spec(n: number, name: string) {

@@ -3,7 +3,6 @@ import { SvcError } from "../errors.ts";
 import {
   ACTOR,
   clientSpec,
-  commandOf,
   FIRST_SEED,
   groupSpec,
   hex,
@@ -13,16 +12,18 @@ import {
   recordSpec,
   scheduleSpec,
 } from "../model/fakes.ts";
-import { apply, type Change, decodeSpec, DEFAULT_GROUP_ID, type Made } from "../model/mod.ts";
-import { FakeClock, FaultyKv } from "./fakes.ts";
+import { type Change, decodeSpec, DEFAULT_GROUP_ID } from "../model/mod.ts";
+import { auditEntry, FakeClock, FaultyKv, nothing } from "./fakes.ts";
 import { auditKey, sessionKey } from "./keys.ts";
+import { Applier } from "./applier.ts";
 import { LocalReplicator } from "./local_replicator.ts";
 import { SCHEMA_VERSION } from "./load.ts";
 import { Sessions, SESSIONS_MAX } from "./sessions.ts";
-import { openStore, type Store } from "./store.ts";
+import type { Store } from "./store.ts";
+import { openStoreFile } from "./store_file.ts";
 
 const none = { permissions: "none" } as const;
-const options = { clock: new FakeClock(), program: "0.7.0" };
+const options = { clock: new FakeClock(), program: "0.7.0", node: "node-1" };
 
 const CHANGES: readonly Change[] = [
   { type: "create", collection: "lists", id: ids.list(1), spec: listSpec("ads") },
@@ -51,7 +52,10 @@ const CHANGES: readonly Change[] = [
 /** A seeded store with one of each. */
 async function filled(kv: FaultyKv): Promise<Store> {
   const store = await kv.store();
-  const replicator = new LocalReplicator(store, { clock: options.clock, node: "node-1" });
+  const replicator = new LocalReplicator(new Applier(store), {
+    clock: options.clock,
+    node: "node-1",
+  });
   for (const change of [FIRST_SEED, ...CHANGES]) {
     const outcome = await replicator.propose(change, ACTOR);
     assert.equal(outcome.kind, "done", JSON.stringify(outcome));
@@ -59,14 +63,17 @@ async function filled(kv: FaultyKv): Promise<Store> {
   return store;
 }
 
-Deno.test("openStore() makes a store for its owner alone and finds it again", {
+Deno.test("openStoreFile() makes a store for its owner alone and finds it again", {
   permissions: { read: true, write: true },
 }, async () => {
   const above = await Deno.makeTempDir();
   const directory = `${above}/state`;
   try {
-    const store = await openStore({ ...options, directory });
-    const replicator = new LocalReplicator(store, { clock: options.clock, node: "node-1" });
+    const store = await openStoreFile({ ...options, directory });
+    const replicator = new LocalReplicator(new Applier(store), {
+      clock: options.clock,
+      node: "node-1",
+    });
     await replicator.propose(FIRST_SEED, ACTOR);
     await replicator.propose(CHANGES[0], ACTOR);
     const modeOf = (path: string) => (Deno.statSync(path).mode ?? 0) & 0o777;
@@ -76,7 +83,7 @@ Deno.test("openStore() makes a store for its owner alone and finds it again", {
     }
     store.close();
     Deno.chmodSync(`${directory}/store.kv`, 0o644);
-    const again = await openStore({ ...options, directory });
+    const again = await openStoreFile({ ...options, directory });
     assert.deepEqual([...again.state.collections.lists.keys()], [ids.list(1)]);
     assert.equal(modeOf(`${directory}/store.kv`), 0o600);
     again.close();
@@ -85,20 +92,20 @@ Deno.test("openStore() makes a store for its owner alone and finds it again", {
   }
 });
 
-Deno.test("openStore() says which file it can't open", {
+Deno.test("openStoreFile() says which file it can't open", {
   permissions: { read: true, write: true },
 }, async () => {
   const directory = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(`${directory}/store.kv`, "no database ".repeat(1_000));
-    await assert.rejects(openStore({ ...options, directory }), (error) => {
+    await assert.rejects(openStoreFile({ ...options, directory }), (error) => {
       assert.ok(error instanceof SvcError && error.code === "unavailable");
       assert.match(error.message, /^store: .*not a database/);
       return true;
     });
     await Deno.mkdir(`${directory}/other/store.kv`, { recursive: true });
     await assert.rejects(
-      openStore({ ...options, directory: `${directory}/other` }),
+      openStoreFile({ ...options, directory: `${directory}/other` }),
       /other\/store\.kv: cannot be opened/,
     );
   } finally {
@@ -109,7 +116,10 @@ Deno.test("openStore() says which file it can't open", {
 Deno.test("Store.over() reads back what was stored, in the order of creation", none, async () => {
   using kv = await FaultyKv.open();
   const store = await filled(kv);
-  const replicator = new LocalReplicator(store, { clock: options.clock, node: "node-1" });
+  const replicator = new LocalReplicator(new Applier(store), {
+    clock: options.clock,
+    node: "node-1",
+  });
   // IDs fall while places grow; the last is deleted, so that its place is free.
   for (const n of [9, 8, 7, 6]) {
     const spec = listSpec(`l${n}`);
@@ -283,14 +293,16 @@ function largest(): Change[] {
       spec: { rule, enabled: true, comment: "\u0001".repeat(1_024), managed_by: "语".repeat(128) },
     },
     { type: "settings", spec: settings, ifMatch: null },
-    { type: "note", action: "x", resource: { type: "x", id: null }, after: "\u0001".repeat(4_000) },
   ];
 }
 
 Deno.test("Store.commit() keeps the largest values with their audit entries", none, async () => {
   using kv = await FaultyKv.open();
   const store = await filled(kv);
-  const replicator = new LocalReplicator(store, { clock: options.clock, node: "n".repeat(63) });
+  const replicator = new LocalReplicator(new Applier(store), {
+    clock: options.clock,
+    node: "n".repeat(63),
+  });
   const actor = { ...ACTOR, name: "\u0000".repeat(1_000), address: "\u0000".repeat(1_000) };
   // Twice: from the second time on, `before` is as large as `after`.
   for (const change of [...largest(), ...largest()]) {
@@ -298,6 +310,10 @@ Deno.test("Store.commit() keeps the largest values with their audit entries", no
     const isAgain = outcome.kind === "refused" && outcome.code === "conflict";
     assert.ok(outcome.kind === "done" || isAgain, JSON.stringify(outcome).slice(0, 200));
   }
+  await store.note(
+    { action: "x", resource: { type: "x", id: null }, after: "\u0001".repeat(4_000) },
+    actor,
+  );
   const sizes = (await kv.dump()).map(([, text]) => new TextEncoder().encode(text).length);
   assert.ok(Math.max(...sizes) > 40 * 1024, `the largest value has ${Math.max(...sizes)} bytes`);
   assert.ok(Math.max(...sizes) < 58 * 1024, `the largest value has ${Math.max(...sizes)} bytes`);
@@ -308,7 +324,10 @@ Deno.test("Store.commit() keeps the largest values with their audit entries", no
 Deno.test("Store.over() takes names that read alike, and lets them be mended", none, async () => {
   using kv = await FaultyKv.open();
   const first = await filled(kv);
-  const replicator = new LocalReplicator(first, { clock: options.clock, node: "node-1" });
+  const replicator = new LocalReplicator(new Applier(first), {
+    clock: options.clock,
+    node: "node-1",
+  });
   const group = (n: number, name: string) =>
     ({ collection: "groups", id: ids.group(n), spec: groupSpec(name), ifMatch: null }) as const;
   for (const n of [7, 8]) {
@@ -318,7 +337,10 @@ Deno.test("Store.over() takes names that read alike, and lets them be mended", n
   const key = ["resource", "groups", ids.group(8)];
   const { value } = await kv.inner.get<Uint8Array>(key);
   await kv.inner.set(key, encode(JSON.parse(new TextDecoder().decode(value!).replace("g8", "G7"))));
-  const again = new LocalReplicator(await kv.store(), { clock: options.clock, node: "node-1" });
+  const again = new LocalReplicator(new Applier(await kv.store()), {
+    clock: options.clock,
+    node: "node-1",
+  });
   const kindOf = async (change: Change) => (await again.propose(change, ACTOR)).kind;
   const unfiltered = { ...group(8, "G7"), spec: { ...groupSpec("G7"), filtering: false } };
   assert.equal(await kindOf({ type: "replace", ...unfiltered }), "done");
@@ -333,21 +355,10 @@ Deno.test("Store.commit() keeps the newest audit entries", none, async () => {
   using kv = await FaultyKv.open();
   const auditEntriesMax = 10;
   const store = await kv.store({ auditEntriesMax });
-  const note = (n: number): Change => ({
-    type: "note",
-    action: `n${n}`,
-    resource: { type: "pause", id: null },
-    after: null,
-  });
   let count = 0;
   for (const batch of [1, 3, 8, 1, 10, 1, 1]) {
-    const made: Made[] = [];
-    for (let i = 0; i < batch; i++) {
-      const applied = apply(made.at(-1)?.state ?? store.state, commandOf(note(count++)));
-      assert.ok(applied.kind === "made");
-      made.push(applied);
-    }
-    await store.commit(made);
+    const audit = Array.from({ length: batch }, () => auditEntry(`n${count++}`));
+    await store.commit({ ...nothing(store), audit });
     const { entries } = await store.audit({ limit: 100 });
     const actions = entries.map(({ action }) => action);
     const newest = Array.from(
@@ -404,12 +415,9 @@ Deno.test("Sessions takes no more than its bound", none, async () => {
 Deno.test("a store that another process has written to is not written again", none, async () => {
   using kv = await FaultyKv.open();
   const [one, two] = [await filled(kv), await kv.store()];
-  const note: Change = { type: "note", action: "x", resource: { type: "x", id: null }, after: 1 };
-  const made = apply(one.state, commandOf(note));
-  assert.ok(made.kind === "made");
-  await two.commit([made]);
-  await assert.rejects(one.commit([made]), /another process has written to it/);
-  await assert.rejects(one.commit([made]), /start svc again/);
+  await two.commit(nothing(two));
+  await assert.rejects(one.commit(nothing(one)), /another process has written to it/);
+  await assert.rejects(one.commit(nothing(one)), /start svc again/);
   assert.equal((await kv.store()).state.appliedIndex, two.state.appliedIndex);
   assert.ok(two.state.collections.groups.has(DEFAULT_GROUP_ID));
 });

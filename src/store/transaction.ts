@@ -1,6 +1,12 @@
 import { invariant } from "../errors.ts";
 import type { Write } from "../model/mod.ts";
-import { JOURNAL_KEY, JOURNAL_PART_PREFIX, journalPartKey, type Key } from "./keys.ts";
+import {
+  JOURNAL_KEY,
+  JOURNAL_PART_PREFIX,
+  journalPartKey,
+  type Key,
+  REPLICATED_PREFIXES,
+} from "./keys.ts";
 import { damaged, encodeValue, readKey, VALUE_BYTES_MAX } from "./values.ts";
 
 /** Most writes of one transaction; Deno KV takes 1,000. */
@@ -50,15 +56,40 @@ export async function commitWhole(
 ): Promise<string | null> {
   const encoded = writes.map(encode);
   const batches = batchesOf(encoded);
-  if (batches.length === 1) {
-    const result = await stage(kv.atomic().check(guard), batches[0]).commit();
-    return result.ok ? result.versionstamp : null;
-  }
-  const parts = await writeParts(kv, encoded);
-  const decision = await kv.atomic().check(guard).set(JOURNAL_KEY, encodeValue({ parts })).commit();
-  if (!decision.ok) return null;
+  if (batches.length > 1) return await commitThroughJournal(kv, encoded, guard, "parts");
+  const result = await stage(kv.atomic().check(guard), batches[0]).commit();
+  return result.ok ? result.versionstamp : null;
+}
+
+/**
+ * As `commitWhole`, and deletes all that members agree on before it writes.
+ *
+ * @throws {UnfinishedError} If it was decided, but could not be written out.
+ */
+export async function replaceWhole(
+  kv: Deno.Kv,
+  writes: readonly Write[],
+  guard: Guard,
+): Promise<string | null> {
+  return await commitThroughJournal(kv, writes.map(encode), guard, "replacing");
+}
+
+/**
+ * What the journal holds: `parts` of them, or so many `replacing` all that members agree on. One
+ * name each: a program that knows but the first must not take the other for it.
+ */
+type JournalKind = "parts" | "replacing";
+
+async function commitThroughJournal(
+  kv: Deno.Kv,
+  encoded: readonly Encoded[],
+  guard: Guard,
+  kind: JournalKind,
+): Promise<string | null> {
+  const value = encodeValue({ [kind]: await writeParts(kv, encoded) });
+  if (!(await kv.atomic().check(guard).set(JOURNAL_KEY, value).commit()).ok) return null;
   try {
-    return await writeOut(kv, batches);
+    return await writeOut(kv, encoded, kind);
   } catch (error) {
     throw new UnfinishedError("a large change is not written out", { cause: error });
   }
@@ -93,29 +124,57 @@ function stage(operation: Deno.AtomicOperation, batch: readonly Encoded[]): Deno
   return operation;
 }
 
-/** Writes the parts of the journal and returns how many they are. Nothing counts on them yet. */
-async function writeParts(kv: Deno.Kv, encoded: readonly Encoded[]): Promise<number> {
-  const parts: Write[][] = [[]];
-  let bytes = 0;
+/** Writes in parts, each of which is a value that can be stored: a list of writes. */
+export function* partsOf(writes: Iterable<Write>): Generator<Uint8Array> {
+  yield* packed(map(writes, encode));
+}
+
+function* map<A, B>(items: Iterable<A>, of: (item: A) => B): Generator<B> {
+  for (const item of items) yield of(item);
+}
+
+function* packed(encoded: Iterable<Encoded>): Generator<Uint8Array> {
+  let [part, bytes]: [Write[], number] = [[], 0];
   for (const { write, bytes: value } of encoded) {
     const length = (value?.length ?? 0) + write.key.join().length + PART_WRITE_OVERHEAD_BYTES;
-    const isFull = bytes + length > PART_BYTES_MAX;
-    if (isFull) parts.push([write]);
-    else parts[parts.length - 1].push(write);
-    bytes = isFull ? length : bytes + length;
-  }
-  for (let first = 0; first < parts.length; first += PARTS_PER_TRANSACTION) {
-    const operation = kv.atomic();
-    for (const [i, part] of parts.slice(first, first + PARTS_PER_TRANSACTION).entries()) {
-      operation.set(journalPartKey(first + i), encodeValue(part));
+    if (bytes + length > PART_BYTES_MAX) {
+      yield encodeValue(part);
+      [part, bytes] = [[], 0];
     }
-    await operation.commit();
+    part.push(write);
+    bytes += length;
   }
-  return parts.length;
+  yield encodeValue(part);
+}
+
+/** The writes of a part; `null` if it is none. */
+export function readPart(json: unknown): readonly Write[] | null {
+  return Array.isArray(json) && json.every(isWrite) ? json : null;
+}
+
+/** Writes the parts of the journal and returns how many they are. Nothing counts on them yet. */
+async function writeParts(kv: Deno.Kv, encoded: readonly Encoded[]): Promise<number> {
+  let [operation, count] = [kv.atomic(), 0];
+  for (const part of packed(encoded)) {
+    operation.set(journalPartKey(count++), part);
+    if (count % PARTS_PER_TRANSACTION > 0) continue;
+    await operation.commit();
+    operation = kv.atomic();
+  }
+  if (count % PARTS_PER_TRANSACTION > 0) await operation.commit();
+  return count;
 }
 
 /** Writes a decided change; doing it again does no harm. The last batch ends the journal. */
-async function writeOut(kv: Deno.Kv, batches: readonly Encoded[][]): Promise<string> {
+async function writeOut(
+  kv: Deno.Kv,
+  encoded: readonly Encoded[],
+  kind: JournalKind,
+): Promise<string> {
+  const batches = batchesOf(encoded);
+  if (kind === "replacing") {
+    for (const prefix of REPLICATED_PREFIXES) await deleteBelow(kv, prefix);
+  }
   let versionstamp = "";
   for (const [i, batch] of batches.entries()) {
     const operation = stage(kv.atomic(), batch);
@@ -124,17 +183,15 @@ async function writeOut(kv: Deno.Kv, batches: readonly Encoded[][]): Promise<str
     // Without a check there is nothing that could fail but what throws.
     if (result.ok) versionstamp = result.versionstamp;
   }
-  await deleteParts(kv);
+  await deleteBelow(kv, JOURNAL_PART_PREFIX);
   return versionstamp;
 }
 
-async function deleteParts(kv: Deno.Kv): Promise<void> {
+async function deleteBelow(kv: Deno.Kv, prefix: Key): Promise<void> {
   for (;;) {
     const operation = kv.atomic();
     let count = 0;
-    for await (
-      const { key } of kv.list({ prefix: JOURNAL_PART_PREFIX }, { limit: CLEANUP_BATCH })
-    ) {
+    for await (const { key } of kv.list({ prefix }, { limit: CLEANUP_BATCH })) {
       operation.delete(key);
       count++;
     }
@@ -151,19 +208,20 @@ function isWrite(json: unknown): json is Write {
 /** Finishes a large change that was decided, and drops what is left of one that was not. */
 export async function recover(kv: Deno.Kv): Promise<void> {
   const decided = await readKey(kv, JOURNAL_KEY);
-  if (decided === null) return await deleteParts(kv);
-  const { parts } = (decided.value ?? {}) as Record<string, unknown>;
+  if (decided === null) return await deleteBelow(kv, JOURNAL_PART_PREFIX);
+  const { parts: changed, replacing } = (decided.value ?? {}) as Partial<
+    Record<JournalKind, unknown>
+  >;
+  const parts = replacing ?? changed;
   if (typeof parts !== "number") throw damaged("journal", "has no parts");
   const encoded: Encoded[] = [];
   for (let i = 0; i < parts; i++) {
     const key = journalPartKey(i);
-    const part = await readKey(kv, key);
-    if (part === null || !Array.isArray(part.value) || !part.value.every(isWrite)) {
-      throw damaged(key.join("/"), "is no part of the journal");
-    }
-    encoded.push(...part.value.map(encode));
+    const part = readPart((await readKey(kv, key))?.value);
+    if (part === null) throw damaged(key.join("/"), "is no part of the journal");
+    encoded.push(...part.map(encode));
   }
-  await writeOut(kv, batchesOf(encoded));
+  await writeOut(kv, encoded, replacing === undefined ? "parts" : "replacing");
 }
 
 /** Copies every entry of one store into another, which is empty. */

@@ -30,8 +30,12 @@ export function decodeValue(key: readonly unknown[], value: unknown): unknown {
 
 /** What is wrong with the store, for whoever mends it: nothing is deleted to make it right. */
 export function damaged(key: string, message: string, cause?: unknown): SvcError {
-  const options = cause === undefined ? undefined : { cause };
-  return new SvcError("unavailable", `store: the value of ${key} is damaged: ${message}`, options);
+  return unavailable(`the value of ${key} is damaged: ${message}`, cause);
+}
+
+/** Why the store can't do something, for who may try it again. */
+export function unavailable(message: string, cause?: unknown): SvcError {
+  return new SvcError("unavailable", `store: ${message}`, cause === undefined ? {} : { cause });
 }
 
 /** The entry of a key, decoded; `null` if there is none. */

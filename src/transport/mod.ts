@@ -1,5 +1,5 @@
 /**
- * How packets come in and go out: listeners for clients, exchanges with upstreams. Each adds only
+ * How packets come in and go out: listeners for clients, exchanges with servers that are asked. Each adds only
  * its framing and its bounds; what a packet means is the resolver's. Every isolate holds what it
  * imports for itself, so this is what all of them need, and the types; `listen_encrypted.ts`,
  * `oblivious.ts` and `exchange_encrypted.ts` are loaded where the configuration asks for them.
@@ -23,6 +23,7 @@ export type { ObliviousAsker } from "./listen/odoh_target.ts";
 export type { TlsConnection, TlsHandler, TlsIdentity, TlsLimits } from "./listen/tls.ts";
 export { type ExchangeEvents, NativeUdpExchange } from "./exchange/udp.ts";
 export { PortableUdpExchange } from "./exchange/udp_portable.ts";
+export { PlainRemote } from "./exchange/remote.ts";
 export { TcpExchange } from "./exchange/tcp.ts";
-export type { EncryptedUpstream } from "./exchange/encrypted.ts";
+export type { EncryptedRemote, EncryptedUpstream } from "./exchange/encrypted.ts";
 export { FrameReader } from "./frames.ts";

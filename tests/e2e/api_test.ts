@@ -60,9 +60,7 @@ class Node implements AsyncDisposable {
       },
     });
     let inForce = Promise.resolve();
-    store.replicator.subscribe((change, state) => {
-      if (change.type !== "note") inForce = policy.update(state);
-    });
+    store.replicator.subscribe(({ state }) => void (inForce = policy.update(state)));
     const defaults = defaultConfig(directory);
     const config: Config = {
       ...defaults,
@@ -158,8 +156,7 @@ class Node implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#api.stop(0);
-    await this.store.replicator.close();
-    this.store.store.close();
+    await this.store.close();
   }
 }
 

@@ -32,7 +32,7 @@ class Watched implements AsyncDisposable {
   static async start(directory: string): Promise<Watched> {
     const node = new Watched();
     const clock = { nowMs: () => node.nowMs };
-    const { replicator, store } = await openNodeStore({ lists: [], rules: [] }, {
+    const { replicator, store, close } = await openNodeStore({ lists: [], rules: [] }, {
       directory,
       clock,
       program: "0.7.0",
@@ -43,7 +43,7 @@ class Watched implements AsyncDisposable {
       users: replicator,
       sessions: store,
       lockout: new Lockout(clock),
-      signInLog: new SignInLog(replicator, clock),
+      signInLog: new SignInLog(store, clock),
       clock,
     };
     const { deps } = fakeDeps({
@@ -74,10 +74,7 @@ class Watched implements AsyncDisposable {
     });
     const [{ port }] = await server.start();
     node.base = `http://127.0.0.1:${port}/api/v1`;
-    node.#close.push(() => server.stop(0), () => replicator.close(), async () => {
-      await undefined;
-      store.close();
-    });
+    node.#close.push(() => server.stop(0), close);
     return node;
   }
 

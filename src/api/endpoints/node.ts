@@ -1,7 +1,6 @@
-import type { Change } from "../../model/mod.ts";
+import type { Note } from "../../model/mod.ts";
 import { type Call, type Endpoint, endpoint } from "../endpoint.ts";
 import { findAsker } from "../find_asker.ts";
-import { valueOf } from "../../store/mod.ts";
 import {
   ExplainQuery,
   Explanation,
@@ -17,11 +16,10 @@ import {
 export async function note(
   { deps, caller }: Call,
   action: string,
-  resource: Extract<Change, { type: "note" }>["resource"],
+  resource: Note["resource"],
   after: unknown,
 ): Promise<void> {
-  const what = { type: "note", action, resource, after } as const;
-  valueOf(await deps.replicator.propose(what, caller.actor));
+  await deps.local.note({ action, resource, after }, caller.actor);
 }
 
 function timestampOf(ms: number | null): string | null {

@@ -4,7 +4,7 @@ import { QR_BIT, RA_BIT, Rcode, RD_BIT, TC_BIT } from "../../dns/mod.ts";
 import { Counter } from "../../telemetry/mod.ts";
 import { a } from "../fakes.ts";
 import { ForwarderBench, quietly } from "./fakes.ts";
-import { FLIGHTS_MAX } from "./flight_table.ts";
+import { FLIGHTS_MAX } from "../flights/mod.ts";
 
 const none = { permissions: "none" } as const;
 const N = "www.example";
@@ -108,7 +108,7 @@ Deno.test("Forwarder gives an upstream that can't be reached a moment, and says 
     const bench = benchOf("tls");
     const client = bench.ask(N, EDNS);
     for (const pauseMs of [200, 400, 800]) {
-      bench.forwarder.onFailure(bench.last.token, "refused the connection");
+      bench.asker.onFailure(bench.last.token, "refused the connection");
       assert.equal(client.answer, "");
       bench.advance(pauseMs - 50);
       assert.equal(bench.open.length, 0, `not before ${pauseMs} ms`);
@@ -121,7 +121,7 @@ Deno.test("Forwarder gives an upstream that can't be reached a moment, and says 
     const unlucky = bench.ask("other.example", EDNS);
     while (unlucky.answer === "") {
       if (bench.open.length > 0) {
-        bench.forwarder.onFailure(bench.last.token, "shows a certificate that expired");
+        bench.asker.onFailure(bench.last.token, "shows a certificate that expired");
       } else bench.advance(50);
     }
     assert.match(unlucky.answer, /OPT No Reachable Authority: a shows a certificate that expired$/);
@@ -137,7 +137,7 @@ Deno.test("Forwarder turns to the next upstream at once when one can't be reache
   quietly(() => {
     const bench = benchOf("tls", "https");
     const client = bench.ask(N);
-    bench.forwarder.onFailure(bench.last.token, "refused the connection");
+    bench.asker.onFailure(bench.last.token, "refused the connection");
     assert.equal(bench.looked(), "a b");
     bench.answer(bench.last, { records: [a(N, 300)] });
     assert.equal(client.answer, ANSWER);
@@ -150,7 +150,7 @@ Deno.test("Forwarder logs the reason of a failure once an outage", none, () => {
   const { lines } = quietly(() => {
     for (let i = 0; i < 6; i++) {
       bench.ask(`n${i}.example`);
-      bench.forwarder.onFailure(bench.last.token, "shows a certificate that expired");
+      bench.asker.onFailure(bench.last.token, "shows a certificate that expired");
     }
     return null;
   });
@@ -170,21 +170,21 @@ Deno.test("Forwarder uses flights again, and keeps no more than it can use", non
     assert.ok(clients.every(({ answer }) => answer.startsWith("NOERROR")));
   };
   askMany(0, 100);
-  assert.equal(bench.forwarder.pooledFlights, 0, "whoever ended one may still look at it");
+  assert.equal(bench.flights.pooledFlights, 0, "whoever ended one may still look at it");
   bench.advance(50);
-  assert.equal(bench.forwarder.pooledFlights, 100);
+  assert.equal(bench.flights.pooledFlights, 100);
   // Those are taken first; a tick makes them free again, and no more of them come to be.
   for (let round = 1; round < 20; round++) {
     askMany(round, 100);
     bench.ask(`tick${round}.example`); // Ticks come while there is something to wait for.
     bench.advance(50);
     bench.answer(bench.last, { records: [a(`tick${round}.example`, 300)] });
-    assert.ok(bench.forwarder.pooledFlights <= 101, `${bench.forwarder.pooledFlights}`);
+    assert.ok(bench.flights.pooledFlights <= 101, `${bench.flights.pooledFlights}`);
   }
   // More at a time than may be kept.
   for (let i = 0; i < 3; i++) askMany(100 + i, FLIGHTS_MAX / 2);
   bench.advance(50);
-  assert.ok(bench.forwarder.pooledFlights <= FLIGHTS_MAX);
+  assert.ok(bench.flights.pooledFlights <= FLIGHTS_MAX);
   assert.equal(bench.count(Counter.FlightsFull), 0);
 });
 

@@ -18,16 +18,22 @@ import {
   wire,
 } from "../fakes.ts";
 import type { Outcome } from "../outcome.ts";
-import { Verdict } from "../pipeline.ts";
+import { Verdict } from "../verdict.ts";
 import { ClientAddress, Transport } from "../query.ts";
 import { RebindingProtection } from "../rebinding.ts";
+import type { Reply } from "../reply.ts";
 import type { QueryLog } from "../query_log.ts";
 import { Resolver, type ResolverOptions } from "../resolver.ts";
 import { TurnClock } from "../turn_clock.ts";
-import type { Failure, Responder, Waiter } from "./flight.ts";
-import { FLIGHTS_MAX } from "./flight_table.ts";
-import { Forwarder, TICK_MS } from "./forwarder.ts";
-import type { Exchange, Sending, UpstreamTransport } from "./ports.ts";
+import { Flights, FLIGHTS_MAX, type Responder, TICK_MS, type Waiter } from "../flights/mod.ts";
+import {
+  Asker,
+  type Exchange,
+  type Remote,
+  type Sending,
+  type ServerTransport,
+} from "../ask/mod.ts";
+import { Forwarder } from "./forwarder.ts";
 
 /** A query that went out. */
 export interface Sent {
@@ -55,21 +61,15 @@ export class Client implements Responder {
     return this.answers[0] ?? "";
   }
 
-  respond(waiter: Waiter, entry: number, ede: number): void {
-    this.#note((reply) => this.bench.resolver.writeEntry(waiter, entry, ede, reply));
-    this.outcome = waiter.query.outcome;
-    this.rule = waiter.query.rule;
+  room(): Reply {
+    return this.bench.front.reply;
   }
 
-  fail(waiter: Waiter, failure: Failure): void {
-    this.#note((reply) => this.bench.resolver.writeFailure(waiter, failure, reply));
-    this.outcome = waiter.query.outcome;
-  }
-
-  #note(write: (reply: PipelineBench["reply"]) => void): void {
-    const { reply } = this.bench.front;
-    write(reply);
-    this.answers.push(describe(reply.bytes.slice(reply.offset, reply.offset + reply.length)));
+  send({ query }: Waiter): void {
+    const { bytes, offset, length } = this.room();
+    this.answers.push(describe(bytes.slice(offset, offset + length)));
+    this.outcome = query.outcome;
+    this.rule = query.rule;
   }
 }
 
@@ -77,7 +77,7 @@ export interface BenchOptions {
   /** By address: the domains it serves; none for every name. */
   readonly upstreams?: Readonly<Record<string, readonly string[]>>;
   /** By address; `udp` where none is said. */
-  readonly transports?: Readonly<Record<string, UpstreamTransport>>;
+  readonly transports?: Readonly<Record<string, ServerTransport>>;
   readonly timeoutMs?: number;
   readonly serveStale?: number;
   readonly openMax?: number;
@@ -90,9 +90,16 @@ export interface BenchOptions {
 
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
 
+/** An upstream's place with the fake exchange. */
+interface FakeRemote extends Remote {
+  readonly upstream: number;
+}
+
 export class ForwarderBench implements Exchange {
   readonly front: PipelineBench;
+  readonly asker: Asker;
   readonly forwarder: Forwarder;
+  readonly flights: Flights;
   readonly resolver: Resolver;
   readonly sent: Sent[] = [];
   /** Upstreams that the system refuses to send to. */
@@ -105,11 +112,21 @@ export class ForwarderBench implements Exchange {
   readonly clock: TurnClock;
   readonly #open = new Map<number, Sent>();
   #looked = 0;
+  #remotes = 0;
 
   constructor(options: BenchOptions = {}) {
     const { upstreams = { a: [], b: [], c: [] }, timeoutMs = 2_000, serveStale = 0 } = options;
     this.front = new PipelineBench(options.snapshot ?? snapshotOf({}), serveStale);
     const prng = new Prng(options.seed ?? 1);
+    const nowMs = () => this.nowMs;
+    const { counters } = this.front;
+    this.asker = new Asker({
+      exchange: this,
+      counters,
+      openMax: options.openMax ?? 2 * FLIGHTS_MAX,
+      nowMs,
+      random: (target) => target.set(prng.bytes(target.length)),
+    });
     this.forwarder = new Forwarder({
       upstreams: Object.entries(upstreams).map(([address, domains]) => ({
         address,
@@ -118,20 +135,24 @@ export class ForwarderBench implements Exchange {
         domains: domains.map(wire),
       })),
       exchange: this,
-      cache: this.front.cache,
-      counters: this.front.counters,
+      asker: this.asker,
+      counters,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
+      nowMs,
+    });
+    this.flights = new Flights({
+      source: this.forwarder,
+      cache: this.front.cache,
+      counters,
       rebinding: options.rebinding === undefined ? new RebindingProtection() : options.rebinding,
-      openMax: options.openMax ?? 2 * FLIGHTS_MAX,
       serveStale,
       peerBytes: 128, // As many as any transport needs.
-      nowMs: () => this.nowMs,
+      nowMs,
       nowSeconds: () => this.front.pipeline.nowSeconds,
       ticking: (on) => {
         assert.notEqual(on, this.ticking, "told of changes only");
         this.ticking = on;
       },
-      random: (target) => target.set(prng.bytes(target.length)),
     });
     this.clock = new TurnClock({
       epochMs: () => START_SECONDS * 1_000 + this.nowMs,
@@ -139,7 +160,7 @@ export class ForwarderBench implements Exchange {
     });
     this.resolver = new Resolver({
       pipeline: this.front.pipeline,
-      forwarder: this.forwarder,
+      flights: this.flights,
       seed: SEED,
       cookieSecret: COOKIE_SECRET,
       clock: this.clock,
@@ -149,15 +170,19 @@ export class ForwarderBench implements Exchange {
     });
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
-    if (this.lacksSockets) return "noSocket";
-    if (this.down.has(upstream)) return "unreachable";
-    return this.#send(upstream, false, packet, lengthBytes, token);
+  remote({ transport }: Remote): FakeRemote {
+    return { transport, upstream: this.#remotes++ };
   }
 
-  sendTcp(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
+  send({ upstream }: FakeRemote, packet: Uint8Array, length: number, token: number): Sending {
+    if (this.lacksSockets) return "noSocket";
+    if (this.down.has(upstream)) return "unreachable";
+    return this.#send(upstream, false, packet, length, token);
+  }
+
+  sendTcp({ upstream }: FakeRemote, packet: Uint8Array, length: number, token: number): Sending {
     if (this.downTcp.has(upstream)) return "unreachable";
-    return this.#send(upstream, true, packet, lengthBytes, token);
+    return this.#send(upstream, true, packet, length, token);
   }
 
   cancel(token: number): void {
@@ -262,7 +287,7 @@ export class ForwarderBench implements Exchange {
 
   /** Hands a packet in, unless nobody listens where it goes. */
   deliver(sent: Sent, packet: Uint8Array): void {
-    if (sent.open) this.forwarder.onPacket(sent.token, packet, packet.length);
+    if (sent.open) this.asker.onPacket(sent.token, packet, packet.length);
   }
 
   /** Lets time pass, with the ticks asked for. */
@@ -271,18 +296,15 @@ export class ForwarderBench implements Exchange {
       this.nowMs += Math.min(left, TICK_MS);
       this.front.pipeline.nowSeconds = START_SECONDS + Math.floor(this.nowMs / 1_000);
       this.clock.begin();
-      if (this.ticking) this.forwarder.tick();
+      if (this.ticking) this.flights.tick();
     }
   }
 
   /** Nothing is on its way, and nobody waits. */
   checkIdle(): void {
-    const { inFlight, waiting, attemptsInUse } = this.forwarder;
-    assert.deepEqual({ inFlight, waiting, attemptsInUse }, {
-      inFlight: 0,
-      waiting: 0,
-      attemptsInUse: 0,
-    });
+    const { inFlight, waiting } = this.flights;
+    const { inUse } = this.asker;
+    assert.deepEqual({ inFlight, waiting, inUse }, { inFlight: 0, waiting: 0, inUse: 0 });
     assert.equal(this.open.length, 0);
   }
 }

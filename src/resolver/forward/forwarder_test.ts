@@ -38,7 +38,7 @@ Deno.test("Forwarder asks with a random ID and case, and with what the client ne
     spellings.add(questions[0].name.slice(0, 8));
   }
   assert.ok(ids.size >= 19 && spellings.size >= 15, `${ids.size} IDs, ${spellings.size} spellings`);
-  quietly(() => bench.forwarder.close());
+  quietly(() => bench.flights.close());
   bench.checkIdle();
   assert.equal(bench.ticking, false);
 });
@@ -60,7 +60,7 @@ Deno.test("Forwarder asks an identical question once", none, () => {
   ];
   const aaaa = bench.ask(N, { type: Qtype.AAAA });
   assert.equal(bench.looked(), "a a a a");
-  assert.deepEqual([bench.forwarder.inFlight, bench.forwarder.waiting], [4, 6]);
+  assert.deepEqual([bench.flights.inFlight, bench.flights.waiting], [4, 6]);
   assert.equal(bench.count(Counter.Merged), 2);
   bench.answer(bench.sent[0], GOOD);
   assert.deepEqual(clients.map(({ answer }) => answer), [
@@ -249,7 +249,7 @@ Deno.test("Forwarder goes on when the way by TCP is closed", none, () => {
   assert.equal(bench.looked(), "a b");
   bench.answer(bench.last, { flags: OK | TC_BIT });
   assert.equal(bench.looked(), "b!");
-  bench.forwarder.onFailure(bench.last.token, "closed");
+  bench.asker.onFailure(bench.last.token, "closed");
   assert.equal(bench.looked(), "c");
   // A truncated answer over TCP is none; the wait for another goes on.
   bench.answer(bench.last, { flags: OK | TC_BIT });

@@ -1,12 +1,3 @@
-/** Asks other resolvers. See `resolver/mod.ts`. @module */
-export { type Failure, type Responder, Waiter } from "./flight.ts";
-export { FLIGHTS_MAX } from "./flight_table.ts";
-export { Forwarder, type ForwarderOptions, OPEN_MAX, TICK_MS } from "./forwarder.ts";
-export type {
-  AttemptFailure,
-  Exchange,
-  Sending,
-  UpstreamSpec,
-  UpstreamTransport,
-} from "./ports.ts";
-export type { TtlBounds } from "./scrubber.ts";
+/** Has other resolvers answer: a `Source`. See `resolver/mod.ts`. @module */
+export { Forwarder, type ForwarderOptions } from "./forwarder.ts";
+export type { UpstreamSpec } from "./upstream.ts";

@@ -1,4 +1,5 @@
-import type { UpstreamSpec } from "./ports.ts";
+import { type Remote, Server, type ServerAddress } from "../ask/mod.ts";
+import { FLIGHT_MS, type Share } from "../flights/mod.ts";
 
 /** Failures in a row before an upstream is left alone for a while. */
 const FAILURES_MAX = 3;
@@ -10,11 +11,18 @@ const PATIENCE_MIN_MS = 150;
 const PATIENCE_START_MS = 400;
 const PATIENCE_MAX_MS = 1_500;
 
-/** How long an upstream without EDNS is asked without; then it may have learned. */
-const WITHOUT_EDNS_MS = 3_600_000;
+/** An upstream as it is configured; where it is is the exchange's. */
+export interface UpstreamSpec extends ServerAddress {
+  /** As configured, for logs and the status. */
+  readonly address: string;
+  /** Longest wait for one response. */
+  readonly timeoutMs: number;
+  /** Names at or below which it serves, uncompressed and in lower case; empty: every name. */
+  readonly domains: readonly Uint8Array[];
+}
 
-/** Health and speed of one upstream. */
-export class Upstream {
+/** A resolver that is asked, its health and its speed. */
+export class Upstream extends Server {
   healthy = true;
   /** Failures since the last answer. */
   failures = 0;
@@ -31,23 +39,12 @@ export class Upstream {
   reason = "";
   /** It has a name whose address is still being looked up: others are asked first. */
   isUnresolved = false;
-  /** Queries on their way to it. */
-  open = 0;
   /** It had no room for a query, and has not been heard of since. */
   isFull = false;
-  #plainUntilMs = -Infinity;
   #backoffMs = BACKOFF_MIN_MS;
 
-  constructor(readonly index: number, readonly spec: UpstreamSpec) {}
-
-  /** It knows no EDNS, and is asked without for a while. */
-  refusesEdns(nowMs: number): void {
-    this.#plainUntilMs = nowMs + WITHOUT_EDNS_MS;
-  }
-
-  /** Says whether queries go without EDNS. */
-  isPlain(nowMs: number): boolean {
-    return nowMs < this.#plainUntilMs;
+  constructor(readonly index: number, readonly spec: UpstreamSpec, remote: Remote) {
+    super(remote, true);
   }
 
   /** How long to wait before another upstream is asked as well; this one may still answer. */
@@ -96,12 +93,18 @@ export class Upstream {
 }
 
 /** Upstreams that serve the same names. */
-export class UpstreamSet {
-  /** Questions on their way to them. */
+export class UpstreamSet implements Share {
   flights = 0;
 
   /** `domain` is what they serve, uncompressed and in lower case. */
   constructor(readonly domain: Uint8Array, readonly upstreams: Upstream[]) {}
+
+  /** Long enough for each to have its time. */
+  get flightMs(): number {
+    let longest = FLIGHT_MS;
+    for (const { spec } of this.upstreams) longest = Math.max(longest, spec.timeoutMs);
+    return longest;
+  }
 
   /** They serve a domain and not every name. */
   get isOwnDomain(): boolean {
@@ -123,8 +126,8 @@ export class UpstreamTable {
   /** Longest domain first; the set for every name last. */
   readonly #sets: readonly UpstreamSet[];
 
-  constructor(specs: readonly UpstreamSpec[]) {
-    this.all = specs.map((spec, index) => new Upstream(index, spec));
+  constructor(specs: readonly UpstreamSpec[], remote: (spec: UpstreamSpec) => Remote) {
+    this.all = specs.map((spec, index) => new Upstream(index, spec, remote(spec)));
     const root = Uint8Array.of(0);
     const sets = new Map<string, UpstreamSet>();
     for (const upstream of this.all) {

@@ -231,7 +231,7 @@ Deno.test("Forwarder serves what is stale where too many queries wait", none, ()
     bench.advance(400_000);
     for (let i = 0; i < 2_048; i++) bench.ask(`n${i}.example`);
     assert.equal(bench.ask(N, EDNS).answer, `${ANSWER.replace("300", "30")}; OPT Stale Answer: `);
-    bench.forwarder.close();
+    bench.flights.close();
   });
 });
 
@@ -258,9 +258,9 @@ Deno.test("Forwarder blames no upstream for the sockets that the process lacks",
     bench.ask("later.example");
     bench.advance(0);
     // One that came later, as a connection's error does.
-    bench.forwarder.onFailure(bench.last.token, "closed the connection", true);
+    bench.asker.onFailure(bench.last.token, "closed the connection", true);
     assert.equal(bench.forwarder.upstreams[0].failures, 0);
-    bench.forwarder.close();
+    bench.flights.close();
   });
   const told = lines.map((line) => JSON.parse(line));
   assert.deepEqual(told.map(({ level }) => level), ["error"]);

@@ -4,8 +4,8 @@ import { Ede, QR_BIT, Qtype, RA_BIT, Rcode, RD_BIT, TC_BIT } from "../../dns/mod
 import { Counter } from "../../telemetry/mod.ts";
 import { a, edeData, type FakeResponse, soaRdata } from "../fakes.ts";
 import { type Client, ForwarderBench, quietly } from "./fakes.ts";
-import { FLIGHTS_MAX } from "./flight_table.ts";
-import { WAITERS_MAX } from "./forwarder.ts";
+import { FLIGHTS_MAX } from "../flights/mod.ts";
+import { WAITERS_MAX } from "../flights/flights.ts";
 
 const none = { permissions: "none" } as const;
 const N = "www.example";
@@ -37,7 +37,7 @@ Deno.test(
       bench.advance(50);
       assert.equal(client.answer, `${STALE}; OPT Stale Answer: `);
       assert.equal(bench.ask(N).answer, STALE, "and at once to who comes now");
-      assert.deepEqual([bench.forwarder.inFlight, bench.forwarder.waiting], [1, 0]);
+      assert.deepEqual([bench.flights.inFlight, bench.flights.waiting], [1, 0]);
       bench.answer(bench.open[0], { records: [a(N, 60)] });
       assert.equal(bench.ask(N).answer, ANSWER.replace("300", "60"), "the asking went on");
       assert.equal(bench.count(Counter.Stale), 2);
@@ -100,7 +100,7 @@ Deno.test("Forwarder.refresh() renews an entry for nobody in particular", none, 
   bench.ask(N);
   bench.answer(bench.last, { records: [a(N, 300)] });
   bench.advance(280_000);
-  const { query, pipeline } = bench.front;
+  const { query } = bench.front;
   assert.equal(bench.ask(N).answer, ANSWER.replace("300", "20"));
   bench.looked();
   bench.ask(N);
@@ -139,10 +139,10 @@ Deno.test("Forwarder.refresh() renews an entry for nobody in particular", none, 
       1,
     ),
   );
-  bench.forwarder.refresh(query, pipeline.keyHash);
-  bench.forwarder.refresh(query, pipeline.keyHash);
+  bench.flights.refresh(query);
+  bench.flights.refresh(query);
   assert.equal(bench.looked(), "a", "once");
-  assert.deepEqual([bench.forwarder.inFlight, bench.forwarder.waiting], [1, 0]);
+  assert.deepEqual([bench.flights.inFlight, bench.flights.waiting], [1, 0]);
   bench.answer(bench.last, { records: [a(N, 300, 9)] });
   assert.equal(bench.ask(N).answer, ANSWER.replace("192.0.2.1", "192.0.2.9"));
   bench.checkIdle();
@@ -154,7 +154,7 @@ Deno.test("Forwarder.refresh() that fails leaves the entry as it is", none, () =
     bench.ask(N);
     bench.answer(bench.last, { records: [a(N, 300)] });
     bench.ask(N);
-    const { query, pipeline } = bench.front;
+    const { query } = bench.front;
     bench.front.decide(
       Uint8Array.of(
         0,
@@ -188,7 +188,7 @@ Deno.test("Forwarder.refresh() that fails leaves the entry as it is", none, () =
         1,
       ),
     );
-    bench.forwarder.refresh(query, pipeline.keyHash);
+    bench.flights.refresh(query);
     while (bench.open.length > 0) bench.answer(bench.last, SERVFAIL);
     assert.equal(bench.ask(N).answer, ANSWER);
     bench.checkIdle();
@@ -216,17 +216,17 @@ Deno.test("Forwarder bounds the questions on their way, and who waits all told",
     // As many as are left for others.
     const most = FLIGHTS_MAX / 2;
     for (let i = 0; i < most; i++) clients.push(bench.ask(`n${i}.example`));
-    assert.equal(bench.forwarder.inFlight, most);
+    assert.equal(bench.flights.inFlight, most);
     const flights = "SERVFAIL rd ra; OPT Other: too many queries wait for a";
     assert.equal(bench.ask(N, EDNS).answer, flights);
     for (let round = 1; round < WAITERS_MAX / most; round++) {
       for (let i = 0; i < most; i++) clients.push(bench.ask(`n${i}.example`));
     }
-    assert.equal(bench.forwarder.waiting, WAITERS_MAX);
+    assert.equal(bench.flights.waiting, WAITERS_MAX);
     const waiters = "SERVFAIL rd ra; OPT Other: too many queries wait";
     assert.equal(bench.ask("n0.example", EDNS).answer, waiters);
     assert.equal(bench.count(Counter.FlightsFull), 2);
-    bench.forwarder.close();
+    bench.flights.close();
     assert.ok(clients.every(({ answer }) => answer === "SERVFAIL rd ra"));
     bench.checkIdle();
     assert.equal(bench.ticking, false);
@@ -237,7 +237,7 @@ Deno.test("Forwarder.close() fails those who wait, once", none, () => {
   quietly(() => {
     const bench = new ForwarderBench();
     const clients = [bench.ask(N, EDNS), bench.ask(N, EDNS), bench.ask("other.example", EDNS)];
-    bench.forwarder.close();
+    bench.flights.close();
     for (const { answer } of clients) assert.match(answer, /^SERVFAIL/);
     bench.checkIdle();
   });
@@ -279,7 +279,7 @@ function anything(bench: ForwarderBench, prng: Prng, clients: Client[]): void {
     if (prng.chance(0.1)) packet[4 + prng.int(20)] ^= 1 << prng.int(8); // Counts, QNAME.
     bench.deliver(sent, packet);
   } else if (what < 65 && open.length > 0) {
-    bench.forwarder.onFailure(prng.pick(open).token, "closed");
+    bench.asker.onFailure(prng.pick(open).token, "closed");
   } else if (what < 70) {
     const set = prng.pick([bench.down, bench.downTcp]);
     const upstream = prng.int(4);
@@ -309,8 +309,8 @@ Deno.test("Forwarder answers everyone once, whatever happens in whatever order, 
       for (let step = 0; step < 400; step++) {
         anything(bench, prng, clients);
         const unanswered = clients.filter(({ answer }) => answer === "").length;
-        assert.equal(bench.forwarder.waiting, unanswered, `run ${run}, step ${step}`);
-        assert.ok(bench.forwarder.attemptsInUse >= bench.open.length);
+        assert.equal(bench.flights.waiting, unanswered, `run ${run}, step ${step}`);
+        assert.ok(bench.asker.inUse >= bench.open.length);
       }
       // Left to itself, every wait ends in time, and all that is left is probing.
       bench.advance(5_000);

@@ -6,9 +6,9 @@ import { DotChannel } from "./dot_channel.ts";
 import { dialTls, type TlsTarget } from "./tls_dial.ts";
 import { type ExchangeEvents, lacksSocket, type Sending } from "./udp.ts";
 
-/** Connections to one upstream at a time. */
+/** Connections to one server at a time. */
 export const CONNECTIONS_MAX = 4;
-/** Queries for one upstream that wait for a connection. */
+/** Queries for one server that wait for a connection. */
 export const WAITING_MAX = 1_024;
 /** Pause after an upstream took no connection at any of its addresses. */
 const REDIAL_MS = 100;
@@ -28,12 +28,12 @@ export interface EncryptedUpstream {
   readonly ips: readonly Uint8Array[];
 }
 
-/** One upstream: its connections, and what waits for one. */
-class Lane implements ChannelEvents {
+/** A server that is asked over TLS or HTTPS: its connections, and what waits for one. */
+export class EncryptedRemote implements ChannelEvents {
   readonly channels: Channel[] = [];
   readonly #upstream: EncryptedUpstream;
   readonly #target: TlsTarget;
-  readonly #owner: LaneOwner;
+  readonly #owner: RemoteOwner;
   readonly #waiting: EncryptedQuery[] = [];
   readonly #abort = new AbortController();
   #ips: readonly Uint8Array[];
@@ -44,7 +44,7 @@ class Lane implements ChannelEvents {
   /** Of the last connection, to resume (RFC 8446 §2.2). */
   #session: Uint8Array | null = null;
 
-  constructor(upstream: EncryptedUpstream, owner: LaneOwner) {
+  constructor(upstream: EncryptedUpstream, owner: RemoteOwner) {
     this.#upstream = upstream;
     this.#owner = owner;
     this.#ips = upstream.ips;
@@ -58,10 +58,25 @@ class Lane implements ChannelEvents {
     };
   }
 
+  get transport(): "tls" | "https" {
+    return this.#upstream.transport;
+  }
+
+  /** There is nothing of it that could go on: no connection, no query, no timer. */
+  get isIdle(): boolean {
+    return !this.isInUse && this.#redialTimer === undefined;
+  }
+
+  /** Says where it is, once its name was looked up. Open connections stay. */
   set ips(ips: readonly Uint8Array[]) {
     this.#ips = ips;
     this.#ipIndex = 0;
     this.#dialIfNeeded();
+  }
+
+  /** There are connections, or there are to be. */
+  get isInUse(): boolean {
+    return this.channels.length > 0 || this.#dials > 0 || this.#waiting.length > 0;
   }
 
   /** Sends a query, or has it wait for a connection. False: too many wait. */
@@ -87,7 +102,7 @@ class Lane implements ChannelEvents {
     if (at >= 0) this.#waiting.splice(at, 1);
   }
 
-  /** Ends every wait for a connection. */
+  /** Ends every wait for a connection: there will be none, its name can't be looked up. */
   failWaiting(reason: string, isOwn = false): void {
     for (const query of this.#waiting.splice(0)) this.#owner.onFailure(query, reason, isOwn);
   }
@@ -181,7 +196,6 @@ class Lane implements ChannelEvents {
       ? new DotChannel(socket, this)
       : new DohChannel(socket, authorityOf(this.#target), path, this);
     this.channels.push(channel);
-    this.#owner.onOpen();
     this.#sendWaiting();
   }
 
@@ -195,49 +209,61 @@ class Lane implements ChannelEvents {
   }
 }
 
-/** Takes what comes of a lane's queries. */
-interface LaneOwner {
+/** Takes what comes of a server's queries. */
+interface RemoteOwner {
   onAnswer(query: EncryptedQuery, packet: Uint8Array): void;
   onFailure(query: EncryptedQuery, reason: string, isOwn?: boolean): void;
-  onOpen(): void;
 }
 
 /**
- * Queries to upstreams over TLS (RFC 7858) and HTTPS (RFC 8484). Connections are made when there is
- * something to ask, shared, kept while they are of use, and made anew without losing who waits.
+ * Queries over TLS (RFC 7858) and HTTPS (RFC 8484). Connections are made when there is something to
+ * ask, shared, kept while they are of use, and made anew without losing who waits.
  */
 export class EncryptedExchange {
-  readonly #lanes: readonly (Lane | null)[];
-  readonly #byToken = new Map<number, { readonly lane: Lane; readonly query: EncryptedQuery }>();
+  readonly #owner: RemoteOwner;
+  /** All but those that are idle. */
+  readonly #inUse = new Set<EncryptedRemote>();
+  readonly #byToken = new Map<
+    number,
+    { readonly remote: EncryptedRemote; readonly query: EncryptedQuery }
+  >();
   #sweeper: ReturnType<typeof setInterval> | undefined;
 
-  /** `upstreams` stand at their indexes; `null` is one that is asked in the clear. */
-  constructor(upstreams: readonly (EncryptedUpstream | null)[], events: ExchangeEvents) {
-    const owner: LaneOwner = {
+  constructor(events: ExchangeEvents) {
+    this.#owner = {
       onAnswer: ({ token }, packet) => events.onPacket(token, packet, packet.length),
       onFailure: ({ token }, reason, isOwn) => {
         this.#byToken.delete(token);
         events.onFailure(token, reason, isOwn);
       },
-      onOpen: () => {
-        this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS);
-      },
     };
-    this.#lanes = upstreams.map((upstream) => upstream === null ? null : new Lane(upstream, owner));
   }
 
   /** Connections that are open. */
   get connections(): number {
-    return this.#lanes.reduce((sum, lane) => sum + (lane?.channels.length ?? 0), 0);
+    let sum = 0;
+    for (const { channels } of this.#inUse) sum += channels.length;
+    return sum;
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
-    const lane = this.#lanes[upstream];
-    if (lane === null) return "unreachable";
+  /** There are connections, or there are to be. */
+  get isInUse(): boolean {
+    for (const remote of this.#inUse) if (remote.isInUse) return true;
+    return false;
+  }
+
+  /** What queries to a server are sent to; nothing is opened before there is one. */
+  remote(upstream: EncryptedUpstream): EncryptedRemote {
+    return new EncryptedRemote(upstream, this.#owner);
+  }
+
+  send(remote: EncryptedRemote, packet: Uint8Array, lengthBytes: number, token: number): Sending {
     // The caller's bytes change, and ours may be sent a second time.
     const query = { token, packet: packet.slice(0, lengthBytes), channel: null, isAgain: false };
-    this.#byToken.set(token, { lane, query });
-    if (lane.place(query)) return "sent";
+    this.#byToken.set(token, { remote, query });
+    this.#inUse.add(remote);
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS);
+    if (remote.place(query)) return "sent";
     this.#byToken.delete(token);
     return "full";
   }
@@ -246,33 +272,24 @@ export class EncryptedExchange {
     const sent = this.#byToken.get(token);
     if (sent === undefined) return;
     this.#byToken.delete(token);
-    sent.lane.cancel(sent.query);
-  }
-
-  /** Says where an upstream is whose name was looked up. Open connections stay. */
-  setAddresses(upstream: number, ips: readonly Uint8Array[]): void {
-    const lane = this.#lanes[upstream];
-    if (lane !== null) lane.ips = ips;
-  }
-
-  /** The upstream's name can't be looked up: who waits for a connection need not go on. */
-  failWaiting(upstream: number, reason: string): void {
-    this.#lanes[upstream]?.failWaiting(reason);
+    sent.remote.cancel(sent.query);
   }
 
   close(): void {
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
     this.#byToken.clear();
-    for (const lane of this.#lanes) lane?.close();
+    for (const remote of this.#inUse) remote.close();
+    this.#inUse.clear();
   }
 
   #sweep(): void {
     const nowMs = performance.now();
-    for (const lane of this.#lanes) {
-      for (const channel of [...lane?.channels ?? []]) channel.sweep(nowMs);
+    for (const remote of this.#inUse) {
+      for (const channel of [...remote.channels]) channel.sweep(nowMs);
+      if (remote.isIdle) this.#inUse.delete(remote);
     }
-    if (this.connections > 0) return;
+    if (this.#inUse.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }

@@ -33,13 +33,14 @@ const issued = await authority.issue({ names: ["dns.test"], ips: ["127.0.0.1"] }
 const KINDS = [["tls", fakeDot], ["https", fakeDoh]] as const;
 
 /** An exchange with one upstream, which is closed in the end. */
-function exchangeOf(...upstreams: (EncryptedUpstream | null)[]) {
+function exchangeOf(upstream: EncryptedUpstream) {
   const notes = new Notes();
-  const exchange = new EncryptedExchange(upstreams, notes);
+  const exchange = new EncryptedExchange(notes);
+  const remote = exchange.remote(upstream);
   notes.cancel = (token) => exchange.cancel(token);
-  const send = (token: number, packet = message(0x100 + token, 1), upstream = 0) =>
-    exchange.send(upstream, packet, packet.length, token);
-  return { notes, exchange, send, [Symbol.dispose]: () => exchange.close() };
+  const send = (token: number, packet = message(0x100 + token, 1)) =>
+    exchange.send(remote, packet, packet.length, token);
+  return { notes, exchange, remote, send, [Symbol.dispose]: () => exchange.close() };
 }
 
 for (const [transport, start] of KINDS) {
@@ -187,13 +188,13 @@ for (const [transport, start] of KINDS) {
     using named = exchangeOf(upstreamAt(transport, server.port, authority.cert, { ips: [] }));
     named.send(1);
     named.send(2);
-    named.exchange.failWaiting(0, "has a name that can't be looked up");
+    named.remote.failWaiting("has a name that can't be looked up");
     await named.notes.expect(
       "1 has a name that can't be looked up",
       "2 has a name that can't be looked up",
     );
     named.send(3);
-    named.exchange.setAddresses(0, [LOOPBACK]);
+    named.remote.ips = [LOOPBACK];
     await named.notes.expect("3: 1 3 2");
   });
 

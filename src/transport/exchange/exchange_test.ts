@@ -5,7 +5,8 @@ import { type HostPort, parseIp } from "../../addr/mod.ts";
 import { getU16 } from "../../bytes/mod.ts";
 import { closeSocket, EventQueue, openEpoll, openNative } from "../../native/mod.ts";
 import { FrameReader } from "../frames.ts";
-import { TcpExchange } from "./tcp.ts";
+import { PlainRemote } from "./remote.ts";
+import { CONNECTIONS_ALL_MAX, TcpExchange } from "./tcp.ts";
 import { type ExchangeEvents, NativeUdpExchange } from "./udp.ts";
 import { PortableUdpExchange } from "./udp_portable.ts";
 
@@ -55,31 +56,38 @@ async function udpServer(): Promise<{ address: HostPort; froms: number[]; close:
 }
 
 interface UdpExchange {
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): string;
+  send(remote: PlainRemote, packet: Uint8Array, lengthBytes: number, token: number): string;
   cancel(token: number): void;
 }
 
-async function checkUdp(exchange: UdpExchange, notes: Notes, froms: number[]): Promise<void> {
+/** Nobody listens there. */
+const NOBODY = new PlainRemote({ ip: LOOPBACK, port: 1 });
+
+async function checkUdp(
+  exchange: UdpExchange,
+  remote: PlainRemote,
+  notes: Notes,
+  froms: number[],
+): Promise<void> {
   // More bytes than are to be sent, and changed after: the exchange takes what it is told to.
   const packet = Uint8Array.of(1, 2, 3, 4);
-  assert.equal(exchange.send(0, packet, 2, 0), "sent");
+  assert.equal(exchange.send(remote, packet, 2, 0), "sent");
   packet.fill(50);
-  assert.equal(exchange.send(0, packet, 1, 1), "sent");
+  assert.equal(exchange.send(remote, packet, 1, 1), "sent");
   await notes.expect("0: 2 3", "1: 51");
   assert.equal(new Set(froms).size, 2, "a port each");
   exchange.cancel(0);
   exchange.cancel(1);
   // Used again, and cancelled before the answer is there.
-  assert.equal(exchange.send(0, packet, 1, 0), "sent");
-  assert.equal(exchange.send(0, Uint8Array.of(9), 1, 1), "sent");
+  assert.equal(exchange.send(remote, packet, 1, 0), "sent");
+  assert.equal(exchange.send(remote, Uint8Array.of(9), 1, 1), "sent");
   exchange.cancel(0);
   await until("the server has heard all", () => froms.length === 4);
   await new Promise((resolve) => setTimeout(resolve, 30));
   await notes.expect();
   exchange.cancel(1);
   exchange.cancel(1);
-  // Nobody listens there.
-  assert.equal(exchange.send(1, Uint8Array.of(1), 1, 5), "sent");
+  assert.equal(exchange.send(NOBODY, Uint8Array.of(1), 1, 5), "sent");
   await notes.expect("5 is unreachable");
   exchange.cancel(5);
 }
@@ -94,9 +102,9 @@ Deno.test({
     const epoll = openEpoll(native);
     const queue = new EventQueue(native, epoll, new SharedArrayBuffer(EventQueue.MEMORY_BYTES));
     const notes = new Notes();
-    const upstreams = [server.address, { ip: LOOPBACK, port: 1 }];
+    const remote = new PlainRemote(server.address);
     const base = 1 << 30;
-    const exchange = new NativeUdpExchange(native, queue, base, upstreams, notes);
+    const exchange = new NativeUdpExchange(native, queue, base, notes);
     const turn = setInterval(() => {
       const count = queue.poll();
       for (let i = 0; i < count; i++) {
@@ -105,12 +113,12 @@ Deno.test({
       }
     }, 1);
     try {
-      await checkUdp(exchange, notes, server.froms);
+      await checkUdp(exchange, remote, notes, server.froms);
       // An event of the socket before is not taken for one of the socket now.
       const stale = base | (1 << 16) | 7;
-      assert.equal(exchange.send(0, Uint8Array.of(9), 1, 7), "sent");
+      assert.equal(exchange.send(remote, Uint8Array.of(9), 1, 7), "sent");
       exchange.cancel(7);
-      assert.equal(exchange.send(0, Uint8Array.of(9), 1, 7), "sent");
+      assert.equal(exchange.send(remote, Uint8Array.of(9), 1, 7), "sent");
       exchange.ready(stale);
       exchange.ready(base | 8);
       await notes.expect();
@@ -128,16 +136,17 @@ Deno.test("PortableUdpExchange does the same without the C library", {
 }, async () => {
   const server = await udpServer();
   const notes = new Notes();
-  const exchange = new PortableUdpExchange([server.address, { ip: LOOPBACK, port: 1 }], notes);
+  const exchange = new PortableUdpExchange(notes);
+  const remote = new PlainRemote(server.address);
   try {
     const packet = Uint8Array.of(1, 2, 3, 4);
-    assert.equal(exchange.send(0, packet, 2, 0), "sent");
+    assert.equal(exchange.send(remote, packet, 2, 0), "sent");
     packet.fill(50);
-    assert.equal(exchange.send(0, packet, 1, 1), "sent");
+    assert.equal(exchange.send(remote, packet, 1, 1), "sent");
     await notes.expect("0: 2 3", "1: 51");
     assert.equal(new Set(server.froms).size, 2, "a port each");
     for (const token of [0, 1, 1]) exchange.cancel(token);
-    assert.equal(exchange.send(0, packet, 1, 0), "sent");
+    assert.equal(exchange.send(remote, packet, 1, 0), "sent");
     exchange.cancel(0);
     await new Promise((resolve) => setTimeout(resolve, 30));
     await notes.expect();
@@ -190,13 +199,19 @@ class TcpServer {
 }
 
 async function withTcp(
-  use: (server: TcpServer, exchange: TcpExchange, notes: Notes) => Promise<void>,
+  use: (
+    server: TcpServer,
+    exchange: TcpExchange,
+    notes: Notes,
+    remote: PlainRemote,
+  ) => Promise<void>,
 ): Promise<void> {
   const server = new TcpServer();
   const notes = new Notes();
-  const exchange = new TcpExchange([await server.listen(), { ip: LOOPBACK, port: 1 }], notes);
+  const exchange = new TcpExchange(notes);
+  const remote = new PlainRemote(await server.listen());
   try {
-    await use(server, exchange, notes);
+    await use(server, exchange, notes, remote);
   } finally {
     exchange.close();
     await server.close();
@@ -209,9 +224,9 @@ const id = (n: number) => Uint8Array.of(n >> 8, n, 0xaa);
 Deno.test("TcpExchange shares a connection and takes answers in any order", {
   permissions: { net: true },
 }, () =>
-  withTcp(async (server, exchange, notes) => {
+  withTcp(async (server, exchange, notes, remote) => {
     for (let token = 0; token < 3; token++) {
-      assert.equal(exchange.send(0, id(100 + token), 2, token), "sent");
+      assert.equal(exchange.send(remote, id(100 + token), 2, token), "sent");
     }
     await server.heard(3);
     assert.equal(server.sockets.length, 1);
@@ -226,7 +241,7 @@ Deno.test("TcpExchange shares a connection and takes answers in any order", {
     await notes.expect("0: 0 100 9", "2: 0 102 7");
     // An ID that is on its way goes by another connection.
     exchange.cancel(0);
-    assert.equal(exchange.send(0, id(102), 2, 5), "sent");
+    assert.equal(exchange.send(remote, id(102), 2, 5), "sent");
     await server.heard(4);
     assert.equal(server.sockets.length, 2);
     assert.equal(getU16(server.queries[3].message, 0), 102);
@@ -239,17 +254,45 @@ Deno.test("TcpExchange shares a connection and takes answers in any order", {
 Deno.test("TcpExchange tells all who wait when a connection ends, and opens so many", {
   permissions: { net: true },
 }, () =>
-  withTcp(async (server, exchange, notes) => {
-    for (let token = 0; token < 2; token++) exchange.send(0, id(token), 3, token);
+  withTcp(async (server, exchange, notes, remote) => {
+    for (let token = 0; token < 2; token++) exchange.send(remote, id(token), 3, token);
     await server.heard(2);
     server.sockets[0].destroy();
     await notes.expect("0 closed the connection", "1 closed the connection");
-    for (let token = 0; token < 4; token++) assert.equal(exchange.send(0, id(1), 3, token), "sent");
-    assert.equal(exchange.send(0, id(1), 3, 4), "full", "no fifth connection");
+    for (let token = 0; token < 4; token++) {
+      assert.equal(exchange.send(remote, id(1), 3, token), "sent");
+    }
+    assert.equal(exchange.send(remote, id(1), 3, 4), "full", "no fifth connection");
     await server.heard(6);
-    for (let i = 2; i < 6; i++) server.answer(i, i);
+    for (let i = 2; i < 6; i++) {
+      server.answer(i, i);
+    }
     await until("answers", () => notes.lines.length === 4);
     notes.lines.length = 0;
-    assert.equal(exchange.send(1, id(1), 3, 9), "sent", "it can't be known yet");
+    assert.equal(exchange.send(NOBODY, id(1), 3, 9), "sent", "it can't be known yet");
     await notes.expect("9 closed the connection");
+  }));
+
+Deno.test("TcpExchange bounds connections to all servers, and closes an idle one for the next", {
+  permissions: { net: true },
+}, () =>
+  withTcp(async (server, exchange, notes, first) => {
+    // As name servers are: many, each asked once. They all are one machine's.
+    const remotes = [first];
+    while (remotes.length < CONNECTIONS_ALL_MAX) remotes.push(new PlainRemote(first.address));
+    for (const [token, remote] of remotes.entries()) {
+      assert.equal(exchange.send(remote, id(token), 3, token), "sent");
+    }
+    const next = new PlainRemote(first.address);
+    assert.equal(exchange.send(next, id(1), 3, 999), "full", "each of them owes an answer");
+    await server.heard(CONNECTIONS_ALL_MAX);
+    exchange.cancel(0);
+    assert.equal(exchange.send(next, id(999), 3, 999), "sent");
+    assert.deepEqual([first.connections.length, next.connections.length], [0, 1]);
+    await server.heard(CONNECTIONS_ALL_MAX + 1);
+    server.answer(CONNECTIONS_ALL_MAX, 7);
+    await notes.expect("999: 3 231 7");
+    // Who was let go is asked again, where there is room: the one that has just answered is idle.
+    assert.equal(exchange.send(next, id(998), 3, 998), "sent");
+    assert.equal(exchange.send(first, id(0), 3, 0), "full");
   }));

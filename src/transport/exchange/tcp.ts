@@ -2,22 +2,27 @@ import { connect, type Socket } from "node:net";
 import { formatIp, type HostPort } from "../../addr/mod.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import { FrameReader } from "../frames.ts";
+import type { PlainRemote } from "./remote.ts";
 import { type ExchangeEvents, lacksSocket, type Sending } from "./udp.ts";
 
-/** Connections to one upstream at a time. */
+/** Connections at a time: to one server, and all told. */
 const CONNECTIONS_MAX = 4;
+export const CONNECTIONS_ALL_MAX = 256;
 /** Queries on one connection that wait for their answers. */
 const PENDING_MAX = 256;
 /** An idle connection is kept this long for the next query (RFC 7766 §6.2.3). */
 const IDLE_MS = 5_000;
 
-class Connection {
+/** One connection, shared by queries. */
+export class Connection {
   readonly socket: Socket;
   /** Tokens by message ID. */
   readonly pending = new Map<number, number>();
   open = true;
   /** It has carried an answer: if it closes now, the other side may just have been idle. */
   proven = false;
+  /** Closes it, and tells those who wait. */
+  end: (error?: Error) => void = () => {};
 
   constructor(address: HostPort) {
     this.socket = connect({ host: formatIp(address.ip), port: address.port, noDelay: true });
@@ -27,7 +32,7 @@ class Connection {
 
 /** A query on its way. */
 interface Sent {
-  readonly upstream: number;
+  readonly remote: PlainRemote;
   readonly connection: Connection;
   readonly id: number;
   readonly frame: Uint8Array;
@@ -35,37 +40,37 @@ interface Sent {
   readonly again: boolean;
 }
 
-/** Queries to upstreams over TCP: connections are shared, answers come in any order (RFC 7766). */
+/** Queries over TCP: connections are shared, answers come in any order (RFC 7766). */
 export class TcpExchange {
-  readonly #connections: Connection[][];
+  /** Those that are open, the oldest first. */
+  readonly #open = new Set<Connection>();
   readonly #byToken = new Map<number, Sent>();
 
-  constructor(
-    private readonly upstreams: readonly (HostPort | null)[],
-    private readonly events: ExchangeEvents,
-  ) {
-    this.#connections = upstreams.map(() => []);
-  }
+  constructor(private readonly events: ExchangeEvents) {}
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
+  send(remote: PlainRemote, packet: Uint8Array, lengthBytes: number, token: number): Sending {
     const frame = new Uint8Array(2 + lengthBytes);
     setU16(frame, 0, lengthBytes);
     frame.set(packet.subarray(0, lengthBytes), 2);
-    return this.#send(upstream, frame, token, false);
+    return this.#send(remote, frame, token, false);
   }
 
-  #send(upstream: number, frame: Uint8Array, token: number, again: boolean): Sending {
-    const address = this.upstreams[upstream];
-    if (address === null) return "unreachable";
+  #send(remote: PlainRemote, frame: Uint8Array, token: number, again: boolean): Sending {
     const id = getU16(frame, 2);
-    const connections = this.#connections[upstream];
+    const { connections } = remote;
     const usable = connections.find((c) => c.pending.size < PENDING_MAX && !c.pending.has(id));
     if (usable === undefined && connections.length >= CONNECTIONS_MAX) return "full";
-    const connection = usable ?? this.#connect(upstream, address);
+    if (usable === undefined && !this.#makeRoom()) return "full";
+    const connection = usable ?? this.#connect(remote);
     connection.pending.set(id, token);
-    this.#byToken.set(token, { upstream, connection, id, frame, again });
+    this.#byToken.set(token, { remote, connection, id, frame, again });
     connection.socket.write(frame);
     return "sent";
+  }
+
+  /** There are connections, or there are to be. */
+  get isInUse(): boolean {
+    return this.#open.size > 0;
   }
 
   cancel(token: number): void {
@@ -76,22 +81,33 @@ export class TcpExchange {
   }
 
   close(): void {
-    for (const connections of this.#connections) {
-      for (const { socket, pending } of [...connections]) {
-        pending.clear(); // Nobody waits any more.
-        socket.destroy();
-      }
+    for (const { socket, pending } of [...this.#open]) {
+      pending.clear(); // Nobody waits any more.
+      socket.destroy();
     }
   }
 
-  #connect(upstream: number, address: HostPort): Connection {
-    const connection = new Connection(address);
-    const connections = this.#connections[upstream];
+  /** Has the oldest idle connection go where there is no room for another; false: none is idle. */
+  #makeRoom(): boolean {
+    if (this.#open.size < CONNECTIONS_ALL_MAX) return true;
+    for (const connection of this.#open) {
+      if (connection.pending.size > 0) continue;
+      connection.end();
+      return true;
+    }
+    return false;
+  }
+
+  #connect(remote: PlainRemote): Connection {
+    const connection = new Connection(remote.address);
+    const { connections } = remote;
     connections.push(connection);
+    this.#open.add(connection);
     const frames = new FrameReader();
-    const end = (error?: Error) => {
+    connection.end = (error) => {
       if (!connection.open) return;
       connection.open = false;
+      this.#open.delete(connection);
       connections.splice(connections.indexOf(connection), 1);
       connection.socket.destroy();
       for (const token of [...connection.pending.values()]) {
@@ -99,7 +115,7 @@ export class TcpExchange {
         this.#byToken.delete(token);
         // Closed for idleness just as we sent: that is no failure (RFC 7766 §6.2.4).
         const retry = connection.proven && sent !== undefined && !sent.again;
-        if (retry && this.#send(sent.upstream, sent.frame, token, true) === "sent") continue;
+        if (retry && this.#send(sent.remote, sent.frame, token, true) === "sent") continue;
         this.events.onFailure(token, "closed the connection", lacksSocket(error));
       }
     };
@@ -112,9 +128,9 @@ export class TcpExchange {
         if (token !== undefined) this.events.onPacket(token, frame, frame.length);
       }
     });
-    connection.socket.on("timeout", () => end());
-    connection.socket.on("error", end);
-    connection.socket.on("close", () => end());
+    connection.socket.on("timeout", () => connection.end());
+    connection.socket.on("error", (error) => connection.end(error));
+    connection.socket.on("close", () => connection.end());
     return connection;
   }
 }

@@ -1,14 +1,14 @@
 import { type EventQueue, type Native, Opened, Received, UdpEphemeral } from "../../native/mod.ts";
-import type { HostPort } from "../../addr/mod.ts";
+import type { PlainRemote } from "./remote.ts";
 
 /** Room for a response; none over UDP is larger. */
 const RECEIVE_BYTES = 65_535;
 const TOKEN_BITS = 16;
 const GENERATION_MASK = 0x1fff;
-/** Said of an upstream whose machine has nobody listen on the port. */
+/** Said of a server whose machine has nobody listen on the port. */
 export const REFUSED = "is unreachable";
 
-/** What sending came to: `full` and `noSocket` are no fault of the upstream's. */
+/** What sending came to: `full` and `noSocket` are no fault of the server's. */
 export type Sending = "sent" | "unreachable" | "full" | "noSocket";
 
 /** Says whether something failed because the process, or the system, has no descriptor left. */
@@ -21,21 +21,20 @@ export function lacksSocket(error: unknown): boolean {
 export interface ExchangeEvents {
   onPacket(token: number, packet: Uint8Array, length: number): void;
   /**
-   * `failure` stands behind the name of the upstream: "refused the connection". `isOwn`: it is this
+   * `failure` stands behind the name of the server: "refused the connection". `isOwn`: it is this
    * process that has no socket left.
    */
   onFailure(token: number, failure: string, isOwn?: boolean): void;
 }
 
 /**
- * Queries to upstreams over UDP (`null` for those that are asked another way), each from a socket of its own on a random port. The sockets stand
- * in the isolate's event queue; `ready` is called with the event's token less the base.
+ * Queries over UDP, each from a socket of its own on a random port. The sockets stand in the isolate's
+ * event queue; `ready` is called with the event's token less the base.
  */
 export class NativeUdpExchange {
   readonly #sockets: UdpEphemeral;
   readonly #queue: EventQueue;
   readonly #tokenBase: number;
-  readonly #remotes: readonly (Uint8Array<ArrayBuffer> | null)[];
   readonly #events: ExchangeEvents;
   /** By token: its socket plus one or 0, and how often the token was used. */
   readonly #places: Int32Array;
@@ -54,7 +53,6 @@ export class NativeUdpExchange {
     native: Native,
     queue: EventQueue,
     tokenBase: number,
-    upstreams: readonly (HostPort | null)[],
     events: ExchangeEvents,
     memory: SharedArrayBuffer = new SharedArrayBuffer(NativeUdpExchange.MEMORY_BYTES),
   ) {
@@ -62,15 +60,11 @@ export class NativeUdpExchange {
     this.#sockets = new UdpEphemeral(native);
     this.#queue = queue;
     this.#tokenBase = tokenBase;
-    this.#remotes = upstreams.map((address) =>
-      address === null ? null : UdpEphemeral.remote(address)
-    );
     this.#events = events;
   }
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
-    const remote = this.#remotes[upstream];
-    const fd = remote === null ? Opened.Unreachable : this.#sockets.open(remote);
+  send(remote: PlainRemote, packet: Uint8Array, lengthBytes: number, token: number): Sending {
+    const fd = this.#sockets.open(remote.sockaddr);
     if (fd < 0) return fd === Opened.NoSocket ? "noSocket" : "unreachable";
     const generation = ((this.#generations[token] ?? 0) + 1) & GENERATION_MASK;
     const event = this.#tokenBase | (generation << TOKEN_BITS) | token;

@@ -1,21 +1,17 @@
 import { createSocket, type Socket } from "node:dgram";
 import { Buffer } from "node:buffer";
-import { formatIp, type HostPort } from "../../addr/mod.ts";
+import { formatIp } from "../../addr/mod.ts";
+import type { PlainRemote } from "./remote.ts";
 import { type ExchangeEvents, lacksSocket, REFUSED, type Sending } from "./udp.ts";
 
 /** The same as `NativeUdpExchange` without the C library: a `node:dgram` socket a query. */
 export class PortableUdpExchange {
   readonly #sockets = new Map<number, Socket>();
 
-  constructor(
-    private readonly upstreams: readonly (HostPort | null)[],
-    private readonly events: ExchangeEvents,
-  ) {}
+  constructor(private readonly events: ExchangeEvents) {}
 
-  send(upstream: number, packet: Uint8Array, lengthBytes: number, token: number): Sending {
-    const address = this.upstreams[upstream];
-    if (address === null) return "unreachable";
-    const { ip, port } = address;
+  send(remote: PlainRemote, packet: Uint8Array, lengthBytes: number, token: number): Sending {
+    const { ip, port } = remote.address;
     const socket = createSocket(ip.length === 4 ? "udp4" : "udp6");
     this.#sockets.set(token, socket);
     const host = formatIp(ip);

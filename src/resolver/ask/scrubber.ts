@@ -1,7 +1,8 @@
-/** Takes out of a response what belongs to its question, and writes that anew. */
+/** Takes out of a response what belongs to its question, and writes that anew, to be kept. */
 import { getU16, getU32 } from "../../bytes/mod.ts";
 import { TTLS_MAX } from "../../cache/mod.ts";
 import {
+  AA_BIT,
   AD_BIT,
   copyRdata,
   equalNames,
@@ -20,6 +21,7 @@ import {
   Section,
   skipName,
 } from "../../dns/mod.ts";
+import type { ResponseReader } from "./response.ts";
 
 /** CNAME records that lead from a question to its answer, at most. */
 export const ALIASES_MAX = 12;
@@ -51,6 +53,8 @@ export const Scrubbed = {
   Broken: 2,
   /** A chain that leads in a circle, or too far. */
   Endless: 3,
+  /** It speaks of something else; or it refers us to others, and does not recurse for us. */
+  Nothing: 4,
 } as const;
 export type Scrubbed = typeof Scrubbed[keyof typeof Scrubbed];
 
@@ -61,7 +65,7 @@ export type Scrubbed = typeof Scrubbed[keyof typeof Scrubbed];
  * glue (RFC 2181 §5.4.1). Owner names point to the question, so that they show whatever case of
  * letters the client's has, and never that of our query.
  *
- * One per reader; its fields speak of the last response.
+ * Its fields speak of the last response.
  */
 export class Scrubber {
   /** What is kept: a whole message, good until the next call. */
@@ -73,8 +77,11 @@ export class Scrubber {
   ttl = 0;
   /** It answers, or denies with an SOA. */
   isFounded = false;
-  /** It has nothing of this response, though there may be something before it. */
-  isEmpty = false;
+  /**
+   * It says nothing, on nobody's authority: who is asked for every name does not recurse for us, and
+   * who is asked for names of its own denies.
+   */
+  isBare = false;
   /** The name that the chain leads to, uncompressed; the question's own without a chain. */
   readonly target: Uint8Array<ArrayBuffer> = new Uint8Array(NAME_BYTES_MAX);
 
@@ -103,25 +110,18 @@ export class Scrubber {
   }
 
   /**
-   * Reads the response in the first `end` bytes of `packet`, whose question ends at `questionEnd`
-   * and whose authority section starts at `authoritiesAt`; owners and RDATA have been checked.
-   * `lead` is what goes before: a message with the question of the client and with the chain so far.
+   * Scrubs a response that fits its question. `lead` is what goes before: the client's question, or
+   * a message with that and with the chain so far.
    */
-  scrub(
-    packet: Uint8Array,
-    end: number,
-    questionEnd: number,
-    authoritiesAt: number,
-    dnssecOk: boolean,
-    lead: Uint8Array,
-  ): Scrubbed {
+  scrub(response: ResponseReader, dnssecOk: boolean, lead: Uint8Array): Scrubbed {
+    const { packet, flags, rcode } = response;
     this.#packet = packet;
-    this.#end = end;
-    this.#answersAt = questionEnd;
-    this.#answers = getU16(packet, 6);
-    this.#authoritiesAt = authoritiesAt;
-    this.#authorities = Math.min(getU16(packet, 8), AUTHORITIES_MAX);
-    this.#qtype = getU16(packet, questionEnd - 4);
+    this.#end = response.length;
+    this.#answersAt = response.answersAt;
+    this.#answers = response.answers;
+    this.#authoritiesAt = response.authoritiesAt;
+    this.#authorities = Math.min(response.authorities, AUTHORITIES_MAX);
+    this.#qtype = getU16(packet, response.answersAt - 4);
     this.#dnssecOk = dnssecOk;
     this.#isBroken = false;
     this.ttlCount = 0;
@@ -129,7 +129,6 @@ export class Scrubber {
     this.isFounded = false;
     const before = this.#start(lead);
     const leadCount = this.ttlCount;
-    const rcode = getU16(packet, 2) & RCODE_MASK;
     this.#passedCount = 0;
     this.#pass(packet, HEADER_BYTES);
     let aliases = 0;
@@ -143,12 +142,17 @@ export class Scrubber {
     const isOpen = !hasAnswer && aliases > 0 && rcode === Rcode.NoError && !this.#hasSoa();
     if (!isOpen) this.#copyAuthority(hasAnswer && rcode === Rcode.NoError);
     if (this.#isBroken) return Scrubbed.Broken;
-    this.isEmpty = this.ttlCount === leadCount;
     this.length = this.#writer.lengthBytes;
+    if (!isOpen) {
+      this.isFounded ||= hasAnswer;
+      if (!this.isFounded) this.ttl = Math.min(this.ttl, DENIAL_TTL, this.#bounds.negativeMax);
+    }
+    if (response.isCut) this.ttl = 0;
     if (isOpen) return Scrubbed.Open;
-    this.isFounded ||= hasAnswer;
-    if (!this.isFounded) this.ttl = Math.min(this.ttl, DENIAL_TTL, this.#bounds.negativeMax);
-    return Scrubbed.Whole;
+    const isEmpty = this.ttlCount === leadCount;
+    this.isBare = isEmpty && (flags & (AA_BIT | RA_BIT)) === 0;
+    const isOther = this.#answers > 0 || (response.refers && (flags & AA_BIT) === 0);
+    return isEmpty && isOther ? Scrubbed.Nothing : Scrubbed.Whole;
   }
 
   /** Writes header, question and the records of `lead`; returns the CNAME records among them. */

@@ -11,7 +11,7 @@ import {
   UDP_PAYLOAD_MAX,
 } from "../../dns/mod.ts";
 import { KEY_CD, KEY_DO, type Query } from "../query.ts";
-import { type Attempt, OPTION_BYTES, QUERY_BLOCK_BYTES, questionEnd } from "./flight.ts";
+import { type Ask, OPTION_BYTES, QUERY_BLOCK_BYTES } from "./ask.ts";
 
 /** Random bytes drawn at a time: a draw is a call into the system. */
 const RANDOM_BYTES = 4_096;
@@ -31,21 +31,21 @@ export class QueryWriter {
    * Writes the query with a random ID and random case (draft-vixie-dnsext-dns0x20). One that goes
    * encrypted is padded (RFC 8467 §4.1), and one over HTTPS has ID 0 (RFC 8484 §4.1).
    */
-  write(attempt: Attempt, query: Query): void {
-    const { packet } = attempt;
-    const { transport } = attempt.upstream.spec;
-    const end = attempt.questionEnd = questionEnd(query);
+  write(ask: Ask, query: Query): void {
+    const { packet } = ask;
+    const { transport } = ask.server.remote;
+    const end = ask.questionEnd = query.questionEnd;
     for (let i = HEADER_BYTES; i < end; i++) packet[i] = query.packet[i];
     packet[0] = transport === "https" ? 0 : this.#randomByte();
     packet[1] = transport === "https" ? 0 : this.#randomByte();
     const cd = (query.keyBits & KEY_CD) !== 0 ? CD_BIT : 0;
-    // AD asks for the upstream's verdict (RFC 6840 §5.7); who gets to see it is decided later.
-    setU16(packet, 2, RD_BIT | AD_BIT | cd);
+    // AD asks for the server's verdict (RFC 6840 §5.7); who gets to see it is decided later.
+    setU16(packet, 2, ask.server.resolves ? RD_BIT | AD_BIT | cd : cd);
     setU16(packet, 4, 1);
     for (let i = 6; i < HEADER_BYTES; i++) packet[i] = 0;
     this.#mixCase(packet, HEADER_BYTES, end - 5);
-    attempt.length = end;
-    if (attempt.upstream.isPlain(attempt.sentAtMs)) return;
+    ask.length = end;
+    if (ask.server.isPlain(ask.sentAtMs)) return;
     packet[11] = 1;
     packet[end] = 0;
     setU16(packet, end + 1, Qtype.OPT);
@@ -53,20 +53,20 @@ export class QueryWriter {
     setU16(packet, end + 5, 0);
     setU16(packet, end + 7, (query.keyBits & KEY_DO) !== 0 ? DO_BIT : 0);
     setU16(packet, end + 9, 0);
-    attempt.length = end + OPT_BYTES;
-    if (transport !== "udp") this.#pad(attempt, end + 9);
+    ask.length = end + OPT_BYTES;
+    if (transport !== "udp") this.#pad(ask, end + 9);
   }
 
   /** Fills the last block; `rdlengthAt` is where OPT, the last record, says how long it is. */
-  #pad(attempt: Attempt, rdlengthAt: number): void {
-    const { packet, length } = attempt;
+  #pad(ask: Ask, rdlengthAt: number): void {
+    const { packet, length } = ask;
     const padded = QUERY_BLOCK_BYTES * Math.ceil((length + OPTION_BYTES) / QUERY_BLOCK_BYTES);
     const lengthBytes = padded - length - OPTION_BYTES;
     setU16(packet, rdlengthAt, OPTION_BYTES + lengthBytes);
     setU16(packet, length, EdnsOption.Padding);
     setU16(packet, length + 2, lengthBytes);
     for (let i = length + OPTION_BYTES; i < padded; i++) packet[i] = 0;
-    attempt.length = padded;
+    ask.length = padded;
   }
 
   #mixCase(packet: Uint8Array, from: number, end: number): void {

@@ -1,6 +1,6 @@
 import type { Query } from "../query.ts";
-import { Flight, sameQuestion } from "./flight.ts";
-import type { UpstreamSet } from "./upstream.ts";
+import { Flight, type FlightOwner, sameQuestion } from "./flight.ts";
+import type { Share } from "./source.ts";
 
 /** Different questions that are being asked at one time. */
 export const FLIGHTS_MAX = 4_096;
@@ -17,38 +17,46 @@ export class FlightTable {
   readonly #buckets: (Flight | null)[] = new Array(BUCKETS).fill(null);
   readonly #done: Flight[] = [];
   readonly #free: Flight[] = [];
+  readonly #owner: FlightOwner;
+
+  constructor(owner: FlightOwner) {
+    this.#owner = owner;
+  }
 
   /** Flights that wait for their next question. */
   get pooled(): number {
     return this.#free.length;
   }
 
-  find(query: Query, hash: number): Flight | null {
-    let flight = this.#buckets[hash & (BUCKETS - 1)];
-    while (flight !== null && (flight.hash !== hash || !sameQuestion(flight.query, query))) {
+  find(query: Query): Flight | null {
+    const { keyHash } = query;
+    let flight = this.#buckets[keyHash & (BUCKETS - 1)];
+    while (
+      flight !== null && (flight.query.keyHash !== keyHash || !sameQuestion(flight.query, query))
+    ) {
       flight = flight.next;
     }
     return flight;
   }
 
-  /** Says whether as many go to the upstreams of a set as are left for those of the others. */
-  isFull(set: UpstreamSet): boolean {
-    return set.flights >= FLIGHTS_MAX - this.active.length;
+  /** Says whether as many depend on these servers as are left for all others. */
+  isFull(share: Share): boolean {
+    return share.flights >= FLIGHTS_MAX - this.active.length;
   }
 
-  /** Has a flight go on to other upstreams. */
-  move(flight: Flight, set: UpstreamSet): void {
-    flight.set.flights--;
-    flight.set = set;
-    set.flights++;
+  /** Has a flight go on to other servers. */
+  move(flight: Flight, share: Share): void {
+    flight.share.flights--;
+    flight.share = share;
+    share.flights++;
   }
 
   /** A new flight with a copy of the question; the caller sees to `isFull`. */
-  open(query: Query, hash: number, set: UpstreamSet, nowMs: number): Flight {
-    const flight = this.#free.pop() ?? new Flight();
-    flight.start(query, hash, set, nowMs);
-    set.flights++;
-    const bucket = hash & (BUCKETS - 1);
+  open(query: Query, share: Share, nowMs: number): Flight {
+    const flight = this.#free.pop() ?? new Flight(this.#owner);
+    flight.start(query, share, nowMs);
+    share.flights++;
+    const bucket = query.keyHash & (BUCKETS - 1);
     flight.next = this.#buckets[bucket];
     this.#buckets[bucket] = flight;
     flight.place = this.active.length;
@@ -59,7 +67,7 @@ export class FlightTable {
   /** Takes a flight out. Its waiters and its question can be read until `recycle`. */
   close(flight: Flight): void {
     flight.done = true;
-    flight.set.flights--;
+    flight.share.flights--;
     this.#unlink(flight);
     const { active } = this;
     const last = active[active.length - 1];
@@ -78,7 +86,7 @@ export class FlightTable {
   }
 
   #unlink(flight: Flight): void {
-    const bucket = flight.hash & (BUCKETS - 1);
+    const bucket = flight.query.keyHash & (BUCKETS - 1);
     let before: Flight | null = null;
     let at = this.#buckets[bucket];
     while (at !== null && at !== flight) [before, at] = [at, at.next];

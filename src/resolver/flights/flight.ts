@@ -1,0 +1,118 @@
+import { getU16 } from "../../bytes/mod.ts";
+import type { ResolveFailure } from "../failure.ts";
+import { Outcome } from "../outcome.ts";
+import { DnssecState, keptQuery, type Query } from "../query.ts";
+import type { BroughtMessage } from "./kept_answers.ts";
+import type { Share, Task } from "./source.ts";
+import type { Waiter } from "./waiter.ts";
+
+/** Whoever has flights, and ends them. */
+export interface FlightOwner {
+  answer(flight: Flight, message: BroughtMessage, errors: Uint8Array): void;
+  fail(flight: Flight, failure: ResolveFailure): void;
+  move(flight: Flight, share: Share): void;
+  ask(parent: Flight, query: Query): boolean;
+}
+
+const NOBODY: Share = { flights: 0, flightMs: 0 };
+
+/** A question on its way. Used again a while after it is done: see `FlightTable`. */
+export class Flight {
+  readonly query: Query = keptQuery();
+  startedAtMs = 0;
+  /** Which servers it depends on; their `flights` count this one. */
+  share: Share = NOBODY;
+  /** What its source does about it; that of its last question until the source has begun. */
+  task: Task | null = null;
+  waiters: Waiter | null = null;
+  waiterCount = 0;
+  /** Waiters have been given the stale answer. */
+  servedStale = false;
+  /** No client waits: an entry is renewed. */
+  background = false;
+  done = false;
+
+  /** What the source says of its answer: where that comes from, and what validation said. */
+  source: Outcome = Outcome.Forwarded;
+  /** The upstream, by its place in the configuration; -1 for none. */
+  upstream = -1;
+  dnssec: DnssecState = DnssecState.None;
+  /** Every server of it has domains of its own: their addresses are those of one's network. */
+  isOwnDomain = false;
+
+  /** Flights above this one, each waiting for the next. */
+  depth = 0;
+  /** Questions that it has had asked, all told, and those it waits for. */
+  childCount = 0;
+  children: Waiter | null = null;
+
+  /** The table's own: its place among the active ones, and the next one of its bucket. */
+  place = 0;
+  next: Flight | null = null;
+  readonly #owner: FlightOwner;
+
+  constructor(owner: FlightOwner) {
+    this.#owner = owner;
+  }
+
+  /** Makes it a new one, about the question of `query`. */
+  start(query: Query, share: Share, nowMs: number): void {
+    this.query.keep(query);
+    this.share = share;
+    this.startedAtMs = nowMs;
+    this.waiters = this.children = null;
+    this.waiterCount = this.depth = this.childCount = 0;
+    this.servedStale =
+      this.background =
+      this.done =
+      this.isOwnDomain =
+        false;
+    this.source = Outcome.Forwarded;
+    this.upstream = -1;
+    this.dnssec = DnssecState.None;
+  }
+
+  /** Its time is over. */
+  isOver(nowMs: number): boolean {
+    return nowMs - this.startedAtMs >= this.share.flightMs;
+  }
+
+  /** Ends it: keeps the message with its extended errors, and hands it to all who wait. */
+  answer(message: BroughtMessage, errors: Uint8Array): void {
+    this.#owner.answer(this, message, errors);
+  }
+
+  /** Gives up: a stale answer where there is one, else SERVFAIL, which is remembered a while. */
+  fail(failure: ResolveFailure): void {
+    this.#owner.fail(this, failure);
+  }
+
+  /** Goes on to other servers. */
+  move(share: Share): void {
+    this.#owner.move(this, share);
+  }
+
+  /**
+   * Has a question asked that this one depends on, an address or a key; `query.keyHash` is that of
+   * its cache key. The task is told of its end, now or later. False: it can't be asked, because it
+   * waits for this very flight in the end, or there is no room for more.
+   */
+  ask(query: Query): boolean {
+    return this.#owner.ask(this, query);
+  }
+}
+
+/** Says whether two queries ask the same, ASCII letters in either case (RFC 4343). */
+export function sameQuestion(a: Query, b: Query): boolean {
+  if (a.qtype !== b.qtype || a.keyBits !== b.keyBits || a.qnameLength !== b.qnameLength) {
+    return false;
+  }
+  if (getU16(a.packet, a.qname + a.qnameLength) !== b.qtype) return false;
+  for (let i = 0; i < a.qnameLength; i++) {
+    const [x, y] = [a.packet[a.qname + i], b.packet[b.qname + i]];
+    if (x === y) continue;
+    const lower = x | 0x20;
+    if (lower !== (y | 0x20) || lower < 0x61 || lower > 0x7a) return false;
+  }
+  return true;
+}

@@ -1,0 +1,330 @@
+import { Ede, Rcode, RCODE_MASK } from "../../dns/mod.ts";
+import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
+import { NO_ERROR } from "../extended_errors.ts";
+import { ResolveFailure, TOO_LARGE, TOO_MANY_CLIENTS } from "../failure.ts";
+import { Outcome } from "../outcome.ts";
+import type { Query } from "../query.ts";
+import type { Flight, FlightOwner } from "./flight.ts";
+import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
+import { type BroughtMessage, KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
+import type { Share, Source } from "./source.ts";
+import { type Taker, type Waiter, WaiterPool } from "./waiter.ts";
+
+/** Queries that wait for flights, all told, and for one of them. */
+export const WAITERS_MAX = 16_384;
+const WAITERS_PER_FLIGHT_MAX = 1_024;
+/** A client that could have a stale answer waits this long for a fresh one (RFC 8767 §5). */
+const STALE_PATIENCE_MS = 1_800;
+/** How often waits are looked through, while there are any. */
+export const TICK_MS = 50;
+/** Questions that one flight has asked, all told. A source has bounds of its own, and lower ones. */
+export const CHILDREN_MAX = 64;
+/** Flights that wait for each other in a row. */
+export const DEPTH_MAX = 8;
+/** Waiters that are looked at to find a circle; beyond it, there may well be one. */
+const CIRCLE_STEPS_MAX = 4_096;
+
+export interface FlightsOptions extends KeptAnswersOptions {
+  readonly source: Source;
+  readonly counters: CounterBlock;
+  /** Bytes of `Waiter.peer`. */
+  readonly peerBytes: number;
+  /** Milliseconds, monotonic. */
+  readonly nowMs: () => number;
+  /** Starts and stops calls of `tick` every `TICK_MS`. */
+  readonly ticking: (on: boolean) => void;
+}
+
+/**
+ * Who waits for which question: identical ones are asked once, by the source, whose answer is kept
+ * and handed to all who wait. Who waits is a client, or another flight.
+ */
+export class Flights implements FlightOwner, Taker {
+  readonly #options: FlightsOptions;
+  readonly #source: Source;
+  readonly #counts: Float64Array;
+  readonly #table = new FlightTable(this);
+  readonly #waiters: WaiterPool;
+  readonly #kept: KeptAnswers;
+  #ticking = false;
+  #circleSteps = 0;
+  #isClosed = false;
+
+  constructor(options: FlightsOptions) {
+    this.#options = options;
+    this.#source = options.source;
+    this.#counts = options.counters.values;
+    this.#waiters = new WaiterPool(WAITERS_MAX, options.peerBytes);
+    this.#kept = new KeptAnswers(options);
+  }
+
+  /** Questions on their way. */
+  get inFlight(): number {
+    return this.#table.active.length;
+  }
+
+  /** Flights that are kept for the next questions. */
+  get pooledFlights(): number {
+    return this.#table.pooled;
+  }
+
+  /** Queries that wait. */
+  get waiting(): number {
+    return this.#waiters.count;
+  }
+
+  /** A waiter to fill in, or `null` when as many wait as may. */
+  takeWaiter(): Waiter | null {
+    const waiter = this.#waiters.take();
+    if (waiter === null) this.#counts[Counter.FlightsFull]++;
+    return waiter;
+  }
+
+  /** Has the question of `waiter` asked; its taker is told once, now or later. */
+  resolve(waiter: Waiter, depth = 0): void {
+    const known = this.#table.find(waiter.query);
+    if (known !== null) {
+      this.#joinKnown(known, waiter);
+      return;
+    }
+    const share = this.#source.shareOf(waiter.query);
+    if (share instanceof ResolveFailure) {
+      this.#failWaiter(waiter, share);
+      return;
+    }
+    if (this.#table.isFull(share)) {
+      const stale = this.#kept.stale(waiter.query);
+      if (stale >= 0) {
+        this.#answerStale(waiter, stale);
+        return;
+      }
+      this.#counts[Counter.FlightsFull]++;
+      this.#failWaiter(waiter, this.#source.full(share));
+      return;
+    }
+    const flight = this.#open(waiter.query, share);
+    flight.depth = depth;
+    this.#join(flight, waiter);
+    this.#source.begin(flight, share);
+  }
+
+  /** Has a question asked that nobody waits for yet. */
+  refresh(query: Query): void {
+    if (this.inFlight >= FLIGHTS_MAX / 2 || this.#table.find(query) !== null) return;
+    const share = this.#source.shareOf(query);
+    if (share instanceof ResolveFailure || this.#table.isFull(share)) return;
+    this.#counts[Counter.Prefetched]++;
+    const flight = this.#open(query, share);
+    flight.background = true;
+    this.#source.begin(flight, share);
+  }
+
+  /** Looks through the waits; called every `TICK_MS` while there are any. */
+  tick(): void {
+    const nowMs = this.#options.nowMs();
+    this.#table.recycle(); // A tick is nobody's turn: no flight is held by a caller.
+    const { active } = this.#table;
+    for (let i = active.length - 1; i >= 0; i--) {
+      const flight = active[i];
+      if (flight === undefined || flight.done) continue;
+      const { task } = flight;
+      if (!flight.servedStale && nowMs - flight.startedAtMs >= STALE_PATIENCE_MS) {
+        this.#serveStale(flight);
+      }
+      task!.tick(nowMs);
+      if (!flight.done && flight.isOver(nowMs)) this.fail(flight, task!.failure);
+    }
+    const isBusy = this.#source.tick(nowMs);
+    if (active.length === 0 && !isBusy) this.#tick(false);
+  }
+
+  /** Ends every wait: the isolate stops. Waiting clients get SERVFAIL. */
+  close(): void {
+    this.#isClosed = true;
+    for (const flight of [...this.#table.active]) this.fail(flight, flight.task!.failure);
+    this.#source.close();
+    this.#tick(false);
+  }
+
+  answer(flight: Flight, message: BroughtMessage, errors: Uint8Array): void {
+    if (flight.done) return;
+    const entry = this.#kept.keep(flight, message, errors);
+    this.#close(flight);
+    for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
+      if (entry < 0) {
+        this.#failWaiter(waiter, TOO_LARGE);
+        continue;
+      }
+      const { query } = waiter;
+      query.source = flight.source;
+      query.upstream = flight.upstream;
+      query.dnssec = flight.dnssec;
+      this.#answerWaiter(waiter, entry, NO_ERROR);
+    }
+  }
+
+  fail(flight: Flight, failure: ResolveFailure): void {
+    if (flight.done) return;
+    if (!flight.servedStale) this.#serveStale(flight);
+    this.#close(flight);
+    const silent = flight.background || this.#kept.stale(flight.query) >= 0;
+    if (!silent) this.#kept.keepFailure(flight, failure.errors);
+    for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
+      this.#failWaiter(waiter, failure);
+    }
+  }
+
+  move(flight: Flight, share: Share): void {
+    this.#table.move(flight, share);
+  }
+
+  ask(parent: Flight, query: Query): boolean {
+    if (this.#isClosed || parent.done || parent.childCount >= CHILDREN_MAX) return false;
+    const known = this.#table.find(query);
+    this.#circleSteps = 0;
+    if (known === null ? parent.depth >= DEPTH_MAX : this.#waitsFor(known, parent)) return false;
+    const waiter = this.takeWaiter();
+    if (waiter === null) return false;
+    waiter.query.keep(query);
+    waiter.query.isOwn = true;
+    waiter.taker = this;
+    waiter.parent = parent;
+    waiter.sibling = parent.children;
+    parent.children = waiter;
+    parent.childCount++;
+    const entry = this.#kept.fresh(waiter.query);
+    if (entry >= 0) this.#answerWaiter(waiter, entry, NO_ERROR);
+    else this.resolve(waiter, parent.depth + 1);
+    return true;
+  }
+
+  onAnswer(child: Waiter, entry: number): void {
+    const { parent } = child;
+    if (parent === null) return;
+    this.#forget(parent, child);
+    parent.task!.onChild(child, entry);
+  }
+
+  onFailure(child: Waiter, failure: ResolveFailure): void {
+    child.failure = failure;
+    this.onAnswer(child, -1);
+  }
+
+  #tick(on: boolean): void {
+    if (this.#ticking === on) return;
+    this.#ticking = on;
+    this.#options.ticking(on);
+  }
+
+  #open(query: Query, share: Share): Flight {
+    const flight = this.#table.open(query, share, this.#options.nowMs());
+    this.#tick(true);
+    return flight;
+  }
+
+  /** Has a waiter wait for a question that is on its way by now. */
+  #joinKnown(known: Flight, waiter: Waiter): void {
+    if (known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
+      this.#counts[Counter.FlightsFull]++;
+      this.#failWaiter(waiter, TOO_MANY_CLIENTS);
+      return;
+    }
+    const echo = known.task!.echo(waiter.query);
+    if (echo !== null) {
+      this.#failWaiter(waiter, echo);
+      return;
+    }
+    this.#counts[Counter.Merged]++;
+    known.background = false;
+    this.#join(known, waiter);
+    if (known.servedStale) this.#serveStale(known);
+  }
+
+  #join(flight: Flight, waiter: Waiter): void {
+    waiter.flight = flight;
+    waiter.next = flight.waiters;
+    flight.waiters = waiter;
+    flight.waiterCount++;
+  }
+
+  /** Takes the next of those who wait for a flight: what one is told may change who else waits. */
+  #next(flight: Flight): Waiter | null {
+    const waiter = flight.waiters;
+    if (waiter === null) return null;
+    flight.waiters = waiter.next;
+    flight.waiterCount--;
+    waiter.flight = null;
+    return waiter;
+  }
+
+  #answerWaiter(waiter: Waiter, entry: number, ede: number): void {
+    waiter.taker?.onAnswer(waiter, entry, ede);
+    this.#waiters.release(waiter);
+  }
+
+  #failWaiter(waiter: Waiter, failure: ResolveFailure): void {
+    waiter.taker?.onFailure(waiter, failure);
+    this.#waiters.release(waiter);
+  }
+
+  /** Answers those who wait with what is past its time, and goes on asking. */
+  #serveStale(flight: Flight): void {
+    const entry = this.#kept.stale(flight.query);
+    if (entry < 0) return;
+    flight.servedStale = true;
+    for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
+      this.#answerStale(waiter, entry);
+    }
+  }
+
+  #answerStale(waiter: Waiter, entry: number): void {
+    const rcode = this.#options.cache.flags(entry) & RCODE_MASK;
+    const ede = rcode === Rcode.NXDomain ? Ede.StaleNxdomainAnswer : Ede.StaleAnswer;
+    this.#counts[Counter.Stale]++;
+    waiter.query.source = Outcome.Cached;
+    this.#answerWaiter(waiter, entry, ede);
+  }
+
+  #close(flight: Flight): void {
+    this.#table.close(flight);
+    flight.task!.end();
+    for (let child = flight.children; child !== null; child = flight.children) {
+      this.#forget(flight, child);
+      this.#abandon(child);
+    }
+  }
+
+  /** A flight does not wait for a question any more. */
+  #forget(parent: Flight, child: Waiter): void {
+    let before: Waiter | null = null;
+    let at = parent.children;
+    while (at !== null && at !== child) [before, at] = [at, at.sibling];
+    if (before === null) parent.children = child.sibling;
+    else before.sibling = child.sibling;
+    child.sibling = null;
+    child.parent = null;
+  }
+
+  /** Nobody wants to be told of a question; it goes on for the cache's sake. */
+  #abandon(child: Waiter): void {
+    const flight = child.flight!;
+    let before: Waiter | null = null;
+    let at = flight.waiters;
+    while (at !== null && at !== child) [before, at] = [at, at.next];
+    if (before === null) flight.waiters = child.next;
+    else before.next = child.next;
+    flight.waiterCount--;
+    if (flight.waiters === null) flight.background = true;
+    this.#waiters.release(child);
+  }
+
+  /** Says whether a flight is another one, or waits for that in the end. */
+  #waitsFor(flight: Flight, other: Flight): boolean {
+    if (flight === other) return true;
+    for (let waiter = other.waiters; waiter !== null; waiter = waiter.next) {
+      if (++this.#circleSteps > CIRCLE_STEPS_MAX) return true;
+      if (waiter.parent !== null && this.#waitsFor(flight, waiter.parent)) return true;
+    }
+    return false;
+  }
+}

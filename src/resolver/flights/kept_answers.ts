@@ -1,0 +1,102 @@
+import { setU16 } from "../../bytes/mod.ts";
+import { type Cache, CacheHit } from "../../cache/mod.ts";
+import { HEADER_BYTES, QR_BIT, RA_BIT, Rcode } from "../../dns/mod.ts";
+import type { Query } from "../query.ts";
+import type { KeptMessage, RebindingProtection } from "../rebinding.ts";
+import type { Flight } from "./flight.ts";
+
+/** Seconds that a failure to resolve is remembered (RFC 9520 §3.2). */
+const FAILURE_TTL = 5;
+const NO_TTLS = new Uint16Array(0);
+
+export interface KeptAnswersOptions {
+  readonly cache: Cache;
+  /** Takes private addresses out of answers; `null`: they stay. */
+  readonly rebinding: RebindingProtection | null;
+  /** Seconds past expiry that an entry may be served. */
+  readonly serveStale: number;
+  /** Seconds, as the cache counts them. */
+  readonly nowSeconds: () => number;
+}
+
+/** A message that answers a question, as a source brings it. */
+export interface BroughtMessage extends KeptMessage {
+  readonly message: Uint8Array;
+  /** Seconds until it expires; 0 when it must not be kept. */
+  readonly ttl: number;
+}
+
+/** What is kept of the answers to questions, and of failures, in the cache. */
+export class KeptAnswers {
+  readonly #options: KeptAnswersOptions;
+
+  constructor(options: KeptAnswersOptions) {
+    this.#options = options;
+  }
+
+  /** Keeps an answer with its extended errors; returns its entry, or -1 when it is too large. */
+  keep(flight: Flight, brought: BroughtMessage, errors: Uint8Array): number {
+    const message = this.#protect(flight, brought);
+    // Rules are about the response as it came, with what is taken out of it here.
+    const taken = message === brought.message ? undefined : this.#options.rebinding?.taken;
+    return this.#store(flight, message, brought, brought.ttl, errors, taken);
+  }
+
+  /** A SERVFAIL message for a short while (RFC 9520). */
+  keepFailure(flight: Flight, errors: Uint8Array): void {
+    const length = flight.query.questionEnd;
+    const message = flight.query.packet.slice(0, length);
+    setU16(message, 2, QR_BIT | RA_BIT | Rcode.ServFail);
+    setU16(message, 4, 1);
+    message.fill(0, 6, HEADER_BYTES);
+    const kept = { length, ttlOffsets: NO_TTLS, ttlCount: 0 };
+    this.#store(flight, message, kept, FAILURE_TTL, errors);
+  }
+
+  /** The entry that answers a question at this moment, or -1. */
+  fresh(query: Query): number {
+    return this.#find(query, CacheHit.Fresh);
+  }
+
+  /** The entry that is past its time and may be served still, or -1. */
+  stale(query: Query): number {
+    return this.#options.serveStale === 0 ? -1 : this.#find(query, CacheHit.Stale);
+  }
+
+  #find({ qtype, keyBits, keyHash, packet, qname, qnameLength }: Query, wanted: CacheHit): number {
+    const { cache, nowSeconds } = this.#options;
+    const entry = cache.find(keyHash, qtype, keyBits, packet, qname, qnameLength);
+    return entry >= 0 && cache.freshness(entry, nowSeconds()) === wanted ? entry : -1;
+  }
+
+  /** The message as it may be kept, which `brought` speaks of then. */
+  #protect(flight: Flight, brought: BroughtMessage): Uint8Array {
+    const { rebinding } = this.#options;
+    const { message } = brought;
+    // Who has a domain of its own asked elsewhere wants the addresses of that network.
+    if (rebinding === null || flight.isOwnDomain) return message;
+    return rebinding.protect(message, brought);
+  }
+
+  #store(
+    flight: Flight,
+    message: Uint8Array,
+    { length, ttlOffsets, ttlCount }: KeptMessage,
+    ttl: number,
+    errors: Uint8Array,
+    aside?: Uint8Array,
+  ): number {
+    const { qtype, keyBits, keyHash: hash, qnameLength } = flight.query;
+    const { cache, nowSeconds: now } = this.#options;
+    const nowSeconds = now();
+    const more = aside === undefined ? {} : { aside };
+    return cache.store(
+      { hash, qtype, keyBits, qnameLength, ttl, errors, nowSeconds, ...more },
+      message,
+      0,
+      length,
+      ttlOffsets,
+      ttlCount,
+    );
+  }
+}

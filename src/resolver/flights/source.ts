@@ -1,0 +1,49 @@
+import type { ResolveFailure } from "../failure.ts";
+import type { Query } from "../query.ts";
+import type { Flight } from "./flight.ts";
+import type { Waiter } from "./waiter.ts";
+
+/** A stub resolver gives up after five seconds: an answer must come before. */
+export const FLIGHT_MS = 4_800;
+
+/** Servers that a number of questions depend on, which have that many flights at most. */
+export interface Share {
+  /** Questions on their way to them; the flight table's own. */
+  flights: number;
+  /** How long a flight may take, in milliseconds. */
+  readonly flightMs: number;
+}
+
+/** What a source does about one flight, from its beginning to its end. */
+export interface Task {
+  /** What there is to say when the flight's time is over. */
+  readonly failure: ResolveFailure;
+  /** Looks through its waits. The flight may be over by now, and ends behind this call. */
+  tick(nowMs: number): void;
+  /** The flight is done: nothing more is wanted. */
+  end(): void;
+  /** Why a query like the flight's can't wait for it: it is our own, come back to us. */
+  echo(query: Query): ResolveFailure | null;
+  /**
+   * A question that the flight has had asked (`Flight.ask`) has come to its end: its message is in
+   * the cache under `entry`, or `entry` is negative and `child.failure` says why there is none.
+   */
+  onChild(child: Waiter, entry: number): void;
+}
+
+/** Brings answers to questions: from upstreams, or from the name servers of the Internet. */
+export interface Source {
+  /** The servers that a question depends on, or why there are none. */
+  shareOf(query: Query): Share | ResolveFailure;
+  /** As many flights depend on these servers as may: notes that, and says so. */
+  full(share: Share): ResolveFailure;
+  /**
+   * Takes a flight on: sets its `task` first of all. `Flight.answer` or `Flight.fail` ends it, within
+   * this call or later.
+   */
+  begin(flight: Flight, share: Share): void;
+  /** Called every `TICK_MS`, behind the tasks; says whether it needs to be called again. */
+  tick(nowMs: number): boolean;
+  /** Nothing more is asked. */
+  close(): void;
+}

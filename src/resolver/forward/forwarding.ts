@@ -1,0 +1,298 @@
+import {
+  type Ask,
+  type Asker,
+  type AskOwner,
+  DENIAL_TTL,
+  Fit,
+  NOT_SENT,
+  Scrubbed,
+  type Scrubber,
+  type Sending,
+} from "../ask/mod.ts";
+import type { ResolveFailure } from "../failure.ts";
+import type { Flight, Task } from "../flights/mod.ts";
+import { isServiceName } from "../own_names.ts";
+import { keptQuery, KEY_DO, type Query } from "../query.ts";
+import {
+  endless,
+  leadsBack,
+  malformed,
+  NOBODY_ANSWERED,
+  NOBODY_SERVES,
+  tooMany,
+  unhelpful,
+} from "./failures.ts";
+import type { Health } from "./health.ts";
+import { type Upstream, UpstreamSet, type UpstreamTable } from "./upstream.ts";
+
+/** Times one question is sent, whatever the number of upstreams. */
+const ATTEMPTS_MAX = 6;
+/** An upstream that can't be reached is tried again after this, twice as long each time, */
+const RETRY_MS = 200;
+/** for this long: one that starts anew is back by then. */
+const RETRY_MS_MAX = 2_000;
+
+const NOTHING = new Uint8Array(0);
+const NOBODY = new UpstreamSet(Uint8Array.of(0), []);
+
+/** What all flights to upstreams share. */
+export interface ForwardingMeans {
+  readonly table: UpstreamTable;
+  readonly asker: Asker;
+  readonly scrubber: Scrubber;
+  readonly health: Health;
+  readonly nowMs: () => number;
+}
+
+/**
+ * Asks upstreams for one flight: in order, a further one when the first is slow, and whichever
+ * answers first counts. Used again with its flight.
+ */
+export class Forwarding implements Task, AskOwner<Upstream> {
+  readonly asks: Ask<Upstream>[] = [];
+  readonly #flight: Flight;
+  readonly #means: ForwardingMeans;
+  /** Who is asked. */
+  #set: UpstreamSet = NOBODY;
+  /** When the next upstream is asked as well. */
+  #nextAtMs = 0;
+  /** Upstreams it was sent to, by index, in order. */
+  readonly #asked: number[] = [];
+  /** Upstreams that answered, and would answer the same again. */
+  readonly #declined: Upstream[] = [];
+  /** What the last unhelpful upstream said; `null`: nobody said anything. */
+  #failure: ResolveFailure | null = null;
+  /** What is asked at this moment: the question, or the name that its chain has led to so far. */
+  #asking: Query;
+  /** What the answer goes behind: the question, or a message with the chain. */
+  #lead: Uint8Array = NOTHING;
+  /** Seconds that the chain holds. */
+  #leadTtl = Infinity;
+  /** The question about a chain's target; made when first needed. */
+  #target: Query | null = null;
+
+  constructor(flight: Flight, means: ForwardingMeans) {
+    this.#flight = flight;
+    this.#means = means;
+    this.#asking = flight.query;
+  }
+
+  begin(set: UpstreamSet): void {
+    const flight = this.#flight;
+    flight.isOwnDomain = set.isOwnDomain;
+    this.#set = set;
+    this.#nextAtMs = flight.startedAtMs;
+    this.#asked.length = this.#declined.length = 0;
+    this.#failure = null;
+    this.#asking = flight.query;
+    this.#lead = flight.query.packet.subarray(0, flight.query.questionEnd);
+    this.#leadTtl = Infinity;
+    this.#askNext();
+  }
+
+  get failure(): ResolveFailure {
+    return this.#failure ?? NOBODY_ANSWERED;
+  }
+
+  tick(nowMs: number): void {
+    this.#means.health.countTimeouts(this.asks, nowMs);
+    if (nowMs >= this.#nextAtMs && !this.#flight.isOver(nowMs)) this.#askNext();
+  }
+
+  end(): void {
+    this.#means.asker.releaseAll(this);
+  }
+
+  echo(query: Query): ResolveFailure | null {
+    for (const ask of this.asks) if (ask.isWhatWasSent(query)) return leadsBack(ask.server);
+    return null;
+  }
+
+  /** It has no question asked beside its own. */
+  onChild(): void {}
+
+  onSending({ server: upstream, sentAtMs, overTcp }: Ask<Upstream>): void {
+    if (overTcp) {
+      this.#nextAtMs = sentAtMs + upstream.spec.timeoutMs;
+      return;
+    }
+    // Each time the same upstream is asked again, it gets twice the time.
+    const before = this.#timesAsked(upstream);
+    this.#asked.push(upstream.index);
+    this.#nextAtMs = sentAtMs + upstream.patienceMs * 2 ** before;
+    upstream.sent++;
+  }
+
+  onHeard(ask: Ask<Upstream>): void {
+    this.#means.health.heard(ask);
+  }
+
+  onResponse(ask: Ask<Upstream>, fit: Fit): void {
+    const { asker, scrubber, health } = this.#means;
+    const { response } = asker;
+    const { server: upstream } = ask;
+    const dnssecOk = (this.#flight.query.keyBits & KEY_DO) !== 0;
+    const scrubbed = fit === Fit.Response
+      ? scrubber.scrub(response, dnssecOk, this.#lead)
+      : Scrubbed.Nothing;
+    if (scrubbed === Scrubbed.Broken && !ask.overStream) {
+      asker.doubt(ask);
+      return;
+    }
+    // Who is asked for names of its own knows them; of any other server it is a refusal to recurse.
+    const isDenial = !scrubber.isBare || upstream.spec.domains.length > 0;
+    if (scrubbed === Scrubbed.Whole && isDenial) {
+      health.countOvertaken(this.asks, upstream);
+      this.#answer(upstream, scrubber.ttl);
+      return;
+    }
+    if (scrubbed === Scrubbed.Open) {
+      health.countOvertaken(this.asks, upstream);
+      this.#follow(upstream);
+      return;
+    }
+    const isBroken = fit === Fit.Broken || scrubbed === Scrubbed.Broken;
+    this.#declined.push(upstream);
+    this.#failure = isBroken
+      ? malformed(upstream)
+      : scrubbed === Scrubbed.Endless
+      ? endless(upstream)
+      : unhelpful(upstream, response);
+    asker.release(ask);
+    // What is malformed over TCP as well is no forgery.
+    const hopeless = isBroken ? this.#doubted(upstream) : null;
+    if (hopeless !== null) asker.release(hopeless);
+    if (response.bogus) this.#flight.fail(this.#failure);
+    else this.#askNext();
+  }
+
+  /** A true answer may still follow; others are asked beside it. */
+  onDoubt(ask: Ask<Upstream>): void {
+    this.#failure = malformed(ask.server);
+    this.#askNext();
+  }
+
+  onClosed({ server: upstream, failed }: Ask<Upstream>, sending: Sending, reason: string): void {
+    this.#failure = this.#means.health.note(upstream, sending, reason, failed);
+    this.#askNext(true);
+  }
+
+  /**
+   * Asks the next upstream, or gives up when none is left to ask or to wait for. `isUnreachable`: the
+   * last one can't be reached; where no other is left, it gets a moment to come back.
+   */
+  #askNext(isUnreachable = false): void {
+    const { asker, health, nowMs } = this.#means;
+    const flight = this.#flight;
+    while (!flight.done) {
+      const upstream = this.#asked.length < ATTEMPTS_MAX ? this.#next() : null;
+      if (upstream === null) {
+        if (this.asks.length === 0) flight.fail(this.failure);
+        else {
+          this.#nextAtMs = Infinity;
+          this.#askBeside();
+        }
+        return;
+      }
+      const before = this.#timesAsked(upstream);
+      if (isUnreachable && before > 0) {
+        const now = nowMs();
+        if (now - flight.startedAtMs < RETRY_MS_MAX) {
+          this.#nextAtMs = now + RETRY_MS * 2 ** (before - 1);
+        } else if (this.asks.length === 0) {
+          flight.fail(this.failure);
+        }
+        return;
+      }
+      const sending = asker.ask(this, upstream, this.#asking);
+      if (sending === "sent") return;
+      this.#failure = health.note(upstream, sending, NOT_SENT);
+      // No other upstream has what this process lacks.
+      if (sending === "noSocket" && this.asks.length === 0) flight.fail(this.#failure);
+    }
+  }
+
+  /**
+   * The upstream that was asked least often, so that a query is answered while any of them works;
+   * among those the first healthy one whose address is known. `null`: none is left that has room.
+   */
+  #next(): Upstream | null {
+    const { asker, health } = this.#means;
+    const { upstreams } = this.#set;
+    let best: Upstream | null = null;
+    let bestCount = Math.floor(ATTEMPTS_MAX / upstreams.length) + 1;
+    let bestRank = 0;
+    for (const upstream of upstreams) {
+      if (this.#declined.includes(upstream) || this.#doubted(upstream) !== null) continue;
+      if (asker.isFull(upstream)) {
+        health.noteFull(upstream);
+        this.#failure ??= tooMany(upstream.spec.address);
+        continue;
+      }
+      const count = this.#timesAsked(upstream);
+      const rank = (upstream.healthy ? 0 : 1) + (upstream.isUnresolved ? 2 : 0);
+      if (count < bestCount || (count === bestCount && best !== null && rank < bestRank)) {
+        [best, bestCount, bestRank] = [upstream, count, rank];
+      }
+    }
+    return best;
+  }
+
+  /** Nobody else is left: who answered with a malformed message may do better over TCP. */
+  #askBeside(): void {
+    const { asker } = this.#means;
+    const doubted = this.asks.find((ask) => ask.isDoubted && !ask.hasBeside);
+    if (doubted === undefined || asker.isFull(doubted.server)) return;
+    doubted.hasBeside = true;
+    asker.askOverTcp(this, doubted.server, this.#asking);
+  }
+
+  /** Asks for the name that a chain has led to, so that clients get what is at its end. */
+  #follow(upstream: Upstream): void {
+    const { asker, scrubber, table } = this.#means;
+    const flight = this.#flight;
+    // Names of the service itself are never forwarded: the chain is all there is to say.
+    if (isServiceName(scrubber.target)) {
+      this.#answer(upstream, Math.min(scrubber.ttl, DENIAL_TTL));
+      return;
+    }
+    asker.releaseAll(this);
+    this.#failure = null;
+    const asking = this.#target ??= keptQuery();
+    asking.keep(flight.query);
+    asking.rename(scrubber.target);
+    this.#asking = asking;
+    this.#lead = scrubber.message.slice(0, scrubber.length);
+    this.#leadTtl = Math.min(this.#leadTtl, scrubber.ttl);
+    this.#asked.length = this.#declined.length = 0;
+    const set = table.forName(asking.packet, asking.qname, asking.qnameLength);
+    if (set === null) {
+      flight.fail(NOBODY_SERVES);
+      return;
+    }
+    this.#set = set;
+    flight.move(set);
+    flight.isOwnDomain &&= set.isOwnDomain;
+    this.#askNext();
+  }
+
+  #answer(upstream: Upstream, ttl: number): void {
+    const { asker, scrubber } = this.#means;
+    scrubber.ttl = Math.min(ttl, this.#leadTtl);
+    this.#flight.upstream = upstream.index;
+    this.#flight.answer(scrubber, asker.response.errors.view());
+  }
+
+  /** The ask that an upstream has answered with a malformed message, or `null`. */
+  #doubted(upstream: Upstream): Ask<Upstream> | null {
+    for (const ask of this.asks) if (ask.isDoubted && ask.server === upstream) return ask;
+    return null;
+  }
+
+  /** How often an upstream was asked. */
+  #timesAsked(upstream: Upstream): number {
+    let count = 0;
+    for (const index of this.#asked) if (index === upstream.index) count++;
+    return count;
+  }
+}
