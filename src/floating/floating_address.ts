@@ -374,7 +374,7 @@ export class FloatingAddress {
   #logMissing(): void {
     log.warn("vrrp.interface: there is no such interface: waiting for it", {
       interface: this.#config.interface,
-      there: this.#tables.linkNames().join(", "),
+      there: this.#tables.interfaces().map(({ name }) => name).join(", "),
     });
   }
 }

@@ -64,8 +64,13 @@ export class KernelTables {
     return this.#ask((sequence) => linkRequest(name, sequence)).links[0] ?? null;
   }
 
-  linkNames(): string[] {
-    return this.#ask(linksRequest).links.map(({ name }) => name);
+  /** Every interface with its IPv4 addresses. */
+  interfaces(): { readonly name: string; readonly addresses: readonly Uint8Array[] }[] {
+    const addresses = this.addresses();
+    return this.#ask(linksRequest).links.map(({ name, index }) => ({
+      name,
+      addresses: addresses.filter((a) => a.index === index).map(({ address }) => address),
+    }));
   }
 
   /** The IPv4 addresses of this machine. */

@@ -26,7 +26,7 @@ export class Watcher {
   /** Serves the sockets until `stop`. */
   async run(): Promise<void> {
     while (!this.#isStopped) {
-      const count = await this.#queue.wait();
+      const count = await this.#queue.wait(-1);
       for (let i = 0; i < count && !this.#isStopped; i++) {
         this.#readers.get(this.#queue.token(i))?.();
       }
