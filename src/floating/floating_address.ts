@@ -1,7 +1,7 @@
 import { formatIp, type HostPort } from "../addr/mod.ts";
 import { equalBytes } from "../bytes/mod.ts";
 import type { VrrpConfig } from "../config/mod.ts";
-import { log } from "../log.ts";
+import { log, type LogFields } from "../log.ts";
 import {
   type DropReason,
   type Effect,
@@ -33,6 +33,9 @@ const LOOK_MS_MIN = 50;
 const STATUS_LINE_MS = 60_000;
 /** A kind of ignored packets is said this often; all are counted. */
 const DROP_LINE_MS = 60_000;
+/** Lines about the role in such a time; a forger could have the node change it all the time. */
+const ROLE_LINES_MAX = 20;
+const ROLE_LINES_MS = 10_000;
 /** Packets before other events get their turn. */
 const PACKETS_MAX = 64;
 /** News of the kernel's, which are only a reason to look. */
@@ -73,6 +76,9 @@ export class FloatingAddress {
   #lookTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #dropLinesMs = new Map<DropReason, number>();
   #isPaceSaid = false;
+  #roleLines = 0;
+  #roleLinesFromMs = -Infinity;
+  #unsaid = 0;
 
   constructor(libc: Libc, sockets: RawSockets, config: VrrpConfig, target: HostPort) {
     const { priority, preempt, intervalMs, peer } = config;
@@ -168,8 +174,8 @@ export class FloatingAddress {
     this.#state = state;
     if (state.role !== before.role) {
       this.#sinceMs = nowMs;
-      const { reason } = state;
-      log.info(state.role === "holder" ? "taking over" : "standing by as backup", { reason });
+      const { role, reason } = state;
+      this.#sayRole(role === "holder" ? "taking over" : "standing by as backup", { reason });
     }
     for (const effect of effects) {
       if (this.#do(effect)) continue;
@@ -179,9 +185,23 @@ export class FloatingAddress {
     if (state.role === "holder" && before.role !== "holder") {
       this.#counters.takeovers++;
       const { address, interface: device } = this.#config;
-      log.info("holding the address", { address: formatIp(address), interface: device });
+      this.#sayRole("holding the address", { address: formatIp(address), interface: device });
     }
     this.#armDue();
+  }
+
+  #sayRole(message: string, fields: LogFields): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#roleLinesFromMs >= ROLE_LINES_MS) {
+      this.#roleLinesFromMs = nowMs;
+      this.#roleLines = 0;
+    }
+    if (++this.#roleLines > ROLE_LINES_MAX) {
+      this.#unsaid++;
+      return;
+    }
+    log.info(message, { ...fields, ...(this.#unsaid > 0 && { unsaid: this.#unsaid }) });
+    this.#unsaid = 0;
   }
 
   #armDue(): void {

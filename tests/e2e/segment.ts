@@ -147,9 +147,10 @@ export class Segment implements AsyncDisposable {
 export function vrrpConfig(
   i: number,
   vrrp: Readonly<Record<string, string | number | boolean>> = {},
+  listen: readonly string[] = ["0.0.0.0"],
 ): ConfigText {
   return {
-    server: { listen: [`0.0.0.0:${DNS_PORT}`], workers: 1 },
+    server: { listen: listen.map((address) => `${address}:${DNS_PORT}`), workers: 1 },
     vrrp: {
       interface: DEVICE,
       address: FLOATING,

@@ -103,11 +103,18 @@ Deno.test(
   async () => {
     await using segment = await Segment.make();
     await using files = await NodeFiles.make();
-    const file = await files.write("0", vrrpConfig(0, { interface: "eth7" }));
+    const file = await files.write("0", vrrpConfig(0));
+    await using _dns = await startHealthy(segment, files, 0);
+    await segment.unplug(0);
     await using node = startVrrp(segment, 0, file);
     const line = await node.logged("vrrp.interface: there is no such interface: waiting for it");
-    assert.equal(line.there, `lo, ${segment.device}`);
+    assert.deepEqual([line.interface, line.there], [segment.device, "lo"]);
+    await segment.plug(0);
+    await node.logged("the interface is there", { interface: segment.device });
+    await node.logged("holding the address");
+    assert.deepEqual(await segment.holders(), [0]);
     assert.equal((await node.end("SIGTERM")).code, 0);
+    assert.deepEqual(await segment.holders(), []);
   },
 );
 

@@ -42,7 +42,9 @@ for (const unicast of [false, true]) {
   Deno.test(`svc vrrp moves an address between two nodes, ${mode}`, options, async (t) => {
     await using segment = await Segment.make();
     await using files = await NodeFiles.make();
-    const configs = [0, 1].map((i) => vrrpConfig(i, { unicast }));
+    // Every address, or those two alone, of which one is not there most of the time.
+    const listen = (i: number) => unicast ? [ADDRESSES[i], FLOATING] : ["0.0.0.0"];
+    const configs = [0, 1].map((i) => vrrpConfig(i, { unicast }, listen(i)));
     const paths = [await files.write("0", configs[0]), await files.write("1", configs[1])];
     const serve = (i: number) => Service.start({ config: configs[i], prefix: segment.on(i) });
     let dns = await serve(0);
