@@ -7,8 +7,11 @@ import type { Libc } from "./sockets.ts";
 const CHECK_MS = 1_000;
 /** How long an answer may take: a node that is slower does not answer. */
 const ANSWER_MS = 500;
-/** The query is sent again meanwhile: a packet lost in a full queue is no failed check. */
-const AGAIN_MS = 150;
+/**
+ * The query is sent again meanwhile, after this and each time twice as long: a packet that is lost in
+ * a full queue is no failed check, and one that a server took with it when it ended tells nothing.
+ */
+const AGAIN_MS = 20;
 /** Where nobody listens, the next checks need not wait: so many are made one after the other. */
 const REFUSED_MS = 20;
 const REFUSED_MAX = 3;
@@ -46,6 +49,7 @@ export class HealthProbe {
   #udp = -1;
   #query: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #sinceMs = 0;
+  #againMs = AGAIN_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #tcp = -1;
   #tcpTriedAtMs = -Infinity;
@@ -71,6 +75,7 @@ export class HealthProbe {
     this.#udp = this.#open(SOCK_DGRAM);
     if (this.#udp < 0) return this.#finish("failed");
     this.#query = healthQuery(crypto.getRandomValues(new Uint16Array(1))[0]);
+    this.#againMs = AGAIN_MS;
     this.#ports.watch(this.#udp, () => void this.#onUdp());
     this.#send();
   }
@@ -120,7 +125,8 @@ export class HealthProbe {
   #send(): void {
     this.#sockets.send(this.#udp, this.#query, this.#query.length);
     const leftMs = ANSWER_MS - (performance.now() - this.#sinceMs);
-    this.#timer = setTimeout(() => this.#onTime(), Math.max(0, Math.min(AGAIN_MS, leftMs)));
+    this.#timer = setTimeout(() => this.#onTime(), Math.max(0, Math.min(this.#againMs, leftMs)));
+    this.#againMs *= 2;
   }
 
   #onTime(): void {

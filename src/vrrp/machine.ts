@@ -206,7 +206,8 @@ function announce(options: VrrpOptions, state: VrrpState, arp: Effect, nowMs: nu
   return {
     state: { ...state, dueAtMs, announcedAtMs: nowMs },
     // Neighbours that missed a claim, in a split for one, learn of it with the next announcement.
-    effects: [{ type: "announce", priority }, arp],
+    // They hear first: another holder answers the announcement by a claim, which is to be the last.
+    effects: [arp, { type: "announce", priority }],
   };
 }
 

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { hasProgram, PERMISSIONS, runProgram, Service, svcCommand, until } from "./harness.ts";
 import { HAS_NAMESPACES } from "./network.ts";
 import {
+  ADDRESSES,
   Asking,
   FLOATING,
   NodeFiles,
