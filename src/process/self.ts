@@ -23,7 +23,7 @@ const text = (value: string) => new TextEncoder().encode(`${value}\0`);
 export function executeSelf(process: Process, sockets: readonly number[]): never {
   const { symbols } = process;
   const fail = (what: string): never => {
-    throw new SvcError("unavailable", `${what}: the system refuses`);
+    throw new SvcError("unavailable", `cannot ${what}: may this user do so?`);
   };
   // As they are, ends included: the runtime's own flags are among them.
   const block = readWhole(process, ARGUMENTS) ?? fail(`read ${ARGUMENTS}`);
@@ -31,7 +31,9 @@ export function executeSelf(process: Process, sockets: readonly number[]): never
   const base = BigInt(Deno.UnsafePointer.value(Deno.UnsafePointer.of(block)));
   const pointers = [0, ...starts.slice(0, -1)].map((start) => base + BigInt(start));
   const argv = BigUint64Array.from([...pointers, 0n]);
-  if (symbols.setenv(text(SOCKETS_VARIABLE), text(sockets.join(",")), 1) !== 0) fail("setenv");
+  if (symbols.setenv(text(SOCKETS_VARIABLE), text(sockets.join(",")), 1) !== 0) {
+    fail("extend the environment");
+  }
   for (const fd of sockets) symbols.fcntl(fd, F_SETFD, 0n);
   // By its path, from which the process has its name.
   symbols.execv(text(Deno.execPath()), new Uint8Array(argv.buffer));

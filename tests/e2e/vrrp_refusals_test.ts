@@ -1,7 +1,7 @@
 // Goal: what is no announcement of the peer's changes nothing, and who may not hold an address is
 // told what is missing. Method: forged packets in a namespace, and starts that can't come to anything.
 import assert from "node:assert/strict";
-import { PERMISSIONS, ROOT, runProgram, svcCommand, until } from "./harness.ts";
+import { PERMISSIONS, PROGRAM, ROOT, runProgram, svcCommand, until } from "./harness.ts";
 import type { ConfigText } from "./harness.ts";
 import { HAS_NAMESPACES } from "./network.ts";
 import {
@@ -203,10 +203,16 @@ Deno.test(
       ["as the user, with ambient capabilities", AS_NOBODY, base],
     ];
     for (const [what, prefix, config] of starts) {
+      // What the built file extracts as root is root's alone.
+      if (PROGRAM !== undefined && prefix.length === 0) continue;
       await t.step(what, async () => {
         const file = await files.write("0", config);
         await Deno.chmod(file, 0o644);
-        const env = { DENO_DIR: `${files.directory}/deno`, HOME: "/nonexistent" };
+        const env = {
+          DENO_DIR: `${files.directory}/deno`,
+          SVC_CACHE_DIR: `${files.directory}/cache`,
+          HOME: "/nonexistent",
+        };
         await using node = Running.start(svcCommand(["vrrp", "--config", file]), {
           prefix: [...segment.on(0), ...prefix],
           env,
