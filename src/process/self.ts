@@ -1,4 +1,4 @@
-import { InvariantError, SvcError } from "../errors.ts";
+import { SvcError } from "../errors.ts";
 import type { Process } from "../native/system.ts";
 
 /** Says to stage 2 which descriptors it inherits. */
@@ -58,6 +58,8 @@ function readWhole({ symbols }: Process, path: string): Uint8Array<ArrayBuffer> 
 /**
  * The sockets that stage 1 left to this process, in its order; `null`: this is stage 1. They are
  * asked for once, and no program that this one starts inherits them.
+ *
+ * @throws {SvcError} `invalid`, when somebody else has set the variable to something else.
  */
 export function inheritedSockets({ symbols }: Process): number[] | null {
   const name = text(SOCKETS_VARIABLE);
@@ -65,9 +67,11 @@ export function inheritedSockets({ symbols }: Process): number[] | null {
   if (found === null) return null;
   const value = new Deno.UnsafePointerView(found).getCString();
   symbols.unsetenv(name);
-  const sockets = value === "" ? [] : value.split(",").map(Number);
-  const isRight = sockets.length <= SOCKETS_MAX &&
-    sockets.every((fd) => Number.isInteger(fd) && symbols.fcntl(fd, F_SETFD, FD_CLOEXEC) === 0);
-  if (!isRight) throw new InvariantError(`${SOCKETS_VARIABLE}: names no open descriptors`);
-  return sockets;
+  const sockets = value === "" ? [] : value.split(",");
+  const isOpen = (fd: string) =>
+    /^\d{1,9}$/.test(fd) && symbols.fcntl(Number(fd), F_SETFD, FD_CLOEXEC) === 0;
+  if (sockets.length > SOCKETS_MAX || !sockets.every(isOpen)) {
+    throw new SvcError("invalid", `${SOCKETS_VARIABLE}: names no open sockets: leave it unset`);
+  }
+  return sockets.map(Number);
 }
