@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Clock } from "../clock/mod.ts";
 import { invariant, rethrowInvariant, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { findListUrlProblem } from "../model/mod.ts";
@@ -7,7 +8,7 @@ import { download, type DownloadLimits, type HttpGet, type Validators } from "..
 import { type Counts, Histories, type History } from "./histories.ts";
 import { type Copy, KeptLists, type KeptText, type NewText } from "./kept_lists.ts";
 import { LocalLists } from "./local_lists.ts";
-import type { Chance, Clock, Disk } from "./ports.ts";
+import type { Chance, Disk } from "./ports.ts";
 import { Renewals } from "./renewals.ts";
 import { checkRules, RuleCount } from "./rule_count.ts";
 import { Slots } from "./slots.ts";

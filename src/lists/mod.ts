@@ -27,7 +27,7 @@ export {
 } from "./source.ts";
 export { findLocalList, type LocalList } from "./local_path.ts";
 export { denoDisk } from "./deno_disk.ts";
-export type { Chance, Clock, Disk } from "./ports.ts";
+export type { Chance, Disk } from "./ports.ts";
 export {
   type PresetId,
   PRESETS,

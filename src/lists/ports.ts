@@ -1,8 +1,3 @@
-/** Wall-clock time: it is kept on disk and compared after a restart. */
-export interface Clock {
-  nowMs(): number;
-}
-
 /** Draws from 0 (included) to 1 (excluded), as `Math.random` does. */
 export type Chance = () => number;
 

@@ -1,4 +1,5 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { Clock } from "../clock/mod.ts";
 import { coversClientIds, coversName, keyWeakness } from "../config/mod.ts";
 import type { TlsFiles } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
@@ -8,10 +9,6 @@ import type { TlsIdentity } from "../transport/mod.ts";
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A certificate that ends sooner than this is a problem: whoever renews it has failed by now. */
 export const RENEW_BEFORE_MS = 14 * DAY_MS;
-
-interface Clock {
-  nowMs(): number;
-}
 
 /** Where a certificate is configured, and what it is for. */
 export interface CertificatePlace {

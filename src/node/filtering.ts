@@ -18,8 +18,8 @@ import { keepRules, readKeptRules } from "./kept_rules.ts";
 /** Grows when compiled rules of an earlier release can no longer be read. */
 const RULES_FORMAT = 6;
 /** How soon after the start or another look, and how long after it at most, lists are looked at. */
-const LOOK_PAUSE_MIN_MS = 1_000;
-const LOOK_PAUSE_MAX_MS = 3_600_000;
+const LOOK_PAUSE_MS_MIN = 1_000;
+const LOOK_PAUSE_MS_MAX = 3_600_000;
 /** How long a changed list waits for others, so that they are built together… */
 const BUILD_DELAY_MS = 3_000;
 /** …or so often as long as a build takes: lists that change all the time take no more of a core. */
@@ -225,7 +225,7 @@ export class Filtering {
   #lookSoon(): void {
     if (this.#looksSoon) return;
     this.#looksSoon = true;
-    this.#schedule(LOOK_PAUSE_MIN_MS);
+    this.#schedule(LOOK_PAUSE_MS_MIN);
   }
 
   #schedule(delayMs: number): void {
@@ -237,8 +237,8 @@ export class Filtering {
       const { keeper, updateInterval } = this.#options;
       // What is on its way now has us look again at its end.
       const dueMs = keeper.nextDueAtMs(this.#sources(), updateInterval() * 1_000);
-      const pauseMs = Math.max(dueMs - Date.now(), LOOK_PAUSE_MIN_MS);
-      this.#schedule(Math.min(pauseMs, LOOK_PAUSE_MAX_MS));
+      const pauseMs = Math.max(dueMs - Date.now(), LOOK_PAUSE_MS_MIN);
+      this.#schedule(Math.min(pauseMs, LOOK_PAUSE_MS_MAX));
     }, delayMs);
   }
 

@@ -13,11 +13,11 @@ function withHash(kept: KeptRules): KeptRules & { rulesSha256: Uint8Array } {
 }
 
 function rulesOf(text: string, seed: number) {
-  const { snapshot, stats, badfilters } = compile({
+  const { rules, stats, badfilters } = compile({
     seed,
     sources: [{ bytes: new TextEncoder().encode(text) }],
   });
-  return withHash({ seed, rules: snapshot, stats, badfilters });
+  return withHash({ seed, rules, stats, badfilters });
 }
 
 async function withFile(use: (path: string) => Promise<void>): Promise<void> {

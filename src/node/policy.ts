@@ -146,8 +146,8 @@ export class Policy {
     }
   }
 
-  #take(settling: Settling, snapshot: SharedArrayBuffer, stats: readonly SourceStats[]): void {
-    const unreadable = this.#custom.settle(settling, snapshot, stats);
+  #take(settling: Settling, rules: SharedArrayBuffer, stats: readonly SourceStats[]): void {
+    const unreadable = this.#custom.settle(settling, rules, stats);
     if (unreadable > 0) {
       log.warn("some custom rules can't be read and are left out", { rules: unreadable });
     }
@@ -160,6 +160,6 @@ export class Policy {
 }
 
 function compileHere({ input }: Settling): Awaited<ReturnType<PolicyOptions["compile"]>> {
-  const { snapshot, stats } = compile(input);
-  return { rules: snapshot, stats };
+  const { rules, stats } = compile(input);
+  return { rules, stats };
 }

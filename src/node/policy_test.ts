@@ -27,7 +27,7 @@ class Bench {
       compile: (input) => {
         this.merges++;
         if (this.mergeFailure !== null) return Promise.reject(this.mergeFailure);
-        const { snapshot: rules, stats } = compile(input);
+        const { rules, stats } = compile(input);
         return Promise.resolve({ rules, stats });
       },
       publish: (data) => {

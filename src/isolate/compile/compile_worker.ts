@@ -1,6 +1,6 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
-/** Compiles lists to a snapshot of rules; ended after it, so that its heap goes away. @module */
+/** Compiles lists to rules; ended after it, so that its heap goes away. @module */
 import { createHash } from "node:crypto";
 import { compile } from "../../filter/mod.ts";
 import { messageOf } from "../../errors.ts";
@@ -32,7 +32,7 @@ self.onmessage = ({ data }: MessageEvent<CompileRequest>) => {
   if (data.handsLogOn) handLogLines(new LogLines((line) => respond({ type: "logged", line })).take);
   stepBack(Nice.Build);
   try {
-    const { snapshot: rules, stats, badfilters } = compile(data);
+    const { rules, stats, badfilters } = compile(data);
     respond({ type: "compiled", rules, rulesSha256: sha256Of(rules), stats, badfilters });
   } catch (error) {
     respond({ type: "failed", error: messageOf(error) });

@@ -73,7 +73,7 @@ export class DnsIsolate {
   readonly #forwarder: Forwarder;
   readonly #flights: Flights;
   readonly #clock = new TurnClock({
-    epochMs: () => Date.now(),
+    wallMs: () => Date.now(),
     monotonicMs: () => performance.now(),
   });
   readonly #resolver: Resolver;
@@ -178,7 +178,7 @@ export class DnsIsolate {
         ? null
         : new RebindingProtection(start.rebindingExempt),
       serveStale,
-      peerBytes: UdpBatch.PEER_BYTES,
+      senderBytes: UdpBatch.SENDER_BYTES,
       nowMs,
       nowSeconds: () => this.#pipeline.nowSeconds,
       ticking: (on) => this.#setTicking(on),

@@ -12,7 +12,7 @@ import { Counter } from "../../telemetry/mod.ts";
 import { answerQuery, refuseQuery } from "../../transport/listen_encrypted.ts";
 import type {
   DohListenerHandler,
-  HttpPeer,
+  HttpClient,
   HttpRequest,
   ObliviousAsker,
   ObliviousHandler,
@@ -46,7 +46,7 @@ class RequestAnswer implements Responder {
 export class DohFront implements DohListenerHandler, ObliviousAsker {
   oblivious: ObliviousHandler | null = null;
   readonly #options: FrontOptions;
-  readonly #clients = new WeakMap<HttpPeer, Client>();
+  readonly #clients = new WeakMap<HttpClient, Client>();
 
   constructor(options: FrontOptions) {
     this.#options = options;
@@ -79,7 +79,7 @@ export class DohFront implements DohListenerHandler, ObliviousAsker {
     end: number,
     clientId: Uint8Array | null,
   ): void {
-    const { address, serverNameId } = this.#clientOf(request.peer);
+    const { address, serverNameId } = this.#clientOf(request.from);
     // The path speaks for one query, the server name for the connection.
     address.id = clientId ?? serverNameId;
     this.#options.counts[Counter.QueriesDoh]++;
@@ -88,7 +88,7 @@ export class DohFront implements DohListenerHandler, ObliviousAsker {
 
   /** The address is the proxy's, and no name or path says who asks through it (RFC 9230 §1). */
   onObliviousQuery(request: HttpRequest, message: Uint8Array): void {
-    const { address } = this.#clientOf(request.peer);
+    const { address } = this.#clientOf(request.from);
     address.id = null;
     this.#options.counts[Counter.QueriesOdoh]++;
     this.#ask(Transport.Odoh, request, address, message, 0, message.length);
@@ -106,7 +106,7 @@ export class DohFront implements DohListenerHandler, ObliviousAsker {
     turn();
     const before = counts[Counter.RateLimitedDoh];
     const verdict = resolver.decide(transport, client, message, start, end, shared);
-    if (counts[Counter.RateLimitedDoh] !== before) request.peer.overLimit();
+    if (counts[Counter.RateLimitedDoh] !== before) request.from.overLimit();
     if (verdict === Verdict.Drop) {
       // Each request gets an answer, and there is none of DNS.
       this.onRejected();
@@ -123,14 +123,14 @@ export class DohFront implements DohListenerHandler, ObliviousAsker {
     answerQuery(request, shared.bytes, shared.offset, shared.length);
   }
 
-  #clientOf(peer: HttpPeer): Client {
-    const known = this.#clients.get(peer);
+  #clientOf(from: HttpClient): Client {
+    const known = this.#clients.get(from);
     if (known !== undefined) return known;
     const client = {
-      address: clientAddress(peer.client),
-      serverNameId: clientIdOf(peer.serverName, this.#options.serverName),
+      address: clientAddress(from.client),
+      serverNameId: clientIdOf(from.serverName, this.#options.serverName),
     };
-    this.#clients.set(peer, client);
+    this.#clients.set(from, client);
     return client;
   }
 }

@@ -4,7 +4,7 @@ import { a, describe } from "../../resolver/fakes.ts";
 import { ForwarderBench, quietly } from "../../resolver/forward/fakes.ts";
 import { Transport } from "../../resolver/mod.ts";
 import { Counter } from "../../telemetry/mod.ts";
-import type { HttpPeer, HttpRequest } from "../../transport/mod.ts";
+import type { HttpClient, HttpRequest } from "../../transport/mod.ts";
 import { DohFront } from "./doh_front.ts";
 
 const none = { permissions: "none" } as const;
@@ -22,7 +22,7 @@ class FakeRequest implements HttpRequest {
   readonly targetEnd = 0;
   readonly answers: string[] = [];
 
-  constructor(readonly peer: HttpPeer) {}
+  constructor(readonly from: HttpClient) {}
 
   respond(
     { status }: { status: number },
@@ -60,9 +60,9 @@ function newFront() {
 
 Deno.test("DohFront answers now, later, or with 400", none, () => {
   const { bench, front } = newFront();
-  const peer = { client: "2001:db8::1", serverName: null, overLimit: () => {} };
+  const from = { client: "2001:db8::1", serverName: null, overLimit: () => {} };
   const ask = (packet: Uint8Array): string[] => {
-    const request = new FakeRequest(peer);
+    const request = new FakeRequest(from);
     const around = Uint8Array.of(9, ...packet, 9);
     front.onQuery(request, around, 1, 1 + packet.length, null);
     around.fill(0); // Its bytes are the connection's again.
@@ -95,9 +95,9 @@ Deno.test("DohFront takes the client ID of the path, then that of the server nam
   const { bench, front, asked } = newFront();
   const named = { client: "192.0.2.1", serverName: "Tv.dns.svc.test", overLimit: () => {} };
   const unnamed = { client: "192.0.2.1", serverName: "dns.svc.test", overLimit: () => {} };
-  const ask = (peer: HttpPeer, id: string | null) => {
+  const ask = (from: HttpClient, id: string | null) => {
     const bytes = id === null ? null : new TextEncoder().encode(id);
-    front.onQuery(new FakeRequest(peer), HEALTH, 0, HEALTH.length, bytes);
+    front.onQuery(new FakeRequest(from), HEALTH, 0, HEALTH.length, bytes);
   };
   ask(named, "phone");
   ask(named, null); // What a path says holds for its query alone.

@@ -45,7 +45,7 @@ export class UdpFront implements UdpHandler, Responder {
     const start = batch.packetOffset(i);
     const end = start + batch.packetLength(i);
     const { bytes } = batch;
-    this.#client.aim(bytes, batch.peerOffset(i), batch.peerLength(i));
+    this.#client.aim(bytes, batch.senderOffset(i), batch.senderLength(i));
     const verdict = this.resolver.decide(Transport.Udp, this.#client, bytes, start, end, reply);
     if (verdict === Verdict.Send) {
       batch.queueReply(i, reply.length);
@@ -54,7 +54,7 @@ export class UdpFront implements UdpHandler, Responder {
       if (waiter === null) {
         batch.queueReply(i, reply.length);
       } else {
-        batch.savePeer(i, waiter.peer);
+        batch.saveSender(i, waiter.sender);
         this.resolver.resolve(waiter);
       }
     }
@@ -67,8 +67,8 @@ export class UdpFront implements UdpHandler, Responder {
     return this.#aim(batch);
   }
 
-  send({ peer }: Waiter): void {
-    this.#batch!.queueTo(peer, this.#reply.length);
+  send({ sender }: Waiter): void {
+    this.#batch!.queueTo(sender, this.#reply.length);
   }
 
   /** Has responses written to the next place of the batch. */

@@ -3,11 +3,11 @@ import { invariant } from "../../../errors.ts";
 import {
   BODY_BYTES_MAX,
   dateField,
+  type HttpClient,
   type HttpConnection,
   type HttpFailure,
   type HttpHandler,
   type HttpLimits,
-  type HttpPeer,
   type HttpSocket,
   Method,
   type ResponseHead,
@@ -74,7 +74,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   #partialSinceMs = 0;
   #nowMs: number;
   #draining = false;
-  #peerEnded = false;
+  #clientEnded = false;
   #closed = false;
 
   constructor(socket: HttpSocket, handler: HttpHandler, limits: HttpLimits, out: Outbox) {
@@ -93,7 +93,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#writer.windowUpdate(CONNECTION_WINDOW_BYTES - WINDOW_BYTES_DEFAULT);
   }
 
-  get peer(): HttpPeer {
+  get from(): HttpClient {
     return this.#socket;
   }
 
@@ -135,7 +135,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   }
 
   onEnd(): void {
-    this.#peerEnded = true;
+    this.#clientEnded = true;
     this.#endIfDone();
   }
 
@@ -480,7 +480,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   #endIfDone(): void {
     if (this.#closed || this.#waiting > 0) return;
     const isDone = this.#draining && this.#streams.size === 0;
-    if (isDone || this.#peerEnded) this.#close(H2Error.NoError);
+    if (isDone || this.#clientEnded) this.#close(H2Error.NoError);
   }
 
   /** Ends the connection for what the client did. */

@@ -1,7 +1,7 @@
 import {
   appendBody,
+  type HttpClient,
   HttpFailure,
-  type HttpPeer,
   type HttpRequest,
   MediaType,
   Method,
@@ -46,7 +46,7 @@ export type StreamState = typeof StreamState[keyof typeof StreamState];
 
 /** What a stream asks of its connection. */
 export interface StreamOwner {
-  readonly peer: HttpPeer;
+  readonly from: HttpClient;
   respond(
     stream: Stream,
     head: ResponseHead,
@@ -89,8 +89,8 @@ export class Stream implements HttpRequest {
 
   constructor(private readonly owner: StreamOwner) {}
 
-  get peer(): HttpPeer {
-    return this.owner.peer;
+  get from(): HttpClient {
+    return this.owner.from;
   }
 
   /** Makes it that of a new request. */

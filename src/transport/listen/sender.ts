@@ -3,7 +3,7 @@ import type { Account } from "./byte_budget.ts";
 import type { ConnectionTable, Place } from "./connection_table.ts";
 
 /** Who is at the other end of a connection. */
-export interface Peer {
+export interface Sender {
   /** The client's address as text; IPv4-mapped ones as IPv4. */
   readonly address: string;
   /** What it counts for; see `clientOf`. */
@@ -15,8 +15,8 @@ export interface Peer {
 /** Uses of a connection that are closer together count as one. */
 const TOUCH_MS = 100;
 
-/** The peer of a connection that has a place in a table. */
-export class PlacedPeer implements Peer {
+/** The sender of a connection that has a place in a table. */
+export class PlacedSender implements Sender {
   #touchedMs = 0;
 
   constructor(
