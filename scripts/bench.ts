@@ -33,6 +33,7 @@ import {
   formatSetups,
   formatTargets,
   formatTransports,
+  formatVrrp,
 } from "./benchmark/report.ts";
 import {
   canRun,
@@ -52,8 +53,10 @@ import {
   memoryTargets,
   type Target,
   transportTargets,
+  vrrpTargets,
 } from "./benchmark/targets.ts";
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
+import { measureVrrp } from "./benchmark/vrrp_runs.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
 const PARTS = [
@@ -66,6 +69,7 @@ const PARTS = [
   "api",
   "log",
   "idle",
+  "vrrp",
   "all",
 ] as const;
 type Part = typeof PARTS[number];
@@ -81,6 +85,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   api: [],
   log: [],
   idle: [],
+  vrrp: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -107,6 +112,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   api          the API: latency, memory, what it takes from queries; thousands of clients
   log          the query log: what it takes from queries, search, statistics, size
   idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
+  vrrp         gaps of the floating address, in namespaces, beside keepalived: needs root; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -179,6 +185,11 @@ function progress(text: string): void {
 /** Runs what is asked for and prints it. */
 async function bench(options: Options, workspace: Workspace): Promise<void> {
   const { part, seconds, rounds } = options;
+  if (part === "vrrp") {
+    const samples = await measureVrrp(progress);
+    console.log(`\n${formatVrrp(samples)}\n\n${formatTargets(vrrpTargets(samples))}`);
+    return;
+  }
   const runs = RUNS_OF[part];
   if (part !== "memory" && part !== "filter" && missingPrograms(["dnsperf"]).length > 0) {
     throw new BenchError(

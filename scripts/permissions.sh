@@ -22,6 +22,8 @@ permissions_of() {
     import) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
     explain) permissions='--allow-net --allow-read' ;;
+    # The C library opens its sockets; the configuration is a file.
+    vrrp) permissions="--allow-ffi --allow-read $small_heap" ;;
     # The C library knows the limit on open files.
     check-config) permissions='--allow-ffi --allow-read' ;;
     *) permissions='' ;;

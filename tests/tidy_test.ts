@@ -64,7 +64,12 @@ const TABLE: Readonly<Record<string, Row>> = {
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
   config: { imports: ["model", "addr"], scope: none },
-  native: { imports: ["bytes", "addr"], scope: ["ffi"] },
+  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
+  process: { imports: ["native"], scope: ["ffi"] },
+  floating: {
+    imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],
+    scope: ["ffi"],
+  },
   transport: {
     imports: ["bytes", "addr", "dns", "native"],
     scope: ["net", "ffi"],
@@ -102,7 +107,21 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {
-    imports: ["model", "config", "native", "auth", "store", "lists", "api", "node", "client"],
+    imports: [
+      "bytes",
+      "addr",
+      "model",
+      "config",
+      "native",
+      "auth",
+      "store",
+      "lists",
+      "api",
+      "node",
+      "client",
+      "floating",
+      "process",
+    ],
     scope: "the program's flags",
   },
   /** Beside `src/`: what runs in a browser. */

@@ -14,6 +14,7 @@ import {
   type TransportResults,
   type TransportSample,
 } from "./transport_runs.ts";
+import type { VrrpSample } from "./vrrp_runs.ts";
 
 /** Above this share of its CPU, dnsperf rather than an idler server set the pace. */
 const LOAD_BUSY_SHARE = 0.95;
@@ -161,6 +162,16 @@ export function formatFair(results: FairResults): string {
     }
   }
   return formatTable(rows);
+}
+
+/** Every event once: what a client missed of the floating address. */
+export function formatVrrp(samples: readonly VrrpSample[]): string {
+  const rows = samples.map(({ pair, event, gapMs, lost, asked }): Row => [
+    `${pair}: ${event}`,
+    figure(gapMs),
+    `${lost} of ${asked}`,
+  ]);
+  return formatTable([["DNS through the address", "gap, ms", "queries lost"], ...rows]);
 }
 
 /** The filter by itself, the medians of the rounds. */

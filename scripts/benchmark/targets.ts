@@ -10,6 +10,7 @@ import type { ServerName } from "./servers.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 import type { TransportRun } from "./transport_loads.ts";
 import type { TransportResults, TransportSample } from "./transport_runs.ts";
+import type { VrrpSample } from "./vrrp_runs.ts";
 
 export const MIB_BYTES = 1_048_576;
 export const KIB_BYTES = 1_024;
@@ -169,6 +170,17 @@ export function fairTargets(results: FairResults): Target[] {
     }
     return targets;
   });
+}
+
+/** The worst of a kind, whoever the second node is. */
+export function vrrpTargets(samples: readonly VrrpSample[]): Target[] {
+  const limited = samples.flatMap((sample) => {
+    const { limitMs } = sample;
+    return limitMs === null ? [] : [{ ...sample, limitMs }];
+  });
+  return [...Map.groupBy(limited, ({ event }) => event)].map(([event, alike]) =>
+    most(`gap: ${event}`, Math.max(...alike.map(({ gapMs }) => gapMs)), alike[0].limitMs, "ms")
+  );
 }
 
 export function apiTargets(api: ApiResults): Target[] {

@@ -21,6 +21,7 @@ export type {
 export {
   API_LIMITS,
   type ApiLimits,
+  type ApiOccupancy,
   ApiServer,
   type ApiServerOptions,
   type ApiSockets,

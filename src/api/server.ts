@@ -71,6 +71,14 @@ export interface ApiServerOptions {
   readonly limits?: ApiLimits;
 }
 
+/** How many connections there are. */
+export interface ApiOccupancy {
+  readonly taken: number;
+  readonly max: number;
+  /** The IPv4 address or IPv6 /64 that has most of them; `null` where there are none. */
+  readonly most: { readonly client: string; readonly connections: number } | null;
+}
+
 /** Whoever is connected, from the first packet on. */
 interface Guest {
   /** What its address is counted as. */
@@ -103,6 +111,17 @@ export class ApiServer {
   /** Connections at this moment, those in a handshake among them. */
   get connections(): number {
     return this.#guests.size;
+  }
+
+  /** How many of the connections that it takes there are, and who has most of them. */
+  get occupancy(): ApiOccupancy {
+    const held = new Map<string, number>();
+    for (const { key } of this.#guests) held.set(key, (held.get(key) ?? 0) + 1);
+    let most: ApiOccupancy["most"] = null;
+    for (const [client, connections] of held) {
+      if (most === null || connections > most.connections) most = { client, connections };
+    }
+    return { taken: this.#guests.size, max: this.#limits.connectionsMax, most };
   }
 
   /** What they hold in memory of their own: requests not read yet, answers not taken yet. */

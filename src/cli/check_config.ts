@@ -81,6 +81,16 @@ export const FILE_FACTS: FileFacts = {
   readText: (path) => Deno.readTextFile(path),
   stat: (path) => Deno.stat(path),
   realPath: (path) => Deno.realPath(path),
+  interfaces: async () => {
+    const [native, { openPackets }, { KernelTables }] = await Promise.all([
+      openNative(),
+      import("../native/system.ts"),
+      import("../floating/mod.ts"),
+    ]);
+    const packets = openPackets();
+    if (native === null || packets === null) return null;
+    return new KernelTables({ native, packets }).interfaces();
+  },
   checkServices: checkCatalogue,
   nowMs: () => Date.now(),
 };

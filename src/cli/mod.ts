@@ -43,6 +43,10 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "prints the API's OpenAPI document",
     run: async (args) => await (await import("./openapi.ts")).openapi(args),
   },
+  "vrrp": {
+    summary: "moves the floating address between two nodes",
+    run: async (args) => await (await import("./vrrp.ts")).vrrp(args),
+  },
   "version": {
     summary: "prints version, Deno and V8 versions, and target",
     run: async (args) => await (await import("./version.ts")).version(args),

@@ -1,7 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { formatIp } from "../addr/mod.ts";
 import { messageOf } from "../errors.ts";
 import { coversClientIds, coversName, keyWeakness } from "./certificates.ts";
-import type { Config, TlsFiles } from "./config.ts";
+import type { Config, TlsFiles, VrrpConfig } from "./config.ts";
 import type { Source } from "./parse.ts";
 import { isInside } from "./readers.ts";
 import { parseHeaders } from "./headers_file.ts";
@@ -14,9 +15,16 @@ export interface FileFacts {
   stat(path: string): Promise<{ readonly isFile: boolean; readonly isDirectory: boolean }>;
   /** The path with every symbolic link followed. */
   realPath(path: string): Promise<string>;
+  /** This machine's network interfaces with their IPv4 addresses; `null` where nobody can tell. */
+  interfaces(): Promise<readonly InterfaceFacts[] | null>;
   /** Throws for a text that is no catalogue of services. */
   checkServices(text: string): void;
   nowMs(): number;
+}
+
+export interface InterfaceFacts {
+  readonly name: string;
+  readonly addresses: readonly Uint8Array[];
 }
 
 /** Most certificates of one file; a private CA has one, the public ones together some 150. */
@@ -33,7 +41,7 @@ export async function checkFiles(
   source: Source,
 ): Promise<Problem[]> {
   const checker = new Checker(facts, source);
-  const { server, filter, recursion, api, store, cluster, telemetry } = config;
+  const { server, filter, recursion, api, store, cluster, vrrp, telemetry } = config;
   await checker.certificate(server.tls.files, ["server", "tls"], ["cert", "key"], {
     serverName: server.tls.serverName,
     idsByName: server.tls.dot.length + server.tls.doq.length > 0,
@@ -64,6 +72,7 @@ export async function checkFiles(
     const authority = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
     await checker.certificate(cluster, ["cluster"], ["cert", "key"], { authority });
   }
+  if (vrrp !== null) await checker.interface(vrrp);
   await checker.headers(telemetry.headersFile, ["telemetry", "headers_file"]);
   await checker.authorities(telemetry.caFile, ["telemetry", "ca_file"]);
   return checker.problems.sort((a, b) => a.line - b.line);
@@ -103,6 +112,21 @@ class Checker {
     } catch (error) {
       return this.#problem(key, unreadable(file, error), severity);
     }
+  }
+
+  /** The interface of the floating address, and the peer, as far as this machine is the one. */
+  async interface({ interface: device, peer }: VrrpConfig): Promise<void> {
+    const all = await this.#facts.interfaces();
+    if (all === null) return;
+    const own = all.find(({ addresses }) => addresses.some((a) => formatIp(a) === formatIp(peer)));
+    if (own !== undefined) {
+      const message = `is this machine's own address on ${quote(own.name)}: write the other node's`;
+      this.#problem(["vrrp", "peer"], message, "check");
+    }
+    if (all.some(({ name }) => name === device)) return;
+    const names = all.map(({ name }) => name).join(", ");
+    const message = `is ${quote(device)}, which this machine does not have now; there are ${names}`;
+    this.#problem(["vrrp", "interface"], message, "note");
   }
 
   /** A file of request headers. */

@@ -74,6 +74,11 @@ function disk(files: Record<string, string | null>, nowMs = NOW_MS): FileFacts {
       Promise.try(() =>
         path.endsWith("/lists") ? path : find(path).match(/^link (.*)/)?.[1] ?? path
       ),
+    interfaces: () =>
+      Promise.resolve([
+        { name: "lo", addresses: [new Uint8Array([127, 0, 0, 1])] },
+        { name: "eth0", addresses: [new Uint8Array([192, 0, 2, 1])] },
+      ]),
     checkServices: (text) => {
       if (!text.startsWith("{}")) throw new Error("it is no catalogue");
     },
@@ -90,6 +95,8 @@ async function problemsOf(text: string, facts: FileFacts): Promise<string[]> {
 
 const TLS = `[server.tls]\ncert = "a.crt"\nkey = "a.key"\nserver_name = "dns.example"\n`;
 const CLUSTER = `[cluster]\nnode = "a"\nca = "ca.crt"\ncert = "a.crt"\nkey = "a.key"\n`;
+const VRRP =
+  `[vrrp]\ninterface = "eth0"\naddress = "192.0.2.53"\npeer = "192.0.2.2"\nrouter_id = 1\n`;
 const GOOD = { "a.crt": `${CERT}\n${CA}`, "a.key": KEY, "ca.crt": CA };
 
 const CASES: readonly {
@@ -102,6 +109,23 @@ const CASES: readonly {
   { name: "no file is named", text: "", files: {}, want: [] },
   { name: "a certificate and its key", text: TLS, files: GOOD, want: [] },
   { name: "a member's certificate", text: CLUSTER, files: GOOD, want: [] },
+  { name: "a peer that is elsewhere", text: VRRP, files: {}, want: [] },
+  {
+    name: "this node's own address as the peer",
+    text: VRRP.replace("192.0.2.2", "192.0.2.1"),
+    files: {},
+    want: [
+      "svc.toml:4: vrrp.peer: is this machine's own address on \"eth0\": write the other node's (check)",
+    ],
+  },
+  {
+    name: "an interface that is not there",
+    text: VRRP.replace("eth0", "eth7"),
+    files: {},
+    want: [
+      'svc.toml:2: vrrp.interface: is "eth7", which this machine does not have now; there are lo, eth0 (note)',
+    ],
+  },
   {
     name: "missing files",
     text: TLS,

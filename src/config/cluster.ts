@@ -1,32 +1,13 @@
-import { formatHostPort, formatIp, type HostPort } from "../addr/mod.ts";
-import type { ClusterConfig, ClusterMember, VrrpConfig } from "./config.ts";
+import { formatHostPort, type HostPort } from "../addr/mod.ts";
+import type { ClusterConfig, ClusterMember } from "./config.ts";
 import { quote } from "./problem.ts";
-import {
-  boolean,
-  hostPort,
-  integer,
-  ipv4,
-  matching,
-  oneOf,
-  path,
-  type Sockets,
-  text,
-} from "./readers.ts";
+import { boolean, hostPort, matching, oneOf, path, type Sockets } from "./readers.ts";
 import { arrayOf, type Place, type Reader, type Table } from "./table.ts";
 
 const CLUSTER_PORT = 8054;
 /** Most members; Raft asks each for every change. */
 const MEMBER_COUNT_MAX = 32;
 const LISTEN_COUNT_MAX = 16;
-
-/** The largest advertisement interval: 4095 centiseconds (RFC 5798 §5.2.7). */
-const INTERVAL_MS_MAX = 40_950;
-const INTERVAL_MS_MIN = 100;
-/** Announcements count in centiseconds. */
-const INTERVAL_STEP_MS = 10;
-/** 255 is the address owner's and 0 says that a node stops (RFC 5798 §5.2.4). */
-const PRIORITY_MAX = 254;
-const ROUTER_ID_MAX = 255;
 
 const nodeName = matching(
   /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
@@ -100,46 +81,3 @@ function oneOrMore(reader: Reader<HostPort>): Reader<HostPort[]> {
     return many;
   };
 }
-
-/** Reads `[vrrp]`. */
-export function readVrrp(t: Table): VrrpConfig | null {
-  const device = t.required(
-    "interface",
-    // Linux: IFNAMSIZ with its ending NUL, and no slash or space.
-    matching(/^[^\s/:]{1,15}$/, 'a network interface: write one such as "eth0"'),
-  );
-  const floating = t.required("address", floatingAddress);
-  const peer = t.required("peer", ipv4);
-  const routerId = t.required("router_id", integer(1, ROUTER_ID_MAX));
-  const intervalMs = t.read("interval_ms", integer(INTERVAL_MS_MIN, INTERVAL_MS_MAX), 1_000);
-  if (intervalMs % INTERVAL_STEP_MS !== 0) {
-    t.place.at("interval_ms").problem(`is ${intervalMs}, not a multiple of ${INTERVAL_STEP_MS}`);
-  }
-  const rest = {
-    priority: t.read("priority", integer(1, PRIORITY_MAX), 100),
-    preempt: t.read("preempt", boolean, true),
-    intervalMs,
-    unicast: t.read("unicast", boolean, false),
-  };
-  if (floating !== null && peer !== null && formatIp(floating.address) === formatIp(peer)) {
-    t.place.at("peer").problem("is the floating address: write the other node's own address");
-  }
-  if (device === null || floating === null || peer === null || routerId === null) return null;
-  return { interface: device, ...floating, peer, routerId, ...rest };
-}
-
-/** `192.0.2.53`, or `192.0.2.53/24` where the address brings its network to the interface. */
-const floatingAddress: Reader<{
-  address: Uint8Array<ArrayBuffer>;
-  prefixLengthBits: number;
-}> = (value, place) => {
-  const checked = text(64)(value, place);
-  if (checked === null) return null;
-  const match = /^([^/]+)(?:\/(\d{1,2}))?$/.exec(checked);
-  const prefixLengthBits = Number(match?.[2] ?? 32);
-  if (match === null || prefixLengthBits > 32 || prefixLengthBits === 0) {
-    return place.problem(`is ${quote(checked)}, not an IPv4 address with or without a length`);
-  }
-  const address = ipv4(match[1], place);
-  return address === null ? null : { address, prefixLengthBits };
-};

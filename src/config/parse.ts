@@ -1,7 +1,7 @@
 import { formatHostPort, formatPrefix, type HostPort, isLoopback } from "../addr/mod.ts";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { messageOf } from "../errors.ts";
-import { readCluster, readVrrp } from "./cluster.ts";
+import { readCluster } from "./cluster.ts";
 import type {
   ApiConfig,
   CacheConfig,
@@ -38,6 +38,7 @@ import {
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
 import { checkNames, readUpstream } from "./upstream.ts";
+import { checkListeners, readVrrp } from "./vrrp.ts";
 
 /** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
 export const TEXT_LENGTH_MAX = 4 * 2 ** 20;
@@ -206,6 +207,9 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     ? t.table("cluster", (c) => readCluster(c, directory, clusterSockets, role))
     : t.table("cluster", () => null);
   const vrrp = t.has("vrrp") ? t.table("vrrp", readVrrp) : t.table("vrrp", () => null);
+  if (vrrp !== null) {
+    checkListeners(vrrp, server.listen, t.place.at("vrrp"), t.place.at("server"));
+  }
   const telemetry = t.table("telemetry", (x) => readTelemetry(x, directory));
   return {
     server,

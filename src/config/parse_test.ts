@@ -112,7 +112,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
 
 const FULL = `
 [server]
-listen = ["192.0.2.1:53", "[2001:db8::1]:53", "127.0.0.1:0"]
+listen = ["0.0.0.0:53", "[2001:db8::1]:53", "127.0.0.1:0"]
 user = "svc"
 workers = 4
 
@@ -244,7 +244,7 @@ Deno.test("parseConfig() reads every key", none, () => {
   assert.deepEqual(problemsOf(FULL), []);
   assert.deepEqual(readable(parseConfig(FULL, OPTIONS).config), {
     server: {
-      listen: ["192.0.2.1:53", "[2001:db8::1]:53", "127.0.0.1:0"],
+      listen: ["0.0.0.0:53", "[2001:db8::1]:53", "127.0.0.1:0"],
       user: "svc",
       workers: 4,
       tls: {
@@ -713,6 +713,47 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     'peer = "192.0.2.2"',
     "router_id = 1",
   ], ["4: vrrp.peer: is the floating address: write the other node's own address"]],
+  [[
+    "[vrrp]",
+    'interface = "eth0"',
+    'address = "224.0.0.53"',
+    'peer = "127.0.0.2"',
+    "router_id = 1",
+  ], [
+    '3: vrrp.address: is "224.0.0.53", no address that a node of a network has',
+    '4: vrrp.peer: is "127.0.0.2", no address that a node of a network has',
+  ]],
+  [[
+    "[vrrp]",
+    'interface = "eth0"',
+    'address = "192.0.2.255/24"',
+    'peer = "192.0.2.2"',
+    "router_id = 1",
+  ], [
+    '3: vrrp.address: is "192.0.2.255/24", the network itself or all of it: name a node\'s',
+  ]],
+  [[
+    "[server]",
+    'listen = ["192.0.2.1:53", "[::]:53"]',
+    "[vrrp]",
+    'interface = "eth0"',
+    'address = "192.0.2.53"',
+    'peer = "192.0.2.2"',
+    "router_id = 1",
+  ], [
+    '5: vrrp.address: is none that server.listen answers on: add "0.0.0.0:53" or "192.0.2.53:53" there (check)',
+  ]],
+  [[
+    "[server]",
+    'listen = ["192.0.2.53:53"]',
+    "[vrrp]",
+    'interface = "eth0"',
+    'address = "192.0.2.53"',
+    'peer = "192.0.2.2"',
+    "router_id = 1",
+  ], [
+    '2: server.listen: leaves svc vrrp no address to check this node by: add "127.0.0.1:53" (check)',
+  ]],
   [["[telemetry]", 'endpoint = "collector:4318"', "trace_sample_ratio = 1.5", 'interval = "2h"'], [
     '2: telemetry.endpoint: is "collector:4318", not a web address: write one such as "https://www.example/path"',
     "3: telemetry.trace_sample_ratio: is 1.5, out of range: write one from 0 to 1",

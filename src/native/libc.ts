@@ -38,9 +38,16 @@ export type Native = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 
 /** Opens the C library, or returns `null` where there is none of this kind (not Linux, no FFI). */
 export function openNative(): Native | null {
+  return openLibrary(SYMBOLS)?.symbols ?? null;
+}
+
+/** Binds these symbols of the C library, and no others. */
+export function openLibrary<const T extends Deno.ForeignLibraryInterface>(
+  symbols: T,
+): Deno.DynamicLibrary<T> | null {
   if (Deno.build.os !== "linux") return null;
   try {
-    return Deno.dlopen("libc.so.6", SYMBOLS).symbols;
+    return Deno.dlopen("libc.so.6", symbols);
   } catch {
     return null; // musl, or no permission: the callers say which way they take instead.
   }

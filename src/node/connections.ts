@@ -1,3 +1,4 @@
+import type { ApiOccupancy } from "../api/mod.ts";
 import { formatPrefix, parsePrefix } from "../addr/mod.ts";
 import { type DnsReport, fullestOf, STREAM_PROTOCOLS } from "../isolate/mod.ts";
 import { anonymize } from "../querylog/mod.ts";
@@ -5,12 +6,27 @@ import type { MetricFamily, Sample } from "../telemetry/mod.ts";
 
 type Reports = readonly Pick<DnsReport, "connections" | "cutOff">[];
 
+/** Who is connected to a node: to its isolates, as they said last, and to its API, if it has one. */
+export interface Connected {
+  readonly reports: Reports;
+  readonly api: ApiOccupancy | null;
+}
+
+/** The fullest listener of each protocol, and the API. */
+function occupancies({ reports, api }: Connected): (readonly [string, ApiOccupancy])[] {
+  const found = STREAM_PROTOCOLS.map((protocol) =>
+    [protocol, fullestOf(reports.map(({ connections }) => connections[protocol]))] as const
+  );
+  return [...found, ["api", api] as const].flatMap(([protocol, occupancy]) =>
+    occupancy === null ? [] : [[protocol, occupancy] as const]
+  );
+}
+
 /** Names each protocol whose connections are all taken, and who has most of them. */
-export function connectionProblems(reports: Reports, isAnonymized: boolean): string[] {
-  return STREAM_PROTOCOLS.flatMap((protocol) => {
-    const fullest = fullestOf(reports.map(({ connections }) => connections[protocol]));
-    if (fullest === null || fullest.taken < fullest.max || fullest.most === null) return [];
-    const { taken, max, most: { client, connections } } = fullest;
+export function connectionProblems(connected: Connected, isAnonymized: boolean): string[] {
+  return occupancies(connected).flatMap(([protocol, { taken, max, most }]) => {
+    if (taken < max || most === null) return [];
+    const { client, connections } = most;
     const whose = shownClient(client, isAnonymized);
     return [
       `${protocol}: ${count(taken)} of ${count(max)} connections are taken, ` +
@@ -22,14 +38,12 @@ export function connectionProblems(reports: Reports, isAnonymized: boolean): str
   });
 }
 
-/** The connections of the fullest listener of each protocol. */
-export function connectionFamilies(reports: Reports, isAnonymized: boolean): MetricFamily[] {
+/** The connections of the fullest listener of each protocol, and those to the API. */
+export function connectionFamilies(connected: Connected, isAnonymized: boolean): MetricFamily[] {
   const taken: Sample[] = [];
   const limit: Sample[] = [];
   const most: Sample[] = [];
-  for (const protocol of STREAM_PROTOCOLS) {
-    const fullest = fullestOf(reports.map(({ connections }) => connections[protocol]));
-    if (fullest === null) continue;
+  for (const [protocol, fullest] of occupancies(connected)) {
     const labels = { protocol };
     taken.push({ labels, value: fullest.taken });
     limit.push({ labels, value: fullest.max });
@@ -39,7 +53,7 @@ export function connectionFamilies(reports: Reports, isAnonymized: boolean): Met
   }
   const cut = (why: "unfinished" | "unread"): Sample => ({
     labels: { held: why },
-    value: reports.reduce((sum, { cutOff }) => sum + cutOff[why], 0),
+    value: connected.reports.reduce((sum, { cutOff }) => sum + cutOff[why], 0),
   });
   return [
     {

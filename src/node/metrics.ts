@@ -1,4 +1,4 @@
-import type { Status } from "../api/mod.ts";
+import type { ApiOccupancy, Status } from "../api/mod.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import {
@@ -34,6 +34,8 @@ export interface MetricsFacts {
   readonly exportFailures: number;
   readonly querylogWritten: number;
   readonly uncaughtErrors: number;
+  /** `null` where the API is not served. */
+  readonly apiOccupancy: ApiOccupancy | null;
   /** Addresses are shortened, as in the query log. */
   readonly isAnonymized: boolean;
 }
@@ -44,7 +46,7 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
   return [
     ...queryFamilies(facts.counters),
     ...transportFamilies(facts.counters),
-    ...connectionFamilies(facts.reports, facts.isAnonymized),
+    ...connectionFamilies({ reports: facts.reports, api: facts.apiOccupancy }, facts.isAnonymized),
     gauge("svc_cache_entries", "Answers in the cache.", cache.entries),
     gauge("svc_cache_bytes", "Memory of the answers in the cache.", cache.bytes),
     counter("svc_cache_hits_total", "Questions that the cache could answer.", cache.hits),

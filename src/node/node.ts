@@ -17,7 +17,7 @@ import { type FileLimit, type Native, openNative } from "../native/mod.ts";
 import { openNodeStore, type OpenStore, type Replicator } from "../store/mod.ts";
 import { RELEASED_MS, VERSION } from "../version.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
-import { connectionProblems } from "./connections.ts";
+import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { Filtering } from "./filtering.ts";
@@ -219,12 +219,16 @@ export class Node {
     problems.watch(() => certificate?.problems ?? []);
     problems.watch(() => dnsProblems(dns, upstreams));
     problems.watch(() => dns.left.problems);
-    problems.watch(() => connectionProblems(dns.reports, config.querylog.anonymize));
+    problems.watch(() => connectionProblems(this.#connected, config.querylog.anonymize));
     problems.watch(() =>
       openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
     );
     problems.watch(() => telemetry.problems);
     problems.watch(() => querylog?.problems ?? []);
+  }
+
+  get #connected(): Connected {
+    return { reports: this.#parts.dns.reports, api: this.#api?.occupancy ?? null };
   }
 
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
@@ -257,6 +261,7 @@ export class Node {
       buildMs: () => filtering.buildMs,
       exportFailures: () => telemetry.failures,
       uncaughtErrors: () => this.#uncaught.count,
+      apiOccupancy: () => this.#connected.api,
       inForce,
     };
   }

@@ -1,5 +1,5 @@
 import { formatHostPort } from "../addr/mod.ts";
-import type { ListsPort, NodePort } from "../api/mod.ts";
+import type { ApiOccupancy, ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
@@ -33,6 +33,8 @@ export interface NodeParts {
   readonly exportFailures: () => number;
   /** Errors of this isolate that nobody caught. */
   readonly uncaughtErrors: () => number;
+  /** Who is connected to the API; `null` where it is not served. */
+  readonly apiOccupancy: () => ApiOccupancy | null;
 }
 
 type Status = ReturnType<NodePort["status"]>;
@@ -91,6 +93,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     exportFailures: node.exportFailures(),
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),
+    apiOccupancy: node.apiOccupancy(),
     isAnonymized: node.config.querylog.anonymize,
   });
 }

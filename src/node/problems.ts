@@ -1,4 +1,5 @@
 import { formatHostPort, isLoopback } from "../addr/mod.ts";
+import { messageOf } from "../errors.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, DnsUpstream } from "../isolate/mod.ts";
 import type { Settings } from "../model/mod.ts";
@@ -19,7 +20,16 @@ export class Problems {
   }
 
   now(): string[] {
-    return [...this.#lasting, ...this.#sources.flatMap((source) => source())];
+    return [...this.#lasting, ...this.#sources.flatMap((source) => this.#ask(source))];
+  }
+
+  /** Whoever fails at saying what is wrong is what is wrong; the others are heard all the same. */
+  #ask(source: () => readonly string[]): readonly string[] {
+    try {
+      return source();
+    } catch (error) {
+      return [`a part can't tell what is wrong with it: ${messageOf(error)}`];
+    }
   }
 }
 

@@ -74,3 +74,15 @@ Deno.test("openResolverProblems() tells where anybody is answered", none, async 
     });
   }
 });
+
+Deno.test("Problems tell of a part that can't say what is wrong, and of the others", none, () => {
+  const problems = new Problems();
+  problems.watch(() => {
+    throw new Error("no figures");
+  });
+  problems.watch(() => ["the disk is full"]);
+  assert.deepEqual(problems.now(), [
+    "a part can't tell what is wrong with it: no figures",
+    "the disk is full",
+  ]);
+});

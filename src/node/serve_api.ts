@@ -3,6 +3,7 @@ import { formatHostPort } from "../addr/mod.ts";
 import {
   aloneReport,
   type ApiDeps,
+  type ApiOccupancy,
   ApiServer,
   type ApiSockets,
   type ClusterPort,
@@ -60,6 +61,7 @@ export interface RunningApi {
   renewTls(): Promise<void>;
   /** What is wrong with the certificate at the moment, for the status. */
   readonly problems: readonly string[];
+  readonly occupancy: ApiOccupancy;
   stop(graceMs: number): Promise<void>;
 }
 
@@ -92,6 +94,9 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     },
     get problems() {
       return certificate?.problems ?? [];
+    },
+    get occupancy() {
+      return server.occupancy;
     },
     stop: (graceMs) => server.stop(graceMs),
   };

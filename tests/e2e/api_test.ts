@@ -111,6 +111,7 @@ class Node implements AsyncDisposable {
       buildMs: () => null,
       exportFailures: () => 0,
       uncaughtErrors: () => 0,
+      apiOccupancy: () => null,
       inForce: () => inForce,
     });
     return node;

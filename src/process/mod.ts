@@ -1,0 +1,16 @@
+/**
+ * What a process may do, and giving it up: stage 1 opens the sockets that take privileges, and
+ * executes the program anew as stage 2, which inherits the sockets and has none but the capabilities
+ * that are still needed, on every thread. A drop without the new start would leave the threads of
+ * the runtime as they are. Scope: ffi. capabilities(7). @module
+ */
+export {
+  capabilities,
+  Capability,
+  type CapabilityNumber,
+  dropPrivileges,
+  hasCapabilities,
+  lookUpUser,
+  type UserIds,
+} from "./privileges.ts";
+export { executeSelf, inheritedSockets } from "./self.ts";

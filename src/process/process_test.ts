@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { SvcError } from "../errors.ts";
+import { openNative } from "../native/mod.ts";
+import { openProcess, type Process } from "../native/system.ts";
+import { inheritedSockets, lookUpUser } from "./mod.ts";
+
+const process = openProcess();
+const options = { permissions: { ffi: true }, ignore: process === null } as const;
+const text = (value: string) => new TextEncoder().encode(`${value}\0`);
+
+function setSockets({ symbols }: Process, value: string): void {
+  symbols.setenv(text("SVC_SOCKETS"), text(value), 1);
+}
+
+Deno.test("lookUpUser() finds the IDs of a user, and none of nobody", options, () => {
+  assert.deepEqual(lookUpUser(process!, "root"), { uid: 0, gid: 0 });
+  assert.equal(lookUpUser(process!, "no-such-user-here"), null);
+});
+
+Deno.test(
+  "inheritedSockets() tells of the sockets once, and closes them to children",
+  options,
+  () => {
+    const native = openNative()!;
+    const fd = native.eventfd(0, 0);
+    try {
+      assert.equal(inheritedSockets(process!), null, "this is no second stage");
+      setSockets(process!, `${fd},${fd}`);
+      assert.deepEqual(inheritedSockets(process!), [fd, fd]);
+      assert.equal(native.fcntl(fd, 1, 0n), 1, "FD_CLOEXEC is set");
+      assert.equal(inheritedSockets(process!), null, "nobody else finds them");
+    } finally {
+      native.close(fd);
+    }
+  },
+);
+
+Deno.test("inheritedSockets() takes no numbers that are no open descriptors", options, () => {
+  for (const value of ["x", "1000000", "1.5", "-1", ",", "1,".repeat(2_000) + "1"]) {
+    setSockets(process!, value);
+    assert.throws(() => inheritedSockets(process!), SvcError, value.slice(0, 20));
+    assert.equal(inheritedSockets(process!), null);
+  }
+});
