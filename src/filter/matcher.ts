@@ -42,6 +42,16 @@ const [IPV4_OCTETS, IPV6_OCTETS] = [4, 16];
 
 const encoder = new TextEncoder();
 
+/** What `Matcher.match` met beside the rule that it returns; made once, filled in by each call. */
+export class Met {
+  /** The rule of the given services that blocks the name, or `NO_RULE`. */
+  service = NO_RULE;
+  /** An exception of one of these covers the name. */
+  hasServiceException = false;
+  /** There may be rules that answer the name: `answerRules` finds them. */
+  hasAnswers = false;
+}
+
 /** Says which compiled rule decides about a name or an address. */
 export class Matcher extends RuleReader {
   /** Sources with rules about addresses. */
@@ -50,9 +60,8 @@ export class Matcher extends RuleReader {
   readonly #addressLengths: number;
   readonly #address = new NameReader();
   readonly #oneSource: Uint32Array;
-  #service = NO_RULE;
-  #hasServiceException = false;
-  #sawAnswers = false;
+  /** For those who ask for the rule alone. */
+  readonly #met = new Met();
 
   /** @throws {InvariantError} If `compile` of this version did not write the memory. */
   constructor(memory: SharedArrayBuffer) {
@@ -69,8 +78,8 @@ export class Matcher extends RuleReader {
    * set (source `s` is bit `s & 31` of word `s >> 5`; a word for every 32 sources), or `NO_RULE`. Of
    * several rules the one of the highest rank decides, and of these the one about the longest name.
    * `name` was read from `packet` with the seed of the rules. `turnedOff` are references of rules
-   * that do not count, in ascending order. `services` are sources whose blocks nothing lifts; see
-   * `service` and `sawAnswers` for what else the walk met. Leaves no garbage.
+   * that do not count, in ascending order. `services` are sources whose blocks nothing lifts. `met`
+   * is filled in with what else the walk met. Leaves no garbage.
    */
   match(
     packet: Uint8Array,
@@ -78,45 +87,29 @@ export class Matcher extends RuleReader {
     groupSources: Uint32Array,
     turnedOff: Int32Array = NONE,
     services: Uint32Array = NO_SERVICES,
+    met: Met = this.#met,
   ): number {
     const index = this.index;
     const scale = this.bucketScale;
     const { count, hashes, offsets } = name;
     let best = NO_RULE;
     let covered: number = Flag.Self;
-    this.#service = NO_RULE;
-    this.#hasServiceException = false;
-    this.#sawAnswers = false;
+    met.service = NO_RULE;
+    met.hasServiceException = false;
+    met.hasAnswers = false;
     for (let k = 0; k < count; k++) {
       const tag = tagOf(hashes[k]);
       const bucket = partOf(tag, scale) * INDEX_WORDS;
       if (((index[bucket + 1] >>> (tag & PRESENCE_MASK)) & 1) === 1) {
         const entry = this.findIn(index[bucket], tag, packet, offsets[k]);
         if (entry >= 0) {
-          best = this.#better(best, entry, covered, groupSources, turnedOff, services);
+          best = this.#better(best, entry, covered, groupSources, turnedOff, services, met);
         }
       }
       covered = Flag.Below;
     }
-    if (this.#hasServiceException) {
-      const sawAnswers = this.#sawAnswers;
-      this.#service = this.#matchServices(packet, name, services);
-      this.#sawAnswers = sawAnswers;
-    }
+    if (met.hasServiceException) met.service = this.#matchServices(packet, name, services);
     return best;
-  }
-
-  /** The rule of the given services that blocks the name that `match` was asked about last. */
-  get service(): number {
-    return this.#service;
-  }
-
-  /**
-   * Says whether there may be rules that answer the name that `match` was asked about last: then
-   * `answerRules` finds them.
-   */
-  get sawAnswers(): boolean {
-    return this.#sawAnswers;
   }
 
   /** The best of `best` and the active rules of an entry that cover the name. */
@@ -127,6 +120,7 @@ export class Matcher extends RuleReader {
     groupSources: Uint32Array,
     turnedOff: Int32Array,
     services: Uint32Array,
+    met: Met,
   ): number {
     const rules = this.words;
     let found = best;
@@ -139,8 +133,8 @@ export class Matcher extends RuleReader {
           found = ref;
           rank = newRank;
         }
-        if (hasBit(services, meta >>> 16)) this.#considerService(ref, newRank);
-      } else if ((meta & KIND_FLAGS) !== 0) this.#sawAnswers = true;
+        if (hasBit(services, meta >>> 16)) this.#considerService(ref, newRank, met);
+      } else if ((meta & KIND_FLAGS) !== 0) met.hasAnswers = true;
       if (this.isLast(ref)) return found;
     }
   }
@@ -174,9 +168,9 @@ export class Matcher extends RuleReader {
     return NO_RULE;
   }
 
-  #considerService(ref: number, rank: number): void {
-    if (!this.isBlock(ref)) this.#hasServiceException = true;
-    else if (this.#service === NO_RULE || rank > this.rank(this.#service)) this.#service = ref;
+  #considerService(ref: number, rank: number, met: Met): void {
+    if (!this.isBlock(ref)) met.hasServiceException = true;
+    else if (met.service === NO_RULE || rank > this.rank(met.service)) met.service = ref;
   }
 
   /** The block of the first of the services that blocks the name: its own exceptions lift it only. */

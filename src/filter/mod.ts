@@ -16,7 +16,7 @@ export {
   type SourcedRule,
   type SourceStats,
 } from "./compile.ts";
-export { type Hit, Matcher, NO_RULE, ruleText } from "./matcher.ts";
+export { type Hit, Matcher, Met, NO_RULE, ruleText } from "./matcher.ts";
 export { Flag, Kind, kindOf, ruleIdentity, SOURCES_MAX } from "./layout.ts";
 export {
   LINE_LENGTH_MAX,

@@ -1,5 +1,5 @@
 import type { HashedName } from "../dns/mod.ts";
-import { type Hit, type Kind, kindOf, Matcher, NO_RULE } from "../filter/mod.ts";
+import { type Hit, type Kind, kindOf, Matcher, Met, NO_RULE } from "../filter/mod.ts";
 import { invariant } from "../errors.ts";
 import { AnswerRules } from "./answer_rules.ts";
 import { SERVICE_PREFIX } from "./base.ts";
@@ -39,6 +39,7 @@ export class RuleLevels {
   readonly #levels: readonly Level[];
   readonly #sources: OverlayData["sources"];
   readonly #answers = new AnswerRules();
+  readonly #met = new Met();
 
   constructor(
     base: SharedArrayBuffer | null,
@@ -58,15 +59,16 @@ export class RuleLevels {
   /** Says what comes of a name that is asked for, and fills in the decision. */
   decide(packet: Uint8Array, name: HashedName, bits: SourceBits, decision: Decision): Ruling {
     const levels = this.#levels;
+    const met = this.#met;
     let rule = NO_RULE;
     let service = NO_RULE;
     let mayAnswer = false;
     for (let i = 0; i < levels.length; i++) {
       const { matcher, mark, off } = levels[i];
-      const ref = matcher.match(packet, name, bits.lists, off, bits.services);
+      const ref = matcher.match(packet, name, bits.lists, off, bits.services, met);
       if (ref !== NO_RULE) rule = this.#first(rule, ref | mark);
-      if (matcher.service !== NO_RULE) service = matcher.service | mark;
-      mayAnswer ||= matcher.sawAnswers;
+      if (met.service !== NO_RULE) service = met.service | mark;
+      mayAnswer ||= met.hasAnswers;
     }
     const answers = this.#answers;
     if (mayAnswer) {
@@ -87,11 +89,12 @@ export class RuleLevels {
   /** The rule that blocks a name met in an answer, or `NO_RULE`. */
   match(packet: Uint8Array, name: HashedName, bits: SourceBits): number {
     const levels = this.#levels;
+    const met = this.#met;
     let rule = NO_RULE;
     for (let i = 0; i < levels.length; i++) {
       const { matcher, mark, off } = levels[i];
-      const ref = matcher.match(packet, name, bits.lists, off, bits.services);
-      if (matcher.service !== NO_RULE) return matcher.service | mark;
+      const ref = matcher.match(packet, name, bits.lists, off, bits.services, met);
+      if (met.service !== NO_RULE) return met.service | mark;
       if (ref !== NO_RULE) rule = this.#first(rule, ref | mark);
     }
     return rule !== NO_RULE && this.isBlock(rule) ? rule : NO_RULE;
