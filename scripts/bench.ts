@@ -1,5 +1,5 @@
 /**
- * Measures the program beside its peers on this machine: `scripts/bench --help`.
+ * Measures the program beside other servers on this machine: `scripts/bench --help`.
  *
  * dnsperf asks svc, unbound, dnsmasq and a bare echo loop the same names, one after the other and in
  * several rounds, so that what else the machine does meets all of them alike. CPU time is what the
@@ -91,7 +91,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
 
 const DEFAULT_SECONDS = 3;
 const DEFAULT_ROUNDS = 5;
-/** What the caches of all peers hold, dnsmasq's 10,000 entries included. */
+/** What the caches of all servers hold, dnsmasq's 10,000 entries included. */
 const DEFAULT_NAMES = 10_000;
 const SECONDS_MAX = 600;
 const ROUNDS_MAX = 100;
@@ -119,7 +119,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   --names N    names asked for, a tenth of them blocked (default: ${DEFAULT_NAMES})
   --unpinned   lets the system place processes; else the server under test has the first CPU, and
                dnsperf and what is forwarded to the last
-  --query-log  has svc keep its query log, which the peers have none of
+  --query-log  has svc keep its query log, which the others have none of
   --svc FILE   a built svc to measure (default: this checkout)
   --lists DIR  folder of the lists (default: ../shared/lists)
   --json FILE  writes every figure of every round there

@@ -1,18 +1,20 @@
 /** Errors that every module may throw; each ends in a place of its own. @module */
 
-/** The stable code of a failure that a user or an API client can act on. */
-export type ErrorCode =
-  | "bad_request"
-  | "conflict"
-  | "forbidden"
-  | "internal"
-  | "invalid"
-  | "not_found"
-  | "otp_required"
-  | "revision_mismatch"
-  | "too_many_requests"
-  | "unauthorized"
-  | "unavailable";
+/** The stable codes of failures that a user or an API client can act on. */
+export const ERROR_CODES = [
+  "bad_request",
+  "conflict",
+  "forbidden",
+  "internal",
+  "invalid",
+  "not_found",
+  "otp_required",
+  "revision_mismatch",
+  "too_many_requests",
+  "unauthorized",
+  "unavailable",
+] as const;
+export type ErrorCode = typeof ERROR_CODES[number];
 
 /** A request that can't be done. The message leads with the place and states the fact. */
 export class SvcError extends Error {

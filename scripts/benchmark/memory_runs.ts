@@ -15,7 +15,7 @@ import {
 
 /** After this a process has given back what it will by itself. */
 const SETTLE_MS = 3_000;
-/** The same after the last recompilation: whole snapshots wait for V8 to find them unused. */
+/** The same after the last recompilation: all that was compiled waits for V8 to find it unused. */
 const RECOMPILED_SETTLE_MS = 30_000;
 /** How often memory is looked at while rules are compiled. */
 const LOOK_MS = 20;
@@ -32,7 +32,7 @@ export interface Recompile {
 
 export interface MemoryResults {
   readonly rules: number;
-  /** Of the file of compiled rules, which is the snapshot's with a head of some hundred bytes. */
+  /** Of the file of compiled rules, which is theirs in memory with a head of some hundred bytes. */
   readonly bytesPerRule: number;
   /** Compiling at the first start, and the start itself up to the first blocked answer. */
   readonly firstCompileMs: number;

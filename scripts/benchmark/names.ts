@@ -45,7 +45,7 @@ export async function pickNames(
   const blocked = spread(listed, Math.floor(count / BLOCKED_EVERY));
   const blockedSet = new Set(blocked);
   const passed = popular.values()
-    // The peers' rules cover the names below, too.
+    // The other servers' rules cover the names below, too.
     .filter((name) => !hasParentIn(name, blockedSet))
     .take(count - blocked.length)
     .toArray();

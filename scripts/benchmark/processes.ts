@@ -5,7 +5,7 @@ import { BenchError } from "./bench_error.ts";
 /** What one tick of `/proc/PID/stat` stands for; USER_HZ is 100 on every Linux. */
 const TICK_US = 10_000;
 const KIB_BYTES = 1024;
-/** Lines of standard error kept of a child; svc writes a few dozen, the peers next to none. */
+/** Lines of standard error kept of a child; svc writes a few dozen, the others next to none. */
 const LINES_MAX = 5_000;
 /** How long a child may take to end after SIGTERM before it is killed. */
 const STOP_MS = 5_000;

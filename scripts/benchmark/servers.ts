@@ -1,4 +1,4 @@
-/** Starts svc, its peers, the echo loop and the authoritative server behind them, alike. */
+/** Starts svc, other servers, the echo loop and the authoritative server behind them, alike. */
 import { address, askUntil, freePort, type Wanted } from "./ask.ts";
 import { BenchError } from "./bench_error.ts";
 import { PACED } from "./floods.ts";
@@ -64,12 +64,12 @@ export interface Setup {
   readonly workspace: Workspace;
   /** Port of the server that everything unknown is forwarded to. */
   readonly upstreamPort: number;
-  /** Names that the peers block; svc has its list. */
+  /** Names that the others block; svc has its list. */
   readonly blocked: readonly string[];
   readonly dnsmasqEntries: number;
   /** A built svc to run in place of the checkout's. */
   readonly program: string | null;
-  /** Says whether svc keeps its query log, which the peers have none of. */
+  /** Says whether svc keeps its query log, which the others have none of. */
   readonly queryLog: boolean;
   /** Has svc and unbound serve encrypted DNS as well. */
   readonly certificate?: Certificate;

@@ -293,14 +293,20 @@ export function cpuUs({ userUs, systemUs }: Sample | TransportSample): number {
 
 function rate(
   run: RunName,
-  peer: ServerName,
+  server: ServerName,
   svc: readonly Sample[],
   other: readonly Sample[],
   limit: number,
 ): Target {
   const of = (samples: readonly Sample[]) => samples.map((sample) => sample.queriesPerSecond);
   const value = medianRatio(of(svc), of(other));
-  return { name: `${run}: queries a second, svc / ${peer}`, value, limit, kind: "least", unit: "" };
+  return {
+    name: `${run}: queries a second, svc / ${server}`,
+    value,
+    limit,
+    kind: "least",
+    unit: "",
+  };
 }
 
 function most(name: string, value: number, limit: number, unit = ""): Target {

@@ -67,7 +67,7 @@ export class Connection {
   #requestSinceMs = 0;
   #isPaused = false;
   #isLast = false;
-  #peerEnded = false;
+  #clientEnded = false;
   #lingeredBytes = 0;
   /** Requests that came in whole. */
   requests = 0;
@@ -148,7 +148,7 @@ export class Connection {
   }
 
   #onEnd(): void {
-    this.#peerEnded = true;
+    this.#clientEnded = true;
     if (this.#phase === "head") return this.#linger();
     if (this.#phase !== "request") return;
     if (this.#body?.isAwaited) this.#body.fail(breaksOff());
@@ -197,7 +197,7 @@ export class Connection {
     this.#readBody();
     input.keep();
     this.#resume();
-    if (this.#peerEnded || this.#phase === "closed") this.#body?.fail(breaksOff());
+    if (this.#clientEnded || this.#phase === "closed") this.#body?.fail(breaksOff());
   }
 
   #readBody(): void {
@@ -318,7 +318,7 @@ export class Connection {
     this.#readHead();
     this.#input.keep();
     if (this.#phase !== "head") return;
-    if (this.#peerEnded) this.#linger();
+    if (this.#clientEnded) this.#linger();
     else this.#resume();
   }
 

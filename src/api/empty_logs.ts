@@ -1,3 +1,4 @@
+import type { Clock } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import type { LogsPort } from "./ports.ts";
 import type { LeakTests } from "./leak_tests.ts";
@@ -13,7 +14,7 @@ export function noCounts(): Statistics["outcomes"] {
 /** The logs of a node that keeps none: every query is answered, with nothing in it. */
 export function emptyLogs(
   node: string,
-  clock: { nowMs(): number },
+  clock: Clock,
   leakTests: LeakTests,
 ): LogsPort {
   return {

@@ -1,6 +1,6 @@
 /** Stands for what surrounds the API in tests: a store without a disk, users without Argon2. */
 import assert from "node:assert/strict";
-import { type Identity, LockedError, type Session, sessionFor, userOf } from "../auth/mod.ts";
+import { type Identity, LockedError, sessionFor, userOf } from "../auth/mod.ts";
 import { SvcError } from "../errors.ts";
 import {
   type Actor,
@@ -13,7 +13,8 @@ import {
   type NewAuditEntry,
   type Note,
   noteEntry,
-  type Outcome,
+  type Session,
+  type Settled,
   type StoredUser,
 } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "../store/mod.ts";
@@ -48,18 +49,18 @@ export class FakeStore {
     );
   }
 
-  propose(change: Change, actor: Actor): Promise<Outcome> {
+  propose(change: Change, actor: Actor): Promise<Settled> {
     if (this.failure !== null) return Promise.reject(this.failure);
     return Promise.resolve(this.#apply(change, actor));
   }
 
-  #apply(change: Change, actor: Actor): Outcome {
+  #apply(change: Change, actor: Actor): Settled {
     const at = new Date(NOW_MS + this.entries.length).toISOString();
     const applied = apply(this.state, { change, actor, at, node: NODE });
-    if (applied.kind === "refused") return applied.outcome;
+    if (applied.kind === "refused") return applied.settled;
     this.state = applied.state;
     this.#keep(applied.audit);
-    return applied.outcome;
+    return applied.settled;
   }
 
   note(note: Note, actor: Actor): Promise<void> {
@@ -102,9 +103,9 @@ export class FakeStore {
 }
 
 /** A value of a change that must not be refused. */
-function done(outcome: Outcome): unknown {
-  if (outcome.kind === "refused") throw new SvcError(outcome.code, outcome.message);
-  return outcome.value;
+function done(settled: Settled): unknown {
+  if (settled.kind === "refused") throw new SvcError(settled.code, settled.message);
+  return settled.value;
 }
 
 let usersMade = 0;

@@ -1,3 +1,4 @@
+import type { Clock } from "../clock/mod.ts";
 import type { LeakTest } from "./schemas/logs.ts";
 
 const NAMES_PER_TEST = 8;
@@ -12,7 +13,7 @@ const RANDOM_BYTES = 8;
 const ZONE = "leak.svc.test";
 
 export interface LeakTestPorts {
-  readonly clock: { nowMs(): number };
+  readonly clock: Clock;
   /** Bytes that nobody can guess, as lower-case hexadecimal. */
   readonly randomHex: (lengthBytes: number) => string;
 }

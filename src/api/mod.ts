@@ -21,14 +21,17 @@ export type {
 export {
   API_LIMITS,
   type ApiLimits,
+  type ApiOccupancy,
   ApiServer,
   type ApiServerOptions,
+  type ApiSockets,
   type TlsPem,
 } from "./server.ts";
 export { aloneReport } from "./alone.ts";
 export { emptyLogs } from "./empty_logs.ts";
 export { LeakTests } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
+export type { ErrorAnswer } from "./schemas/common.ts";
 export type {
   LeakTest,
   QuerylogEntry,

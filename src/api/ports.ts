@@ -1,4 +1,5 @@
 import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
+import type { Clock } from "../clock/mod.ts";
 import type { ListStatus, Refresh } from "../lists/mod.ts";
 import type { Actor, Role, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
@@ -148,7 +149,7 @@ export interface ApiDeps {
   readonly cluster: ClusterPort;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
-  readonly clock: { nowMs(): number };
+  readonly clock: Clock;
   /** A new ID: the prefix and 16 hexadecimal digits. */
   readonly newId: (prefix: string) => string;
   /** Whether `/api/docs` is served. */

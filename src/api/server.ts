@@ -49,13 +49,34 @@ export interface TlsPem {
   readonly key: string;
 }
 
+/** Sockets that somebody opened for the API, and keeps until nobody listens any more. */
+export interface ApiSockets {
+  /**
+   * A number of one of them, by its place in `listen`, that the server may close.
+   *
+   * @throws {SvcError} `unavailable`.
+   */
+  copy(index: number): number;
+  close(): void;
+}
+
 export interface ApiServerOptions {
   readonly listen: readonly HostPort[];
+  /** `null`: the server opens its own. */
+  readonly sockets?: ApiSockets | null;
   /** `null`: clear text. */
   readonly tls: TlsPem | null;
   readonly hasToken: boolean;
   readonly handler: ApiHandler;
   readonly limits?: ApiLimits;
+}
+
+/** How many connections there are. */
+export interface ApiOccupancy {
+  readonly taken: number;
+  readonly max: number;
+  /** The IPv4 address or IPv6 /64 that has most of them; `null` where there are none. */
+  readonly most: { readonly client: string; readonly connections: number } | null;
 }
 
 /** Whoever is connected, from the first packet on. */
@@ -71,6 +92,7 @@ interface Guest {
 export class ApiServer {
   readonly #options: ApiServerOptions;
   readonly #limits: ApiLimits;
+  readonly #sockets: ApiSockets | null;
   #servers: Server[] = [];
   #secure: SecureContext | null = null;
   /** The oldest first. */
@@ -83,11 +105,23 @@ export class ApiServer {
   constructor(options: ApiServerOptions) {
     this.#options = options;
     this.#limits = options.limits ?? API_LIMITS;
+    this.#sockets = options.sockets ?? null;
   }
 
   /** Connections at this moment, those in a handshake among them. */
   get connections(): number {
     return this.#guests.size;
+  }
+
+  /** How many of the connections that it takes there are, and who has most of them. */
+  get occupancy(): ApiOccupancy {
+    const held = new Map<string, number>();
+    for (const { key } of this.#guests) held.set(key, (held.get(key) ?? 0) + 1);
+    let most: ApiOccupancy["most"] = null;
+    for (const [client, connections] of held) {
+      if (most === null || connections > most.connections) most = { client, connections };
+    }
+    return { taken: this.#guests.size, max: this.#limits.connectionsMax, most };
   }
 
   /** What they hold in memory of their own: requests not read yet, answers not taken yet. */
@@ -106,6 +140,15 @@ export class ApiServer {
    * can't be used; `unavailable`.
    */
   async start(): Promise<HostPort[]> {
+    try {
+      return await this.#start();
+    } catch (error) {
+      await this.stop(0);
+      throw error;
+    }
+  }
+
+  async #start(): Promise<HostPort[]> {
     const { listen, hasToken, tls } = this.#options;
     const beyond = listen.filter(({ ip }) => !isLoopback(ip));
     if (beyond.length > 0 && !hasToken) {
@@ -122,11 +165,8 @@ export class ApiServer {
     }
     if (tls !== null) this.#secure = contextOf(tls);
     const addresses: HostPort[] = [];
-    try {
-      for (const address of listen) addresses.push(await this.#listen(address));
-    } catch (error) {
-      await this.stop(0);
-      throw error;
+    for (const [index, address] of listen.entries()) {
+      addresses.push(await this.#listen(address, index));
     }
     return addresses;
   }
@@ -148,6 +188,7 @@ export class ApiServer {
     const closed = servers.map((server) =>
       new Promise<void>((resolve) => server.close(() => resolve()))
     );
+    this.#sockets?.close(); // Or connections would wait there for nobody.
     for (const guest of this.#guests) {
       if (guest.connection instanceof Connection) guest.connection.drain();
       else guest.destroy();
@@ -160,17 +201,17 @@ export class ApiServer {
     clearInterval(this.#check);
   }
 
-  async #listen({ ip, port }: HostPort): Promise<HostPort> {
+  async #listen({ ip, port }: HostPort, index: number): Promise<HostPort> {
     const server = createServer(
       { allowHalfOpen: true, noDelay: true },
       (socket) => this.#admit(socket),
     );
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     server.once("error", reject);
-    server.listen(
-      { host: formatIp(ip), port, ipv6Only: ip.length === 16, exclusive: true },
-      resolve,
-    );
+    const place = this.#sockets === null
+      ? { host: formatIp(ip), port, ipv6Only: ip.length === 16, exclusive: true }
+      : { fd: this.#sockets.copy(index) };
+    server.listen(place, resolve);
     try {
       await promise;
     } catch (error) {
@@ -180,19 +221,21 @@ export class ApiServer {
     server.off("error", reject);
     const bound = { ip, port: (server.address() as AddressInfo).port };
     // Without a free descriptor to accept with, the server gives up: it is begun anew.
-    server.on("error", (error) => this.#listenAgain(server, bound, error));
+    server.on("error", (error) => this.#listenAgain(server, bound, index, error));
     this.#servers.push(server);
     return bound;
   }
 
-  #listenAgain(failed: Server | null, address: HostPort, error: unknown): void {
+  #listenAgain(failed: Server | null, address: HostPort, index: number, error: unknown): void {
     if (this.#isStopped) return;
     log.warn("the API's listener failed and begins anew", { error: messageOf(error) });
     failed?.close();
     this.#servers = this.#servers.filter((server) => server !== failed);
     setTimeout(() => {
       if (this.#isStopped) return;
-      this.#listen(address).catch((again) => this.#listenAgain(null, address, again));
+      this.#listen(address, index).catch((again) => {
+        this.#listenAgain(null, address, index, again);
+      });
     }, LISTEN_AGAIN_MS);
   }
 

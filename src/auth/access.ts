@@ -1,7 +1,7 @@
 import { isLoopback, parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
-import type { Actor, Role, StoredUser } from "../model/mod.ts";
-import type { Auth, Session } from "./ports.ts";
+import type { Actor, Role, Session, StoredUser } from "../model/mod.ts";
+import type { Auth } from "./ports.ts";
 import { isSameSha256, sha256Hex, tokenSha256 } from "./secrets.ts";
 import { isSessionValid, readSessionCookies } from "./sessions.ts";
 

@@ -3,7 +3,7 @@ import {
   type Actor,
   type Change,
   isSameUserName,
-  type Outcome,
+  type Settled,
   type StoredUser,
 } from "../model/mod.ts";
 import type { Auth, UserStore } from "./ports.ts";
@@ -29,8 +29,8 @@ export function userById({ state }: UserStore, id: string): StoredUser {
 }
 
 /** @throws {SvcError} With the code of the refusal, if it is one. */
-export function checkOutcome(outcome: Outcome): void {
-  if (outcome.kind === "refused") throw new SvcError(outcome.code, outcome.message);
+export function checkDone(settled: Settled): void {
+  if (settled.kind === "refused") throw new SvcError(settled.code, settled.message);
 }
 
 /**
@@ -53,9 +53,9 @@ export async function changeStored(
       ifMatch: current.revision,
       ...make(current),
     } as const;
-    const outcome = await users.propose(change, actor);
-    if (outcome.kind === "refused" && outcome.code === "revision_mismatch") continue;
-    checkOutcome(outcome);
+    const settled = await users.propose(change, actor);
+    if (settled.kind === "refused" && settled.code === "revision_mismatch") continue;
+    checkDone(settled);
     return userById(users, id);
   }
   throw new SvcError("unavailable", `users: ${id} is being changed by others: try again`);

@@ -1,3 +1,4 @@
+import type { Clock } from "../clock/mod.ts";
 import {
   type Actor,
   apply,
@@ -7,11 +8,12 @@ import {
   type NewAuditEntry,
   type Note,
   noteEntry,
-  type Outcome,
+  type Session,
+  type Settled,
 } from "../model/mod.ts";
 import { Lockout } from "./lockout.ts";
 import { SignInLog } from "./sign_in_log.ts";
-import type { Auth, Clock, Notebook, Session, SessionStore, UserStore } from "./ports.ts";
+import type { Auth, Notebook, SessionStore, UserStore } from "./ports.ts";
 
 /** What a test of passwords may: the add-on is looked for on disk, and asks four variables where. */
 export const addOn: Pick<Deno.TestDefinition, "permissions"> = {
@@ -39,22 +41,22 @@ export class FakeClock implements Clock {
 export class FakeUsers implements UserStore, Notebook {
   state: LiveState = emptyState();
   readonly audit: NewAuditEntry[] = [];
-  readonly outcomes: Outcome[] = [];
+  readonly results: Settled[] = [];
   /** Runs before each change: another change may come first. */
   before: () => Promise<void> = () => Promise.resolve();
 
   constructor(readonly clock: Clock) {}
 
-  async propose(change: Change, actor: Actor): Promise<Outcome> {
+  async propose(change: Change, actor: Actor): Promise<Settled> {
     await this.before();
     const at = new Date(this.clock.nowMs()).toISOString();
     const applied = apply(this.state, { change, actor, at, node: "node1" });
-    this.outcomes.push(applied.outcome);
+    this.results.push(applied.settled);
     if (applied.kind === "made") {
       this.state = applied.state;
       this.audit.push(applied.audit);
     }
-    return applied.outcome;
+    return applied.settled;
   }
 
   async note(note: Note, actor: Actor): Promise<void> {

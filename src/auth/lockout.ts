@@ -1,7 +1,7 @@
 import { formatIp, parseIp, unmapIpv4 } from "../addr/mod.ts";
+import type { Clock } from "../clock/mod.ts";
 import { SvcError } from "../errors.ts";
 import { USER_NAME_LENGTH_MAX } from "../model/mod.ts";
-import type { Clock } from "./ports.ts";
 
 /** Failures within the window that lock an address or a user name. */
 export const FAILURES_MAX = 5;

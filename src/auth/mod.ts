@@ -25,7 +25,7 @@ export {
   preparePasswords,
   verifyPassword,
 } from "./passwords.ts";
-export type { Auth, Clock, Session, SessionStore, UserStore } from "./ports.ts";
+export type { Auth, SessionStore, UserStore } from "./ports.ts";
 export { newPassword, newToken, tokenSha256 } from "./secrets.ts";
 export {
   endedSessionCookie,

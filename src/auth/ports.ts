@@ -1,31 +1,17 @@
-import type { Actor, Change, Note, Outcome, StoredUser } from "../model/mod.ts";
+import type { Clock } from "../clock/mod.ts";
+import type { Actor, Change, Note, Session, Settled, StoredUser } from "../model/mod.ts";
 import type { Lockout } from "./lockout.ts";
 import type { SignInLog } from "./sign_in_log.ts";
 
-/** Wall-clock time: sessions and codes outlive the process. */
-export interface Clock {
-  nowMs(): number;
-}
-
 /** Where users are kept and changed; the store's `Replicator` is one. */
 export interface UserStore {
-  propose(change: Change, actor: Actor): Promise<Outcome>;
+  propose(change: Change, actor: Actor): Promise<Settled>;
   readonly state: { readonly users: ReadonlyMap<string, StoredUser> };
 }
 
 /** Where this node's own audit log is; the store's `LocalStore` is one. */
 export interface Notebook {
   note(note: Note, actor: Actor): Promise<void>;
-}
-
-/** A session of a signed-in user, as it is kept: the cookie's value itself is not. */
-export interface Session {
-  /** SHA-256 of the cookie's value, in hexadecimal. */
-  readonly sha256: string;
-  readonly userId: string;
-  /** The user's `session_epoch` when it was made. */
-  readonly epoch: number;
-  readonly expiresAtMs: number;
 }
 
 /** Where this node keeps its sessions; the store's `LocalStore` is one. */

@@ -1,5 +1,4 @@
-import type { StoredUser } from "../model/mod.ts";
-import type { Session } from "./ports.ts";
+import type { Session, StoredUser } from "../model/mod.ts";
 import { newSecret, sha256Hex } from "./secrets.ts";
 
 export const SESSION_COOKIE = "svc_session";

@@ -1,9 +1,9 @@
 import { SvcError } from "../errors.ts";
 import { log } from "../log.ts";
-import type { Actor, StoredUser } from "../model/mod.ts";
+import type { Actor, Session, StoredUser } from "../model/mod.ts";
 import { changeStored, userByName } from "./change_user.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
-import type { Auth, Session } from "./ports.ts";
+import type { Auth } from "./ports.ts";
 import { isSameSha256, recoveryCodeSha256, sha256Hex } from "./secrets.ts";
 import { isWithin, type NewSession, sessionFor } from "./sessions.ts";
 import { otpStep } from "./totp.ts";

@@ -1,6 +1,7 @@
+import type { Clock } from "../clock/mod.ts";
 import { log } from "../log.ts";
 import type { Actor, StoredUser } from "../model/mod.ts";
-import type { Clock, Notebook } from "./ports.ts";
+import type { Notebook } from "./ports.ts";
 
 /** Failed sign-ins that have an audit entry each, where there were none for long. */
 export const FAILURES_TOLD = 20;

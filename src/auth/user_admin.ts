@@ -8,7 +8,7 @@ import {
   USER_ID_PREFIX,
   USER_NAME_LENGTH_MAX,
 } from "../model/mod.ts";
-import { changeStored, checkOutcome, userById } from "./change_user.ts";
+import { changeStored, checkDone, userById } from "./change_user.ts";
 import { hashPassword } from "./passwords.ts";
 import type { Auth } from "./ports.ts";
 import { newSecret, sha256Hex } from "./secrets.ts";
@@ -60,7 +60,7 @@ export async function createUser(
   const password_hash = await hashPassword(input.password);
   const { role, disabled } = input;
   const user = { id, name, role, disabled, password_hash, otp: null, reset: null };
-  checkOutcome(
+  checkDone(
     await users.propose({ type: "user_create", user: { ...user, session_epoch: 0 } }, actor),
   );
   return userById(users, id);
@@ -93,7 +93,7 @@ export async function changeUser(
   });
   const current = userById(users, id);
   if (ifMatch === null) return await changeStored({ users }, id, actor, make);
-  checkOutcome(
+  checkDone(
     await users.propose({ type: "user_change", id, ifMatch, ...make(current) }, actor),
   );
   return userById(users, id);
@@ -106,7 +106,7 @@ export async function removeUser(
   ifMatch: number | null,
   actor: Actor,
 ): Promise<void> {
-  checkOutcome(await users.propose({ type: "user_delete", id, ifMatch }, actor));
+  checkDone(await users.propose({ type: "user_delete", id, ifMatch }, actor));
 }
 
 /**

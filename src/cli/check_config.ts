@@ -14,7 +14,7 @@ import {
 import { messageOf } from "../errors.ts";
 import { checkCatalogue } from "../lists/mod.ts";
 import { fileLimit, openNative } from "../native/mod.ts";
-import { fileLimitWarning } from "./open_files.ts";
+import { fileLimitWarning } from "../node/open_files.ts";
 
 /** Read where no `--config` names another; it may be missing. */
 export const DEFAULT_CONFIG_FILE = "/etc/svc/svc.toml";

@@ -4,14 +4,14 @@ import { checkConfig, DEFAULT_CONFIG_FILE, loadConfig } from "./check_config.ts"
 // The folder of each test is made below the system's own for temporary files.
 const disk = { permissions: { read: true, write: true } } as const;
 
-interface Outcome {
+interface Ran {
   readonly code: number;
   readonly out: string[];
   readonly err: string[];
 }
 
 /** Runs the command and keeps what it prints. */
-async function run(args: string[]): Promise<Outcome> {
+async function run(args: string[]): Promise<Ran> {
   const [out, err]: [string[], string[]] = [[], []];
   const { log, error } = console;
   console.log = (line: string) => void out.push(line);
@@ -24,7 +24,7 @@ async function run(args: string[]): Promise<Outcome> {
 }
 
 /** Runs the command on a file of its own; `DIR` stands for its folder. */
-async function runOn(text: string, files: Record<string, string> = {}): Promise<Outcome> {
+async function runOn(text: string, files: Record<string, string> = {}): Promise<Ran> {
   const dir = await Deno.realPath(await Deno.makeTempDir());
   try {
     const path = `${dir}/svc.toml`;

@@ -1,13 +1,12 @@
 import { parseArgs } from "node:util";
 import type { Explanation } from "../api/mod.ts";
+import { ApiClient, type Question } from "../client/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { readSecretFile } from "./secret_file.ts";
 
 const DEFAULT_API = "http://127.0.0.1:8053";
 /** The exit code of wrong usage. */
 const EXIT_USAGE = 2;
-/** Longest wait for the answer of the running service. */
-const ANSWER_MS = 10_000;
 
 const HELP = `svc explain NAME [--type A] [--client ADDR] [--api URL]
 
@@ -48,13 +47,11 @@ export async function explain(args: string[]): Promise<number> {
   if (base === null || !/^https?:$/.test(base.protocol)) {
     return usage(`--api: ${values.api} is no http or https URL`);
   }
-  const url = new URL("/api/v1/explain", base);
-  url.searchParams.set("name", positionals[0]);
-  if (values.type !== undefined) url.searchParams.set("type", values.type);
-  if (values.client !== undefined) url.searchParams.set("client", values.client);
   const tokenFile = values["token-file"];
   const token = tokenFile === undefined ? null : await readSecretFile(tokenFile);
-  console.log(formatExplanation(await ask(url, token)));
+  const { type, client } = values;
+  const query = { name: positionals[0], type, client };
+  console.log(formatExplanation(await ask(new ApiClient({ base, token }), query)));
   return 0;
 }
 
@@ -64,35 +61,12 @@ function usage(reason: string): number {
 }
 
 /** @throws {SvcError} With what the API says, or `unavailable`. */
-async function ask(url: URL, token: string | null): Promise<Explanation> {
-  let response: Response;
-  let text: string;
+async function ask(client: ApiClient, query: NonNullable<Question["query"]>): Promise<Explanation> {
   try {
-    response = await fetch(url, {
-      headers: token === null ? {} : { authorization: `Bearer ${token}` },
-      redirect: "error", // The token is for this address alone.
-      signal: AbortSignal.timeout(ANSWER_MS),
-    });
-    text = await response.text();
+    return await client.call("GET explain", { query });
   } catch (error) {
-    throw new SvcError(
-      "unavailable",
-      `${url.origin}: no answer: is svc running, and is this its api.listen? (${messageOf(error)})`,
-    );
-  }
-  const json = parseJson(text);
-  if (response.ok && json !== null) return json as Explanation;
-  const { error } = (json ?? {}) as { error?: { message?: string } };
-  const hint = response.status === 401 ? " (--token-file FILE gives the token)" : "";
-  const reason = error?.message ?? `it answers ${response.status}, and is no svc`;
-  throw new SvcError("bad_request", `${url.origin}: ${reason}${hint}`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
+    if (!(error instanceof SvcError) || error.code !== "unauthorized") throw error;
+    throw new SvcError(error.code, `${error.message} (--token-file FILE gives the token)`);
   }
 }
 

@@ -1,12 +1,11 @@
 import { formatProblem } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
 import type { Actor } from "../model/mod.ts";
+import { LONE_NODE, seedSource } from "../node/seed.ts";
 import { importSeed, openStore } from "../store/mod.ts";
 import { loadConfig } from "./check_config.ts";
-import { seedSource } from "./lists_of.ts";
-import { LONE_NODE } from "./open_users.ts";
 import { readOptions } from "./options.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../version.ts";
 
 const HELP = `svc import [--config FILE]
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openStore } from "../store/mod.ts";
+import { VERSION } from "../version.ts";
 import { importConfig } from "./import.ts";
-import { VERSION } from "./version.ts";
 
 const clock = { nowMs: () => Date.now() };
 

@@ -7,14 +7,14 @@ import { messageOf, SvcError } from "../errors.ts";
 /** What a command comes to. */
 export const Exit = { Done: 0, Failed: 1, Usage: 2 } as const;
 
-interface Command {
+interface Subcommand {
   readonly summary: string;
   /** Takes what stands behind the command's name; returns the exit code. */
   readonly run: (args: string[]) => Promise<number>;
 }
 
 /** Each loads its modules when it is asked for: no command waits for those of another. */
-const COMMANDS: Readonly<Record<string, Command>> = {
+const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   "run": {
     summary: "answers DNS queries until it is stopped",
     run: async (args) => await (await import("./run.ts")).run(args),
@@ -54,7 +54,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 };
 
 function help(): string {
-  const rows = Object.entries(COMMANDS).map(([name, c]) => `  ${name.padEnd(14)}${c.summary}`);
+  const rows = Object.entries(SUBCOMMANDS).map(([name, c]) => `  ${name.padEnd(14)}${c.summary}`);
   return `svc: a filtering DNS resolver
 
 svc <command> [options]
@@ -76,13 +76,13 @@ export async function main(args: readonly string[]): Promise<number> {
     console.log(help());
     return Exit.Done;
   }
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command === undefined) {
+  const subcommand = Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
+  if (subcommand === undefined) {
     console.error(`svc: ${JSON.stringify(name)} is no command: svc help lists them`);
     return Exit.Usage;
   }
   try {
-    return await command.run(rest);
+    return await subcommand.run(rest);
   } catch (error) {
     console.error(`svc ${name}: ${error instanceof SvcError ? error.message : messageOf(error)}`);
     if (!(error instanceof SvcError) && error instanceof Error) console.error(error.stack);

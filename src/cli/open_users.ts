@@ -1,10 +1,8 @@
 import type { Config } from "../config/mod.ts";
+import { LONE_NODE } from "../node/seed.ts";
 import { openStore } from "../store/mod.ts";
 import type { OpenUsers } from "./user.ts";
-import { VERSION } from "./version.ts";
-
-/** What the audit log calls a node that is in no cluster. */
-export const LONE_NODE = "local";
+import { VERSION } from "../version.ts";
 
 /**
  * Opens the store of a stopped node for its users; nothing else of it is touched.

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readOptions } from "./options.ts";
-import { VERSION, version } from "./version.ts";
+import { VERSION } from "../version.ts";
+import { version } from "./version.ts";
 
 const none = { permissions: "none" } as const;
 

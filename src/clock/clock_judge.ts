@@ -1,3 +1,5 @@
+import type { Clock, SystemClocks } from "./ports.ts";
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -14,19 +16,6 @@ const AHEAD_MS_MAX = 24 * HOUR_MS;
 export const STEADY_MS = 6 * HOUR_MS;
 /** A clock that is set within this time was wrong since the start. */
 const START_MS = 10 * MINUTE_MS;
-
-/** The clocks of the system. */
-export interface Clocks {
-  /** Milliseconds since 1970. */
-  readonly wallMs: () => number;
-  /** Milliseconds, monotonic. */
-  readonly monotonicMs: () => number;
-}
-
-/** Milliseconds since 1970, as far as anyone knows. */
-export interface Clock {
-  nowMs(): number;
-}
 
 /** What was dated at `fromMs` and later belongs so much later; or earlier, where that is negative. */
 export interface Correction {
@@ -50,7 +39,7 @@ export interface ClockJudgeOptions {
  * has caught up, has returned to where it was believed before, or was left alone for `STEADY_MS`.
  */
 export class ClockJudge implements Clock {
-  readonly #clocks: Clocks;
+  readonly #clocks: SystemClocks;
   readonly #options: ClockJudgeOptions;
   readonly #startedAtMs: number;
   /** Wall clock less monotonic clock, now and before the last step. */
@@ -72,7 +61,7 @@ export class ClockJudge implements Clock {
   /** The log had ended long before the start. */
   #isLateStart = false;
 
-  constructor(clocks: Clocks, options: ClockJudgeOptions) {
+  constructor(clocks: SystemClocks, options: ClockJudgeOptions) {
     this.#clocks = clocks;
     this.#options = options;
     this.#startedAtMs = this.#lookedAtMs = clocks.monotonicMs();

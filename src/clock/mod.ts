@@ -4,11 +4,10 @@
  * by its age asks here. Scope: none. @module
  */
 export {
-  type Clock,
   ClockJudge,
-  type Clocks,
   type Correction,
   STEADY_MS,
   STEP_MS_MIN,
   STEP_TOLD_MS,
 } from "./clock_judge.ts";
+export type { Clock, SystemClocks } from "./ports.ts";

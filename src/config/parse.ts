@@ -58,15 +58,15 @@ const NAME_LENGTH_MAX = 128;
 const WORKER_COUNT_MAX = 64;
 const QUERIES_PER_SECOND_MAX = 1_000_000;
 const BURST_MAX = 10_000_000;
-const CACHE_MIN_BYTES = 2 ** 20;
-const CACHE_MAX_BYTES = 16 * 2 ** 30;
+const CACHE_BYTES_MIN = 2 ** 20;
+const CACHE_BYTES_MAX = 16 * 2 ** 30;
 /** The largest TTL there is (RFC 2181 §8). */
 const TTL_MAX = 2 ** 31 - 1;
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 /** RFC 8767 §5 suggests one to three days; more than a month is surely a slip. */
-const SERVE_STALE_MAX_MS = 30 * DAY_MS;
-const RETENTION_MAX_MS = 400 * DAY_MS;
+const SERVE_STALE_MS_MAX = 30 * DAY_MS;
+const RETENTION_MS_MAX = 400 * DAY_MS;
 const LOG_ENTRIES_MAX = 100_000_000;
 
 const DNS_PORT = 53;
@@ -318,11 +318,11 @@ function readTlsFiles(
 function readCache(t: Table): CacheConfig {
   const ttl = integer(0, TTL_MAX);
   const cache = {
-    sizeBytes: t.read("size", size(CACHE_MIN_BYTES, CACHE_MAX_BYTES), "32MiB"),
+    sizeBytes: t.read("size", size(CACHE_BYTES_MIN, CACHE_BYTES_MAX), "32MiB"),
     minTtl: t.read("min_ttl", ttl, 0),
     maxTtl: t.read("max_ttl", ttl, 86_400),
     negativeMaxTtl: t.read("negative_max_ttl", ttl, 3_600),
-    serveStaleMs: t.read("serve_stale", duration(0, SERVE_STALE_MAX_MS), "0s"),
+    serveStaleMs: t.read("serve_stale", duration(0, SERVE_STALE_MS_MAX), "0s"),
     prefetch: t.read("prefetch", boolean, false),
   };
   if (cache.minTtl > cache.maxTtl) {
@@ -402,7 +402,7 @@ function readSecurity(t: Table): SecurityConfig {
 function readQuerylog(t: Table, storeDir: string): QuerylogConfig {
   return {
     enabled: t.read("enabled", boolean, true),
-    retentionMs: t.read("retention", duration(HOUR_MS, RETENTION_MAX_MS), "7d"),
+    retentionMs: t.read("retention", duration(HOUR_MS, RETENTION_MS_MAX), "7d"),
     maxEntries: t.read("max_entries", integer(0, LOG_ENTRIES_MAX), 1_000_000),
     anonymize: t.read("anonymize", boolean, false),
     dir: resolvePath(storeDir, "querylog"),

@@ -103,7 +103,7 @@ function inRange(
 }
 
 /** Milliseconds of a duration such as `"10s"`. */
-export function duration(minMs: number, maxMs: number): Reader<number> {
+export function duration(msMin: number, msMax: number): Reader<number> {
   const read = form(
     parseDuration,
     256,
@@ -114,12 +114,12 @@ export function duration(minMs: number, maxMs: number): Reader<number> {
       return place.problem(`is a number without a unit: write a duration such as "10s"`);
     }
     const durationMs = read(value, place);
-    return durationMs === null ? null : inRange(durationMs, minMs, maxMs, formatDuration, place);
+    return durationMs === null ? null : inRange(durationMs, msMin, msMax, formatDuration, place);
   };
 }
 
 /** Bytes of a size such as `"32MiB"`. */
-export function size(minBytes: number, maxBytes: number): Reader<number> {
+export function size(bytesMin: number, bytesMax: number): Reader<number> {
   const read = form(
     parseSize,
     256,
@@ -130,7 +130,7 @@ export function size(minBytes: number, maxBytes: number): Reader<number> {
       return place.problem(`is a number without a unit: write a size such as "32MiB"`);
     }
     const sizeBytes = read(value, place);
-    return sizeBytes === null ? null : inRange(sizeBytes, minBytes, maxBytes, formatSize, place);
+    return sizeBytes === null ? null : inRange(sizeBytes, bytesMin, bytesMax, formatSize, place);
   };
 }
 

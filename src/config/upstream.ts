@@ -12,9 +12,9 @@ const HTTPS_PORT = 443;
 const BOOTSTRAP_COUNT_MAX = 16;
 /** Most domains that one upstream is for. */
 const DOMAIN_COUNT_MAX = 1_000;
-const TIMEOUT_MIN_MS = 100;
+const TIMEOUT_MS_MIN = 100;
 /** A stub resolver gives up within half a minute (resolv.conf(5): timeout at most 30 s). */
-const TIMEOUT_MAX_MS = 30_000;
+const TIMEOUT_MS_MAX = 30_000;
 
 /** Where an upstream is, read from its `address` alone. */
 type Target =
@@ -34,7 +34,7 @@ export function readUpstream(table: Table, directory: string): Upstream | null {
   const address = table.required("address", text(1_024));
   const bootstrap = table.optional("bootstrap", arrayOf(ip, BOOTSTRAP_COUNT_MAX, formatIp));
   const caFile = table.optional("ca", path(directory));
-  const timeoutMs = table.read("timeout", duration(TIMEOUT_MIN_MS, TIMEOUT_MAX_MS), "2s");
+  const timeoutMs = table.read("timeout", duration(TIMEOUT_MS_MIN, TIMEOUT_MS_MAX), "2s");
   const domains = table.optional("domains", arrayOf(domain, DOMAIN_COUNT_MAX, String));
   if (domains?.length === 0) {
     table.place.at("domains").problem("names no domain: take it away to ask for every name here");

@@ -5,8 +5,8 @@ import { boolean, integer, type IpBytes, ipv4, matching, text } from "./readers.
 import type { Place, Reader, Table } from "./table.ts";
 
 /** The largest advertisement interval: 4095 centiseconds (RFC 5798 §5.2.7). */
-const INTERVAL_MAX_MS = 40_950;
-const INTERVAL_MIN_MS = 100;
+const INTERVAL_MS_MAX = 40_950;
+const INTERVAL_MS_MIN = 100;
 /** Announcements count in centiseconds. */
 const INTERVAL_STEP_MS = 10;
 /** 255 is the address owner's and 0 says that a node stops (RFC 5798 §5.2.4). */
@@ -31,7 +31,7 @@ export function readVrrp(t: Table): VrrpConfig | null {
   const floating = t.required("address", floatingAddress);
   const peer = t.required("peer", nodeAddress);
   const routerId = t.required("router_id", integer(1, ROUTER_ID_MAX));
-  const intervalMs = t.read("interval_ms", integer(INTERVAL_MIN_MS, INTERVAL_MAX_MS), 1_000);
+  const intervalMs = t.read("interval_ms", integer(INTERVAL_MS_MIN, INTERVAL_MS_MAX), 1_000);
   if (intervalMs % INTERVAL_STEP_MS !== 0) {
     t.place.at("interval_ms").problem(`is ${intervalMs}, not a multiple of ${INTERVAL_STEP_MS}`);
   }

@@ -21,9 +21,9 @@ export const ADD_HOLD_DOWN_S = 30 * DAY_S;
 /** How long a revoked key is remembered (RFC 5011 §2.4.2). */
 export const REMOVE_HOLD_DOWN_S = 30 * DAY_S;
 /** Bounds of the time to the next look (RFC 5011 §2.3). */
-const PROBE_MIN_S = HOUR_S;
-const PROBE_MAX_S = 15 * DAY_S;
-const RETRY_MAX_S = DAY_S;
+const PROBE_S_MIN = HOUR_S;
+const PROBE_S_MAX = 15 * DAY_S;
+const RETRY_S_MAX = DAY_S;
 /** Keys that are watched; a zone in a roll has three. */
 export const WATCHED_KEYS_MAX = 16;
 
@@ -136,7 +136,7 @@ export function stepRollover(state: RolloverState, sighting: Sighting): Rollover
     key.phase !== "revoked" || nowS - key.sinceS < REMOVE_HOLD_DOWN_S
   );
   if (seen === null) {
-    const retryS = Math.max(PROBE_MIN_S, Math.min(RETRY_MAX_S, ttl / 10));
+    const retryS = Math.max(PROBE_S_MIN, Math.min(RETRY_S_MAX, ttl / 10));
     return { ...state, keys: marked, nextProbeS: nowS + retryS };
   }
   const present = new Set(seen.map(identify));
@@ -149,7 +149,7 @@ export function stepRollover(state: RolloverState, sighting: Sighting): Rollover
     const phase = vouched.has(dnskey) ? "valid" : "pending";
     keys.push({ dnskey, phase, sinceS: nowS, holdDownS: Math.max(ADD_HOLD_DOWN_S, ttl) });
   }
-  const nextS = Math.max(PROBE_MIN_S, Math.min(PROBE_MAX_S, ttl / 2));
+  const nextS = Math.max(PROBE_S_MIN, Math.min(PROBE_S_MAX, ttl / 2));
   return { ...state, keys, nextProbeS: nowS + nextS };
 }
 

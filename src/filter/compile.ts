@@ -39,7 +39,7 @@ export interface SourceStats {
 }
 
 export interface CompileResult {
-  readonly snapshot: SharedArrayBuffer;
+  readonly rules: SharedArrayBuffer;
   /** By source number. */
   readonly stats: SourceStats[];
   /** The `$badfilter` rules of sources that are no services, for who compiles others on their own. */
@@ -55,7 +55,7 @@ export interface SourcedRule {
 /** Most `$badfilter` rules that are handed on; lists have a few hundred all told. */
 export const BADFILTERS_MAX = 65_536;
 
-/** Compiles list text, as downloaded, into one snapshot. Takes any bytes as text. */
+/** Compiles list text, as downloaded, into one block of memory. Takes any bytes as text. */
 export function compile(input: CompileInput): CompileResult {
   invariant(input.sources.length <= SOURCES_MAX + 1, "a source number has 16 bits");
   let lines = 0;
@@ -71,13 +71,13 @@ export function compile(input: CompileInput): CompileResult {
     if (services[source]) continue;
     for (const text of scanner.badfilters) badfilters.push({ source, text });
   }
-  const { snapshot, disabled } = table.finish(input.seed, services);
+  const { rules, disabled } = table.finish(input.seed, services);
   for (let source = 0; source < stats.length; source++) {
     stats[source].disabled = disabled[source];
     stats[source].rules -= disabled[source];
   }
   badfilters.length = Math.min(badfilters.length, BADFILTERS_MAX);
-  return { snapshot, stats, badfilters };
+  return { rules, stats, badfilters };
 }
 
 /** ASCII of what the scanner looks for. */

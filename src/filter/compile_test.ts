@@ -14,8 +14,8 @@ function compileTexts(...texts: string[]): CompileResult {
 }
 
 /** The texts of the rules that cover a name, in the order of `matchAll`. */
-function textsFor(snapshot: SharedArrayBuffer, name: string): string[] {
-  const matcher = new Matcher(snapshot);
+function textsFor(rules: SharedArrayBuffer, name: string): string[] {
+  const matcher = new Matcher(rules);
   const { packet, hashed } = question(name, matcher.seed);
   const all = sourceBits(Array(matcher.sources).keys(), matcher.sources);
   const hits = matcher.matchAll(packet, hashed);
@@ -127,7 +127,7 @@ Deno.test("compile() keeps what each rule looks like", { permissions: "none" }, 
     ]],
   ] as const;
   for (const [list, name, want] of rows) {
-    await t.step(list, () => assert.deepEqual(textsFor(compileTexts(list).snapshot, name), want));
+    await t.step(list, () => assert.deepEqual(textsFor(compileTexts(list).rules, name), want));
   }
 });
 
@@ -153,8 +153,8 @@ Deno.test("compile() lets $badfilter disable one rule of any source", {
   for (const [disable, left] of rows) {
     await t.step(disable, () => {
       for (const sources of [[disable, list], [list, disable], [list + disable]]) {
-        const { snapshot } = compileTexts(...sources);
-        const found = textsFor(snapshot, "ads.example").map((text) => text.slice(3));
+        const { rules } = compileTexts(...sources);
+        const found = textsFor(rules, "ads.example").map((text) => text.slice(3));
         assert.deepEqual(found.toSorted(), left.toSorted());
       }
     });
@@ -165,7 +165,7 @@ Deno.test("compile() stores the text of a name once", { permissions: "none" }, (
   const names = Array.from({ length: 1_000 }, (_, i) => `name-${i}.some.longer.domain.example`);
   const plain = names.join("\n");
   const odd = names.map((name) => `||${name}`).join("\n");
-  const bytes = (...texts: string[]) => compileTexts(...texts).snapshot.byteLength;
+  const bytes = (...texts: string[]) => compileTexts(...texts).rules.byteLength;
   const perEntryBytes = 8;
   const perRunBytes = 4;
   assert.equal(
@@ -185,9 +185,9 @@ Deno.test("compile() bounds the addresses of one name, and counts the others", {
     { length: kept + more },
     (_, i) => `10.1.${i >> 8}.${i & 255} a.example`,
   );
-  const { snapshot, stats } = compileTexts([...lines, "||a.example^", lines[0]].join("\n"));
+  const { rules, stats } = compileTexts([...lines, "||a.example^", lines[0]].join("\n"));
   assert.deepEqual(counts(stats[0]), { rules: kept + 1, duplicates: 1, too_many: more });
-  assert.equal(textsFor(snapshot, "a.example").length, kept + 1);
+  assert.equal(textsFor(rules, "a.example").length, kept + 1);
 });
 
 Deno.test("compile() grows where a line has many names", { permissions: "none" }, () => {
@@ -196,10 +196,10 @@ Deno.test("compile() grows where a line has many names", { permissions: "none" }
   for (let i = 0; i < names.length; i += 100) {
     lines.push(`0.0.0.0 ${names.slice(i, i + 100).join(" ")}`);
   }
-  const { snapshot, stats } = compileTexts(lines.join("\n"));
+  const { rules, stats } = compileTexts(lines.join("\n"));
   assert.equal(stats[0].rules, names.length);
   for (const name of names) {
-    assert.deepEqual(textsFor(snapshot, name), [`0: 0.0.0.0 ${name}`]);
+    assert.deepEqual(textsFor(rules, name), [`0: 0.0.0.0 ${name}`]);
   }
 });
 
@@ -207,14 +207,14 @@ Deno.test("compile() takes text in shared memory", { permissions: "none" }, () =
   const text = encode("ads.example\n||Müller.example^\n");
   const bytes = new Uint8Array(new SharedArrayBuffer(text.length));
   bytes.set(text);
-  const { snapshot } = compile({ seed: SEED, sources: [{ bytes }] });
-  assert.deepEqual(textsFor(snapshot, "ads.example"), ["0: ads.example"]);
-  assert.deepEqual(textsFor(snapshot, "xn--mller-kva.example"), ["0: ||Müller.example^"]);
+  const { rules } = compile({ seed: SEED, sources: [{ bytes }] });
+  assert.deepEqual(textsFor(rules, "ads.example"), ["0: ads.example"]);
+  assert.deepEqual(textsFor(rules, "xn--mller-kva.example"), ["0: ||Müller.example^"]);
 });
 
 Deno.test("compile() of nothing matches nothing", { permissions: "none" }, () => {
   for (const texts of [[], [""], ["! nothing"], ["||a.example^$badfilter"]]) {
-    assert.deepEqual(textsFor(compileTexts(...texts).snapshot, "a.example"), []);
+    assert.deepEqual(textsFor(compileTexts(...texts).rules, "a.example"), []);
   }
 });
 
@@ -270,7 +270,7 @@ Deno.test("compile() and parseRule() read a line alike", { permissions: "none" }
     const message = `${JSON.stringify(line)}, seed ${prng.seed}`;
     const parsed = parseRule(line);
     const lineEnd = prng.pick(["", "\n", "\r\n"]);
-    const { snapshot, stats } = compileTexts(line + lineEnd);
+    const { rules, stats } = compileTexts(line + lineEnd);
     const got = counts(stats[0]);
     if (parsed.kind === "skipped") {
       read.skipped++;
@@ -279,9 +279,8 @@ Deno.test("compile() and parseRule() read a line alike", { permissions: "none" }
       continue;
     }
     read.rules++;
-    const rules = parsed.rules.length;
     const made = (got.rules ?? 0) + (got.badfilters ?? 0) + (got.duplicates ?? 0);
-    assert.equal(made, rules, message);
+    assert.equal(made, parsed.rules.length, message);
     assert.equal(
       parsed.leftOut === null ? 0 : got[parsed.leftOut],
       parsed.leftOut === null ? 0 : 1,
@@ -292,7 +291,7 @@ Deno.test("compile() and parseRule() read a line alike", { permissions: "none" }
       const asked = rule.form === "below" ? `x.${rule.name}` : rule.name;
       // A name twice on a line is kept as it stands there first.
       const first: Rule = parsed.rules.find((other) => other.name === rule.name) ?? rule;
-      assert(textsFor(snapshot, asked).includes(`0: ${first.text}`), message);
+      assert(textsFor(rules, asked).includes(`0: ${first.text}`), message);
     }
   }
   assert(read.rules > ROUNDS / 5 && read.skipped > ROUNDS / 5, JSON.stringify(read));

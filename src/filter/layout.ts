@@ -1,6 +1,6 @@
 /**
  * The compiled filter in memory, as the compiler writes it and the matcher reads it. Words are
- * 32 bits in the machine's order: a snapshot never leaves the process.
+ * 32 bits in the machine's order: compiled rules never leave the machine.
  *
  * ```
  * header    HEADER_WORDS words, see `Header`

@@ -18,7 +18,7 @@ if (ignore) console.warn("skipped: these benchmarks need ../shared/lists");
 const bytes = ignore ? new Uint8Array() : new Uint8Array(gunzipSync(await Deno.readFile(LIST)));
 const listed = new TextDecoder().decode(bytes).split("\n").filter((line) => /^[^#]/.test(line));
 const set = new Set(listed);
-const matcher = new Matcher(compile({ seed: SEED, sources: [{ bytes }] }).snapshot);
+const matcher = new Matcher(compile({ seed: SEED, sources: [{ bytes }] }).rules);
 const sources = new Uint32Array([1]);
 const hashed = new HashedName();
 const decoder = new TextDecoder();

@@ -42,7 +42,7 @@ const [IPV4_OCTETS, IPV6_OCTETS] = [4, 16];
 
 const encoder = new TextEncoder();
 
-/** Says which rule of a snapshot decides about a name or an address. */
+/** Says which compiled rule decides about a name or an address. */
 export class Matcher extends RuleReader {
   /** Sources with rules about addresses. */
   readonly #addressSources: Uint32Array;
@@ -54,13 +54,13 @@ export class Matcher extends RuleReader {
   #hasServiceException = false;
   #sawAnswers = false;
 
-  /** @throws {InvariantError} If `compile` of this version did not write the snapshot. */
-  constructor(snapshot: SharedArrayBuffer) {
-    super(snapshot);
-    const header = new Uint32Array(snapshot, 0, HEADER_WORDS);
+  /** @throws {InvariantError} If `compile` of this version did not write the memory. */
+  constructor(memory: SharedArrayBuffer) {
+    super(memory);
+    const header = new Uint32Array(memory, 0, HEADER_WORDS);
     const words = (this.sources + 31) >>> 5;
     this.#oneSource = new Uint32Array(words);
-    this.#addressSources = new Uint32Array(snapshot, header[Header.SourcesOffset], words);
+    this.#addressSources = new Uint32Array(memory, header[Header.SourcesOffset], words);
     this.#addressLengths = header[Header.AddressLengths];
   }
 
@@ -68,7 +68,7 @@ export class Matcher extends RuleReader {
    * Returns the block or the exception that decides about a name among the sources whose bits are
    * set (source `s` is bit `s & 31` of word `s >> 5`; a word for every 32 sources), or `NO_RULE`. Of
    * several rules the one of the highest rank decides, and of these the one about the longest name.
-   * `name` was read from `packet` with this snapshot's seed. `turnedOff` are references of rules
+   * `name` was read from `packet` with the seed of the rules. `turnedOff` are references of rules
    * that do not count, in ascending order. `services` are sources whose blocks nothing lifts; see
    * `service` and `sawAnswers` for what else the walk met. Leaves no garbage.
    */
@@ -377,6 +377,6 @@ function holds(ascending: Int32Array, wanted: number): boolean {
 }
 
 /** What the rule behind a reference looks like; see `Matcher.ruleText`. */
-export function ruleText(snapshot: SharedArrayBuffer, ref: number): string {
-  return new Matcher(snapshot).ruleText(ref);
+export function ruleText(memory: SharedArrayBuffer, ref: number): string {
+  return new Matcher(memory).ruleText(ref);
 }

@@ -19,7 +19,7 @@ const SEED = 0xfeed_5eed;
 /** A matcher over sources that are each the lines of one text. */
 function matcherOf(texts: readonly string[], seed = SEED): Matcher {
   const sources = texts.map((text) => ({ bytes: new TextEncoder().encode(text) }));
-  return new Matcher(compile({ seed, sources }).snapshot);
+  return new Matcher(compile({ seed, sources }).rules);
 }
 
 /** The text of the rule that decides about a name, or `null`. */
@@ -88,7 +88,7 @@ Deno.test("Matcher.match() asks the group's sources only", { permissions: "none"
     assert.equal(matcher.source(ref), source);
     assert.equal(matcher.isBlock(ref), true);
     assert.equal(matcher.flags(ref) & Flag.Exception, 0);
-    assert.equal(ruleText(matcher.snapshot, ref), "ads.example");
+    assert.equal(ruleText(matcher.memory, ref), "ads.example");
   }
   assert.equal(decide(matcher, "ads.example", [0, 3, 69]), "@@ads.example");
 });
@@ -108,9 +108,9 @@ Deno.test("Matcher.match() compares names, not hashes alone", { permissions: "no
 });
 
 Deno.test("Matcher refuses memory that compile() did not write", { permissions: "none" }, () => {
-  const { snapshot } = matcherOf(["ads.example"]);
-  new Uint32Array(snapshot, 0, HEADER_WORDS)[Header.Version]++;
-  assert.throws(() => new Matcher(snapshot), InvariantError);
+  const { memory } = matcherOf(["ads.example"]);
+  new Uint32Array(memory, 0, HEADER_WORDS)[Header.Version]++;
+  assert.throws(() => new Matcher(memory), InvariantError);
 });
 
 const LABELS = ["ads", "b", "www", "x-1", "_y"];

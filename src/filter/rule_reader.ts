@@ -28,8 +28,8 @@ import { nameEnd, nameText } from "./names.ts";
 const decoder = new TextDecoder();
 
 /**
- * Reads a snapshot: finds the entry of a name, and says what a rule is. A rule is named by its
- * reference, an integer of zero or more that holds for this snapshot only.
+ * Reads compiled rules: finds the entry of a name, and says what a rule is. A rule is named by its
+ * reference, an integer of zero or more that holds for these rules alone.
  */
 export class RuleReader {
   readonly seed: number;
@@ -43,25 +43,25 @@ export class RuleReader {
   protected readonly words: Int32Array;
   /** Where the first bucket starts. */
   protected readonly bucketsStart: number;
-  /** The whole snapshot, and where rules and tails start in it. */
+  /** All of the memory, and where rules and tails start in it. */
   protected readonly bytes: Uint8Array;
   protected readonly rulesAt: number;
   protected readonly tailsAt: number;
 
-  /** @throws {InvariantError} If `compile` of this version did not write the snapshot. */
-  constructor(readonly snapshot: SharedArrayBuffer) {
-    const header = new Uint32Array(snapshot, 0, HEADER_WORDS);
+  /** @throws {InvariantError} If `compile` of this version did not write the memory. */
+  constructor(readonly memory: SharedArrayBuffer) {
+    const header = new Uint32Array(memory, 0, HEADER_WORDS);
     const known = header[Header.Magic] === MAGIC && header[Header.Version] === VERSION;
-    invariant(known, "a filter snapshot has the layout of this version");
+    invariant(known, "compiled rules have the layout of this version");
     this.seed = header[Header.Seed];
     this.rules = header[Header.Rules];
     this.sources = header[Header.Sources];
-    this.words = new Int32Array(snapshot, header[Header.RulesOffset], header[Header.RulesWords]);
+    this.words = new Int32Array(memory, header[Header.RulesOffset], header[Header.RulesWords]);
     const buckets = header[Header.Buckets];
-    this.index = new Int32Array(snapshot, header[Header.IndexOffset], buckets * INDEX_WORDS);
+    this.index = new Int32Array(memory, header[Header.IndexOffset], buckets * INDEX_WORDS);
     this.bucketScale = scaleFor(buckets);
     this.bucketsStart = header[Header.BucketsStart];
-    this.bytes = new Uint8Array(snapshot);
+    this.bytes = new Uint8Array(memory);
     this.rulesAt = header[Header.RulesOffset];
     this.tailsAt = header[Header.TextOffset];
   }

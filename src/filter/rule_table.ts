@@ -40,7 +40,7 @@ export const VALUES_MAX = 1_024;
 
 /** The rules that hold, as `RuleTable.finish` writes them. */
 export interface FinishedTable {
-  readonly snapshot: SharedArrayBuffer;
+  readonly rules: SharedArrayBuffer;
   /** Rules that a `$badfilter` of their own source turned off, by source. */
   readonly disabled: Uint32Array;
 }
@@ -219,7 +219,7 @@ export class RuleTable {
   }
 
   /**
-   * Writes the snapshot and frees the table, which can't be used after. `services` says of each
+   * Writes the rules and frees the table, which can't be used after. `services` says of each
    * source whether it is a blocked service, which no other source's `$badfilter` concerns.
    */
   finish(seed: number, services: readonly boolean[]): FinishedTable {
@@ -233,11 +233,11 @@ export class RuleTable {
       tailBytesMax: this.#tailBytesMax,
       ...counts,
     };
-    const snapshot = writeRules(filled, seed, services.length);
+    const rules = writeRules(filled, seed, services.length);
     this.#table.buffer.transfer(0);
     this.#more.buffer.transfer(0);
     this.#text.free();
-    return { snapshot, disabled };
+    return { rules, disabled };
   }
 
   /**

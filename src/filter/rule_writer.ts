@@ -33,7 +33,7 @@ import {
 } from "./layout.ts";
 import { nameEnd } from "./names.ts";
 
-/** Writes the snapshot of a filled table, which stays as it is. */
+/** Writes the rules of a filled table, which stays as it is. */
 export function writeRules(filled: FilledTable, seed: number, sources: number): SharedArrayBuffer {
   const buckets = Math.max(1, Math.ceil(filled.names / BUCKET_NAMES));
   const indexWords = buckets * INDEX_WORDS;
@@ -46,8 +46,8 @@ export function writeRules(filled: FilledTable, seed: number, sources: number): 
   const rulesOffset = indexOffset + 4 * indexWords;
   const sourcesOffset = rulesOffset + 4 * rulesWords;
   const textOffset = sourcesOffset + 4 * sourceWords;
-  const snapshot = new SharedArrayBuffer(textOffset + filled.tailBytesMax);
-  const header = new Uint32Array(snapshot, 0, HEADER_WORDS);
+  const memory = new SharedArrayBuffer(textOffset + filled.tailBytesMax);
+  const header = new Uint32Array(memory, 0, HEADER_WORDS);
   header[Header.Magic] = MAGIC;
   header[Header.Version] = VERSION;
   header[Header.Seed] = seed;
@@ -62,15 +62,15 @@ export function writeRules(filled: FilledTable, seed: number, sources: number): 
   header[Header.SourcesOffset] = sourcesOffset;
   header[Header.TextOffset] = textOffset;
   const writer = new RuleWriter(filled, {
-    index: new Int32Array(snapshot, indexOffset, indexWords),
-    rules: new Int32Array(snapshot, rulesOffset, rulesWords),
-    ruleBytes: new Uint8Array(snapshot, rulesOffset, 4 * rulesWords),
-    addressSources: new Uint32Array(snapshot, sourcesOffset, sourceWords),
-    text: new Uint8Array(snapshot, textOffset, filled.tailBytesMax),
+    index: new Int32Array(memory, indexOffset, indexWords),
+    rules: new Int32Array(memory, rulesOffset, rulesWords),
+    ruleBytes: new Uint8Array(memory, rulesOffset, 4 * rulesWords),
+    addressSources: new Uint32Array(memory, sourcesOffset, sourceWords),
+    text: new Uint8Array(memory, textOffset, filled.tailBytesMax),
   });
   writer.write();
   header[Header.AddressLengths] = writer.addressLengths;
-  return snapshot;
+  return memory;
 }
 
 /** Calls `visit` with each rule of the slot at `word`: its source and flags, and its text offset. */
@@ -112,7 +112,7 @@ function tailOf(text: TextChunks, meta: number, offset: number): Uint8Array {
   return chunk.subarray(start, end);
 }
 
-/** The sections of a snapshot but for its header. */
+/** The sections of compiled rules but for their header. */
 interface Sections {
   readonly index: Int32Array;
   /** Runs and entries, as words and as bytes. */

@@ -50,11 +50,11 @@ Deno.test("Matcher gives the verdicts of filter-lists.json", OPTIONS, async (t) 
     await t.step(path, async () => {
       const url = new URL(path.replace(/^shared\//, ""), SHARED);
       const bytes = new Uint8Array(gunzipSync(await Deno.readFile(url)));
-      const { snapshot, stats } = compile({ seed: SEED, sources: [{ bytes }] });
+      const { rules, stats } = compile({ seed: SEED, sources: [{ bytes }] });
       // It reads each line that the other engine does; `||name` and rules about addresses make the
       // rest.
       assert(unsupportedCount(stats[0].skipped) <= (vectors.unsupported_lines ?? 0));
-      const matcher = new Matcher(snapshot);
+      const matcher = new Matcher(rules);
       for (const query of vectors.queries) {
         const [ref, outcome] = ask(matcher, query.name);
         assert.equal(outcome, query.outcome, JSON.stringify(query));
@@ -73,9 +73,9 @@ Deno.test("compile() reads every real list", OPTIONS, async (t) => {
       const bytes = new Uint8Array(
         gunzipSync(await Deno.readFile(new URL(`lists/${name}`, SHARED))),
       );
-      const { snapshot, stats } = compile({ seed: SEED, sources: [{ bytes }] });
+      const { rules, stats } = compile({ seed: SEED, sources: [{ bytes }] });
       assert(stats[0].rules > 1_000, JSON.stringify(stats[0]));
-      assert(snapshot.byteLength <= 50 * stats[0].rules, `${snapshot.byteLength} bytes`);
+      assert(rules.byteLength <= 50 * stats[0].rules, `${rules.byteLength} bytes`);
     });
   }
 });
@@ -83,7 +83,7 @@ Deno.test("compile() reads every real list", OPTIONS, async (t) => {
 Deno.test("Matcher lets names through that a real list excepts with ^|", OPTIONS, async () => {
   const file = new URL("lists/adguard-sdn-2019.adguard.gz", SHARED);
   const bytes = new Uint8Array(gunzipSync(await Deno.readFile(file)));
-  const matcher = new Matcher(compile({ seed: SEED, sources: [{ bytes }] }).snapshot);
+  const matcher = new Matcher(compile({ seed: SEED, sources: [{ bytes }] }).rules);
   const lines = new TextDecoder().decode(bytes).split(/\r?\n/);
   const names = lines.flatMap((line) => /^@@\|\|([^*^|]+)\^\|$/.exec(line)?.[1] ?? []);
   assert(names.length > 10, `only ${names.length} exceptions`);

@@ -4,7 +4,7 @@ import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
 import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
-import type { SlowQuery, SlowSample } from "./slow_queries.ts";
+import type { SlowQuery, SlowSample } from "./dns/slow_queries.ts";
 import type { SnapshotData } from "../snapshot/mod.ts";
 import type {
   DohLimits,

@@ -2,7 +2,7 @@
  * The isolates of `svc run`: what each may touch, what is said between them, and who starts them
  * again. Scope: each entry's own. @module
  */
-export { type CompiledRules, compileRules } from "./compile.ts";
+export { type CompiledRules, compileRules } from "./compile/compile.ts";
 export {
   type CompileRequest,
   type DnsReport,
@@ -11,13 +11,14 @@ export {
   type LeakLookup,
   STREAM_PROTOCOLS,
 } from "./messages.ts";
-export { fullestOf } from "./occupancy.ts";
+export { fullestOf } from "./dns/occupancy.ts";
 export { type Isolate, SCOPES } from "./scopes.ts";
-export type { SlowQuery, SlowSample } from "./slow_queries.ts";
+export type { SlowQuery, SlowSample } from "./dns/slow_queries.ts";
 export {
   type QuerylogFigures,
   type QuerylogOptions,
   QuerylogSupervisor,
   type Watcher,
-} from "./querylog_supervisor.ts";
-export { type DnsListener, type DnsOptions, DnsSupervisor, PARKED_MS } from "./supervisor.ts";
+} from "./querylog/supervisor.ts";
+export { closeSeats, type DnsSeats, openSeats } from "./dns/seats.ts";
+export { type DnsListener, type DnsOptions, DnsSupervisor, PARKED_MS } from "./dns/supervisor.ts";

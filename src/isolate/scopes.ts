@@ -37,9 +37,9 @@ const TURNS: Record<Isolate, Turn> = {
 
 /** Worker entries; each URL stands here in full, so that a compiler of programs finds it. */
 const ENTRIES: Record<Isolate, () => URL> = {
-  compile: () => new URL("./compile_worker.ts", import.meta.url),
-  dns: () => new URL("./dns_worker.ts", import.meta.url),
-  querylog: () => new URL("./querylog_worker.ts", import.meta.url),
+  compile: () => new URL("./compile/compile_worker.ts", import.meta.url),
+  dns: () => new URL("./dns/dns_worker.ts", import.meta.url),
+  querylog: () => new URL("./querylog/querylog_worker.ts", import.meta.url),
 };
 
 /**

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { denoDisk } from "./deno_disk.ts";
 import { FakeClock } from "./fakes.ts";
 import { ListKeeper } from "./keeper.ts";
-import { nodeHttpGet } from "./node_http_get.ts";
+import { nodeHttpGet } from "../http/mod.ts";
 import { DOWNLOADS_MAX } from "./renewals.ts";
 
 const ROUNDS = 20;

@@ -3,7 +3,7 @@ import { denoDisk } from "./deno_disk.ts";
 import { FakeClock } from "./fakes.ts";
 import { ListKeeper } from "./keeper.ts";
 import { findLocalList } from "./local_path.ts";
-import type { HttpGet } from "./ports.ts";
+import type { HttpGet } from "../http/mod.ts";
 
 const permissions = { read: true, write: true } as const;
 

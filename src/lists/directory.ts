@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Clock } from "../clock/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import {
@@ -9,10 +10,9 @@ import {
   DirectoryList,
   type Names,
 } from "./directory_text.ts";
-import type { DownloadLimits } from "./download.ts";
-import { fetchJson } from "./fetch_text.ts";
+import { type DownloadLimits, fetchJson, type HttpGet } from "../http/mod.ts";
 import { readWhole, writeWhole } from "./kept_lists.ts";
-import type { Clock, Disk, HttpGet } from "./ports.ts";
+import type { Disk } from "./ports.ts";
 
 /** FilterLists' API: whoever runs the node decides on another one. */
 export const DIRECTORY_URL = "https://api.filterlists.com";

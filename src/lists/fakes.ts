@@ -1,7 +1,9 @@
 /** A disk, a clock, a network, chance and a keeper for tests: the same each time for the same seed. */
 import assert from "node:assert/strict";
+import type { Clock } from "../clock/mod.ts";
+import type { HttpGet } from "../http/mod.ts";
 import { ListKeeper, type RefreshEvent, type RefreshOptions } from "./keeper.ts";
-import type { Chance, Clock, Disk, DiskFile, DiskStat, HttpGet } from "./ports.ts";
+import type { Chance, Disk, DiskFile, DiskStat } from "./ports.ts";
 import type { ListSource } from "./source.ts";
 
 export const DAY_MS = 86_400_000;

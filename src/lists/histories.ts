@@ -1,6 +1,7 @@
+import type { Clock } from "../clock/mod.ts";
 import { log } from "../log.ts";
 import type { Copy } from "./kept_lists.ts";
-import type { Chance, Clock } from "./ports.ts";
+import type { Chance } from "./ports.ts";
 import { dueAtMs, type Failure, FIRST_RETRY, RETRY, retryDelayMs } from "./schedule.ts";
 import { type ListSource, type ListState, type ListStatus, placeOf } from "./source.ts";
 

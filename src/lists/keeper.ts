@@ -1,17 +1,24 @@
 import { createHash } from "node:crypto";
+import type { Clock } from "../clock/mod.ts";
 import { invariant, rethrowInvariant, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { findListUrlProblem } from "../model/mod.ts";
 import { denoDisk } from "./deno_disk.ts";
-import { download, DOWNLOAD_LIMITS, type DownloadLimits, type Validators } from "./download.ts";
+import { download, type DownloadLimits, type HttpGet, type Validators } from "../http/mod.ts";
 import { type Counts, Histories, type History } from "./histories.ts";
 import { type Copy, KeptLists, type KeptText, type NewText } from "./kept_lists.ts";
 import { LocalLists } from "./local_lists.ts";
-import type { Chance, Clock, Disk, HttpGet } from "./ports.ts";
+import type { Chance, Disk } from "./ports.ts";
 import { Renewals } from "./renewals.ts";
 import { checkRules, RuleCount } from "./rule_count.ts";
 import { Slots } from "./slots.ts";
-import { CHECKED_BYTES_MAX, type ListSource, type ListStatus, placeOf } from "./source.ts";
+import {
+  CHECKED_BYTES_MAX,
+  DOWNLOAD_LIMITS,
+  type ListSource,
+  type ListStatus,
+  placeOf,
+} from "./source.ts";
 import { TextCheck } from "./text_check.ts";
 
 /** A smaller kept text may shrink as it likes. */

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { FakeClock, seededChance } from "./fakes.ts";
 import { ListKeeper } from "./keeper.ts";
-import type { HttpGet } from "./ports.ts";
+import type { HttpGet } from "../http/mod.ts";
 
 const KILLS = 8;
-const KILL_AFTER_MAX_MS = 120;
+const KILL_AFTER_MS_MAX = 120;
 const SEED = Number(Deno.args.find((arg) => arg.startsWith("--seed="))?.slice(7) ?? 20260102);
 
 const source = { id: "li_a", name: "Ads", url: "https://lists.example/" };
@@ -46,7 +46,7 @@ Deno.test("ListKeeper loses no list when its process is killed", {
       for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
         said += text;
         // From its first word on, it is at work.
-        timer ??= setTimeout(() => child.kill("SIGKILL"), chance() * KILL_AFTER_MAX_MS);
+        timer ??= setTimeout(() => child.kill("SIGKILL"), chance() * KILL_AFTER_MS_MAX);
       }
       clearTimeout(timer);
       const { signal } = await child.status;

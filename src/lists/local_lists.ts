@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
+import type { Clock } from "../clock/mod.ts";
 import { rethrowInvariant } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Histories, History } from "./histories.ts";
 import { hashText, type KeptLists, type KeptText, readWhole, sha256Hex } from "./kept_lists.ts";
 import { findLocalList } from "./local_path.ts";
-import type { Clock, Disk } from "./ports.ts";
+import type { Disk } from "./ports.ts";
 import { checkRules, RuleCount } from "./rule_count.ts";
 import { LIST_BYTES_MAX, type ListSource, placeOf } from "./source.ts";
 import { TextCheck } from "./text_check.ts";

@@ -4,8 +4,8 @@
  * come texts for the compiler and a status a list. The last text with a rule stays whatever happens
  * to the network, the server, the user's file or this process. The catalogue of services is
  * kept the same way, under an ID of its own. Recommended lists and the public directory are for
- * choosing from.
- * Scope: net; read and write: its folder; read: the local lists. RFC 9110. @module
+ * choosing from. What it fetches, it fetches through a port.
+ * Scope: read and write: its folder; read: the local lists. @module
  */
 export {
   ListKeeper,
@@ -26,11 +26,8 @@ export {
   recommendedListId,
 } from "./source.ts";
 export { findLocalList, type LocalList } from "./local_path.ts";
-export { DOWNLOAD_LIMITS, type DownloadLimits } from "./download.ts";
-export { fetchJson } from "./fetch_text.ts";
-export { nodeHttpGet, nodeHttpPost } from "./node_http_get.ts";
 export { denoDisk } from "./deno_disk.ts";
-export type { Chance, Clock, Disk, HttpGet, Lookup } from "./ports.ts";
+export type { Chance, Disk } from "./ports.ts";
 export {
   type PresetId,
   PRESETS,

@@ -2,14 +2,14 @@ import type { Chance } from "./ports.ts";
 
 /** Pause after the first failure and the longest one; it doubles with each further failure. */
 interface Pauses {
-  readonly minMs: number;
-  readonly maxMs: number;
+  readonly msMin: number;
+  readonly msMax: number;
 }
 
 /** While there is a text, an older one filters nearly as well… */
-export const RETRY: Pauses = { minMs: 60_000, maxMs: 6 * 3_600_000 };
+export const RETRY: Pauses = { msMin: 60_000, msMax: 6 * 3_600_000 };
 /** …and while there is none, nothing of the list is filtered. */
-export const FIRST_RETRY: Pauses = { minMs: 5_000, maxMs: 3_600_000 };
+export const FIRST_RETRY: Pauses = { msMin: 5_000, msMax: 3_600_000 };
 /** Part of a pause that chance takes off, so that nodes and lists do not ask all at once. */
 const RETRY_JITTER_RATIO = 0.25;
 /** Part of the refresh interval over which lists spread. */
@@ -17,12 +17,12 @@ const REFRESH_SPREAD_RATIO = 0.1;
 
 /** How long to leave a list alone after its `failures`-th failure in a row (1 or more). */
 export function retryDelayMs(
-  { minMs, maxMs }: Pauses,
+  { msMin, msMax }: Pauses,
   failures: number,
   chance: Chance,
 ): number {
   // 2^16 times the shortest is far over the cap: an endless row must not end in Infinity.
-  const fullMs = Math.min(maxMs, minMs * 2 ** Math.min(failures - 1, 16));
+  const fullMs = Math.min(msMax, msMin * 2 ** Math.min(failures - 1, 16));
   return fullMs * (1 - RETRY_JITTER_RATIO * chance());
 }
 

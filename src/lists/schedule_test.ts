@@ -14,10 +14,10 @@ Deno.test("retryDelayMs() doubles from a minute to six hours, and from seconds t
   const seed = 7;
   const chance = seededChance(seed);
   for (const pauses of [RETRY, FIRST_RETRY]) {
-    assert.equal(retryDelayMs(pauses, 100_000, () => 0), pauses.maxMs);
+    assert.equal(retryDelayMs(pauses, 100_000, () => 0), pauses.msMax);
     for (let failures = 1; failures < 50; failures++) {
       const delayMs = retryDelayMs(pauses, failures, chance);
-      const inRange = delayMs > 0.75 * pauses.minMs && delayMs <= pauses.maxMs;
+      const inRange = delayMs > 0.75 * pauses.msMin && delayMs <= pauses.msMax;
       assert.ok(inRange, `seed ${seed}, failure ${failures}: ${delayMs}`);
     }
   }

@@ -1,7 +1,7 @@
+import type { Clock } from "../clock/mod.ts";
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
-import { askLength } from "./download.ts";
-import type { Clock, HttpGet } from "./ports.ts";
+import { askLength, type HttpGet } from "../http/mod.ts";
 import { RECOMMENDED } from "./recommended.ts";
 
 /** How long a size that a server told is shown. */

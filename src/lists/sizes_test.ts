@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock, FakeNetwork } from "./fakes.ts";
-import type { HttpGet } from "./ports.ts";
+import type { HttpGet } from "../http/mod.ts";
 import { RECOMMENDED } from "./recommended.ts";
 import { RecommendedSizes } from "./sizes.ts";
 

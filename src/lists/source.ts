@@ -1,8 +1,18 @@
 import { createHash } from "node:crypto";
 import { invariant } from "../errors.ts";
+import type { DownloadLimits } from "../http/mod.ts";
 
 /** Most bytes of one list, as downloaded, unpacked or read from a path. */
 export const LIST_BYTES_MAX = 256 * 1024 * 1024;
+
+/** How long the download of a list may take. */
+export const DOWNLOAD_LIMITS: DownloadLimits = {
+  headTimeoutMs: 15_000,
+  idleTimeoutMs: 20_000,
+  pace: { bytesMin: 30 * 10 * 1024, timeMs: 30_000 }, // 10 KiB/s.
+  totalTimeoutMs: 300_000,
+  bytesMax: LIST_BYTES_MAX,
+};
 
 /** Most bytes of a text that is checked as a whole. */
 export const CHECKED_BYTES_MAX = 16 * 1024 * 1024;

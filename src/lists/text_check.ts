@@ -9,16 +9,8 @@ const TAG_SEARCH_LENGTH = 4096;
 
 /** A tag, a comment or a declaration: no list begins with one. */
 const PAGE_START = /^[\s\uFEFF]*<(?:!--|!doctype|\?xml|[a-z][a-z0-9]*[\s/>])/i;
-const PAGE_TYPE = /^(?:text\/html|application\/xhtml\+xml)\b/i;
 
 const [TAB, LF, FF, CR, SPACE, DELETE] = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x7f];
-
-/** @throws {SvcError} If the answer says that it is a page. */
-export function checkContentType(contentType: string | undefined): void {
-  if (contentType !== undefined && PAGE_TYPE.test(contentType)) {
-    throw new SvcError("invalid", "it is an HTML page, not a list");
-  }
-}
 
 /**
  * Tells text from what servers send in its place: a page, a program. Takes it piece by piece and

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { messageOf } from "../errors.ts";
 import { RuleCount } from "./rule_count.ts";
-import { checkContentType, TextCheck } from "./text_check.ts";
+import { TextCheck } from "./text_check.ts";
 
 const encoder = new TextEncoder();
 
@@ -61,15 +61,6 @@ Deno.test("TextCheck tells text from what is none", { permissions: "none" }, asy
       assert.equal(verdict(content), want);
       for (const pieceBytes of [1, 7, 4096]) assert.equal(verdict(content, pieceBytes), want);
     });
-  }
-});
-
-Deno.test("checkContentType() refuses pages alone", { permissions: "none" }, () => {
-  for (const type of [undefined, "text/plain; charset=utf-8", "application/octet-stream"]) {
-    checkContentType(type);
-  }
-  for (const type of ["text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml"]) {
-    assert.throws(() => checkContentType(type), /HTML page/, type);
   }
 });
 

@@ -1,7 +1,7 @@
 import { SvcError } from "../errors.ts";
 import { applySeed } from "./apply_seed.ts";
 import { changeUser, createUser, deleteUser } from "./apply_users.ts";
-import type { Actor, Change, Command, NewAuditEntry, Note, Outcome } from "./command.ts";
+import type { Actor, Change, Command, NewAuditEntry, Note, Settled } from "./command.ts";
 import { Draft } from "./draft.ts";
 import { type Applied, type LiveState, SETTINGS_ID, settingsEnvelope } from "./live_state.ts";
 import { findConflict, findUsers, refuse } from "./references.ts";
@@ -53,12 +53,12 @@ export function apply(
   const draft = new Draft(state);
   const result = dispatch(draft, command);
   if (result.kind === "refused") {
-    return { kind: "refused", outcome: result, state: { ...state, appliedIndex: index } };
+    return { kind: "refused", settled: result, state: { ...state, appliedIndex: index } };
   }
   draft.setIndex(index);
   return {
     kind: "made",
-    outcome: { kind: "done", value: result.value } satisfies Outcome,
+    settled: { kind: "done", value: result.value } satisfies Settled,
     state: draft.state,
     writes: draft.writes,
     audit: auditOf(result, command),

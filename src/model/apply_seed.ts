@@ -20,7 +20,7 @@ type Seed = Extract<Change, { type: "seed" }>;
 /** Most custom rules and lists of one seed: they are one change, stored whole or not at all. */
 export const SEED_ITEMS_MAX = 20_000;
 
-/** What a seed changed, by kind; its outcome and what the audit log says of it. */
+/** What a seed changed, by kind; its value and what the audit log says of it. */
 interface Counts {
   added: number;
   replaced: number;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { apply, noteEntry, RESOURCE_TYPE } from "./apply.ts";
-import type { Change, Outcome } from "./command.ts";
+import type { Change, Settled } from "./command.ts";
 import {
   ACTOR,
   AT,
@@ -273,12 +273,12 @@ Deno.test("apply() refuses", none, async (t) => {
   const state = stateAfter(...ALL);
   for (const [name, change, code, message] of REFUSED) {
     await t.step(name, () => {
-      const { kind, outcome, state: after } = apply(state, commandOf(change), 99);
+      const { kind, settled, state: after } = apply(state, commandOf(change), 99);
       assert.equal(kind, "refused");
       assert.deepEqual(after, { ...state, appliedIndex: 99 }, "it moves the index alone");
-      assert.ok(outcome.kind === "refused");
-      assert.equal(outcome.code, code);
-      assert.match(outcome.message, message);
+      assert.ok(settled.kind === "refused");
+      assert.equal(settled.code, code);
+      assert.match(settled.message, message);
     });
   }
 });
@@ -366,7 +366,7 @@ const TAKEN: readonly (readonly [string, Change])[] = [
 Deno.test("apply() takes", none, async (t) => {
   const state = stateAfter(...ALL);
   for (const [name, change] of TAKEN) {
-    await t.step(name, () => assert.equal(made(state, change).outcome.kind, "done"));
+    await t.step(name, () => assert.equal(made(state, change).settled.kind, "done"));
   }
 });
 
@@ -383,7 +383,7 @@ Deno.test(
       spec: listSpec("more"),
       ifMatch: 1,
     };
-    const { state, outcome, writes, audit } = made(before, change, later);
+    const { state, settled, writes, audit } = made(before, change, later);
     const envelope = {
       id: ids.list(1),
       revision: 2,
@@ -391,7 +391,7 @@ Deno.test(
       updated_at: later,
       spec: listSpec("more"),
     };
-    assert.deepEqual(outcome.value, envelope);
+    assert.deepEqual(settled.value, envelope);
     assert.deepEqual(state.collections.lists.get(ids.list(1)), envelope);
     assert.deepEqual(writes, [{
       key: ["resource", "lists", ids.list(1)],
@@ -438,20 +438,20 @@ Deno.test("apply() names no more than five users of what is in use", none, () =>
     id: ids.group(n + 10),
     spec: groupSpec(`g${n}`, [{ list: ids.list(1) }]),
   }));
-  const { outcome } = apply(stateAfter(LIST, ...groups), commandOf(deleteOf("lists", ids.list(1))));
-  assert.ok(outcome.kind === "refused");
-  assert.match(outcome.message, /g0\), .*g4\) and 3 more$/);
+  const { settled } = apply(stateAfter(LIST, ...groups), commandOf(deleteOf("lists", ids.list(1))));
+  assert.ok(settled.kind === "refused");
+  assert.match(settled.message, /g0\), .*g4\) and 3 more$/);
 });
 
 Deno.test("apply() ends sessions where it is told to", none, () => {
   const state = stateAfter(ADMIN);
-  const epoch = (outcome: Outcome) => {
-    assert.ok(outcome.kind === "done");
-    return (outcome.value as { session_epoch: number }).session_epoch;
+  const epoch = (settled: Settled) => {
+    assert.ok(settled.kind === "done");
+    return (settled.value as { session_epoch: number }).session_epoch;
   };
-  assert.equal(epoch(made(state, changeUser(1, { password_hash: "x" })).outcome), 1);
+  assert.equal(epoch(made(state, changeUser(1, { password_hash: "x" })).settled), 1);
   const quiet = { ...changeUser(1, { reset: null }), endSessions: false } as Change;
-  assert.equal(epoch(made(state, quiet).outcome), 0);
+  assert.equal(epoch(made(state, quiet).settled), 0);
 });
 
 Deno.test("apply() writes no secret of a user into the audit log", none, () => {
@@ -489,7 +489,7 @@ Deno.test("apply() of a seed makes what a new node has", none, () => {
     rules: [{ id: ids.rule(1), spec: { ...ruleSpec("||a.example^"), managed_by: "config" } }],
     settings: { ...DEFAULT_SETTINGS, block_ttl: 11 },
   };
-  const { state, audit, outcome } = made(emptyState(), seed);
+  const { state, audit, settled } = made(emptyState(), seed);
   assert.equal(state.settings.revision, 1);
   assert.equal(state.settings.spec.block_ttl, 11);
   const group = state.collections.groups.get(DEFAULT_GROUP_ID);
@@ -497,7 +497,7 @@ Deno.test("apply() of a seed makes what a new node has", none, () => {
   assert.deepEqual(group?.spec.lists, [{ list: "li_cfg_00000000000000aa" }]);
   assert.equal(audit.action, "seed");
   const counts = (added: number) => ({ added, replaced: 0, removed: 0 });
-  assert.deepEqual(outcome.value, { lists: counts(1), rules: counts(1) });
+  assert.deepEqual(settled.value, { lists: counts(1), rules: counts(1) });
   assert.equal(apply(emptyState(), commandOf({ ...seed, first: false })).kind, "refused");
 });
 
@@ -520,11 +520,11 @@ Deno.test("apply() of an import replaces what came from the file and nothing els
   );
   const kids = groupSpec("kids", [{ list: a }, { list: ids.list(1) }, { list: b }]);
   state = made(state, group(kids)).state;
-  const { state: after, outcome } = made(
+  const { state: after, settled } = made(
     state,
     seed([[b, "b2"], [c, "c"]], [[2, "||two.example^"]]),
   );
-  assert.deepEqual(outcome.value, {
+  assert.deepEqual(settled.value, {
     lists: { added: 1, replaced: 1, removed: 1 },
     rules: { added: 0, replaced: 0, removed: 1 },
   });
@@ -550,6 +550,6 @@ Deno.test("apply() of a seed takes as many lists as a group, and one is too many
     settings: DEFAULT_SETTINGS,
   });
   assert.equal(apply(stateAfter(), commandOf(seed(256))).kind, "made");
-  const { outcome } = apply(stateAfter(), commandOf(seed(257)));
-  assert.ok(outcome.kind === "refused" && outcome.code === "invalid");
+  const { settled } = apply(stateAfter(), commandOf(seed(257)));
+  assert.ok(settled.kind === "refused" && settled.code === "invalid");
 });

@@ -61,9 +61,9 @@ Deno.test("apply() keeps the last admin who can sign in", none, async (t) => {
   for (const [name, rows, change, taken] of LAST_ADMIN) {
     await t.step(name, () => {
       const state = usersState(...rows);
-      const { kind, outcome } = apply(state, commandOf(change));
+      const { kind, settled } = apply(state, commandOf(change));
       assert.equal(kind, taken ? "made" : "refused");
-      if (outcome.kind === "refused") assert.equal(outcome.code, "conflict");
+      if (settled.kind === "refused") assert.equal(settled.code, "conflict");
       assert.equal(apply(state, { ...commandOf(change), actor: CLI }).kind, "made", "svc user may");
     });
   }
@@ -78,9 +78,9 @@ Deno.test("apply() removes one of two admins who are removed at once", none, () 
 Deno.test("apply() takes an admin for the first user, and nobody else", none, () => {
   for (const fields of [{ role: "viewer" }, { disabled: true }] as const) {
     const change: Change = { type: "user_create", user: newUser(1, "ann", fields) };
-    const { outcome } = apply(emptyState(), commandOf(change));
-    assert.ok(outcome.kind === "refused");
-    assert.equal(outcome.code, "invalid");
+    const { settled } = apply(emptyState(), commandOf(change));
+    assert.ok(settled.kind === "refused");
+    assert.equal(settled.code, "invalid");
     assert.equal(apply(emptyState(), { ...commandOf(change), actor: CLI }).kind, "made");
   }
   assert.equal(
@@ -105,10 +105,10 @@ function renamed(n: number, name: string): Change {
 
 Deno.test("apply() refuses a group or user whose name reads as another's", none, () => {
   const conflict = (state: LiveState, change: Change) => {
-    const { outcome } = apply(state, commandOf(change));
-    assert.ok(outcome.kind === "refused", JSON.stringify(change));
-    assert.equal(outcome.code, "conflict");
-    assert.match(outcome.message, /^name: (gr|us)_0+\d is called .*, which reads alike$/);
+    const { settled } = apply(state, commandOf(change));
+    assert.ok(settled.kind === "refused", JSON.stringify(change));
+    assert.equal(settled.code, "conflict");
+    assert.match(settled.message, /^name: (gr|us)_0+\d is called .*, which reads alike$/);
   };
   const state = stateAfter(namedGroup(1, "Kids"), ADMIN);
   for (

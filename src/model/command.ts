@@ -140,7 +140,7 @@ export interface State {
 }
 
 /** What a change came to, decided alike by every member. */
-export type Outcome =
+export type Settled =
   | { readonly kind: "done"; readonly value: unknown }
   | {
     readonly kind: "refused";

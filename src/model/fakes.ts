@@ -99,7 +99,7 @@ export function stateAfter(...changes: readonly Change[]): LiveState {
   let state = emptyState();
   for (const change of [FIRST_SEED, ...changes]) {
     const applied = apply(state, commandOf(change));
-    if (applied.kind === "refused") throw new Error(applied.outcome.message);
+    if (applied.kind === "refused") throw new Error(applied.settled.message);
     state = applied.state;
   }
   return state;

@@ -1,5 +1,5 @@
 import { invariant } from "../errors.ts";
-import type { NewAuditEntry, Outcome, State, StoredUser } from "./command.ts";
+import type { NewAuditEntry, Settled, State, StoredUser } from "./command.ts";
 import { PersistentMap } from "./persistent_map.ts";
 import { type Collection, COLLECTIONS, type Envelope, type SpecOf } from "./resources.ts";
 import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
@@ -28,12 +28,12 @@ export interface Write {
   readonly value: unknown;
 }
 
-export type Refused = Extract<Outcome, { kind: "refused" }>;
+export type Refused = Extract<Settled, { kind: "refused" }>;
 
 /** A change that is made: what it makes of the state, and what has to be stored for it. */
 export interface Made {
   readonly kind: "made";
-  readonly outcome: Extract<Outcome, { kind: "done" }>;
+  readonly settled: Extract<Settled, { kind: "done" }>;
   readonly state: LiveState;
   readonly writes: readonly Write[];
   readonly audit: NewAuditEntry;
@@ -42,7 +42,7 @@ export interface Made {
 /** What a command came to. That of a refused one is the state before, at the command's index. */
 export type Applied = Made | {
   readonly kind: "refused";
-  readonly outcome: Refused;
+  readonly settled: Refused;
   readonly state: LiveState;
 };
 

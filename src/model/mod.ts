@@ -43,12 +43,13 @@ export type {
   Command,
   NewAuditEntry,
   Note,
-  Outcome,
   Role,
+  Settled,
   State,
   StoredUser,
 } from "./command.ts";
 export { apply, COLLECTION_SIZE_MAX, noteEntry, RESOURCE_TYPE } from "./apply.ts";
+export type { Session } from "./session.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
 export { type Decoded, decodeRulesBatch, decodeSettings, decodeSpec } from "./decode.ts";

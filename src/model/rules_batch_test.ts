@@ -33,11 +33,11 @@ const THREE = stateAfter(batch([[1, "||a.example^"], [2, "||b.example^"], [3, "|
 
 Deno.test("apply() of a batch removes and adds rules in one change", none, () => {
   const add: [number, string][] = [[4, "||b.example^"], [5, "||d.example^"], [6, "||d.example^"]];
-  const { state, outcome, writes, audit } = made(THREE, batch(add, [2, 1]));
+  const { state, settled, writes, audit } = made(THREE, batch(add, [2, 1]));
   assert.deepEqual(texts(state), ["||c.example^", "||b.example^", "||d.example^", "||d.example^"]);
   assert.equal(state.appliedIndex, THREE.appliedIndex + 1, "one change");
   const envelopes = add.map(([n]) => state.collections.rules.get(ids.rule(n)));
-  assert.deepEqual(outcome.value, envelopes);
+  assert.deepEqual(settled.value, envelopes);
   assert.deepEqual(envelopes[0], {
     id: ids.rule(4),
     revision: 1,
@@ -105,8 +105,8 @@ Deno.test("apply() refuses a batch whole, and names the first bad item", none, a
     await t.step(name, () => {
       const applied = apply(THREE, commandOf(change));
       assert.ok(applied.kind === "refused");
-      assert.equal(applied.outcome.code, code);
-      assert.match(applied.outcome.message, message);
+      assert.equal(applied.settled.code, code);
+      assert.match(applied.settled.message, message);
     });
   }
 });
@@ -123,7 +123,7 @@ Deno.test("apply() makes room before it fills it", none, () => {
   assert.equal(state.collections.rules.size, COLLECTION_SIZE_MAX);
   const one: [number, string][] = [[COLLECTION_SIZE_MAX, "||b.example^"]];
   const full = apply(state, commandOf(batch(one)));
-  assert.ok(full.kind === "refused" && full.outcome.code === "conflict");
+  assert.ok(full.kind === "refused" && full.settled.code === "conflict");
   assert.equal(made(state, batch(one, [7])).state.collections.rules.size, COLLECTION_SIZE_MAX);
 });
 

@@ -6,7 +6,14 @@
  * RFC 3542 (packet info). @module
  */
 export { dropPages, type Native, openNative, returnLargeAllocations } from "./libc.ts";
-export { closeSocket, dupSocket, type ListenKind, openListener, portOf } from "./sockets.ts";
+export {
+  closeSocket,
+  dupSocket,
+  type ListenKind,
+  openListener,
+  openServer,
+  portOf,
+} from "./sockets.ts";
 export { UdpBatch } from "./udp_batch.ts";
 export { Opened, Received, UdpEphemeral } from "./udp_ephemeral.ts";
 export { type FileLimit, fileLimit, raiseFileLimit } from "./file_limit.ts";

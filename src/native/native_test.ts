@@ -9,6 +9,7 @@ import {
   openEpoll,
   openListener,
   openNative,
+  openServer,
   openWake,
   portOf,
   UdpBatch,
@@ -146,8 +147,8 @@ for (const address of LOOPBACKS) {
             const packet = bench.packet(i);
             assert.deepEqual(packet.slice(1), [7, 7]);
             assert.equal(batch.packetCut(i), false);
-            const from = batch.peerOffset(i);
-            const ip = batch.bytes.subarray(from, from + batch.peerLength(i));
+            const from = batch.senderOffset(i);
+            const ip = batch.bytes.subarray(from, from + batch.senderLength(i));
             assert.equal(formatIp(ip), address);
             seen.push(packet[0]);
             batch.queueReply(i, bench.write(packet[0], 9));
@@ -164,20 +165,20 @@ for (const address of LOOPBACKS) {
   );
 
   test(
-    `UdpBatch.savePeer() outlives the batch, ${address}`,
+    `UdpBatch.saveSender() outlives the batch, ${address}`,
     address,
     (native) =>
       withBench(native, address, async (bench) => {
         const { batch } = bench;
         const [first, second] = [bench.connect(), bench.connect()];
-        const peer = new Uint8Array(UdpBatch.PEER_BYTES);
+        const sender = new Uint8Array(UdpBatch.SENDER_BYTES);
         bench.send(first, 1);
         await bench.receive();
-        batch.savePeer(0, peer);
+        batch.saveSender(0, sender);
         bench.send(second, 2);
         await bench.receive();
         batch.queueReply(0, bench.write(22));
-        batch.queueTo(peer, bench.write(11));
+        batch.queueTo(sender, bench.write(11));
         batch.flush();
         assert.deepEqual(await bench.answerTo(first), [11]);
         assert.deepEqual(await bench.answerTo(second), [22]);
@@ -198,11 +199,11 @@ for (const [address, listen] of [["127.0.0.77", "0.0.0.0"], ["::1", "::"]] as co
         bench.batch.queueReply(0, bench.write(6));
         bench.batch.flush();
         assert.deepEqual(await bench.answerTo(fd), [6]);
-        const peer = new Uint8Array(UdpBatch.PEER_BYTES);
+        const sender = new Uint8Array(UdpBatch.SENDER_BYTES);
         bench.send(fd, 7);
         await bench.receive();
-        bench.batch.savePeer(0, peer);
-        bench.batch.queueTo(peer, bench.write(8));
+        bench.batch.saveSender(0, sender);
+        bench.batch.queueTo(sender, bench.write(8));
         bench.batch.flush();
         assert.deepEqual(await bench.answerTo(fd), [8]);
       }, listen),
@@ -255,12 +256,12 @@ test(
     }),
 );
 
-/** A peer with port 0, as `savePeer` would have it. */
+/** A sender with port 0, as `saveSender` would have it. */
 function nowhere(): Uint8Array {
-  const peer = new Uint8Array(UdpBatch.PEER_BYTES);
-  peer.set([2, 0, 0, 0, 127, 0, 0, 1]);
-  peer[UdpBatch.PEER_BYTES - 8] = 16;
-  return peer;
+  const sender = new Uint8Array(UdpBatch.SENDER_BYTES);
+  sender.set([2, 0, 0, 0, 127, 0, 0, 1]);
+  sender[UdpBatch.SENDER_BYTES - 8] = 16;
+  return sender;
 }
 
 test("UdpEphemeral draws its ports at random from the whole range", "127.0.0.1", (native) => {
@@ -292,12 +293,12 @@ test(
         const fd = bench.connect();
         bench.send(fd, 1);
         await bench.receive();
-        const peer = new Uint8Array(UdpBatch.PEER_BYTES);
-        bench.batch.savePeer(0, peer);
-        other.batch.queueTo(peer, other.write(66)); // Right address and port, from another port.
+        const sender = new Uint8Array(UdpBatch.SENDER_BYTES);
+        bench.batch.saveSender(0, sender);
+        other.batch.queueTo(sender, other.write(66)); // Right address and port, from another port.
         other.batch.flush();
         assert.equal(other.batch.unsent, 0);
-        bench.batch.queueTo(peer, bench.write(2));
+        bench.batch.queueTo(sender, bench.write(2));
         bench.batch.flush();
         assert.deepEqual(await bench.answerTo(fd), [2]);
         assert.equal(bench.clients.receive(fd, new Uint8Array(9)), -1);
@@ -327,6 +328,24 @@ test("openListener() has a port of its own where the system gives one", "127.0.0
       for (const fd of fds) closeSocket(native, fd);
     }
   }
+});
+
+test("openServer() shares its port with nobody", "127.0.0.1", (native) => {
+  const address = ip("127.0.0.1");
+  const fd = openServer(native, { ip: address, port: 0 });
+  const port = portOf(native, fd);
+  const others = [
+    () => openServer(native, { ip: address, port }),
+    () => openListener(native, "tcp", { ip: address, port }),
+  ];
+  for (const open of others) {
+    assert.throws(
+      open,
+      (error) => error instanceof SvcError && error.message.includes(`tcp 127.0.0.1:${port}: `),
+    );
+  }
+  closeSocket(native, fd);
+  closeSocket(native, openServer(native, { ip: address, port }));
 });
 
 test("openListener() shares a port, and says what is in the way", "127.0.0.1", (native) => {

@@ -71,14 +71,7 @@ export function openListener(
   isAlone: boolean = address.port === 0,
 ): number {
   const v4 = address.ip.length === 4;
-  const type = (kind === "udp" ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  const fd = native.socket(v4 ? AF_INET : AF_INET6, type, 0);
-  const fail = (what: string): never => {
-    const message = `${kind} ${formatHostPort(address)}: cannot ${what}: ${errnoHint(native)}`;
-    if (fd >= 0) native.close(fd);
-    throw new SvcError("unavailable", message);
-  };
-  if (fd < 0) fail("open a socket");
+  const { fd, fail } = newSocket(native, kind, address);
   const share = () => {
     option(native, fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (!option(native, fd, SOL_SOCKET, SO_REUSEPORT, 1)) fail("share the port");
@@ -95,12 +88,43 @@ export function openListener(
     option(native, fd, level, name, PMTUDISC_OMIT);
     option(native, fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
   }
-  const sockaddr = new Uint8Array(SOCKADDR_BYTES);
-  const length = writeSockaddr(sockaddr, address);
-  if (native.bind(fd, sockaddr, length) !== 0) fail("listen");
+  if (!bindTo(native, fd, address)) fail("listen");
   if (isAlone) share();
   if (kind === "tcp" && native.listen(fd, BACKLOG) !== 0) fail("listen");
   return fd;
+}
+
+/**
+ * Opens a bound TCP socket that listens and that nobody shares the port of. On IPv6 it takes IPv4
+ * too, where it is bound to no address in particular and the system has it so.
+ *
+ * @throws {SvcError} `unavailable`, with the address and what is in the way.
+ */
+export function openServer(native: Native, address: HostPort): number {
+  const { fd, fail } = newSocket(native, "tcp", address);
+  // Connections that have just ended are in nobody's way.
+  option(native, fd, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (!bindTo(native, fd, address) || native.listen(fd, BACKLOG) !== 0) fail("listen");
+  return fd;
+}
+
+/** A new socket, and what gives it up with a reason. */
+function newSocket(native: Native, kind: ListenKind, address: HostPort) {
+  const family = address.ip.length === 4 ? AF_INET : AF_INET6;
+  const type = (kind === "udp" ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  const fd = native.socket(family, type, 0);
+  const fail = (what: string): never => {
+    const message = `${kind} ${formatHostPort(address)}: cannot ${what}: ${errnoHint(native)}`;
+    if (fd >= 0) native.close(fd);
+    throw new SvcError("unavailable", message);
+  };
+  if (fd < 0) fail("open a socket");
+  return { fd, fail };
+}
+
+function bindTo(native: Native, fd: number, address: HostPort): boolean {
+  const sockaddr = new Uint8Array(SOCKADDR_BYTES);
+  return native.bind(fd, sockaddr, writeSockaddr(sockaddr, address)) === 0;
 }
 
 /** The port a socket is bound to, for those asked for with port 0. */

@@ -38,8 +38,8 @@ const W_FLAGS = 12;
 const W_LENGTH = 14;
 const MMSGHDR_WORDS = MMSGHDR_BYTES / 4;
 
-/** Bytes that `savePeer` writes: socket address, packet info, and their lengths. */
-const PEER_BYTES = NAME_BYTES + CONTROL_BYTES + 8;
+/** Bytes that `saveSender` writes: socket address, packet info, and their lengths. */
+const SENDER_BYTES = NAME_BYTES + CONTROL_BYTES + 8;
 
 /**
  * Memory of one size for batches of UDP packets, laid out for `recvmmsg` and `sendmmsg` once. All
@@ -84,7 +84,7 @@ export class UdpBatch {
   static readonly BATCH = BATCH;
   /** Responses that can be queued. */
   readonly capacity = BATCH;
-  static readonly PEER_BYTES = PEER_BYTES;
+  static readonly SENDER_BYTES = SENDER_BYTES;
   static readonly SEND_BYTES = SEND_BYTES;
 
   /** Holds received packets and responses, at the offsets the methods name. */
@@ -194,13 +194,13 @@ export class UdpBatch {
   }
 
   /** Where the address of the sender of packet `i` starts in `bytes`. */
-  peerOffset(i: number): number {
+  senderOffset(i: number): number {
     const name = this.#rx.name + i * NAME_BYTES;
     return name + (this.#isIpv4(name) ? SOCKADDR_IPV4_OFFSET : SOCKADDR_IPV6_OFFSET);
   }
 
   /** Bytes of that address. */
-  peerLength(i: number): number {
+  senderLength(i: number): number {
     return this.#isIpv4(this.#rx.name + i * NAME_BYTES) ? IPV4_BYTES : IPV6_BYTES;
   }
 
@@ -227,19 +227,19 @@ export class UdpBatch {
     );
   }
 
-  /** Queues the response at `responseOffset()` for a sender that `savePeer` wrote down. */
-  queueTo(peer: Uint8Array, lengthBytes: number): void {
+  /** Queues the response at `responseOffset()` for a sender that `saveSender` wrote down. */
+  queueTo(sender: Uint8Array, lengthBytes: number): void {
     const name = this.#tx.name + this.queued * NAME_BYTES;
     const control = this.#tx.control + this.queued * CONTROL_BYTES;
     const bytes = this.bytes;
-    for (let i = 0; i < NAME_BYTES; i++) bytes[name + i] = peer[i];
-    for (let i = 0; i < CONTROL_BYTES; i++) bytes[control + i] = peer[NAME_BYTES + i];
+    for (let i = 0; i < NAME_BYTES; i++) bytes[name + i] = sender[i];
+    for (let i = 0; i < CONTROL_BYTES; i++) bytes[control + i] = sender[NAME_BYTES + i];
     const lengths = NAME_BYTES + CONTROL_BYTES;
-    this.#queue(name, peer[lengths], control, peer[lengths + 1], lengthBytes);
+    this.#queue(name, sender[lengths], control, sender[lengths + 1], lengthBytes);
   }
 
-  /** Writes down who sent packet `i` and which address was asked: `PEER_BYTES` bytes. */
-  savePeer(i: number, target: Uint8Array): void {
+  /** Writes down who sent packet `i` and which address was asked: `SENDER_BYTES` bytes. */
+  saveSender(i: number, target: Uint8Array): void {
     const [name, control] = [this.#rx.name + i * NAME_BYTES, this.#rx.control + i * CONTROL_BYTES];
     this.#clearInterface(control, name);
     const bytes = this.bytes;

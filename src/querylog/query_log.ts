@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { ClockJudge, type Correction } from "../clock/mod.ts";
+import { ClockJudge, type Correction, type SystemClocks } from "../clock/mod.ts";
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
@@ -52,11 +52,7 @@ export interface QueryLogOptions {
   readonly figures: SharedArrayBuffer;
 }
 
-export interface QueryLogPorts {
-  /** Milliseconds since 1970, as the system's clock says, which may be wrong. */
-  readonly wallMs: () => number;
-  /** Milliseconds, monotonic. */
-  readonly monotonicMs: () => number;
+export interface QueryLogPorts extends SystemClocks {
   /** What keeps the log from being written; `null` once it is again. */
   readonly onProblem: (problem: string | null) => void;
   /** New entries for somebody who watches. */

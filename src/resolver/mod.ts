@@ -11,7 +11,7 @@ export { Pipeline, type PipelineOptions } from "./pipeline.ts";
 export { Verdict } from "./verdict.ts";
 export { Outcome } from "./outcome.ts";
 export { QueryLog } from "./query_log.ts";
-export { type Clocks, TurnClock } from "./turn_clock.ts";
+export { TurnClock } from "./turn_clock.ts";
 export { RebindingProtection } from "./rebinding.ts";
 export { ClientAddress, DnssecState, Query, Read, readQuery, Transport } from "./query.ts";
 export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";

@@ -1,12 +1,7 @@
+import type { SystemClocks } from "../clock/mod.ts";
+
 /** Every so many readings within a turn the clock is really looked at: that is no small call. */
 const READINGS = 16;
-
-export interface Clocks {
-  /** Milliseconds since 1970. */
-  readonly epochMs: () => number;
-  /** Milliseconds, monotonic. */
-  readonly monotonicMs: () => number;
-}
 
 /**
  * The time of a query that is answered within a turn of the event loop. The first answer of a turn,
@@ -19,11 +14,11 @@ export class TurnClock {
   #nowMs = 0;
   #readings = 0;
 
-  constructor(private readonly clocks: Clocks) {}
+  constructor(private readonly clocks: SystemClocks) {}
 
   /** Begins a turn: a batch, a message or a timer. */
   begin(): void {
-    this.epochMs = this.clocks.epochMs();
+    this.epochMs = this.clocks.wallMs();
     this.startedAtMs = this.clocks.monotonicMs();
     this.#readings = 0;
   }

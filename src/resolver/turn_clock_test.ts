@@ -6,7 +6,7 @@ Deno.test("TurnClock looks at the clock for the first answer of a turn, and ever
 }, () => {
   let [looks, nowMs] = [0, 0];
   const clock = new TurnClock({
-    epochMs: () => 1_000,
+    wallMs: () => 1_000,
     monotonicMs: () => {
       looks++;
       return ++nowMs;

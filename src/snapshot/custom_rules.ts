@@ -145,10 +145,10 @@ export class CustomRulesCompiler {
   /** Takes what came of it. Returns the number of rules that can't be read. */
   settle(
     { rules, base, badfilters, weight }: Settling,
-    snapshot: SharedArrayBuffer,
+    compiled: SharedArrayBuffer,
     stats: readonly SourceStats[],
   ): number {
-    const matcher = new Matcher(snapshot);
+    const matcher = new Matcher(compiled);
     const former = this.#settled?.base === base ? this.#settled : null;
     const settled = {
       rules,
@@ -214,9 +214,9 @@ export class CustomRulesCompiler {
     }
     const recent = this.#compileRecent(settled, added, badfilters);
     const levels = recent !== null
-      ? [matcher.snapshot, recent]
+      ? [matcher.memory, recent]
       : matcher.rules > 0
-      ? [matcher.snapshot]
+      ? [matcher.memory]
       : [];
     const all = [...badfilters.values()];
     return {
@@ -247,8 +247,8 @@ export class CustomRulesCompiler {
     for (const { rule } of badfilters.values()) {
       if (named.has(ruleIdentity(rule))) texts.push(rule.text);
     }
-    const { snapshot } = compile(inputOf([...lines, texts], this.#seed));
-    return new Matcher(snapshot).rules === 0 ? null : snapshot;
+    const { rules } = compile(inputOf([...lines, texts], this.#seed));
+    return new Matcher(rules).rules === 0 ? null : rules;
   }
 }
 

@@ -38,8 +38,8 @@ function filler(count = 2 * RECENT_MAX): Rules {
 
 function settle(compiler: CustomRulesCompiler, rules: Rules, base: Base): number {
   const settling = compiler.begin(rules, base);
-  const { snapshot, stats } = compile(settling.input);
-  return compiler.settle(settling, snapshot, stats);
+  const compiled = compile(settling.input);
+  return compiler.settle(settling, compiled.rules, compiled.stats);
 }
 
 class Bench {

@@ -130,7 +130,7 @@ export function policyState(fake: FakePolicy): PolicyState {
 /** The compiled lists and services of a policy. */
 export function baseOf({ lists = {} }: FakePolicy, seed: number): Base {
   const names = Object.keys(lists);
-  const { snapshot, badfilters } = compile({
+  const { rules, badfilters } = compile({
     seed,
     sources: names.map((name) => ({
       bytes: new TextEncoder().encode(lists[name]),
@@ -141,7 +141,7 @@ export function baseOf({ lists = {} }: FakePolicy, seed: number): Base {
     id: name.startsWith(SERVICE_PREFIX) ? name : `li_${name}`,
     name,
   }));
-  return { rules: names.length === 0 ? null : snapshot, sources, badfilters };
+  return { rules: names.length === 0 ? null : rules, sources, badfilters };
 }
 
 /** The custom rules of a state, all in the first level. */
@@ -152,8 +152,8 @@ export function customRulesOf(
 ): CustomRules {
   const compiler = new CustomRulesCompiler(seed);
   const settling = compiler.begin(rules, base);
-  const { snapshot, stats } = compile(settling.input);
-  compiler.settle(settling, snapshot, stats);
+  const compiled = compile(settling.input);
+  compiler.settle(settling, compiled.rules, compiled.stats);
   return compiler.current(rules, base)!;
 }
 

@@ -6,11 +6,11 @@ import {
   type Command,
   type LiveState,
   type NewAuditEntry,
-  type Outcome,
+  type Settled,
   type Write,
 } from "../model/mod.ts";
 import type { Shown } from "./ports.ts";
-import { outcomeAgain, remember, type Remembered } from "./proposals.ts";
+import { remember, type Remembered, settledAgain } from "./proposals.ts";
 import { readParts } from "./replicated_state.ts";
 import type { Store } from "./store.ts";
 
@@ -30,7 +30,7 @@ export interface Entry {
 }
 
 /** What an entry came to, the same on every member. `failed`: a mistake of ours; nothing changed. */
-export type Decision = Outcome | { readonly kind: "failed"; readonly error: unknown };
+export type Decision = Settled | { readonly kind: "failed"; readonly error: unknown };
 
 const NOTHING: Decision = { kind: "done", value: null };
 
@@ -156,7 +156,7 @@ export class Applier {
     const before = id === null
       ? null
       : pending.proposals.find((one) => one.id === id) ?? this.#store.proposals.find(id, index);
-    if (before !== null) return settle(outcomeAgain(before, change, state));
+    if (before !== null) return settle(settledAgain(before, change, state));
     let applied;
     try {
       applied = apply(state, command, index);
@@ -164,13 +164,13 @@ export class Applier {
       log.error("a change can't be decided", { change: change.type, error });
       return settle({ kind: "failed", error }); // It stops no other.
     }
-    const { outcome } = applied;
-    if (id !== null) pending.proposals.push(remember(id, index, outcome));
-    if (applied.kind === "refused") return settle(outcome);
+    const { settled } = applied;
+    if (id !== null) pending.proposals.push(remember(id, index, settled));
+    if (applied.kind === "refused") return settle(settled);
     pending.state = applied.state;
     for (const write of applied.writes) pending.writes.push(write);
     pending.audit.push(applied.audit);
-    settle(outcome, { change, state: applied.state });
+    settle(settled, { change, state: applied.state });
   }
 
   #show(shown: Shown): void {

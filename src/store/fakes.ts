@@ -1,6 +1,6 @@
 /** A clock, a store in memory and a disk that fails at a chosen moment, for tests. */
+import type { Clock } from "../clock/mod.ts";
 import type { NewAuditEntry } from "../model/mod.ts";
-import type { Clock } from "./ports.ts";
 import { type Batch, Store, type StoreOptions } from "./store.ts";
 
 export class FakeClock implements Clock {

@@ -201,8 +201,8 @@ await Promise.all(Array.from({ length: LANES }, async (_, lane) => {
     const large = lane === IMPORTS ? importOf : batchOf;
     const { change, id, token } = isLarge ? large(step) : next(lane, step);
     say(`try ${id} ${token}`);
-    const outcome = await replicator.propose(change, actor, `${run}-${lane}-${step}`);
-    if (outcome.kind === "refused") throw new Error(`${outcome.code}: ${outcome.message}`);
+    const settled = await replicator.propose(change, actor, `${run}-${lane}-${step}`);
+    if (settled.kind === "refused") throw new Error(`${settled.code}: ${settled.message}`);
     say(`ack ${id} ${token}`);
   }
 }));

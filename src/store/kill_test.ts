@@ -16,9 +16,9 @@ const KILLS_PER_SERIES = 110;
 const WHOLES_KILLS = 80;
 /** A series begins with an empty store so often: checks take longer as one grows. */
 const KILLS_PER_STORE = 10;
-const KILL_AFTER_MAX_MS = 40;
+const KILL_AFTER_MS_MAX = 40;
 /** A whole configuration takes longer. */
-const WHOLES_KILL_AFTER_MAX_MS = 150;
+const WHOLES_KILL_AFTER_MS_MAX = 150;
 /** As the child has it. */
 const LARGE_RULES = 300;
 
@@ -181,7 +181,7 @@ async function killAgain(
         known = new Map();
         noted = [];
       }
-      const killAfterMs = prng.int(isWholes ? WHOLES_KILL_AFTER_MAX_MS : KILL_AFTER_MAX_MS);
+      const killAfterMs = prng.int(isWholes ? WHOLES_KILL_AFTER_MS_MAX : KILL_AFTER_MS_MAX);
       const run = `${series}.${kill}`;
       const lines = await runChild(directory, prng.next(), run, mode, killAfterMs);
       for (const line of lines) {

@@ -3,6 +3,7 @@ import {
   type Collection,
   emptyState,
   type LiveState,
+  type Session,
   SETTINGS_KEY,
   type Write,
 } from "../model/mod.ts";
@@ -19,7 +20,6 @@ import {
   SESSION_PREFIX,
   USER_PREFIX,
 } from "./keys.ts";
-import type { Session } from "./ports.ts";
 import { isRemembered, type Remembered } from "./proposals.ts";
 import { type Counts, countsOf, restore } from "./restore.ts";
 import { commitWhole, recover } from "./transaction.ts";

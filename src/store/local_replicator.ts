@@ -1,7 +1,8 @@
+import type { Clock } from "../clock/mod.ts";
 import { invariant, SvcError } from "../errors.ts";
-import type { Actor, Change, LiveState, Outcome } from "../model/mod.ts";
+import type { Actor, Change, LiveState, Settled } from "../model/mod.ts";
 import { Applier, BATCH_LENGTH_MAX, type Decision, type Entry } from "./applier.ts";
-import type { Clock, Replicator, Shown } from "./ports.ts";
+import type { Replicator, Shown } from "./ports.ts";
 import { PROPOSAL_ID_LENGTH_MAX } from "./proposals.ts";
 import { unavailable } from "./values.ts";
 
@@ -12,14 +13,14 @@ interface Waiting {
   readonly change: Change;
   readonly actor: Actor;
   readonly id: string | null;
-  readonly resolve: (outcome: Outcome) => void;
+  readonly resolve: (settled: Settled) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
  * Makes changes on this node alone, one after another in the order they were proposed: the log is
  * the store itself. Those that came in while the disk was busy are made durable together, each with
- * an outcome of its own.
+ * an end of its own.
  */
 export class LocalReplicator implements Replicator {
   readonly #applier: Applier;
@@ -47,13 +48,13 @@ export class LocalReplicator implements Replicator {
     return this.#applier.subscribe(listener);
   }
 
-  propose(change: Change, actor: Actor, id?: string): Promise<Outcome> {
+  propose(change: Change, actor: Actor, id?: string): Promise<Settled> {
     invariant((id?.length ?? 0) <= PROPOSAL_ID_LENGTH_MAX, "an ID is within its length");
     if (this.#isClosed) return Promise.reject(unavailable("svc is stopping"));
     if (this.#queue.length >= QUEUE_LENGTH_MAX) {
       return Promise.reject(unavailable(`${QUEUE_LENGTH_MAX} changes wait already`));
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
+    const { promise, resolve, reject } = Promise.withResolvers<Settled>();
     this.#queue.push({ change, actor, id: id ?? null, resolve, reject });
     this.#running ??= this.#run();
     return promise;
@@ -99,7 +100,7 @@ export class LocalReplicator implements Replicator {
 }
 
 /** Turns a refusal into what is thrown to whoever asked. */
-export function valueOf(outcome: Outcome): unknown {
-  if (outcome.kind === "refused") throw new SvcError(outcome.code, outcome.message);
-  return outcome.value;
+export function valueOf(settled: Settled): unknown {
+  if (settled.kind === "refused") throw new SvcError(settled.code, settled.message);
+  return settled.value;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
 import { ACTOR, clientSpec, FIRST_SEED, groupSpec, ids, listSpec } from "../model/fakes.ts";
-import { type Change, DEFAULT_SETTINGS, type LiveState, type Outcome } from "../model/mod.ts";
+import { type Change, DEFAULT_SETTINGS, type LiveState, type Settled } from "../model/mod.ts";
 import { FakeClock, FaultyKv } from "./fakes.ts";
 import { Applier } from "./applier.ts";
 import { LocalReplicator, QUEUE_LENGTH_MAX, valueOf } from "./local_replicator.ts";
@@ -34,15 +34,15 @@ Deno.test("propose() answers once a change is durable, and shows it then", none,
   const before = replicator.state;
   const first = replicator.propose(list(1), ACTOR);
   assert.equal(replicator.state, before, "nothing is shown before it is durable");
-  const outcome = await first;
-  assert.equal(outcome.kind, "done");
+  const settled = await first;
+  assert.equal(settled.kind, "done");
   assert.deepEqual(seen, ["create 2 1"]);
   assert.equal((await kv.store()).state.collections.lists.size, 1);
   assert.equal(before.collections.lists.size, 0, "what was handed out stays");
 });
 
 Deno.test(
-  "propose() makes changes that wait durable together, each with its outcome",
+  "propose() makes changes that wait durable together, each with its own end",
   none,
   async () => {
     using kv = await FaultyKv.open();
@@ -51,8 +51,8 @@ Deno.test(
     replicator.subscribe(({ state }) => sizes.push(state.collections.lists.size));
     const commits = kv.commits;
     const changes = [1, 2, 2, 3, 4].map(list);
-    const outcomes = await Promise.all(changes.map((change) => replicator.propose(change, ACTOR)));
-    assert.deepEqual(outcomes.map(({ kind }) => kind), ["done", "done", "refused", "done", "done"]);
+    const results = await Promise.all(changes.map((change) => replicator.propose(change, ACTOR)));
+    assert.deepEqual(results.map(({ kind }) => kind), ["done", "done", "refused", "done", "done"]);
     assert.deepEqual(sizes, [1, 2, 3, 4], "each listener call has the state after its change");
     assert.equal(kv.commits - commits, 2, "one for the first, one for the rest");
     const entries = (await store.audit({ limit: 4 })).entries.map(({ resource }) => resource.id);
@@ -68,9 +68,9 @@ Deno.test("propose() moves the index by a refused change, and nothing else", non
   replicator.subscribe(() => called++);
   const spec = clientSpec("tv", ["192.0.2.7"], [], ids.group(9));
   const change: Change = { type: "create", collection: "clients", id: ids.client(1), spec };
-  const outcome = await replicator.propose(change, ACTOR);
-  assert.ok(outcome.kind === "refused" && outcome.code === "conflict");
-  assert.throws(() => valueOf(outcome), SvcError);
+  const settled = await replicator.propose(change, ACTOR);
+  assert.ok(settled.kind === "refused" && settled.code === "conflict");
+  assert.throws(() => valueOf(settled), SvcError);
   assert.equal(called, 0);
   assert.equal(replicator.state.appliedIndex, 2);
   const others = (entries: [string, string][]) => entries.filter(([key]) => key !== "applied");
@@ -90,8 +90,8 @@ Deno.test("propose() refuses more changes than may wait", none, async () => {
   // The first is on its way to the disk and waits no more.
   const taken = Array.from({ length: QUEUE_LENGTH_MAX + 1 }, propose);
   await assert.rejects(propose(), /1024 changes wait already/);
-  const outcomes = await Promise.all(taken);
-  assert.ok(outcomes.every(({ kind }) => kind === "done"));
+  const results = await Promise.all(taken);
+  assert.ok(results.every(({ kind }) => kind === "done"));
   assert.equal((await propose()).kind, "done");
 });
 
@@ -156,7 +156,7 @@ Deno.test("a listener or a change that fails stops no other", none, async () => 
 Deno.test("close() finishes what waits and takes no more", none, async () => {
   using kv = await FaultyKv.open();
   const { replicator } = await start(kv);
-  const waiting: Promise<Outcome>[] = [1, 2, 3].map((n) => replicator.propose(list(n), ACTOR));
+  const waiting: Promise<Settled>[] = [1, 2, 3].map((n) => replicator.propose(list(n), ACTOR));
   const closed = replicator.close();
   await assert.rejects(replicator.propose(list(4), ACTOR), /svc is stopping/);
   await closed;
@@ -224,10 +224,10 @@ Deno.test("groups keep up with a large import", none, async () => {
     id: ids.group(1),
     spec: groupSpec("kids"),
   };
-  const outcomes = await Promise.all(
+  const results = await Promise.all(
     [many("a"), group, many("b"), list(1)].map((change) => replicator.propose(change, ACTOR)),
   );
-  assert.ok(outcomes.every(({ kind }) => kind === "done"));
+  assert.ok(results.every(({ kind }) => kind === "done"));
   const { state } = await kv.store();
   assert.equal(state.appliedIndex, replicator.state.appliedIndex);
   assert.equal(state.collections.groups.size, 2);

@@ -17,7 +17,7 @@
  * wait together; what is too large for that goes through the journal. Scope: read, write: the store.
  * @module
  */
-export type { Clock, LocalStore, Replicator, Session, Shown } from "./ports.ts";
+export type { LocalStore, Replicator, Shown } from "./ports.ts";
 export { AUDIT_ANSWER_MAX, type AuditPage, type AuditQuery } from "./audit_log.ts";
 export { AUDIT_ENTRIES_MAX, Store, type StoreOptions } from "./store.ts";
 export { Applier, type Decision, type Entry } from "./applier.ts";

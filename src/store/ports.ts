@@ -1,10 +1,5 @@
-import type { Actor, Change, LiveState, Note, Outcome } from "../model/mod.ts";
+import type { Actor, Change, LiveState, Note, Session, Settled } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "./audit_log.ts";
-
-/** Wall-clock time: it is stored and compared after a restart. */
-export interface Clock {
-  nowMs(): number;
-}
 
 /** What subscribers are told. */
 export interface Shown {
@@ -26,21 +21,11 @@ export interface Replicator {
    *
    * @throws {SvcError} `unavailable`, when the change can't be made now; it may be tried again.
    */
-  propose(change: Change, actor: Actor, id?: string): Promise<Outcome>;
+  propose(change: Change, actor: Actor, id?: string): Promise<Settled>;
   /** The state as of the last applied entry, the number of which is its `appliedIndex`. */
   readonly state: LiveState;
   /** Called after each change that was made, and after the whole state was replaced. */
   subscribe(listener: (shown: Shown) => void): () => void;
-}
-
-/** A session of a signed-in user; kept by this node alone. */
-export interface Session {
-  /** SHA-256 of the cookie's value, in hexadecimal: the value itself is never stored. */
-  readonly sha256: string;
-  readonly userId: string;
-  /** The user's `session_epoch` when it was made; it ends when that has grown. */
-  readonly epoch: number;
-  readonly expiresAtMs: number;
 }
 
 /** What this node alone keeps beside the replicated state; it asks no other member. */

@@ -1,5 +1,5 @@
 // Goal: the store is what an obvious model says it is. Method: random commands, many of them refused
-// and some proposed again, go to both; state and outcome are compared at each step, the store is opened
+// and some proposed again, go to both; state and answer are compared at each step, the store is opened
 // again now and then, and in the end the log of commands is replayed: in batches, and from the whole
 // state as it was on the way.
 import assert from "node:assert/strict";
@@ -21,7 +21,7 @@ import {
   DEFAULT_GROUP_ID,
   DEFAULT_SETTINGS,
   type LiveState,
-  type Outcome,
+  type Settled,
 } from "../model/mod.ts";
 import { FakeClock, FaultyKv } from "./fakes.ts";
 import { Applier, type Entry } from "./applier.ts";
@@ -270,17 +270,17 @@ Deno.test(
     let { store, replicator } = await open();
     const model = new Model();
     const entries: Entry[] = [];
-    const outcomes: Outcome[] = [];
-    const proposed: { readonly id: string; readonly change: Change; readonly outcome: Outcome }[] =
+    const results: Settled[] = [];
+    const proposed: { readonly id: string; readonly change: Change; readonly settled: Settled }[] =
       [];
     const propose = async (change: Change, id?: string) => {
       clock.timeMs += 1 + prng.int(1_000);
       const at = new Date(clock.timeMs).toISOString();
       const command = { change, actor: ACTOR, at, node: "node-1" };
       entries.push({ index: entries.length + 1, command, id: id ?? null });
-      const outcome = await replicator.propose(change, ACTOR, id);
-      outcomes.push(outcome);
-      return outcome;
+      const settled = await replicator.propose(change, ACTOR, id);
+      results.push(settled);
+      return settled;
     };
     await propose(FIRST_SEED);
     const counts: Record<string, number> = { again: 0 };
@@ -288,18 +288,18 @@ Deno.test(
     for (let step = 0; step < STEPS; step++) {
       if (step === JOIN_AT) joined = { parts: store.export(), index: entries.length };
       if (proposed.length > 0 && prng.chance(0.05)) {
-        const { id, change, outcome } = prng.pick(proposed);
+        const { id, change, settled } = prng.pick(proposed);
         const again = await propose(change, id);
-        if (outcome.kind === "refused") assert.deepEqual(again, outcome);
+        if (settled.kind === "refused") assert.deepEqual(again, settled);
         else if (again.kind === "refused") assert.equal(again.code, "not_found");
         model.applied++; // And nothing else.
         counts.again++;
       }
       const change = randomChange(prng);
       const id = prng.chance(0.3) ? `p${step}` : undefined;
-      const outcome = await propose(change, id);
-      if (id !== undefined) proposed.push({ id, change, outcome });
-      const code = outcome.kind === "refused" ? outcome.code : null;
+      const settled = await propose(change, id);
+      if (id !== undefined) proposed.push({ id, change, settled });
+      const code = settled.kind === "refused" ? settled.code : null;
       const place = `step ${step}, seed ${prng.seed}: ${JSON.stringify(change)}`;
       assert.equal(code, model.make(change), place);
       counts[code ?? "done"] = (counts[code ?? "done"] ?? 0) + 1;
@@ -311,13 +311,13 @@ Deno.test(
       assert.ok(counts[code] > STEPS / 100, `${code}: ${counts[code]}`);
     }
 
-    // The same log makes the same state and outcomes on every member, from its start or from the
+    // The same log makes the same state and answers on every member, from its start or from the
     // whole state on; and what was stored is that state.
     const follow = async (applier: Applier, from: number) => {
       for (let at = from; at < entries.length;) {
         const batch = entries.slice(at, at + 1 + prng.int(200));
         await applier.apply(batch, ({ index }, decision) => {
-          assert.deepEqual(decision, outcomes[index - 1]);
+          assert.deepEqual(decision, results[index - 1]);
         });
         at += batch.length;
       }

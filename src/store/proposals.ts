@@ -1,4 +1,4 @@
-import type { Change, LiveState, Outcome, Refused, Write } from "../model/mod.ts";
+import type { Change, LiveState, Refused, Settled, Write } from "../model/mod.ts";
 import { proposalKey } from "./keys.ts";
 
 /**
@@ -50,9 +50,9 @@ export class Proposals {
   }
 }
 
-export function remember(id: string, index: number, outcome: Outcome): Remembered {
-  if (outcome.kind === "done") return { id, index, refused: null };
-  const { code, message } = outcome;
+export function remember(id: string, index: number, settled: Settled): Remembered {
+  if (settled.kind === "done") return { id, index, refused: null };
+  const { code, message } = settled;
   return { id, index, refused: { code, message: message.slice(0, MESSAGE_LENGTH_MAX) } };
 }
 
@@ -75,7 +75,7 @@ export function isRemembered(json: unknown): json is Remembered {
  * What is answered to a proposal that comes once more: its refusal, or what it made as that is by
  * now.
  */
-export function outcomeAgain({ refused }: Remembered, change: Change, state: LiveState): Outcome {
+export function settledAgain({ refused }: Remembered, change: Change, state: LiveState): Settled {
   if (refused !== null) return { kind: "refused", ...refused };
   switch (change.type) {
     case "create":
@@ -101,7 +101,7 @@ export function outcomeAgain({ refused }: Remembered, change: Change, state: Liv
   }
 }
 
-function there(id: string, value: unknown): Outcome {
+function there(id: string, value: unknown): Settled {
   if (value !== undefined) return { kind: "done", value };
   return { kind: "refused", code: "not_found", message: `${id}: was removed by another change` };
 }

@@ -1,5 +1,6 @@
+import type { Clock } from "../clock/mod.ts";
+import type { Session } from "../model/mod.ts";
 import { SESSION_PREFIX, sessionKey } from "./keys.ts";
-import type { Clock, Session } from "./ports.ts";
 import { encodeValue } from "./values.ts";
 
 /** Most sessions of this node; one more ends the one that would end first. */

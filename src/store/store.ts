@@ -1,3 +1,4 @@
+import type { Clock } from "../clock/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import {
@@ -7,6 +8,7 @@ import {
   type NewAuditEntry,
   type Note,
   noteEntry,
+  type Session,
   type Write,
 } from "../model/mod.ts";
 import { type AuditPage, type AuditQuery, readAudit } from "./audit_log.ts";
@@ -21,7 +23,7 @@ import {
   PROBE_KEY,
 } from "./keys.ts";
 import { appliedRecord, type AuditRange, load, type Loaded, MIGRATIONS } from "./load.ts";
-import type { Clock, LocalStore, Session } from "./ports.ts";
+import type { LocalStore } from "./ports.ts";
 import { Proposals, type Remembered, writeOf } from "./proposals.ts";
 import { type ReplicatedState, replicatedWrites, writeParts } from "./replicated_state.ts";
 import { Sessions } from "./sessions.ts";

@@ -30,14 +30,14 @@ for (let n = 0; n < CLIENTS; n += 1_000) {
 let turn = 0;
 async function edit(): Promise<void> {
   const n = (turn++ * 7_919) % CLIENTS;
-  const outcome = await replicator.propose({
+  const settled = await replicator.propose({
     type: "replace",
     collection: "clients",
     id: ids.client(n),
     spec: spec(n, `turn ${turn}`),
     ifMatch: null,
   }, ACTOR);
-  if (outcome.kind === "refused") throw new Error(outcome.message);
+  if (settled.kind === "refused") throw new Error(settled.message);
 }
 
 const group = "durable changes";

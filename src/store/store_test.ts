@@ -57,8 +57,8 @@ async function filled(kv: FaultyKv): Promise<Store> {
     node: "node-1",
   });
   for (const change of [FIRST_SEED, ...CHANGES]) {
-    const outcome = await replicator.propose(change, ACTOR);
-    assert.equal(outcome.kind, "done", JSON.stringify(outcome));
+    const settled = await replicator.propose(change, ACTOR);
+    assert.equal(settled.kind, "done", JSON.stringify(settled));
   }
   return store;
 }
@@ -306,9 +306,9 @@ Deno.test("Store.commit() keeps the largest values with their audit entries", no
   const actor = { ...ACTOR, name: "\u0000".repeat(1_000), address: "\u0000".repeat(1_000) };
   // Twice: from the second time on, `before` is as large as `after`.
   for (const change of [...largest(), ...largest()]) {
-    const outcome = await replicator.propose(change, actor);
-    const isAgain = outcome.kind === "refused" && outcome.code === "conflict";
-    assert.ok(outcome.kind === "done" || isAgain, JSON.stringify(outcome).slice(0, 200));
+    const settled = await replicator.propose(change, actor);
+    const isAgain = settled.kind === "refused" && settled.code === "conflict";
+    assert.ok(settled.kind === "done" || isAgain, JSON.stringify(settled).slice(0, 200));
   }
   await store.note(
     { action: "x", resource: { type: "x", id: null }, after: "\u0001".repeat(4_000) },

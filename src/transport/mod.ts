@@ -17,7 +17,7 @@ export type { DoqClient, DoqExchange, DoqHandler } from "./listen/doq_connection
 export type { DotHandler, DotLimits } from "./listen/dot.ts";
 export type { ObliviousHandler } from "./listen/doh.ts";
 export type { DohLimits, DohListenerHandler } from "./listen/doh_listener.ts";
-export type { HttpPeer, HttpRequest } from "./listen/http.ts";
+export type { HttpClient, HttpRequest } from "./listen/http.ts";
 export { ODOH_SEED_BYTES } from "./listen/odoh_seed.ts";
 export type { ObliviousAsker } from "./listen/odoh_target.ts";
 export type { TlsConnection, TlsHandler, TlsIdentity, TlsLimits } from "./listen/tls.ts";

@@ -122,8 +122,8 @@ async function dohServer(): Promise<Served> {
     onRejected: () => {},
   }, limits);
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    const peer = { address: "127.0.0.1", network: "127.0.0.1", touch: () => {} };
-    https.take({ socket, flow: new Flow(socket), peer, serverName: null, protocol: null });
+    const sender = { address: "127.0.0.1", network: "127.0.0.1", touch: () => {} };
+    https.take({ socket, flow: new Flow(socket), sender, serverName: null, protocol: null });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { newToken, otpCode, tokenSha256 } from "../../src/auth/mod.ts";
-import { Policy } from "../../src/cli/policy.ts";
-import { type RunningApi, serveApi } from "../../src/cli/serve_api.ts";
+import { Policy } from "../../src/node/policy.ts";
+import { type RunningApi, serveApi } from "../../src/node/serve_api.ts";
 import { type Config, defaultConfig } from "../../src/config/mod.ts";
 import { SvcError } from "../../src/errors.ts";
 import { compileRules } from "../../src/isolate/mod.ts";
@@ -74,6 +74,7 @@ class Node implements AsyncDisposable {
       config,
       node: NODE,
       clock: { nowMs: Date.now },
+      sockets: null,
       startedAtMs: Date.now(),
       store,
       problems: () => store.problems,
@@ -110,6 +111,7 @@ class Node implements AsyncDisposable {
       buildMs: () => null,
       exportFailures: () => 0,
       uncaughtErrors: () => 0,
+      apiOccupancy: () => null,
       inForce: () => inForce,
     });
     return node;

@@ -1,6 +1,6 @@
 /// <reference lib="deno.worker" />
 /** The worker of a dns isolate, which also fails when it is told to: for tests of its supervisor. */
-import "../../src/isolate/dns_worker.ts";
+import "../../src/isolate/dns/dns_worker.ts";
 import { Hang } from "./hang.ts";
 
 /** Ways to fail; posted to the worker as they are. */

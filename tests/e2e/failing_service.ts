@@ -4,9 +4,9 @@
  * for. For the test that none of that ends DNS.
  */
 import { main } from "../../src/cli/mod.ts";
-import { ServerCertificate } from "../../src/cli/certificate.ts";
-import { Policy } from "../../src/cli/policy.ts";
-import { Telemetry } from "../../src/cli/telemetry.ts";
+import { ServerCertificate } from "../../src/node/certificate.ts";
+import { Policy } from "../../src/node/policy.ts";
+import { Telemetry } from "../../src/node/telemetry.ts";
 import { QuerylogSupervisor } from "../../src/isolate/mod.ts";
 import { ListKeeper } from "../../src/lists/mod.ts";
 

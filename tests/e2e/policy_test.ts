@@ -4,9 +4,10 @@
 
 import assert from "node:assert/strict";
 import { parseIp } from "../../src/addr/mod.ts";
-import { Policy } from "../../src/cli/policy.ts";
+import { Policy } from "../../src/node/policy.ts";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
-import { compileRules, DnsSupervisor } from "../../src/isolate/mod.ts";
+import { compileRules, DnsSupervisor, openSeats } from "../../src/isolate/mod.ts";
+import { openNative } from "../../src/native/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../../src/snapshot/fakes.ts";
 import { decode, exchangeUdp, lookUp, nextId } from "./clients.ts";
 import { address, FakeUpstream, type Seen } from "./fake_upstream.ts";
@@ -72,7 +73,10 @@ class Running {
       },
       tls: null,
     };
-    supervisor = new DnsSupervisor(options, WORKERS, policy.data);
+    const native = openNative();
+    const { listen } = options;
+    const seats = native === null ? null : openSeats(native, { listen, dot: [], doh: [] }, WORKERS);
+    supervisor = new DnsSupervisor(options, seats, policy.data);
     await supervisor.start();
     return new Running(supervisor, policy, upstream);
   }

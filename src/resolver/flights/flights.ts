@@ -27,8 +27,8 @@ const CIRCLE_STEPS_MAX = 4_096;
 export interface FlightsOptions extends KeptAnswersOptions {
   readonly source: Source;
   readonly counters: CounterBlock;
-  /** Bytes of `Waiter.peer`. */
-  readonly peerBytes: number;
+  /** Bytes of `Waiter.sender`. */
+  readonly senderBytes: number;
   /** Milliseconds, monotonic. */
   readonly nowMs: () => number;
   /** Starts and stops calls of `tick` every `TICK_MS`. */
@@ -54,7 +54,7 @@ export class Flights implements FlightOwner, Taker {
     this.#options = options;
     this.#source = options.source;
     this.#counts = options.counters.values;
-    this.#waiters = new WaiterPool(WAITERS_MAX, options.peerBytes);
+    this.#waiters = new WaiterPool(WAITERS_MAX, options.senderBytes);
     this.#kept = new KeptAnswers(options);
   }
 

@@ -69,7 +69,7 @@ class Bench implements Source, Taker {
       rebinding: null,
       serveStale: 0,
       nowSeconds: () => 1_800_000_000,
-      peerBytes: 0,
+      senderBytes: 0,
       nowMs: () => this.nowMs,
       ticking: () => {},
     });

@@ -28,7 +28,7 @@ export class Waiter {
   /** Of a client's query: the transport's own, which listener, which connection. */
   responder: Responder | null = null;
   /** Where the client is, as the transport writes it down. */
-  readonly peer: Uint8Array;
+  readonly sender: Uint8Array;
   /** Why there is no answer; `null`: there is one. */
   failure: ResolveFailure | null = null;
   /** The flight that it waits for, while it does. */
@@ -38,8 +38,8 @@ export class Waiter {
   sibling: Waiter | null = null;
   next: Waiter | null = null;
 
-  constructor(peerBytes: number) {
-    this.peer = new Uint8Array(peerBytes);
+  constructor(senderBytes: number) {
+    this.sender = new Uint8Array(senderBytes);
   }
 }
 
@@ -48,19 +48,19 @@ export class WaiterPool {
   /** Those in use. */
   count = 0;
   readonly #max: number;
-  readonly #peerBytes: number;
+  readonly #senderBytes: number;
   #free: Waiter | null = null;
 
-  /** `peerBytes` is the size of `Waiter.peer`. */
-  constructor(max: number, peerBytes: number) {
+  /** `senderBytes` is the size of `Waiter.sender`. */
+  constructor(max: number, senderBytes: number) {
     this.#max = max;
-    this.#peerBytes = peerBytes;
+    this.#senderBytes = senderBytes;
   }
 
   /** One to fill in, or `null` when as many are in use as may be. */
   take(): Waiter | null {
     if (this.count >= this.#max) return null;
-    const waiter = this.#free ?? new Waiter(this.#peerBytes);
+    const waiter = this.#free ?? new Waiter(this.#senderBytes);
     this.#free = waiter.next;
     waiter.next = null;
     this.count++;

@@ -146,7 +146,7 @@ export class ForwarderBench implements Exchange {
       counters,
       rebinding: options.rebinding === undefined ? new RebindingProtection() : options.rebinding,
       serveStale,
-      peerBytes: 128, // As many as any transport needs.
+      senderBytes: 128, // As many as any transport needs.
       nowMs,
       nowSeconds: () => this.front.pipeline.nowSeconds,
       ticking: (on) => {
@@ -155,7 +155,7 @@ export class ForwarderBench implements Exchange {
       },
     });
     this.clock = new TurnClock({
-      epochMs: () => START_SECONDS * 1_000 + this.nowMs,
+      wallMs: () => START_SECONDS * 1_000 + this.nowMs,
       monotonicMs: () => this.nowMs,
     });
     this.resolver = new Resolver({

@@ -4,12 +4,12 @@ import { FLIGHT_MS, type Share } from "../flights/mod.ts";
 /** Failures in a row before an upstream is left alone for a while. */
 const FAILURES_MAX = 3;
 /** First pause of a failing upstream; doubles up to the longest. */
-const BACKOFF_MIN_MS = 1_000;
-const BACKOFF_MAX_MS = 60_000;
+const BACKOFF_MS_MIN = 1_000;
+const BACKOFF_MS_MAX = 60_000;
 /** Wait for a first answer before the next upstream is asked as well. */
-const PATIENCE_MIN_MS = 150;
+const PATIENCE_MS_MIN = 150;
 const PATIENCE_START_MS = 400;
-const PATIENCE_MAX_MS = 1_500;
+const PATIENCE_MS_MAX = 1_500;
 
 /** An upstream as it is configured; where it is is the exchange's. */
 export interface UpstreamSpec extends ServerAddress {
@@ -41,7 +41,7 @@ export class Upstream extends Server {
   isUnresolved = false;
   /** It had no room for a query, and has not been heard of since. */
   isFull = false;
-  #backoffMs = BACKOFF_MIN_MS;
+  #backoffMs = BACKOFF_MS_MIN;
 
   constructor(readonly index: number, readonly spec: UpstreamSpec, remote: Remote) {
     super(remote, true);
@@ -50,7 +50,7 @@ export class Upstream extends Server {
   /** How long to wait before another upstream is asked as well; this one may still answer. */
   get patienceMs(): number {
     const patience = this.latencyMs < 0 ? PATIENCE_START_MS : 4 * this.latencyMs;
-    const bounded = Math.min(Math.max(patience, PATIENCE_MIN_MS), PATIENCE_MAX_MS);
+    const bounded = Math.min(Math.max(patience, PATIENCE_MS_MIN), PATIENCE_MS_MAX);
     return Math.min(bounded, this.spec.timeoutMs);
   }
 
@@ -62,7 +62,7 @@ export class Upstream extends Server {
     this.healthy = true;
     this.reason = "";
     this.probing = this.isFull = false;
-    this.#backoffMs = BACKOFF_MIN_MS;
+    this.#backoffMs = BACKOFF_MS_MIN;
     return recovered;
   }
 
@@ -80,13 +80,13 @@ export class Upstream extends Server {
     if (!this.healthy) {
       if (!this.probing) return false; // A query sent for want of anything better.
       this.probing = false;
-      this.#backoffMs = Math.min(2 * this.#backoffMs, BACKOFF_MAX_MS);
+      this.#backoffMs = Math.min(2 * this.#backoffMs, BACKOFF_MS_MAX);
       this.probeAtMs = nowMs + this.#backoffMs;
       return false;
     }
     if (this.failures < FAILURES_MAX) return false;
     this.healthy = false;
-    this.#backoffMs = BACKOFF_MIN_MS;
+    this.#backoffMs = BACKOFF_MS_MIN;
     this.probeAtMs = nowMs + this.#backoffMs;
     return true;
   }

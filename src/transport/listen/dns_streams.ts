@@ -5,7 +5,7 @@ import type { Account } from "./byte_budget.ts";
 import type { Flow } from "./flow.ts";
 import { CHUNK_UNITS, type Reader, UNIT_BYTES } from "./read_turns.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
-import { type Peer, UnreadAccount } from "./peer.ts";
+import { type Sender, UnreadAccount } from "./sender.ts";
 
 export interface DnsStreamLimits {
   /** Queries of one connection that wait for their answers; then it is not read on. */
@@ -65,20 +65,20 @@ class Stream implements DnsStream, Reader, Account {
     readonly streams: DnsStreams,
     readonly socket: Socket,
     readonly flow: Flow,
-    readonly peer: Peer,
+    readonly sender: Sender,
     readonly serverName: string | null,
     nowMs: number,
   ) {
     this.lastQueryMs = nowMs;
-    this.unread = new UnreadAccount(socket, peer.network);
+    this.unread = new UnreadAccount(socket, sender.network);
   }
 
   get client(): string {
-    return this.peer.address;
+    return this.sender.address;
   }
 
   get network(): string {
-    return this.peer.network;
+    return this.sender.network;
   }
 
   get heldBytes(): number {
@@ -150,8 +150,8 @@ export class DnsStreams {
   }
 
   /** Takes over a connection. */
-  add(socket: Socket, flow: Flow, peer: Peer, serverName: string | null): void {
-    const stream = new Stream(this, socket, flow, peer, serverName, performance.now());
+  add(socket: Socket, flow: Flow, sender: Sender, serverName: string | null): void {
+    const stream = new Stream(this, socket, flow, sender, serverName, performance.now());
     const { turns, unfinished, unread } = this.#bounds;
     this.#streams.add(stream);
     unfinished.open(stream);
@@ -232,7 +232,7 @@ export class DnsStreams {
     const { turns, overLimit } = this.#bounds;
     if (stream.closed || this.#draining || stream.isFull) return false;
     const nowMs = performance.now();
-    stream.peer.touch(nowMs);
+    stream.sender.touch(nowMs);
     const waitMs = overLimit.waitMs(stream.network, nowMs);
     stream.isBehind = waitMs > 0;
     if (stream.isBehind) {

@@ -11,7 +11,7 @@ const decoder = new TextDecoder();
 
 /** A request that notes how it was answered. */
 class FakeRequest implements HttpRequest {
-  readonly peer = { client: "192.0.2.1", serverName: null, overLimit: () => {} };
+  readonly from = { client: "192.0.2.1", serverName: null, overLimit: () => {} };
   readonly target: Uint8Array;
   readonly targetStart = 3;
   readonly targetEnd: number;

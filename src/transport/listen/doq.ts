@@ -3,7 +3,7 @@ import { equalBytes, equalConstantTime } from "../../bytes/mod.ts";
 import { messageOf, SvcError } from "../../errors.ts";
 import { clientOf, ConnectionTable, type Occupancy, type TableLimits } from "./connection_table.ts";
 import { Connection, DoqError, type DoqHandler } from "./doq_connection.ts";
-import { type Peer, PlacedPeer } from "./peer.ts";
+import { PlacedSender, type Sender } from "./sender.ts";
 import { CHUNK_UNITS, HANDSHAKE_UNITS, type Reader } from "./read_turns.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 import type { TlsIdentity } from "./tls.ts";
@@ -243,7 +243,7 @@ export class DoqListener {
     const isDone = await conn.handshake.then(() => this.#handshakes.has(conn), () => false);
     clearTimeout(timer);
     this.#handshakes.delete(conn);
-    if (isDone) await this.#run(conn, new PlacedPeer(address, network, this.#table, place));
+    if (isDone) await this.#run(conn, new PlacedSender(address, network, this.#table, place));
     else this.#handler.onHandshakeFailure();
     closeConn(conn, DoqError.NoError);
     this.#table.remove(place);
@@ -254,8 +254,8 @@ export class DoqListener {
     closeConn(conn, code);
   }
 
-  async #run(conn: Deno.QuicConn, peer: Peer): Promise<void> {
-    const connection = new Connection(conn, peer, this.#handler, this.#bounds);
+  async #run(conn: Deno.QuicConn, sender: Sender): Promise<void> {
+    const connection = new Connection(conn, sender, this.#handler, this.#bounds);
     this.#connections.add(connection);
     await connection.run();
     this.#connections.delete(connection);

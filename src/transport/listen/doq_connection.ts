@@ -11,7 +11,7 @@ import {
   skipName,
 } from "../../dns/mod.ts";
 import type { Account } from "./byte_budget.ts";
-import type { Peer } from "./peer.ts";
+import type { Sender } from "./sender.ts";
 import { CHUNK_UNITS, QUIC_STREAM_UNITS, type Reader } from "./read_turns.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 import type { StreamGate } from "./stream_server.ts";
@@ -166,7 +166,7 @@ class Exchange implements DoqExchange {
 export class Connection implements DoqClient, Reader {
   readonly serverName: string | null;
   readonly #conn: Deno.QuicConn;
-  readonly #peer: Peer;
+  readonly #sender: Sender;
   readonly #handler: DoqHandler;
   readonly #bounds: SharedBounds;
   readonly #exchanges = new Set<Exchange>();
@@ -180,15 +180,15 @@ export class Connection implements DoqClient, Reader {
   /** When the last stream ended. */
   endedMs = 0;
 
-  constructor(conn: Deno.QuicConn, peer: Peer, handler: DoqHandler, bounds: SharedBounds) {
+  constructor(conn: Deno.QuicConn, sender: Sender, handler: DoqHandler, bounds: SharedBounds) {
     const { serverName } = conn;
     this.#conn = conn;
-    this.#peer = peer;
+    this.#sender = sender;
     this.#handler = handler;
     this.#bounds = bounds;
     this.serverName = serverName === undefined || serverName === "" ? null : serverName;
     this.#lastQueryMs = performance.now();
-    const { network } = peer;
+    const { network } = sender;
     const cut = () => this.close(DoqError.ExcessiveLoad);
     const sum = (bytesOf: (exchange: Exchange) => number) =>
       [...this.#exchanges].reduce((bytes, exchange) => bytes + bytesOf(exchange), 0);
@@ -209,7 +209,7 @@ export class Connection implements DoqClient, Reader {
   }
 
   get client(): string {
-    return this.#peer.address;
+    return this.#sender.address;
   }
 
   /** Queries that are being read, wait, or are being answered. */
@@ -252,7 +252,7 @@ export class Connection implements DoqClient, Reader {
   /** Called in the connection's turn. */
   readOn(): boolean {
     const { turns, overLimit } = this.#bounds;
-    const waitMs = overLimit.waitMs(this.#peer.network, performance.now());
+    const waitMs = overLimit.waitMs(this.#sender.network, performance.now());
     if (waitMs > 0 && !this.#closed) turns.hold(this, waitMs);
     else this.#onTurn?.();
     return false;
@@ -262,7 +262,7 @@ export class Connection implements DoqClient, Reader {
   pause(): void {}
 
   overLimit(): void {
-    this.#bounds.overLimit.note(this.#peer.network, this.#lastQueryMs);
+    this.#bounds.overLimit.note(this.#sender.network, this.#lastQueryMs);
   }
 
   async #serve(exchange: Exchange): Promise<void> {
@@ -283,7 +283,7 @@ export class Connection implements DoqClient, Reader {
       return;
     }
     this.#lastQueryMs = performance.now();
-    this.#peer.touch(this.#lastQueryMs);
+    this.#sender.touch(this.#lastQueryMs);
     exchange.isOurs = true;
     this.#handler.onMessage(exchange, message);
     if (exchange.answerBytes > 0) this.#bounds.unread.grew(exchange.answerBytes);

@@ -26,7 +26,7 @@ export class DotListener extends TlsStreamListener {
       handler,
       limits,
       bounds,
-      ({ socket, flow, peer, serverName }) => streams.add(socket, flow, peer, serverName),
+      ({ socket, flow, sender, serverName }) => streams.add(socket, flow, sender, serverName),
     );
     super(server, streams);
   }

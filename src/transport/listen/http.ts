@@ -15,7 +15,7 @@ export const MediaType = { None: 0, Other: 1, Dns: 2, Oblivious: 3 } as const;
 export type MediaType = typeof MediaType[keyof typeof MediaType];
 
 /** Who is at the other end of a connection. */
-export interface HttpPeer {
+export interface HttpClient {
   /** The client's address as text; IPv4-mapped ones as IPv4. */
   readonly client: string;
   /** The name that the client gave in its TLS handshake. */
@@ -25,7 +25,7 @@ export interface HttpPeer {
 }
 
 /** A connection's socket, as the versions of HTTP see it. */
-export interface HttpSocket extends HttpPeer {
+export interface HttpSocket extends HttpClient {
   /** Sends bytes that are the socket's from then on; nothing happens once it is closed. */
   write(bytes: Uint8Array): void;
   /** Closes the connection behind what was written. */
@@ -37,7 +37,7 @@ export interface HttpSocket extends HttpPeer {
 
 /** A request of either version. It is answered exactly once, at once or later. */
 export interface HttpRequest {
-  readonly peer: HttpPeer;
+  readonly from: HttpClient;
   readonly method: Method;
   readonly mediaType: MediaType;
   /** Path and query string in ASCII; good during `onRequest` only. */

@@ -4,11 +4,11 @@ import {
   BODY_BYTES_MAX,
   dateField,
   FIELDS_BYTES_MAX,
+  type HttpClient,
   type HttpConnection,
   HttpFailure,
   type HttpHandler,
   type HttpLimits,
-  type HttpPeer,
   type HttpRequest,
   type HttpSocket,
   type MediaType,
@@ -65,7 +65,7 @@ export class Http1Connection implements HttpConnection, HttpRequest, ByteSink {
   /** Since when a request comes in; 0 while none does. */
   #partialSinceMs = 0;
   #draining = false;
-  #peerEnded = false;
+  #clientEnded = false;
   #closed = false;
   target: Uint8Array = NO_BYTES;
 
@@ -77,7 +77,7 @@ export class Http1Connection implements HttpConnection, HttpRequest, ByteSink {
     this.#lastRequestMs = performance.now();
   }
 
-  get peer(): HttpPeer {
+  get from(): HttpClient {
     return this.#socket;
   }
 
@@ -128,7 +128,7 @@ export class Http1Connection implements HttpConnection, HttpRequest, ByteSink {
   }
 
   onEnd(): void {
-    this.#peerEnded = true;
+    this.#clientEnded = true;
     if (!this.#waiting) this.#finish();
   }
 
@@ -179,7 +179,7 @@ export class Http1Connection implements HttpConnection, HttpRequest, ByteSink {
     if (this.#reading) return; // `#readOn` goes on by itself.
     this.#readOn();
     this.#input.keep();
-    if (this.#peerEnded && !this.#waiting) this.#finish();
+    if (this.#clientEnded && !this.#waiting) this.#finish();
     if (this.#paused && !this.#waiting && !this.#closed) {
       this.#paused = false;
       this.#socket.goOnReading();

@@ -5,7 +5,7 @@ import type { HttpConnection, HttpHandler, HttpLimits, HttpSocket } from "./http
 import type { Account } from "./byte_budget.ts";
 import type { Flow } from "./flow.ts";
 import { Outbox } from "./outbox.ts";
-import type { Peer } from "./peer.ts";
+import type { Sender } from "./sender.ts";
 import { CHUNK_UNITS, type Reader } from "./read_turns.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 
@@ -19,7 +19,7 @@ export interface SecureSocket {
   /** In clear text. */
   readonly socket: Socket;
   readonly flow: Flow;
-  readonly peer: Peer;
+  readonly sender: Sender;
   readonly serverName: string | null;
   /** What both agreed on by ALPN. */
   readonly protocol: string | null;
@@ -51,7 +51,7 @@ class Link implements HttpSocket, Reader {
   endedAtMs = 0;
   readonly #socket: Socket;
   readonly #flow: Flow;
-  readonly #peer: Peer;
+  readonly #sender: Sender;
   readonly #unreadBytesMax: number;
   readonly #bounds: SharedBounds;
   readonly #unfinished: Account;
@@ -66,7 +66,7 @@ class Link implements HttpSocket, Reader {
   #toldUnsent = 0;
 
   constructor(
-    { socket, flow, peer, serverName, protocol }: SecureSocket,
+    { socket, flow, sender, serverName, protocol }: SecureSocket,
     handler: HttpHandler,
     limits: HttpsLimits,
     out: Outbox,
@@ -74,15 +74,15 @@ class Link implements HttpSocket, Reader {
   ) {
     this.#socket = socket;
     this.#flow = flow;
-    this.#peer = peer;
-    this.client = peer.address;
+    this.#sender = sender;
+    this.client = sender.address;
     this.serverName = serverName;
     this.#unreadBytesMax = limits.unreadBytesMax;
     this.#bounds = bounds;
     const http = this.http = protocol === "h2"
       ? new Http2Connection(this, handler, limits, out)
       : new Http1Connection(this, handler, limits, out);
-    const { network } = peer;
+    const { network } = sender;
     const cut = () => this.destroy();
     const aheadBytes = () => this.#ahead.length;
     this.#unfinished = {
@@ -123,8 +123,8 @@ class Link implements HttpSocket, Reader {
   readOn(): boolean {
     const { turns, overLimit } = this.#bounds;
     const nowMs = performance.now();
-    this.#peer.touch(nowMs);
-    const waitMs = overLimit.waitMs(this.#peer.network, nowMs);
+    this.#sender.touch(nowMs);
+    const waitMs = overLimit.waitMs(this.#sender.network, nowMs);
     if (waitMs > 0) {
       turns.hold(this, waitMs);
       return false;
@@ -176,7 +176,7 @@ class Link implements HttpSocket, Reader {
   }
 
   overLimit(): void {
-    this.#bounds.overLimit.note(this.#peer.network, performance.now());
+    this.#bounds.overLimit.note(this.#sender.network, performance.now());
   }
 
   /** An answer is awaited, or has not left yet. */

@@ -42,7 +42,7 @@ class Bench {
       this.https.take({
         socket,
         flow: new Flow(socket),
-        peer: { address: "192.0.2.1", network: "192.0.2.1", touch: () => {} },
+        sender: { address: "192.0.2.1", network: "192.0.2.1", touch: () => {} },
         serverName: null,
         protocol,
       });

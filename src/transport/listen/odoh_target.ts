@@ -1,7 +1,7 @@
 import { messageOf } from "../../errors.ts";
 import { log } from "../../log.ts";
 import type { ObliviousHandler } from "./doh.ts";
-import { HttpFailure, type HttpPeer, type HttpRequest, MediaType, Method } from "./http.ts";
+import { type HttpClient, HttpFailure, type HttpRequest, MediaType, Method } from "./http.ts";
 import { ResponseHead } from "./http.ts";
 import { Oblivious, ObliviousKeys, ObliviousQuery, type OpenedQuery } from "./odoh.ts";
 
@@ -36,8 +36,8 @@ class ObliviousRequest implements HttpRequest {
 
   constructor(private readonly outer: HttpRequest, private readonly opened: OpenedQuery) {}
 
-  get peer(): HttpPeer {
-    return this.outer.peer;
+  get from(): HttpClient {
+    return this.outer.from;
   }
 
   respond(

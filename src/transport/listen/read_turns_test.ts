@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import { DnsStreams } from "./dns_streams.ts";
 import { REFUSALS_PER_SECOND } from "./over_limit.ts";
 import { Flow } from "./flow.ts";
-import type { Peer } from "./peer.ts";
+import type { Sender } from "./sender.ts";
 import type { HttpHandler } from "./http.ts";
 import { FrameType, PREFACE } from "./http2/frames.ts";
 import { HttpsServer } from "./https.ts";
@@ -180,7 +180,7 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-const PEER: Peer = { address: "192.0.2.1", network: "192.0.2.1", touch: () => {} };
+const SENDER: Sender = { address: "192.0.2.1", network: "192.0.2.1", touch: () => {} };
 const LIMITS = { queriesMax: 128, idleMs: 10_000, unreadBytesMax: 65_536 };
 
 function streamOf(bench: Bench, onMessage: (overLimit: () => void) => void) {
@@ -197,7 +197,7 @@ function streamOf(bench: Bench, onMessage: (overLimit: () => void) => void) {
     new SharedBounds(bench.turns),
   );
   const socket = new FakeSocket();
-  streams.add(socket as unknown as Socket, new Flow(socket as unknown as Socket), PEER, null);
+  streams.add(socket as unknown as Socket, new Flow(socket as unknown as Socket), SENDER, null);
   return { socket, close: () => streams.close() };
 }
 
@@ -259,7 +259,7 @@ Deno.test(
     https.take({
       socket: secure,
       flow: new Flow(secure),
-      peer: PEER,
+      sender: SENDER,
       serverName: null,
       protocol: "h2",
     });
@@ -297,7 +297,7 @@ Deno.test(
     const open = (network: string, isDeaf: boolean) => {
       const socket = Object.assign(new FakeSocket(), { isDeaf });
       const secure = socket as unknown as Socket;
-      streams.add(secure, new Flow(secure), { ...PEER, network }, null);
+      streams.add(secure, new Flow(secure), { ...SENDER, network }, null);
       return socket;
     };
     const deaf = Array.from({ length: 30 }, () => open("192.0.2.1", true));

@@ -3,7 +3,7 @@ import { formatIp, type HostPort } from "../../addr/mod.ts";
 import { messageOf } from "../../errors.ts";
 import { log } from "../../log.ts";
 import { clientOf, ConnectionTable, type Occupancy, type TableLimits } from "./connection_table.ts";
-import { type Peer, PlacedPeer } from "./peer.ts";
+import { PlacedSender, type Sender } from "./sender.ts";
 import { ACCEPT_UNITS } from "./read_turns.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 
@@ -31,7 +31,7 @@ export class StreamServer {
   #server: Server | null = null;
   readonly #gate: StreamGate;
   readonly #table: ConnectionTable;
-  readonly #onSocket: (socket: Socket, peer: Peer) => void;
+  readonly #onSocket: (socket: Socket, sender: Sender) => void;
   protected readonly bounds: SharedBounds;
   #closed = false;
 
@@ -39,7 +39,7 @@ export class StreamServer {
     gate: StreamGate,
     limits: StreamLimits,
     bounds: SharedBounds,
-    onSocket: (socket: Socket, peer: Peer) => void,
+    onSocket: (socket: Socket, sender: Sender) => void,
   ) {
     this.#gate = gate;
     this.#table = new ConnectionTable(limits);
@@ -123,6 +123,6 @@ export class StreamServer {
     const network = clientOf(address);
     const place = table.add(network, () => socket.destroy(), () => this.#gate.onRefused());
     socket.on("close", () => table.remove(place));
-    this.#onSocket(socket, new PlacedPeer(address, network, table, place));
+    this.#onSocket(socket, new PlacedSender(address, network, table, place));
   }
 }

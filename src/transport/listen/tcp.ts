@@ -21,7 +21,7 @@ export class TcpListener extends StreamListener {
       handler,
       limits,
       bounds,
-      (socket, peer) => streams.add(socket, new Flow(socket), peer, null),
+      (socket, sender) => streams.add(socket, new Flow(socket), sender, null),
     );
     super(server, streams);
   }

@@ -7,7 +7,7 @@ import {
   type TLSSocketOptions,
 } from "node:tls";
 import { Flow } from "./flow.ts";
-import type { Peer } from "./peer.ts";
+import type { Sender } from "./sender.ts";
 import { HANDSHAKE_UNITS, type Reader } from "./read_turns.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 import { type StreamGate, type StreamLimits, StreamServer } from "./stream_server.ts";
@@ -36,7 +36,7 @@ export interface TlsConnection {
   /** In clear text; errors of it are handled. */
   readonly socket: Socket;
   readonly flow: Flow;
-  readonly peer: Peer;
+  readonly sender: Sender;
   /** The server name that the client asked for; `null` without one. */
   readonly serverName: string | null;
   /** The protocol that both agreed on (ALPN); `null` where the client named none. */
@@ -75,7 +75,7 @@ export class TlsListener extends StreamServer {
     bounds: SharedBounds,
     onSecure: (connection: TlsConnection) => void,
   ) {
-    super(handler, limits, bounds, (raw, peer) => this.#enter(raw, peer));
+    super(handler, limits, bounds, (raw, sender) => this.#enter(raw, sender));
     this.#context = identity === null ? null : contextOf(identity);
     this.#protocols = [...protocols];
     this.#handler = handler;
@@ -100,7 +100,7 @@ export class TlsListener extends StreamServer {
   }
 
   /** Has a handshake begin in its turn: it takes the processor for as long as hundreds of queries. */
-  #enter(raw: Socket, peer: Peer): void {
+  #enter(raw: Socket, sender: Sender): void {
     if (this.#context === null) {
       this.#handler.onHandshakeFailure();
       raw.destroy();
@@ -114,7 +114,7 @@ export class TlsListener extends StreamServer {
         raw.off("close", onGone);
         this.#handshakes.delete(raw);
         turns.spend(HANDSHAKE_UNITS);
-        this.#shake(raw, peer);
+        this.#shake(raw, sender);
         return false;
       },
       pause: () => {},
@@ -140,7 +140,7 @@ export class TlsListener extends StreamServer {
     handshakes.add(socket);
   }
 
-  #shake(raw: Socket, peer: Peer): void {
+  #shake(raw: Socket, sender: Sender): void {
     const context = this.#context;
     if (context === null || raw.destroyed) return;
     const options: TLSSocketOptions & { allowHalfOpen: boolean } = {
@@ -178,7 +178,7 @@ export class TlsListener extends StreamServer {
       this.#onSecure({
         socket,
         flow: new Flow(socket, raw),
-        peer,
+        sender,
         serverName: typeof servername === "string" && servername !== "" ? servername : null,
         protocol: typeof alpnProtocol === "string" ? alpnProtocol : null,
       });

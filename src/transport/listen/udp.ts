@@ -3,7 +3,7 @@ import { type Native, UdpBatch } from "../../native/mod.ts";
 /** Batches taken from one socket before the others, timers and TCP get their turn. */
 const BATCHES_PER_TURN = 16;
 
-/** What is done with a received packet: `batch.queueReply(i, …)`, `savePeer`, or nothing. */
+/** What is done with a received packet: `batch.queueReply(i, …)`, `saveSender`, or nothing. */
 export interface UdpHandler {
   /** Packet `i` of the listener's batch. There is room for one response. */
   onPacket(listener: UdpListener, i: number): void;

@@ -27,7 +27,7 @@ Deno.test({
     const remote = UdpEphemeral.remote({ ip: LOOPBACK, port: portOf(native, fd) });
     const client = clients.open(remote);
     const late = clients.open(remote);
-    const peer = new Uint8Array(UdpBatch.PEER_BYTES);
+    const sender = new Uint8Array(UdpBatch.SENDER_BYTES);
     let received = 0;
     const listener = new UdpListener(native, fd, {
       onPacket: ({ batch }, i) => {
@@ -35,13 +35,13 @@ Deno.test({
         assert.ok(batch.queued < batch.capacity, "there is room for one response");
         const at = batch.packetOffset(i);
         if (batch.bytes[at] === 0xff) {
-          batch.savePeer(i, peer);
+          batch.saveSender(i, sender);
           return;
         }
         // Answers of queries that waited come in between.
-        if (peer[0] !== 0 && received % 3 === 0) {
+        if (sender[0] !== 0 && received % 3 === 0) {
           batch.bytes[batch.responseOffset()] = 0xee;
-          batch.queueTo(peer, 1);
+          batch.queueTo(sender, 1);
           if (batch.queued === batch.capacity) batch.flush();
         }
         batch.bytes[batch.responseOffset()] = batch.bytes[at];

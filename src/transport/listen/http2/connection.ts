@@ -3,11 +3,11 @@ import { invariant } from "../../../errors.ts";
 import {
   BODY_BYTES_MAX,
   dateField,
+  type HttpClient,
   type HttpConnection,
-  HttpFailure,
+  type HttpFailure,
   type HttpHandler,
   type HttpLimits,
-  type HttpPeer,
   type HttpSocket,
   Method,
   type ResponseHead,
@@ -16,50 +16,38 @@ import { InputBuffer } from "../input_buffer.ts";
 import type { ByteSink, Outbox } from "../outbox.ts";
 import {
   Flag,
-  FRAME_HEADER_BYTES,
+  frameFailure,
   FrameType,
   H2Error,
   PAYLOAD_BYTES_MAX,
-  PREFACE,
   Setting,
-  settingFailure,
+  SETTING_BYTES,
   settingsFrame,
-  startsPreface,
   WINDOW_BYTES_DEFAULT,
   WINDOW_BYTES_MAX,
   withoutPadding,
 } from "./frames.ts";
+import { FrameReader, Read } from "./frame_reader.ts";
 import { BLOCK_BYTES_MAX, Hpack, HpackDecoder } from "./hpack.ts";
 import { HeaderBlock } from "./header_block.ts";
+import { IdleFrames } from "./idle_frames.ts";
+import { OpenStreams } from "./open_streams.ts";
 import { CONNECTION_WINDOW_BYTES, ReceiveWindow } from "./receive_window.ts";
 import { FrameWriter } from "./writer.ts";
 import {
   HEADER_LIST_BYTES_MAX,
+  HEADERS_TOO_LARGE,
   RequestReader,
-  Stream,
+  type Stream,
   type StreamOwner,
   StreamState,
+  TOO_LARGE,
 } from "./request.ts";
 
 /** Bytes a stream takes in all: the largest body, and padding beside it. */
 const STREAM_WINDOW_BYTES = BODY_BYTES_MAX + PAYLOAD_BYTES_MAX;
-/**
- * Frames that ask nothing (PING, SETTINGS, RST_STREAM, empty DATA, …) a second. Each answer allows
- * a few more, up to a bound.
- */
-const IDLE_FRAMES_MAX = 512;
-const IDLE_FRAMES_PER_ANSWER = 4;
-const IDLE_FRAMES_SAVED_MAX = 4_096;
 /** Bytes of answers that a client leaves without a window; then it is cut off. */
 const UNSENT_BYTES_MAX = 1024 * 1024;
-/** Streams kept for the next requests. */
-const FREE_STREAMS_MAX = 64;
-
-const TOO_LARGE = new HttpFailure(413, "the body is larger than a DNS message can be: 65535 bytes");
-const HEADERS_TOO_LARGE = new HttpFailure(
-  431,
-  `the header fields are more than ${HEADER_LIST_BYTES_MAX} bytes: send fewer`,
-);
 const NO_BYTES = new Uint8Array(0);
 
 /** The server's side of one HTTP/2 connection (RFC 9113). Bytes in, requests out; no I/O. */
@@ -72,26 +60,21 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   readonly #input = new InputBuffer();
   readonly #decoder = new HpackDecoder();
   readonly #reader = new RequestReader();
-  /** Open streams by ID: those whose body or answer is not whole yet. */
-  readonly #streams = new Map<number, Stream>();
-  readonly #free: Stream[] = [];
+  readonly #streams = new OpenStreams(this);
   #lastStreamId = 0;
   /** Requests that the handler has; those of abandoned streams too. */
   #waiting = 0;
-  #prefaceRead = false;
+  readonly #frames = new FrameReader();
   #settingsRead = false;
   readonly #block = new HeaderBlock();
   readonly #received = new ReceiveWindow();
-  #streamWindow = WINDOW_BYTES_DEFAULT;
-  #idleFrames = IDLE_FRAMES_MAX;
+  readonly #idleFrames = new IdleFrames();
   #lastRequestMs: number;
   /** Since when a frame or header block is not whole; 0 while all are. */
   #partialSinceMs = 0;
   #nowMs: number;
-  /** Bytes of answers that wait for the client's windows. */
-  #unsentBytes = 0;
   #draining = false;
-  #peerEnded = false;
+  #clientEnded = false;
   #closed = false;
 
   constructor(socket: HttpSocket, handler: HttpHandler, limits: HttpLimits, out: Outbox) {
@@ -110,7 +93,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#writer.windowUpdate(CONNECTION_WINDOW_BYTES - WINDOW_BYTES_DEFAULT);
   }
 
-  get peer(): HttpPeer {
+  get from(): HttpClient {
     return this.#socket;
   }
 
@@ -128,7 +111,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   }
 
   get unsentBytes(): number {
-    return this.#unsentBytes;
+    return this.#streams.unsentBytes;
   }
 
   receive(chunk: Uint8Array): number {
@@ -152,7 +135,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   }
 
   onEnd(): void {
-    this.#peerEnded = true;
+    this.#clientEnded = true;
     this.#endIfDone();
   }
 
@@ -160,13 +143,13 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#closed = true;
     this.#input.clear();
     this.#block.take();
-    for (const stream of this.#streams.values()) this.#forget(stream);
+    this.#streams.close();
   }
 
   tick(nowMs: number): void {
     if (this.#closed) return;
     this.#nowMs = nowMs;
-    this.#idleFrames = Math.max(this.#idleFrames, IDLE_FRAMES_MAX);
+    this.#idleFrames.renew();
     const { requestMs, idleMs } = this.#limits;
     let isLate = this.#partialSinceMs > 0 && nowMs - this.#partialSinceMs > requestMs;
     for (const { state, sinceMs } of this.#streams.values()) {
@@ -196,30 +179,21 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     const isAbandoned = stream.state === StreamState.Abandoned;
     invariant(isAbandoned || stream.state === StreamState.Waiting, "a request is answered once");
     this.#waiting--;
-    this.#idleFrames = Math.min(this.#idleFrames + IDLE_FRAMES_PER_ANSWER, IDLE_FRAMES_SAVED_MAX);
-    if (this.#closed || isAbandoned) this.#recycle(stream);
-    else this.#answer(stream, head, maxAge, bytes, offset, length);
+    this.#idleFrames.earn();
+    if (this.#closed || isAbandoned) this.#streams.recycle(stream);
+    else {
+      const sent = this.#writer.answer(stream, head, maxAge, bytes, offset, length);
+      if (sent === length || stream.method === Method.Head) this.#answered(stream);
+      else this.#keep(stream, bytes.slice(offset + sent, offset + length));
+    }
     this.#endIfDone();
   }
 
-  #answer(
-    stream: Stream,
-    head: ResponseHead,
-    maxAge: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): void {
-    const sent = this.#writer.answer(stream, head, maxAge, bytes, offset, length);
-    if (sent === length || stream.method === Method.Head) return this.#answered(stream);
-    stream.pending = bytes.slice(offset + sent, offset + length);
-    stream.pendingAt = 0;
-    stream.state = StreamState.Sending;
+  /** Keeps the rest of an answer until the client has a window for it. */
+  #keep(stream: Stream, rest: Uint8Array): void {
     stream.sinceMs = this.#nowMs;
-    this.#unsentBytes += stream.pending.length;
-    // A request without a body was not put among the open ones.
-    this.#streams.set(stream.id, stream);
-    if (this.#unsentBytes > UNSENT_BYTES_MAX) this.#fail(H2Error.EnhanceYourCalm);
+    this.#streams.keep(stream, rest);
+    if (this.#streams.unsentBytes > UNSENT_BYTES_MAX) this.#fail(H2Error.EnhanceYourCalm);
   }
 
   /** Sends on what waited for a window. */
@@ -229,36 +203,19 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
 
   /** The whole answer is written. */
   #answered(stream: Stream): void {
-    if (stream.isWhole) return this.#forget(stream);
+    if (stream.isWhole) return this.#streams.forget(stream);
     // A reset would say so at once (RFC 9113 §8.1), but some clients take it for a failure.
-    this.#unsentBytes -= stream.pending.length;
-    stream.release();
-    stream.state = StreamState.Discarding;
-    this.#streams.set(stream.id, stream);
+    this.#streams.discard(stream);
   }
 
   /** Reads the preface or one frame; returns false when it is not whole or nothing is left. */
   #readNext(): boolean {
-    const input = this.#input;
-    const { bytes, start } = input;
-    if (!this.#prefaceRead) {
-      if (!startsPreface(bytes, start, input.end)) this.#fail(H2Error.ProtocolError);
-      if (this.#closed || input.length < PREFACE.length) return false;
-      input.start += PREFACE.length;
-      this.#prefaceRead = true;
-      return true;
-    }
-    if (input.length < FRAME_HEADER_BYTES) return false;
-    const length = (bytes[start] << 16) | getU16(bytes, start + 1);
-    if (length > PAYLOAD_BYTES_MAX) {
-      this.#fail(H2Error.FrameSizeError);
-      return false;
-    }
-    if (input.length < FRAME_HEADER_BYTES + length) return false;
-    const from = start + FRAME_HEADER_BYTES;
-    input.start = from + length;
-    const streamId = getU32(bytes, start + 5) & 0x7fffffff;
-    this.#onFrame(bytes[start + 3], bytes[start + 4], streamId, bytes, from, from + length);
+    const [frames, input] = [this.#frames, this.#input];
+    const outcome = frames.read(input);
+    if (outcome === Read.Failed) this.#fail(frames.failure);
+    if (outcome !== Read.Frame) return outcome === Read.Preface;
+    const { type, flags, streamId, start, end } = frames;
+    this.#onFrame(type, flags, streamId, input.bytes, start, end);
     return true;
   }
 
@@ -277,38 +234,34 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     if (!this.#settingsRead && (type !== FrameType.Settings || (flags & Flag.Ack) !== 0)) {
       return this.#fail(H2Error.ProtocolError);
     }
+    const failure = frameFailure(type, flags, streamId, end - start);
+    if (failure !== H2Error.NoError) return this.#fail(failure);
     switch (type) {
       case FrameType.Headers:
         return this.#onHeaders(flags, streamId, bytes, start, end);
       case FrameType.Data:
         return this.#onData(flags, streamId, bytes, start, end);
       case FrameType.WindowUpdate:
-        return this.#onWindowUpdate(streamId, bytes, start, end);
+        return this.#onWindowUpdate(streamId, getU32(bytes, start) & 0x7fffffff);
       case FrameType.Continuation:
         return this.#onContinuation(flags, streamId, bytes, start, end);
       case FrameType.RstStream:
-        return this.#onReset(streamId, end - start);
+        return this.#onReset(streamId);
       case FrameType.Settings:
-        return this.#onSettings(flags, streamId, bytes, start, end);
+        return this.#onSettings(flags, bytes, start, end);
       case FrameType.Ping:
-        return this.#onPing(flags, streamId, bytes, start, end);
+        return this.#onPing(flags, bytes, start);
       case FrameType.Priority:
-        if (streamId === 0) return this.#fail(H2Error.ProtocolError);
         if (end - start !== 5) return this.#resetStream(streamId, H2Error.FrameSizeError);
         return this.#countIdleFrame();
-      case FrameType.PushPromise:
-        return this.#fail(H2Error.ProtocolError);
-      case FrameType.Goaway:
-        if (streamId !== 0) return this.#fail(H2Error.ProtocolError);
-        if (end - start < 8) return this.#fail(H2Error.FrameSizeError);
-        return this.#countIdleFrame();
       default:
-        return this.#countIdleFrame(); // Unknown ones are to be ignored (RFC 9113 §4.1).
+        // GOAWAY, and unknown ones, which are to be ignored (RFC 9113 §4.1).
+        return this.#countIdleFrame();
     }
   }
 
   #onHeaders(flags: number, id: number, bytes: Uint8Array, start: number, end: number): void {
-    if (id === 0 || (id & 1) === 0) return this.#fail(H2Error.ProtocolError);
+    if ((id & 1) === 0) return this.#fail(H2Error.ProtocolError);
     const blockEnd = withoutPadding(flags, bytes, start, end);
     let from = start + ((flags & Flag.Padded) !== 0 ? 1 : 0);
     if ((flags & Flag.Priority) !== 0) from += 5;
@@ -334,7 +287,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     const isNew = id > this.#lastStreamId;
     const mayOpen = isNew && !this.#draining && this.#waiting < this.#limits.requestsMax &&
       this.#streams.size < this.#limits.requestsMax;
-    const stream = mayOpen ? this.#take(id) : null;
+    const stream = mayOpen ? this.#streams.take(id) : null;
     this.#reader.begin(stream); // Nobody's is read too: the next block refers to its fields.
     if (this.#decoder.read(bytes, start, end, this.#reader) !== Hpack.Ok) {
       return this.#fail(H2Error.CompressionError);
@@ -346,11 +299,11 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
       return this.#resetStream(id, H2Error.RefusedStream);
     }
     if (!this.#reader.end() || (endsStream && stream.contentLength > 0)) {
-      this.#recycle(stream);
+      this.#streams.recycle(stream);
       return this.#refuse(id, H2Error.ProtocolError);
     }
     stream.sinceMs = this.#nowMs;
-    if (!endsStream) this.#streams.set(id, stream);
+    if (!endsStream) this.#streams.add(stream);
     stream.isWhole = endsStream;
     if (stream.headersTooLarge) this.#answerEarly(stream, HEADERS_TOO_LARGE);
     else if (endsStream) this.#dispatch(stream, NO_BYTES, 0, 0);
@@ -369,7 +322,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   }
 
   #onData(flags: number, id: number, bytes: Uint8Array, start: number, end: number): void {
-    if (id === 0 || id > this.#lastStreamId) return this.#fail(H2Error.ProtocolError);
+    if (id > this.#lastStreamId) return this.#fail(H2Error.ProtocolError);
     const size = end - start;
     if (!this.#received.take(size)) return this.#fail(H2Error.FlowControlError);
     const dataEnd = withoutPadding(flags, bytes, start, end);
@@ -415,7 +368,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     stream.receivedBytes += size;
     stream.isWhole = stream.isWhole || endsStream;
     if (stream.state !== StreamState.Discarding) return;
-    if (stream.isWhole) this.#forget(stream);
+    if (stream.isWhole) this.#streams.forget(stream);
     else if (stream.receivedBytes >= STREAM_WINDOW_BYTES) {
       this.#resetStream(stream.id, H2Error.NoError);
     }
@@ -436,7 +389,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#waiting++;
     // One that is answered during the call need not be found again.
     this.#handler.onRequest(stream, body, start, end);
-    if (stream.state === StreamState.Waiting && !this.#closed) this.#streams.set(stream.id, stream);
+    if (stream.state === StreamState.Waiting && !this.#closed) this.#streams.add(stream);
   }
 
   /** Answers a request that is too large; what of it is still to come is not wanted. */
@@ -450,9 +403,8 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#countIdleFrame();
   }
 
-  #onReset(id: number, length: number): void {
-    if (length !== 4) return this.#fail(H2Error.FrameSizeError);
-    if (id === 0 || id > this.#lastStreamId) return this.#fail(H2Error.ProtocolError);
+  #onReset(id: number): void {
+    if (id > this.#lastStreamId) return this.#fail(H2Error.ProtocolError);
     const stream = this.#streams.get(id);
     if (stream !== undefined) this.#abandon(stream);
     this.#countIdleFrame();
@@ -460,20 +412,13 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
 
   /** The client has no use for a stream any more. */
   #abandon(stream: Stream): void {
-    if (stream.state === StreamState.Waiting) {
-      // It stays among those that wait: resetting is no way to have more than `requestsMax`.
-      stream.state = StreamState.Abandoned;
-      this.#streams.delete(stream.id);
-      return;
-    }
+    if (stream.state === StreamState.Waiting) return this.#streams.abandon(stream);
     this.#giveBack(stream.bodyBytes);
-    this.#forget(stream);
+    this.#streams.forget(stream);
   }
 
-  #onWindowUpdate(id: number, bytes: Uint8Array, start: number, end: number): void {
-    if (end - start !== 4) return this.#fail(H2Error.FrameSizeError);
+  #onWindowUpdate(id: number, increment: number): void {
     this.#countIdleFrame();
-    const increment = getU32(bytes, start) & 0x7fffffff;
     if (id === 0) {
       if (increment === 0) return this.#fail(H2Error.ProtocolError);
       this.#writer.window += increment;
@@ -490,20 +435,11 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#pump(stream);
   }
 
-  #onSettings(flags: number, id: number, bytes: Uint8Array, start: number, end: number): void {
-    const size = end - start;
-    if (id !== 0) return this.#fail(H2Error.ProtocolError);
-    if ((flags & Flag.Ack) !== 0) {
-      if (size !== 0) return this.#fail(H2Error.FrameSizeError);
-      return this.#countIdleFrame();
-    }
-    if (size % 6 !== 0) return this.#fail(H2Error.FrameSizeError);
-    for (let at = start; at < end; at += 6) {
+  #onSettings(flags: number, bytes: Uint8Array, start: number, end: number): void {
+    if ((flags & Flag.Ack) !== 0) return this.#countIdleFrame();
+    for (let at = start; at < end; at += SETTING_BYTES) {
       const [setting, value] = [getU16(bytes, at), getU32(bytes, at + 2) >>> 0];
-      let failure: H2Error = settingFailure(setting, value);
-      if (failure === H2Error.NoError && setting === Setting.InitialWindowSize) {
-        failure = this.#setStreamWindow(value);
-      }
+      const failure = this.#streams.set(setting, value);
       if (failure !== H2Error.NoError) return this.#fail(failure);
     }
     this.#settingsRead = true;
@@ -512,27 +448,14 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#countIdleFrame();
   }
 
-  /** Streams that are open have as much more or less as new ones will (RFC 9113 §6.9.2). */
-  #setStreamWindow(value: number): H2Error {
-    const change = value - this.#streamWindow;
-    this.#streamWindow = value;
-    for (const stream of this.#streams.values()) {
-      stream.window += change;
-      if (stream.window > WINDOW_BYTES_MAX) return H2Error.FlowControlError;
-    }
-    return H2Error.NoError;
-  }
-
-  #onPing(flags: number, id: number, bytes: Uint8Array, start: number, end: number): void {
-    if (id !== 0) return this.#fail(H2Error.ProtocolError);
-    if (end - start !== 8) return this.#fail(H2Error.FrameSizeError);
+  #onPing(flags: number, bytes: Uint8Array, start: number): void {
     this.#countIdleFrame();
     if ((flags & Flag.Ack) === 0 && !this.#closed) this.#writer.pong(bytes, start);
   }
 
   /** A frame that asks nothing. */
   #countIdleFrame(): void {
-    if (--this.#idleFrames < 0) this.#fail(H2Error.EnhanceYourCalm);
+    if (!this.#idleFrames.take()) this.#fail(H2Error.EnhanceYourCalm);
   }
 
   /** A request that breaks the rules: its stream ends, and only that. */
@@ -548,27 +471,6 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
     this.#countIdleFrame();
   }
 
-  #take(id: number): Stream {
-    const stream = this.#free.pop() ?? new Stream(this);
-    stream.reset(id, this.#streamWindow);
-    return stream;
-  }
-
-  /** A stream is done with and not to be found any more. */
-  #forget(stream: Stream): void {
-    this.#streams.delete(stream.id);
-    this.#unsentBytes -= stream.pending.length;
-    // One whose answer is awaited is recycled when that comes.
-    if (stream.state === StreamState.Waiting && this.#closed) stream.state = StreamState.Abandoned;
-    else this.#recycle(stream);
-  }
-
-  #recycle(stream: Stream): void {
-    stream.state = StreamState.Closed;
-    stream.release();
-    if (this.#free.length < FREE_STREAMS_MAX && !this.#closed) this.#free.push(stream);
-  }
-
   /** Room of the connection's window that is free again. */
   #giveBack(length: number): void {
     const increment = this.#received.giveBack(length);
@@ -578,7 +480,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   #endIfDone(): void {
     if (this.#closed || this.#waiting > 0) return;
     const isDone = this.#draining && this.#streams.size === 0;
-    if (isDone || this.#peerEnded) this.#close(H2Error.NoError);
+    if (isDone || this.#clientEnded) this.#close(H2Error.NoError);
   }
 
   /** Ends the connection for what the client did. */
@@ -589,10 +491,8 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   }
 
   #close(error: H2Error): void {
-    // Draining has said so already.
-    if (!this.#draining || error !== H2Error.NoError) {
-      this.#writer.goaway(this.#lastStreamId, error);
-    }
+    const isSaid = this.#draining && error === H2Error.NoError; // By `drain`.
+    if (!isSaid) this.#writer.goaway(this.#lastStreamId, error);
     this.#writer.flush();
     this.onClose();
     this.#socket.end();

@@ -81,15 +81,18 @@ export function writeFrameHeader(
   return at + FRAME_HEADER_BYTES;
 }
 
+/** A setting and its value. */
+export const SETTING_BYTES = 6;
+
 /** A SETTINGS frame. */
 export function settingsFrame(settings: readonly (readonly [number, number])[]): Uint8Array {
-  const length = 6 * settings.length;
+  const length = SETTING_BYTES * settings.length;
   const frame = new Uint8Array(FRAME_HEADER_BYTES + length);
   let at = writeFrameHeader(frame, 0, length, FrameType.Settings, 0, 0);
   for (const [setting, value] of settings) {
     setU16(frame, at, setting);
     setU32(frame, at + 2, value);
-    at += 6;
+    at += SETTING_BYTES;
   }
   return frame;
 }
@@ -105,6 +108,36 @@ export function withoutPadding(
   if (start === end) return -1;
   const dataEnd = end - bytes[start];
   return dataEnd < start + 1 ? -1 : dataEnd;
+}
+
+/** What is wrong with a frame by its head alone (RFC 9113 §6); it ends the connection. */
+export function frameFailure(type: number, flags: number, streamId: number, size: number): H2Error {
+  switch (type) {
+    case FrameType.Data:
+    case FrameType.Headers:
+    case FrameType.Priority:
+      return streamId === 0 ? H2Error.ProtocolError : H2Error.NoError;
+    case FrameType.RstStream:
+      if (size !== 4) return H2Error.FrameSizeError;
+      return streamId === 0 ? H2Error.ProtocolError : H2Error.NoError;
+    case FrameType.Settings: {
+      if (streamId !== 0) return H2Error.ProtocolError;
+      const isWhole = (flags & Flag.Ack) !== 0 ? size === 0 : size % SETTING_BYTES === 0;
+      return isWhole ? H2Error.NoError : H2Error.FrameSizeError;
+    }
+    case FrameType.PushPromise:
+      return H2Error.ProtocolError;
+    case FrameType.Ping:
+      if (streamId !== 0) return H2Error.ProtocolError;
+      return size === 8 ? H2Error.NoError : H2Error.FrameSizeError;
+    case FrameType.Goaway:
+      if (streamId !== 0) return H2Error.ProtocolError;
+      return size < 8 ? H2Error.FrameSizeError : H2Error.NoError;
+    case FrameType.WindowUpdate:
+      return size === 4 ? H2Error.NoError : H2Error.FrameSizeError;
+    default:
+      return H2Error.NoError;
+  }
 }
 
 /** What is wrong with a setting (RFC 9113 §6.5.2); those that are not known are ignored. */

@@ -1,6 +1,7 @@
 import {
   appendBody,
-  type HttpPeer,
+  type HttpClient,
+  HttpFailure,
   type HttpRequest,
   MediaType,
   Method,
@@ -15,6 +16,16 @@ import { FieldName, isText } from "./static_table.ts";
 /** Largest list of header fields, each counted with 32 bytes more (RFC 9113 §6.5.2). */
 export const HEADER_LIST_BYTES_MAX = 16 * 1024;
 const FIELD_OVERHEAD_BYTES = 32;
+
+/** How a request is answered that has too much of either. */
+export const TOO_LARGE = new HttpFailure(
+  413,
+  "the body is larger than a DNS message can be: 65535 bytes",
+);
+export const HEADERS_TOO_LARGE = new HttpFailure(
+  431,
+  `the header fields are more than ${HEADER_LIST_BYTES_MAX} bytes: send fewer`,
+);
 
 /** Where a request stands. */
 export const StreamState = {
@@ -35,7 +46,7 @@ export type StreamState = typeof StreamState[keyof typeof StreamState];
 
 /** What a stream asks of its connection. */
 export interface StreamOwner {
-  readonly peer: HttpPeer;
+  readonly from: HttpClient;
   respond(
     stream: Stream,
     head: ResponseHead,
@@ -78,8 +89,8 @@ export class Stream implements HttpRequest {
 
   constructor(private readonly owner: StreamOwner) {}
 
-  get peer(): HttpPeer {
-    return this.owner.peer;
+  get from(): HttpClient {
+    return this.owner.from;
   }
 
   /** Makes it that of a new request. */

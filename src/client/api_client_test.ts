@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { type ErrorCode, SvcError } from "../errors.ts";
+import { ApiClient, type ClientOptions } from "./api_client.ts";
+
+const local = { permissions: { net: ["127.0.0.1"] } };
+
+/** A server that answers as it is told, and keeps what it was asked. */
+class Server implements AsyncDisposable {
+  readonly asked: string[] = [];
+  answer: (request: Request) => Response | Promise<Response> = () => Response.json({});
+  readonly #server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    async (request) => {
+      const { pathname, search } = new URL(request.url);
+      const { method, headers } = request;
+      const said = [
+        headers.get("authorization"),
+        headers.get("content-type"),
+        await request.text(),
+      ];
+      this.asked.push([method, pathname + search, ...said].join(" | "));
+      return await this.answer(request);
+    },
+  );
+
+  get base(): URL {
+    return new URL(`http://127.0.0.1:${this.#server.addr.port}`);
+  }
+
+  client(options: Partial<ClientOptions> = {}): ApiClient {
+    return new ApiClient({ base: this.base, token: null, ...options });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+/** Asserts that a call fails so; the service's address stands before the message. */
+async function refused(call: Promise<unknown>, code: ErrorCode, message: RegExp): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert(error instanceof SvcError);
+    assert.equal(error.code, code);
+    assert.match(error.message, /^http:\/\/127\.0\.0\.1:\d+: /);
+    assert.match(error.message, message);
+    return true;
+  });
+}
+
+Deno.test("ApiClient.call() sends what it is given, and nothing else", local, async () => {
+  await using server = new Server();
+  server.answer = () => Response.json({ status: "ok" });
+  assert.deepEqual(await server.client().call("GET health"), { status: "ok" });
+  const query = { name: "a b&c.example", type: undefined, client: "192.0.2.7" };
+  await server.client({ token: "svc_t" }).call("GET explain", { query });
+  await server.client({ token: "svc_t" }).call("POST update/check", { body: { a: "é" } });
+  assert.deepEqual(server.asked, [
+    "GET | /api/v1/health |  |  | ",
+    "GET | /api/v1/explain?name=a+b%26c.example&client=192.0.2.7 | Bearer svc_t |  | ",
+    'POST | /api/v1/update/check | Bearer svc_t | application/json | {"a":"é"}',
+  ]);
+});
+
+Deno.test("ApiClient.call() fails with the API's code and message", local, async (t) => {
+  await using server = new Server();
+  const told = (code: unknown, message: unknown) => () =>
+    Response.json({ error: { code, message } }, { status: 409 });
+  const rows: readonly (readonly [string, Server["answer"], ErrorCode, RegExp])[] = [
+    ["its code", told("conflict", "users: taken"), "conflict", /: users: taken$/],
+    ["a code to come", told("teapot", "it is short"), "bad_request", /: it is short$/],
+    ["no message", told("conflict", 7), "unavailable", /it answers 409, and is no svc$/],
+    ["no JSON", () => new Response("hello"), "unavailable", /it answers 200, and is no svc$/],
+    ["null", () => new Response("null"), "unavailable", /it answers 200, and is no svc$/],
+    ["a number", () => new Response("7"), "unavailable", /it answers 200, and is no svc$/],
+    ["nothing", () => new Response(null, { status: 502 }), "unavailable", /it answers 502/],
+    ["half of it", () => new Response('{"status":'), "unavailable", /it answers 200/],
+  ];
+  for (const [name, answer, code, message] of rows) {
+    await t.step(name, async () => {
+      server.answer = answer;
+      await refused(server.client().call("GET health"), code, message);
+    });
+  }
+});
+
+Deno.test("ApiClient.call() gives its token to no other place", local, async () => {
+  await using server = new Server();
+  await using other = new Server();
+  server.answer = () => Response.redirect(other.base, 302);
+  await refused(server.client({ token: "svc_t" }).call("GET health"), "unavailable", /no answer/);
+  assert.deepEqual(other.asked, []);
+});
+
+Deno.test("ApiClient.call() ends what never ends", local, async (t) => {
+  await using server = new Server();
+  await t.step("an answer without a head", async () => {
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    server.answer = () => promise;
+    await refused(server.client({ timeoutMs: 50 }).call("GET health"), "unavailable", /no answer/);
+    resolve(Response.json({}));
+  });
+  await t.step("a body without an end, slowly", async () => {
+    server.answer = () => new Response(new ReadableStream());
+    await refused(server.client({ timeoutMs: 50 }).call("GET health"), "unavailable", /no answer/);
+  });
+  await t.step("a body without an end, fast", async () => {
+    const chunk = new Uint8Array(1_024).fill(0x20);
+    const body = () => new ReadableStream({ pull: (controller) => controller.enqueue(chunk) });
+    server.answer = () => new Response(body());
+    const call = server.client({ bytesMax: 100_000 }).call("GET health");
+    await refused(call, "unavailable", /its answer is longer than 100000 bytes$/);
+  });
+  await t.step("nobody there", async () => {
+    const gone = new URL("http://127.0.0.1:1");
+    await refused(server.client({ base: gone }).call("GET health"), "unavailable", /no answer/);
+  });
+});

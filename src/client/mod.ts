@@ -1,0 +1,6 @@
+/**
+ * Asks the API of a running service. In goes what a request line, a query and a body say; out comes
+ * JSON of the type that the API's own schema has, or an error with the API's code. Of the API there are
+ * types here and nothing that runs. Scope: net. RFC 9110. @module
+ */
+export { type Answers, ApiClient, type ClientOptions, type Question } from "./api_client.ts";

@@ -1,0 +1,499 @@
+import type { HostPort } from "../../addr/mod.ts";
+import { Cache } from "../../cache/mod.ts";
+import { SvcError } from "../../errors.ts";
+import { type EventQueue, UdpBatch } from "../../native/mod.ts";
+import {
+  Asker,
+  Flights,
+  Forwarder,
+  type Found,
+  Lookups,
+  Pipeline,
+  QueryLog,
+  RateLimiter,
+  RebindingProtection,
+  Resolver,
+  TICK_MS,
+  TurnClock,
+} from "../../resolver/mod.ts";
+import { REEVALUATE_MS, Snapshot, type SnapshotData } from "../../snapshot/mod.ts";
+import { Counter, CounterBlock } from "../../telemetry/mod.ts";
+import {
+  type ExchangeEvents,
+  PortableUdpListener,
+  SharedBounds,
+  TcpListener,
+  type TlsIdentity,
+  UdpListener,
+} from "../../transport/mod.ts";
+import { type Alarm, Alarms } from "./alarms.ts";
+import { Bootstrap } from "./bootstrap.ts";
+import type { EncryptedListeners } from "./encrypted.ts";
+import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
+import { LeakLookups } from "./leak_lookups.ts";
+import { type Loaded, loadFor } from "./loaded.ts";
+import { type NativeSide, openNativeSide } from "./native_side.ts";
+import { SYSTEM_TIME } from "../kept_isolate.ts";
+import { occupancyOf } from "./occupancy.ts";
+import { ownCopy } from "./sockets.ts";
+import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
+import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
+import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "../messages.ts";
+
+/** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
+const UPSTREAM_TOKEN = 1 << 30;
+const WAKE_TOKEN = UPSTREAM_TOKEN - 1;
+/** Somebody connects to a listener of the runtime's. */
+const CONNECT_TOKEN = UPSTREAM_TOKEN - 2;
+/** How long the runtime gets its turns for a connection to be taken. */
+const CONNECT_MS = 1_000;
+/** The same behind each message: for timers, and for what a handler leaves to be done. */
+const MESSAGE_MS = 5;
+/**
+ * Longest wait. Each message of the main isolate ends one, and one comes every five seconds, so the
+ * runtime's timers here are that late at most.
+ */
+const WAIT_MS_MAX = 5_000;
+/** How often a draining isolate looks whether the last query is answered. */
+const DRAIN_POLL_MS = 10;
+
+/** Schedules are looked at no more often than this. */
+const EVALUATE_MS_MIN = 1;
+
+/** Ports that are drawn until one is free over UDP and TCP. */
+const PORT_TRIES_MAX = 16;
+
+/** All of a dns isolate: its sockets, its cache, its queries in flight. */
+export class DnsIsolate {
+  readonly #start: DnsStart;
+  readonly #counts: Float64Array;
+  readonly #cache: Cache;
+  readonly #pipeline: Pipeline;
+  readonly #asker: Asker;
+  readonly #forwarder: Forwarder;
+  readonly #flights: Flights;
+  readonly #clock = new TurnClock({
+    wallMs: () => Date.now(),
+    monotonicMs: () => performance.now(),
+  });
+  readonly #resolver: Resolver;
+  readonly #lookups: Lookups;
+  readonly #slow: SlowQueries | null;
+  readonly #limits: RateLimiter | null;
+  readonly #native: NativeSide | null;
+  readonly #udp: UdpListener[] = [];
+  readonly #portable: PortableUdpListener[] = [];
+  readonly #tcp: TcpListener[] = [];
+  readonly #front: FrontOptions;
+  /** What the connections of every listener share. */
+  readonly #bounds = new SharedBounds();
+  readonly #encrypted: EncryptedListeners | null;
+  readonly #exchange: UpstreamExchange;
+  readonly #bootstrap: Bootstrap;
+  readonly #alarms: Alarms;
+  readonly #ticker: Alarm;
+  readonly #evaluator: Alarm;
+  /** The runtime gets its turns until then at least. */
+  #loopsUntilMs = 0;
+  /** Messages that are being handled. */
+  #handling = 0;
+  #draining = false;
+  /** Answers that are queued go out at the end of this turn. */
+  #isFlushing = false;
+  readonly #leaks: LeakLookups;
+
+  /**
+   * Loads what `start` asks for and no more: each isolate holds its code for itself. `tell` hands a
+   * look-up of a leak test to the main isolate.
+   */
+  static async open(start: DnsStart, tell: (lookup: LeakLookup) => void): Promise<DnsIsolate> {
+    return new DnsIsolate(start, tell, await loadFor(start));
+  }
+
+  private constructor(start: DnsStart, tell: (lookup: LeakLookup) => void, loaded: Loaded) {
+    this.#start = start;
+    this.#leaks = new LeakLookups(tell);
+    this.#limits = start.rateLimit === null
+      ? null
+      : new RateLimiter(start.rateLimit, start.buckets, start.seed);
+    const counters = new CounterBlock(start.counters);
+    this.#counts = counters.values;
+    const { cacheBytes: sizeBytes, serveStale } = start;
+    const cache = this.#cache = new Cache({ sizeBytes, serveStale });
+    this.#pipeline = new Pipeline({
+      seed: start.seed,
+      cache,
+      snapshot: new Snapshot(start.snapshot, Date.now()),
+      counters,
+      prefetch: start.prefetch,
+      failClosed: start.failClosed,
+      limits: this.#limits,
+      requireClientId: start.requireClientId,
+      onLeakLookup: (query, name) => this.#leaks.note(query, name, this.#pipeline),
+      refresh: (query) => this.#flights.refresh(query),
+    });
+    const native = this.#native = start.sockets === null ? null : openNativeSide(start.sockets);
+    if (native !== null) this.#bounds.turns.between = () => this.#look(native);
+    this.#alarms = new Alarms({
+      nowMs: () => performance.now(),
+      after: native === null ? SYSTEM_TIME.after : null,
+    });
+    this.#ticker = this.#alarms.add(() => this.#tick());
+    this.#evaluator = this.#alarms.add(() => this.#evaluate());
+    const events: ExchangeEvents = {
+      onPacket: (token, packet, length) => {
+        this.#setTime();
+        this.#asker.onPacket(token, packet, length);
+        this.#flushSoon();
+      },
+      onFailure: (token, failure, isOwn) => {
+        this.#setTime();
+        this.#asker.onFailure(token, failure, isOwn);
+        this.#flushSoon();
+      },
+    };
+    const queue = this.#exchangeQueue();
+    const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
+    const nowMs = () => performance.now();
+    const asker = this.#asker = new Asker({
+      exchange,
+      counters,
+      openMax: start.openMax,
+      nowMs,
+      random: (target) => void crypto.getRandomValues(target),
+    });
+    this.#forwarder = new Forwarder({
+      upstreams: start.upstreams,
+      exchange,
+      asker,
+      counters,
+      ttl: start.ttl,
+      nowMs,
+    });
+    this.#flights = new Flights({
+      source: this.#forwarder,
+      cache,
+      counters,
+      rebinding: start.rebindingExempt === null
+        ? null
+        : new RebindingProtection(start.rebindingExempt),
+      serveStale,
+      senderBytes: UdpBatch.SENDER_BYTES,
+      nowMs,
+      nowSeconds: () => this.#pipeline.nowSeconds,
+      ticking: (on) => this.#setTicking(on),
+    });
+    const { logQueue, traces } = start;
+    const slow = this.#slow = traces === null
+      ? null
+      : new SlowQueries(traces, Math.random, this.#counts);
+    this.#resolver = new Resolver({
+      pipeline: this.#pipeline,
+      flights: this.#flights,
+      seed: start.seed,
+      cookieSecret: start.cookieSecret,
+      clock: this.#clock,
+      log: logQueue === null ? null : new QueryLog(logQueue),
+      counters,
+      onSlow: slow === null ? null : (...what) => slow.note(...what),
+    });
+    this.#lookups = new Lookups(this.#resolver);
+    this.#bootstrap = this.#newBootstrap();
+    this.#front = {
+      resolver: this.#resolver,
+      counts: this.#counts,
+      turn: () => this.#setTime(),
+      admits: (transport, client) => this.#resolver.admitsConnection(transport, client),
+      serverName: start.tls?.serverName ?? null,
+    };
+    const { tls } = start;
+    const { Listeners } = loaded;
+    this.#encrypted = tls === null || Listeners === null
+      ? null
+      : new Listeners(tls, this.#front, this.#bounds);
+    this.#evaluate();
+  }
+
+  /** Opens the listeners; returns their ports. */
+  async listen(): Promise<DnsPorts> {
+    const { sockets, listen } = this.#start;
+    const opened = this.#native === null || sockets === null
+      ? null
+      : { native: this.#native.native, sockets };
+    let ports = listen.map(({ port }) => port);
+    if (this.#native === null || sockets === null) ports = await this.#listenPortable();
+    else await this.#listenNative(this.#native, sockets);
+    const encrypted = await this.#encrypted?.listen(opened, this.#start.index === 0) ??
+      { dot: [], doh: [], doq: [] };
+    return { listen: ports, ...encrypted };
+  }
+
+  async #listenPortable(): Promise<number[]> {
+    const ports: number[] = [];
+    for (const address of this.#start.listen) ports.push(await this.#listenPortableAt(address));
+    return ports;
+  }
+
+  async #listenPortableAt(address: HostPort): Promise<number> {
+    for (let attempt = 1;; attempt++) {
+      const udp = new PortableUdpListener(address, (packet, client, reply) => {
+        this.#setTime();
+        this.#counts[Counter.QueriesUdp]++;
+        new DatagramFront(this.#resolver, client, reply).onPacket(packet);
+      });
+      const { port } = udp;
+      try {
+        await this.#newTcp().listenAt({ ip: address.ip, port });
+      } catch (error) {
+        udp.close();
+        this.#tcp.pop();
+        // The system gave a port that is free over UDP; over TCP it may be somebody's.
+        if (address.port !== 0 || attempt === PORT_TRIES_MAX) throw error;
+        continue;
+      }
+      this.#portable.push(udp);
+      return port;
+    }
+  }
+
+  /** Serves until it drains. */
+  async run(): Promise<void> {
+    this.#bootstrap.start();
+    if (this.#native === null) {
+      await Promise.all(this.#portable.map((listener) => listener.run()));
+      return;
+    }
+    const { queue, inbox } = this.#native;
+    while (!this.#draining) {
+      const nowMs = performance.now();
+      const isLooping = nowMs < this.#loopsUntilMs;
+      const untilMs = isLooping ? this.#loopsUntilMs : nowMs + WAIT_MS_MAX;
+      const waitMs = Math.ceil(Math.max(0, Math.min(untilMs, this.#alarms.nextAtMs) - nowMs));
+      const count = isLooping || this.#needsLoop ? await queue.wait(waitMs) : queue.block(waitMs);
+      this.#turn(queue, count);
+      this.#alarms.run(performance.now());
+      if (!inbox.isExpecting) continue;
+      await inbox.arrivals();
+      this.#loopFor(MESSAGE_MS);
+    }
+  }
+
+  #loopFor(ms: number): void {
+    this.#loopsUntilMs = Math.max(this.#loopsUntilMs, performance.now() + ms);
+  }
+
+  /**
+   * Says whether the runtime's event loop has to turn while the isolate waits: for connections, which
+   * are the runtime's. Without any, the thread itself waits for packets, which costs a third and
+   * answers sooner than a wait on another thread.
+   */
+  get #needsLoop(): boolean {
+    return this.#handling > 0 || this.#exchange.needsLoop ||
+      this.#tcp.some((listener) => listener.connections > 0) ||
+      (this.#encrypted?.needsLoop ?? false);
+  }
+
+  /** The main isolate's message has come, and is handled once `handled` is settled. */
+  heard(handled: Promise<void> = Promise.resolve()): void {
+    this.#handling++;
+    handled.finally(() => this.#handling--);
+    this.#native?.inbox.heard();
+  }
+
+  swap(data: SnapshotData): void {
+    this.#pipeline.snapshot = new Snapshot(data, Date.now());
+    this.#evaluate();
+  }
+
+  /** Switches what schedules and a pause switch, and is back when they do so again. */
+  #evaluate(): void {
+    const nowMs = Date.now();
+    const delayMs = this.#pipeline.snapshot.evaluate(nowMs) - nowMs;
+    if (delayMs === Infinity || this.#draining) {
+      this.#evaluator.set(Infinity);
+      return;
+    }
+    // Both clocks differ by a little: then the same instant is due once more.
+    const waitMs = Math.max(EVALUATE_MS_MIN, Math.min(delayMs, REEVALUATE_MS));
+    this.#evaluator.set(performance.now() + waitMs);
+  }
+
+  /** Goes on with other keys of Oblivious DoH. */
+  async renewOdoh(seeds: readonly Uint8Array[]): Promise<void> {
+    await this.#encrypted?.renewOdoh(seeds);
+  }
+
+  /** Shows clients of encrypted transports another certificate from now on. */
+  renew(identity: TlsIdentity): void {
+    this.#encrypted?.renew(identity);
+  }
+
+  /** Forgets every cached answer. */
+  flush(): void {
+    this.#cache.flush();
+  }
+
+  /** Finds the addresses of a name for the service itself; `done` is called now or later. */
+  lookup(hostname: string, qtype: number, done: (found: Found) => void): void {
+    this.#setTime();
+    this.#lookups.lookup(hostname, qtype, done);
+  }
+
+  report(): DnsReport {
+    return {
+      cacheEntries: this.#cache.entries,
+      cacheBytes: this.#cache.usedBytes,
+      cacheEvicted: this.#cache.evicted,
+      connections: {
+        tcp: occupancyOf(this.#tcp),
+        ...(this.#encrypted?.occupancy ?? { dot: null, doh: null, doq: null }),
+      },
+      cutOff: {
+        unfinished: this.#bounds.unfinished.cutOff,
+        unread: this.#bounds.unread.cutOff,
+      },
+      lacksSockets: this.#forwarder.lacksSockets,
+      upstreams: this.#forwarder.upstreams.map((upstream) => ({
+        healthy: upstream.healthy,
+        latencyMs: upstream.latencyMs,
+        failures: upstream.failures,
+        reason: upstream.reason,
+        sent: upstream.sent,
+        failed: upstream.failuresTotal,
+      })),
+    };
+  }
+
+  /** Sampled queries that waited, since the last call. */
+  takeSlow(): SlowQuery[] {
+    return this.#slow?.take() ?? [];
+  }
+
+  /** Takes nothing new and answers what waits; what still waits after `graceMs` gets SERVFAIL. */
+  async drain(graceMs: number): Promise<void> {
+    const endsAtMs = performance.now() + graceMs;
+    this.#draining = true;
+    this.#evaluator.set(Infinity);
+    this.#setTime();
+    // What the kernel has queued by now was asked before the end.
+    for (const listener of this.#udp) listener.receive();
+    for (const listener of this.#tcp) listener.drain();
+    this.#encrypted?.drain();
+    while (this.#flights.waiting > 0 && performance.now() < endsAtMs) {
+      if (this.#native !== null) this.#look(this.#native);
+      this.#alarms.run(performance.now());
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+    }
+    this.#flights.close();
+    this.#alarms.clear();
+    this.#flush();
+    for (const listener of this.#portable) listener.close();
+    for (const listener of this.#tcp) listener.close();
+    await this.#encrypted?.close();
+    this.#bootstrap.close();
+    this.#exchange.close();
+  }
+
+  /** Handles what can be read at this moment. */
+  #look({ looked }: NativeSide): void {
+    const count = looked.poll();
+    if (count > 0) this.#turn(looked, count);
+  }
+
+  /** Handles what an event queue found ready. */
+  #turn(queue: EventQueue, count: number): void {
+    this.#setTime();
+    this.#isFlushing = true; // At its end.
+    const { native: exchange } = this.#exchange;
+    for (let i = 0; i < count; i++) {
+      const token = queue.token(i);
+      if ((token & UPSTREAM_TOKEN) !== 0) exchange?.ready(token);
+      else if (token === CONNECT_TOKEN) this.#loopFor(CONNECT_MS);
+      else if (token !== WAKE_TOKEN && !this.#draining) this.#udp[token].receive();
+    }
+    this.#flushNow();
+  }
+
+  /** As `flush` at the end of this turn, unless the turn does so itself: streams have no batch. */
+  #flushSoon(): void {
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    queueMicrotask(this.#flushNow);
+  }
+
+  readonly #flushNow = (): void => {
+    this.#isFlushing = false;
+    this.#flush();
+  };
+
+  /** Sends the answers of queries that waited. */
+  #flush(): void {
+    for (const { batch } of this.#udp) if (batch.queued > 0) batch.flush();
+  }
+
+  async #listenNative({ native, queue }: NativeSide, sockets: DnsSockets): Promise<void> {
+    for (const [token, fd] of sockets.udp.entries()) {
+      this.#udp.push(new UdpListener(native, fd, new UdpFront(this.#resolver, this.#counts)));
+      if (!queue.add(fd, token)) throw new SvcError("unavailable", `udp: descriptor ${fd} is gone`);
+    }
+    queue.watch(sockets.wake, WAKE_TOKEN);
+    for (const fd of [...sockets.tcp, ...sockets.dot, ...sockets.doh]) {
+      queue.watch(fd, CONNECT_TOKEN);
+    }
+    for (const fd of sockets.tcp) {
+      await this.#newTcp().listenOn(() => ownCopy(native, fd));
+    }
+  }
+
+  #newTcp(): TcpListener {
+    const front = new StreamFront(OVER_TCP, this.#front);
+    const tcp = new TcpListener(front, this.#start.tcp, this.#bounds);
+    this.#tcp.push(tcp);
+    return tcp;
+  }
+
+  #exchangeQueue(): ExchangeQueue | null {
+    const { sockets } = this.#start;
+    if (this.#native === null || sockets === null) return null;
+    return { ...this.#native, tokenBase: UPSTREAM_TOKEN, memory: sockets.exchangeMemory };
+  }
+
+  /** Upstreams with a name are asked behind the others until it is known where they are. */
+  #newBootstrap(): Bootstrap {
+    const { upstreams } = this.#start;
+    for (const index of Bootstrap.unresolved(upstreams)) {
+      this.#forwarder.upstreams[index].isUnresolved = true;
+    }
+    return new Bootstrap({
+      upstreams,
+      after: (ms, work) => this.#alarms.after(ms, work),
+      lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
+      onAddresses: (index, ips) => {
+        const upstream = this.#forwarder.upstreams[index];
+        upstream.isUnresolved = false;
+        this.#exchange.setAddresses(upstream.remote, ips);
+      },
+      onFailure: (index, reason) =>
+        this.#exchange.failWaiting(this.#forwarder.upstreams[index].remote, reason),
+    });
+  }
+
+  /** Once a batch or message, not once a query. */
+  #setTime(): void {
+    this.#clock.begin();
+    const { epochMs } = this.#clock;
+    this.#pipeline.nowSeconds = Math.floor(epochMs / 1_000);
+    this.#limits?.setTime(epochMs);
+  }
+
+  #setTicking(on: boolean): void {
+    this.#ticker.set(on ? performance.now() + TICK_MS : Infinity);
+  }
+
+  #tick(): void {
+    this.#ticker.set(performance.now() + TICK_MS);
+    this.#setTime();
+    this.#flights.tick();
+    this.#flush();
+  }
+}

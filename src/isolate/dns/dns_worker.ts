@@ -1,0 +1,83 @@
+/// <reference no-default-lib="true" />
+/// <reference lib="deno.worker" />
+/** Answers DNS queries on sockets that the main isolate opened. @module */
+import { handLogLines } from "../../log.ts";
+import { openNative, threadId } from "../../native/mod.ts";
+import { tellCrashes } from "../crash.ts";
+import { DnsIsolate } from "./dns_isolate.ts";
+import type { FromKept } from "../kept_isolate.ts";
+import { LogLines } from "../log_lines.ts";
+import type { DnsStart, FromDns, ToDns } from "../messages.ts";
+
+/** What an isolate is told once it is started. */
+type Told = Exclude<ToDns, { readonly type: "start" }>;
+
+let isolate: DnsIsolate | null = null;
+/** Came while the isolate was opened, and wait for it. */
+const early: Told[] = [];
+/** More than who sends them ever has on their way. */
+const EARLY_MAX = 1_024;
+const lines = new LogLines((line) => tell({ type: "logged", line }));
+const crash = tellCrashes((error) => tell({ type: "crashed", error }));
+
+function tell(message: FromDns | FromKept): void {
+  self.postMessage(message);
+}
+
+async function open(start: DnsStart): Promise<void> {
+  const native = openNative();
+  if (native !== null) tell({ type: "thread", thread: threadId(native) });
+  if (start.handsLogOn) handLogLines(lines.take);
+  const opened = await DnsIsolate.open(start, (lookup) => tell({ type: "leak", lookup }));
+  isolate = opened;
+  opened.heard(); // Of its start.
+  const listening = opened.listen();
+  for (const message of early.splice(0)) take(opened, message);
+  const ports = await listening;
+  tell({ type: "ready", ports });
+  opened.run().catch(crash); // Last: it may not return for seconds.
+}
+
+function take(opened: DnsIsolate, message: Told): void {
+  opened.heard(handle(opened, message).catch(crash)); // Behind what is handled at once.
+}
+
+async function handle(opened: DnsIsolate, message: Told): Promise<void> {
+  switch (message.type) {
+    case "snapshot":
+      opened.swap(message.snapshot);
+      tell({ type: "swapped", generation: message.snapshot.generation });
+      return;
+    case "drain":
+      await opened.drain(message.graceMs);
+      tell({ type: "drained" });
+      return;
+    case "flush":
+      opened.flush();
+      tell({ type: "flushed" });
+      return;
+    case "lookup": {
+      const { id } = message;
+      opened.lookup(message.hostname, message.qtype, (found) => {
+        tell({ type: "lookedUp", id, found });
+      });
+      return;
+    }
+    case "certificate":
+      opened.renew(message.identity);
+      return;
+    case "odoh":
+      await opened.renewOdoh(message.seeds);
+      return;
+    case "ping":
+      lines.reset();
+      tell({ type: "pong", report: opened.report(), slow: opened.takeSlow() });
+  }
+}
+
+self.onmessage = ({ data }: MessageEvent<ToDns>) => {
+  if (data.type === "start") void open(data.start).catch(crash);
+  else if (isolate !== null) take(isolate, data);
+  else if (early.length < EARLY_MAX) early.push(data);
+  else crash(new Error(`more than ${EARLY_MAX} messages came before it was open`));
+};

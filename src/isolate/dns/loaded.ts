@@ -1,0 +1,23 @@
+import type { EncryptedExchange } from "../../transport/exchange_encrypted.ts";
+import type { DnsStart } from "../messages.ts";
+import type { EncryptedListeners } from "./encrypted.ts";
+
+/** Code for what not every configuration asks for; `null`: this one does not. */
+export interface Loaded {
+  readonly Listeners: typeof EncryptedListeners | null;
+  readonly Exchange: typeof EncryptedExchange | null;
+}
+
+/** Loads what `start` asks for. */
+export async function loadFor({ tls, upstreams }: DnsStart): Promise<Loaded> {
+  const listens = tls !== null && [tls.dot, tls.doh, tls.doq].some(({ length }) => length > 0);
+  const asks = upstreams.some(({ transport }) => transport !== "udp");
+  const [listeners, exchange] = await Promise.all([
+    listens ? import("./encrypted.ts") : null,
+    asks ? import("../../transport/exchange_encrypted.ts") : null,
+  ]);
+  return {
+    Listeners: listeners?.EncryptedListeners ?? null,
+    Exchange: exchange?.EncryptedExchange ?? null,
+  };
+}

@@ -1,0 +1,108 @@
+/// <reference no-default-lib="true" />
+/// <reference lib="deno.worker" />
+/** Keeps the query log: nothing but its folder is open to it. @module */
+import { messageOf, SvcError } from "../../errors.ts";
+import { handLogLines } from "../../log.ts";
+import { QueryLogStore } from "../../querylog/mod.ts";
+import { Nice, stepBack } from "../../thread/mod.ts";
+import { tellCrashes } from "../crash.ts";
+import type { FromKept } from "../kept_isolate.ts";
+import { LogLines } from "../log_lines.ts";
+import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
+
+let store: QueryLogStore | null = null;
+/** Ends the pause between two turns. */
+let wake: () => void = () => {};
+const lines = new LogLines((line) => tell({ type: "logged", line }));
+const crash = tellCrashes((error) => {
+  store = null;
+  wake();
+  tell({ type: "crashed", error });
+});
+
+function tell(message: FromLog | FromKept): void {
+  self.postMessage(message);
+}
+
+/** Gives the log its turns until it is closed. */
+async function run(log: QueryLogStore): Promise<void> {
+  while (store === log) {
+    const { ms, bytes } = log.turn();
+    await pause(log, ms, bytes);
+  }
+}
+
+/** Until `ms` are over, so many bytes wait, or somebody wakes. */
+async function pause(log: QueryLogStore, ms: number, bytes: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  wake = resolve;
+  const timer = setTimeout(resolve, ms);
+  if (bytes < Infinity) void log.waitFor(bytes).then(resolve);
+  await promise;
+  clearTimeout(timer);
+  log.endWait();
+}
+
+function ask(id: number, question: LogQuestion): void {
+  if (store === null) return;
+  try {
+    tell({ type: "answer", id, answer: answerOf(store, question) });
+  } catch (error) {
+    const code = error instanceof SvcError ? error.code : "unavailable";
+    tell({ type: "refused", id, code, message: `query log: ${messageOf(error)}` });
+  }
+}
+
+function answerOf(store: QueryLogStore, question: LogQuestion): LogAnswer {
+  switch (question.type) {
+    case "search":
+      return store.search(question.filter, question.limit, question.before);
+    case "statistics":
+      return store.statistics(question.hours);
+  }
+}
+
+function handle(message: ToLog): void {
+  switch (message.type) {
+    case "start":
+      if (message.handsLogOn) handLogLines(lines.take);
+      stepBack(Nice.Last);
+      store = new QueryLogStore(message.options, {
+        wallMs: () => Date.now(),
+        monotonicMs: () => performance.now(),
+        onProblem: (problem) => tell({ type: "problem", problem }),
+        onNewest: (newestMs) => tell({ type: "newest", newestMs }),
+        onLive: (batch) => tell({ type: "live", batch }),
+      });
+      run(store).catch(crash);
+      tell({ type: "ready" });
+      return;
+    case "ask":
+      ask(message.id, message.question);
+      return;
+    case "watch":
+      store?.live.watch(message.watcher, message.filter);
+      wake(); // What waits is told sooner now.
+      return;
+    case "unwatch":
+      store?.live.unwatch(message.watcher);
+      return;
+    case "ping":
+      lines.reset();
+      tell({ type: "pong" });
+      return;
+    case "stop":
+      store?.close();
+      store = null;
+      wake();
+      tell({ type: "stopped" });
+  }
+}
+
+self.onmessage = ({ data }: MessageEvent<ToLog>) => {
+  try {
+    handle(data);
+  } catch (error) {
+    crash(error);
+  }
+};

@@ -1,0 +1,297 @@
+import type { ApiOccupancy, Status } from "../api/mod.ts";
+import type { DnsSupervisor } from "../isolate/mod.ts";
+import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
+import {
+  Counter,
+  type CounterBlock,
+  LATENCY_BOUNDS_MS,
+  type MetricFamily,
+  type Sample,
+  sumCounters,
+  sumLatencies,
+  sumOutcome,
+} from "../telemetry/mod.ts";
+import { connectionFamilies } from "./connections.ts";
+
+/** What the metrics are made of at the moment they are asked for. */
+export interface MetricsFacts {
+  readonly version: string;
+  readonly deno: string;
+  readonly startedAtMs: number;
+  readonly nowMs: number;
+  /** Memory of the process that is in use. */
+  readonly residentBytes: number;
+  readonly counters: readonly CounterBlock[];
+  readonly crashes: number;
+  readonly running: DnsSupervisor["running"];
+  readonly reports: DnsSupervisor["reports"];
+  readonly status: Pick<
+    Status,
+    "problems" | "filter" | "cache" | "upstreams" | "querylog"
+  >;
+  /** How long the last build of the filter took. */
+  readonly buildMs: number | null;
+  readonly exportFailures: number;
+  readonly querylogWritten: number;
+  readonly uncaughtErrors: number;
+  /** `null` where the API is not served. */
+  readonly apiOccupancy: ApiOccupancy | null;
+  /** Addresses are shortened, as in the query log. */
+  readonly isAnonymized: boolean;
+}
+
+/** Every family of metrics of a node, in the order they are told. */
+export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
+  const { status: { filter, cache, querylog, problems } } = facts;
+  return [
+    ...queryFamilies(facts.counters),
+    ...transportFamilies(facts.counters),
+    ...connectionFamilies({ reports: facts.reports, api: facts.apiOccupancy }, facts.isAnonymized),
+    gauge("svc_cache_entries", "Answers in the cache.", cache.entries),
+    gauge("svc_cache_bytes", "Memory of the answers in the cache.", cache.bytes),
+    counter("svc_cache_hits_total", "Questions that the cache could answer.", cache.hits),
+    counter("svc_cache_misses_total", "Questions that the cache could not answer.", cache.misses),
+    counter(
+      "svc_cache_evictions_total",
+      "Answers pushed out of the cache before their time.",
+      facts.reports.reduce((sum, { cacheEvicted }) => sum + cacheEvicted, 0),
+    ),
+    ...upstreamFamilies(facts),
+    gauge("svc_filter_rules", "Rules in force.", filter.rules),
+    gauge("svc_filter_generation", "Number of the snapshot in force.", filter.generation),
+    gauge("svc_filter_memory_bytes", "Memory of the rules in force.", filter.memory_bytes),
+    gauge(
+      "svc_filter_built_timestamp_seconds",
+      "When the rules of the lists were built, in seconds since 1970; 0 before the first time.",
+      filter.built_at === null ? 0 : Date.parse(filter.built_at) / 1_000,
+    ),
+    gauge(
+      "svc_filter_build_duration_seconds",
+      "How long the last build of the rules took; 0 before the first since the start.",
+      (facts.buildMs ?? 0) / 1_000,
+    ),
+    counter(
+      "svc_filter_failures_total",
+      "Queries that the filter failed on.",
+      sumCounters(facts.counters, Counter.FilterFailures),
+    ),
+    gauge("svc_querylog_entries", "Entries in the query log.", querylog.entries),
+    counter(
+      "svc_querylog_written_total",
+      "Entries that the query log has written to its file.",
+      facts.querylogWritten,
+    ),
+    counter(
+      "svc_querylog_dropped_total",
+      "Queries that the query log had no room for.",
+      querylog.dropped,
+    ),
+    gauge("svc_degraded", "1 while the status names a problem.", problems.length > 0 ? 1 : 0),
+    counter(
+      "svc_telemetry_export_failures_total",
+      "Requests to the telemetry endpoint that failed.",
+      facts.exportFailures,
+    ),
+    counter(
+      "svc_telemetry_traces_dropped_total",
+      "Sampled traces that found no room to wait.",
+      sumCounters(facts.counters, Counter.TracesDropped),
+    ),
+    gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
+    counter(
+      "svc_uncaught_errors_total",
+      "Errors outside of the DNS path that nothing was prepared for.",
+      facts.uncaughtErrors,
+    ),
+    counter("svc_isolate_crashes_total", "Isolates that were started again.", facts.crashes),
+    {
+      name: "svc_build_info",
+      type: "gauge",
+      help: "Always 1; the labels say what runs.",
+      samples: [{ labels: { version: facts.version, deno: facts.deno }, value: 1 }],
+    },
+    gauge(
+      "svc_uptime_seconds",
+      "Time since the start.",
+      Math.max(0, facts.nowMs - facts.startedAtMs) / 1_000,
+    ),
+    gauge("process_resident_memory_bytes", "Memory of the process.", facts.residentBytes),
+    gauge(
+      "process_start_time_seconds",
+      "When the process started, in seconds since 1970.",
+      facts.startedAtMs / 1_000,
+    ),
+  ];
+}
+
+/** What became of queries, and how long they took. */
+function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
+  const sum = (name: string, help: string, which: Counter) =>
+    counter(name, help, sumCounters(blocks, which));
+  return [
+    {
+      name: "svc_queries_total",
+      type: "counter",
+      help: "Queries by outcome and protocol.",
+      samples: PROTOCOL_NAMES.flatMap((protocol, transport) =>
+        OUTCOME_NAMES.map((outcome, i) => ({
+          labels: { outcome, protocol },
+          value: sumOutcome(blocks, i, transport),
+        }))
+      ),
+    },
+    {
+      name: "svc_query_duration_seconds",
+      type: "histogram",
+      help: "Time from a query's arrival to its response, by protocol.",
+      bounds: LATENCY_BOUNDS_MS.map((ms) => ms / 1_000),
+      samples: PROTOCOL_NAMES.map((protocol, transport) => {
+        const { counts, sumMs } = sumLatencies(blocks, transport);
+        return { labels: { protocol }, counts, sum: sumMs / 1_000 };
+      }),
+    },
+    by("svc_rate_limited_total", "Queries over the limit of their client, by protocol.", blocks, {
+      udp: Counter.RateLimitedUdp,
+      tcp: Counter.RateLimitedTcp,
+      dot: Counter.RateLimitedDot,
+      doh: Counter.RateLimitedDoh,
+      doq: Counter.RateLimitedDoq,
+    }),
+    by(
+      "svc_access_refused_total",
+      "Queries and connections that access control refused, by protocol.",
+      blocks,
+      {
+        udp: Counter.AccessRefusedUdp,
+        tcp: Counter.AccessRefusedTcp,
+        dot: Counter.AccessRefusedDot,
+        doh: Counter.AccessRefusedDoh,
+        doq: Counter.AccessRefusedDoq,
+        odoh: Counter.AccessRefusedOdoh,
+      },
+    ),
+    sum("svc_stale_answers_total", "Answers past their time.", Counter.Stale),
+    sum("svc_merged_queries_total", "Queries that joined one on its way.", Counter.Merged),
+    sum("svc_prefetches_total", "Answers fetched before they expired.", Counter.Prefetched),
+    sum("svc_dropped_packets_total", "Packets that got no answer.", Counter.Dropped),
+    sum("svc_malformed_queries_total", "Queries answered FORMERR or BADVERS.", Counter.FormErr),
+    sum("svc_shed_queries_total", "Queries that found no room to wait.", Counter.FlightsFull),
+    sum(
+      "svc_upstream_full_total",
+      "Times an upstream was not asked because too many queries waited for it.",
+      Counter.UpstreamFull,
+    ),
+    sum(
+      "svc_upstream_no_socket_total",
+      "Times an upstream was not asked because the process had no socket left.",
+      Counter.NoSocket,
+    ),
+    sum("svc_truncated_responses_total", "Responses that did not fit.", Counter.Truncated),
+    sum("svc_unsent_responses_total", "Responses the system did not take.", Counter.Unsent),
+    by("svc_recursion_dnssec_total", "Validated answers, by what came of it.", blocks, {
+      secure: Counter.DnssecSecure,
+      insecure: Counter.DnssecInsecure,
+      bogus: Counter.DnssecBogus,
+      indeterminate: Counter.DnssecIndeterminate,
+    }, "result"),
+  ];
+}
+
+function transportFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
+  return [
+    by("svc_connections_total", "Connections taken, by protocol.", blocks, {
+      tcp: Counter.TcpConnections,
+      dot: Counter.DotConnections,
+      doh: Counter.DohConnections,
+      doq: Counter.DoqConnections,
+    }),
+    by("svc_connections_refused_total", "Connections closed over a limit, by protocol.", blocks, {
+      tcp: Counter.TcpRefused,
+      dot: Counter.DotRefused,
+      doh: Counter.DohRefused,
+      doq: Counter.DoqRefused,
+    }),
+    counter(
+      "svc_tls_handshake_failures_total",
+      "Handshakes of encrypted connections that failed.",
+      sumCounters(blocks, Counter.TlsHandshakeFailures),
+    ),
+    counter(
+      "svc_https_rejected_total",
+      "Requests to the encrypted listeners that are no query.",
+      sumCounters(blocks, Counter.HttpsRejected),
+    ),
+  ];
+}
+
+function upstreamFamilies({ counters, reports, status: { upstreams } }: MetricsFacts) {
+  type Told = MetricsFacts["reports"][number]["upstreams"][number];
+  const samples = (value: (i: number) => number): Sample[] =>
+    upstreams.map(({ address }, i) => ({ labels: { upstream: address }, value: value(i) }));
+  const sum = (value: (told: Told) => number) =>
+    samples((i) =>
+      reports.reduce((total, { upstreams }) => {
+        const told = upstreams[i];
+        return told === undefined ? total : total + value(told);
+      }, 0)
+    );
+  const families: MetricFamily[] = [
+    {
+      name: "svc_upstream_healthy",
+      type: "gauge",
+      help: "1 while the upstream answers.",
+      samples: samples((i) => upstreams[i].healthy ? 1 : 0),
+    },
+    {
+      name: "svc_upstream_latency_seconds",
+      type: "gauge",
+      help: "Smoothed time to an upstream's answer; 0 before the first.",
+      samples: samples((i) => (upstreams[i].latency_ms ?? 0) / 1_000),
+    },
+    {
+      name: "svc_upstream_queries_total",
+      type: "counter",
+      help: "Queries sent to an upstream.",
+      samples: sum(({ sent }) => sent),
+    },
+    {
+      name: "svc_upstream_failures_total",
+      type: "counter",
+      help: "Queries that an upstream did not answer, or not in time.",
+      samples: sum(({ failed }) => failed),
+    },
+    counter(
+      "svc_upstream_tcp_queries_total",
+      "Queries asked again over TCP.",
+      sumCounters(counters, Counter.UpstreamTcp),
+    ),
+    counter(
+      "svc_upstream_mismatched_total",
+      "Packets that answer no question of ours.",
+      sumCounters(counters, Counter.UpstreamMismatched),
+    ),
+  ];
+  return families;
+}
+
+function gauge(name: string, help: string, value: number): MetricFamily {
+  return { name, type: "gauge", help, samples: [{ labels: {}, value }] };
+}
+
+function counter(name: string, help: string, value: number): MetricFamily {
+  return { name, type: "counter", help, samples: [{ labels: {}, value }] };
+}
+
+function by(
+  name: string,
+  help: string,
+  blocks: readonly CounterBlock[],
+  counters: Readonly<Record<string, Counter>>,
+  label = "protocol",
+): MetricFamily {
+  const samples = Object.entries(counters).map(([value, which]) => ({
+    labels: { [label]: value },
+    value: sumCounters(blocks, which),
+  }));
+  return { name, type: "counter", help, samples };
+}

@@ -1,0 +1,430 @@
+import { join } from "node:path/posix";
+import { formatHostPort } from "../addr/mod.ts";
+import type { ClockJudge } from "../clock/mod.ts";
+import type { Config } from "../config/mod.ts";
+import { messageOf, SvcError } from "../errors.ts";
+import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
+import {
+  compileRules,
+  DnsSupervisor,
+  type DnsUpstream,
+  PARKED_MS,
+  QuerylogSupervisor,
+} from "../isolate/mod.ts";
+import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
+import { log } from "../log.ts";
+import { type FileLimit, type Native, openNative } from "../native/mod.ts";
+import { openNodeStore, type OpenStore, type Replicator } from "../store/mod.ts";
+import { RELEASED_MS, VERSION } from "../version.ts";
+import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { type Connected, connectionProblems } from "./connections.ts";
+import { dnsOptions } from "./dns_options.ts";
+import { dnsUpstreams } from "./dns_upstreams.ts";
+import { Filtering } from "./filtering.ts";
+import { hostLookup } from "./host_lookup.ts";
+import { Later } from "./later.ts";
+import { listsOf, usesOf } from "./lists_of.ts";
+import { NodeLists, servicesPlace } from "./lists_port.ts";
+import { familiesOf } from "./node_status.ts";
+import { OdohKeys } from "./odoh_keys.ts";
+import { openMaxOf, workersOf } from "./open_files.ts";
+import { Policy } from "./policy.ts";
+import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
+import { LONE_NODE, seedSource } from "./seed.ts";
+import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
+import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sockets.ts";
+import { StopTime } from "./stop_time.ts";
+import { Telemetry } from "./telemetry.ts";
+import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { UncaughtErrors } from "./uncaught.ts";
+
+/** What an open node is made of, in the order that it is opened. */
+interface Parts {
+  readonly config: Config;
+  readonly startedAtMs: number;
+  readonly telemetry: Telemetry;
+  readonly problems: Problems;
+  readonly clock: TrustedClock;
+  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly get: HttpGet;
+  readonly keeper: ListKeeper;
+  readonly services: ServiceCatalogue;
+  readonly filtering: Filtering;
+  readonly policy: Policy;
+  readonly certificate: ServerCertificate | null;
+  readonly upstreams: readonly DnsUpstream[];
+  readonly odoh: OdohKeys | null;
+  /** `null`: no query is logged. */
+  readonly querylog: QuerylogSupervisor | null;
+  readonly isolates: number;
+  /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
+  readonly listening: Listening | null;
+  readonly dns: DnsSupervisor;
+}
+
+/** Sockets, and what can be done with them. */
+interface Listening {
+  readonly native: Native;
+  readonly sockets: Sockets;
+  readonly api: ApiListeners;
+}
+
+/** A node: store, lists, policy, DNS and API, each over those before it. Opened, started, stopped. */
+export class Node {
+  readonly #parts: Parts;
+  /** Closes what was opened, once everything that ran has ended. */
+  readonly #opened: AsyncDisposableStack;
+  readonly #uncaught = new UncaughtErrors({
+    target: globalThis,
+    nowMs: () => performance.now(),
+  });
+  #api: RunningApi | null = null;
+
+  private constructor(parts: Parts, opened: AsyncDisposableStack) {
+    this.#parts = parts;
+    this.#opened = opened;
+  }
+
+  /**
+   * Reads, checks and opens everything that can keep a node from starting, sockets last; nobody is
+   * answered yet. Where that fails, what is open is closed.
+   *
+   * @throws {SvcError} With what is in the way.
+   */
+  static async open(config: Config, fileLimit: FileLimit | null): Promise<Node> {
+    await using opened = new AsyncDisposableStack();
+    const startedAtMs = Date.now();
+    const telemetry = opened.adopt(new Telemetry(config.telemetry), (one) => one.stop(0));
+    const problems = new Problems();
+    const clock = opened.adopt(trustedClock(problems), (one) => one.stop());
+    const store = opened.adopt(
+      await openStoreOf(config, problems, clock.judge),
+      (one) => one.close(),
+    );
+    const { replicator } = store;
+    // Nothing is downloaded, and no change is taken, before the first query is answered.
+    const [laterDns, laterPolicy] = [new Later<DnsSupervisor>(), new Later<Policy>()];
+    const get = nodeHttpGet({
+      lookup: async (hostname, signal) => await hostLookup(laterDns.part)(hostname, signal),
+    });
+    const keeper = await openKeeper(config, problems, get);
+    const services = new ServiceCatalogue(servicesPlace(config.filter), keeper, denoDisk);
+    const filtering = new Filtering({
+      onFailure: config.filter.onFailure,
+      keeper,
+      rulesFile: join(config.store.dir, "rules.bin"),
+      lists: listsOf(replicator.state),
+      uses: () => usesOf(replicator.state),
+      services,
+      updateInterval: () => replicator.state.settings.spec.list_update_interval,
+      publish: (base) => laterPolicy.part.rebase(base),
+    });
+    opened.defer(() => filtering.stop());
+    const base = await filtering.first();
+    const { seed } = filtering; // Kept rules bring their own.
+    const policy = new Policy({
+      seed,
+      state: replicator.state,
+      base,
+      publish: (data) => laterDns.part.publish(data),
+      compile: compileRules,
+    });
+    laterPolicy.open(policy);
+    const isolates = workersOf(config);
+    const { files, serverName, odoh: isTarget } = config.server.tls;
+    const certificate = await ServerCertificate.open(
+      { place: DNS_CERTIFICATE, files, serverName },
+      clock.judge,
+    );
+    const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
+    const odoh = isTarget ? new OdohKeys() : null;
+    const querylog = querylogOf(config, upstreams, isolates);
+    const options = dnsOptions(config, {
+      ...{ upstreams, certificate, odoh, seed, isolates },
+      openMax: openMaxOf(fileLimit, isolates),
+      logQueues: querylog?.queues ?? [],
+    });
+    const listening = listenFor(config, isolates);
+    opened.defer(() => listening?.api.close());
+    const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
+    laterDns.open(dns);
+    return new Node({
+      ...{ config, startedAtMs, telemetry, problems, clock, store, get, keeper, services },
+      ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
+    }, opened.move());
+  }
+
+  /**
+   * Lets queries in, then everything that DNS does without: renewal of lists, API, telemetry. Resolves
+   * when all of it runs.
+   *
+   * @throws {SvcError} When queries can't be answered; what is open is closed then.
+   */
+  async start(): Promise<void> {
+    try {
+      await this.#answer();
+    } catch (error) {
+      await this.#end(() => 0, () => 0);
+      throw error;
+    }
+    await this.#serve();
+  }
+
+  /** Answers queries. */
+  async #answer(): Promise<void> {
+    const { clock, problems, querylog, odoh, dns, isolates } = this.#parts;
+    if (querylog !== null) {
+      querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
+      querylog.start();
+    }
+    await dns.start();
+    this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
+    problems.watch(() => this.#uncaught.problems);
+    if (odoh !== null) this.#opened.defer(odoh.rotateDaily((seeds) => dns.renewOdoh(seeds)));
+    log.info("answering", {
+      listen: dns.listening.map(formatHostPort),
+      ...encryptedAddresses(dns),
+      isolates,
+    });
+  }
+
+  /** Follows changes, keeps lists new, serves the API and tells of itself. */
+  async #serve(): Promise<void> {
+    const { config, problems, store, filtering, policy, dns, telemetry } = this.#parts;
+    const uncaught = this.#uncaught;
+    const inForce = follow(store.replicator, policy, filtering, problems);
+    await uncaught.survive(() => filtering.start());
+    this.#watchProblems();
+    const options = this.#apiOptions(inForce);
+    this.#api = await startApi(problems, options);
+    problems.watch(() => this.#api?.problems ?? []);
+    await uncaught.survive(() =>
+      telemetry.start({
+        config,
+        node: options.node,
+        startedAtMs: options.startedAtMs,
+        dns,
+        lookup: hostLookup(dns),
+        upstreams: options.upstreams,
+        families: () => familiesOf(options),
+      })
+    );
+  }
+
+  #watchProblems(): void {
+    const { config, problems, store, filtering, certificate, dns, upstreams, telemetry, querylog } =
+      this.#parts;
+    const { replicator } = store;
+    problems.watch(() => filtering.problems);
+    problems.watch(() => certificate?.problems ?? []);
+    problems.watch(() => dnsProblems(dns, upstreams));
+    problems.watch(() => dns.left.problems);
+    problems.watch(() => connectionProblems(this.#connected, config.querylog.anonymize));
+    problems.watch(() =>
+      openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+    );
+    problems.watch(() => telemetry.problems);
+    problems.watch(() => querylog?.problems ?? []);
+  }
+
+  get #connected(): Connected {
+    return { reports: this.#parts.dns.reports, api: this.#api?.occupancy ?? null };
+  }
+
+  #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
+    const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
+      this.#parts;
+    const { clock, keeper, filtering, services, telemetry, listening } = this.#parts;
+    return {
+      config,
+      node: LONE_NODE,
+      clock: clock.judge,
+      sockets: listening?.api ?? null,
+      startedAtMs,
+      store,
+      problems: () => problems.now(),
+      policy,
+      dns,
+      upstreams: upstreams.map(({ address }) => address),
+      lists: new NodeLists({
+        config: config.filter,
+        keeper,
+        filtering,
+        services,
+        lists: () => listsOf(store.replicator.state),
+        get,
+        disk: denoDisk,
+      }),
+      get,
+      querylog,
+      builtAtMs: () => filtering.builtAtMs,
+      buildMs: () => filtering.buildMs,
+      exportFailures: () => telemetry.failures,
+      uncaughtErrors: () => this.#uncaught.count,
+      apiOccupancy: () => this.#connected.api,
+      inForce,
+    };
+  }
+
+  /** Reads again what may have changed: lists and certificates. */
+  reload(): void {
+    const { filtering, certificate, dns } = this.#parts;
+    log.info("reloading the lists");
+    void filtering.reload();
+    void this.#api?.renewTls();
+    void certificate?.renewFor((identity) => dns.renewCertificate(identity));
+  }
+
+  /** Ends the node within its time, whatever hangs. */
+  async stop(): Promise<void> {
+    const time = new StopTime(() => performance.now());
+    await this.#end(() => time.firstMs(), () => time.lastMs());
+  }
+
+  async #end(firstMs: () => number, lastMs: () => number): Promise<void> {
+    const { filtering, querylog, dns, telemetry, listening } = this.#parts;
+    const uncaught = this.#uncaught;
+    filtering.stop();
+    querylog?.endWatchers();
+    const graceMs = firstMs();
+    // Whatever one of them fails of, the others come to their end.
+    await Promise.all([
+      uncaught.survive(() => dns.stop(graceMs)),
+      // A change that was taken is durable before it is answered.
+      uncaught.survive(() => this.#api?.stop(graceMs)),
+      uncaught.survive(() => telemetry.stop(graceMs)),
+    ]);
+    // Last: it has what was answered until now.
+    await uncaught.survive(() => querylog?.stop(lastMs()));
+    if (listening !== null) {
+      const { native, sockets } = listening;
+      // The threads of ended isolates are out of them by then.
+      Deno.unrefTimer(setTimeout(() => closeDnsSockets(native, sockets), PARKED_MS));
+    }
+    await this.#opened.disposeAsync();
+  }
+}
+
+function listenFor(config: Config, isolates: number): Listening | null {
+  const native = openNative();
+  if (native === null) return null;
+  const sockets = openSockets(native, config, isolates);
+  return { native, sockets, api: new ApiListeners(native, sockets) };
+}
+
+/** Addresses of the encrypted listeners by protocol, for a log line. */
+function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string[]> {
+  const found: Record<string, string[]> = {};
+  for (const { protocol, address } of listeners) {
+    if (protocol === "udp" || protocol === "tcp") continue;
+    (found[protocol] ??= []).push(formatHostPort(address));
+  }
+  return found;
+}
+
+/** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
+async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
+  const { filter, store: { dir } } = config;
+  const opened = await openNodeStore(seedSource(filter), {
+    directory: dir,
+    node: LONE_NODE,
+    onFailure: filter.onFailure,
+    clock,
+    program: VERSION,
+  });
+  // An audit log that can't be read says so to who asks for it.
+  const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
+  for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
+  problems.watch(() => opened.problems);
+  return opened;
+}
+
+/**
+ * Puts each change into force. Returns what resolves once every change applied so far holds for the
+ * next query.
+ */
+function follow(
+  replicator: Replicator,
+  policy: Policy,
+  filtering: Filtering,
+  problems: Problems,
+): () => Promise<void> {
+  let inForce = Promise.resolve();
+  /** Why the last change could not be put into force. */
+  let failure: string | null = null;
+  problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
+  let { lists } = replicator.state.collections;
+  replicator.subscribe(({ change, state }) => {
+    if (change?.type.startsWith("user_")) return; // Users decide about no query.
+    if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
+    lists = state.collections.lists;
+    inForce = policy.update(state).then(
+      () => {
+        failure = null;
+      },
+      (error) => {
+        failure = messageOf(error);
+        log.error("a change can't be put into force", { error });
+      },
+    );
+  });
+  return () => inForce;
+}
+
+/** Serves the API; without it DNS goes on, and the log and the status say so. */
+async function startApi(
+  problems: Problems,
+  options: ServeApiOptions,
+): Promise<RunningApi | null> {
+  try {
+    return await serveApi(options);
+  } catch (error) {
+    options.sockets?.close();
+    problems.add(messageOf(error));
+    log.error("the API can't be served; DNS goes on without it", { error });
+    return null;
+  }
+}
+
+/** Opens the folder of kept lists; where that can't be, one for this run alone. */
+async function openKeeper(
+  config: Config,
+  problems: Problems,
+  get: HttpGet,
+): Promise<ListKeeper> {
+  const options = {
+    get,
+    clock: { nowMs: () => Date.now() },
+    chance: Math.random,
+    disk: denoDisk,
+    localListsDirectory: config.filter.localListsDir,
+  };
+  const directory = join(config.store.dir, "lists");
+  try {
+    return await ListKeeper.open(directory, options);
+  } catch (error) {
+    const problem = `store.path: ${directory}: ${messageOf(error)}`;
+    if (config.filter.onFailure === "closed") throw new SvcError("unavailable", problem);
+    problems.add(`${problem}; downloaded lists are gone with this process`);
+    log.error("lists can't be kept", { directory, error });
+    return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
+  }
+}
+
+/** What keeps the query log; `null` where there is to be none. */
+function querylogOf(
+  { querylog }: Config,
+  upstreams: readonly DnsUpstream[],
+  isolates: number,
+): QuerylogSupervisor | null {
+  if (!querylog.enabled) return null;
+  return new QuerylogSupervisor({
+    directory: querylog.dir,
+    maxEntries: querylog.maxEntries,
+    retentionMs: querylog.retentionMs,
+    anonymize: querylog.anonymize,
+    releasedMs: RELEASED_MS,
+    upstreams: upstreams.map(({ address }) => address),
+    writers: isolates,
+  });
+}

@@ -1,0 +1,113 @@
+import { formatHostPort } from "../addr/mod.ts";
+import type { ApiOccupancy, ListsPort, NodePort } from "../api/mod.ts";
+import type { Config } from "../config/mod.ts";
+import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
+import { memoryOf } from "../snapshot/mod.ts";
+import type { OpenStore } from "../store/mod.ts";
+import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
+import { metricFamilies } from "./metrics.ts";
+import type { Policy } from "./policy.ts";
+import { VERSION } from "../version.ts";
+
+/** The parts of a running node that its status tells of. */
+export interface NodeParts {
+  readonly config: Config;
+  readonly startedAtMs: number;
+  readonly store: Pick<OpenStore, "replicator">;
+  /** What the status warns of at the moment. */
+  readonly problems: () => readonly string[];
+  readonly policy: Pick<Policy, "data">;
+  readonly dns: Pick<
+    DnsSupervisor,
+    "counters" | "crashes" | "listeners" | "reports" | "running"
+  >;
+  /** As the dns isolates have them, by the names they are configured with. */
+  readonly upstreams: readonly string[];
+  readonly lists: Pick<ListsPort, "status">;
+  /** `null`: no query is logged. */
+  readonly querylog: Pick<QuerylogSupervisor, "figures"> | null;
+  /** When the lists' rules in force were built, and how long the last build took. */
+  readonly builtAtMs: () => number | null;
+  readonly buildMs: () => number | null;
+  /** Requests to the telemetry endpoint that failed. */
+  readonly exportFailures: () => number;
+  /** Errors of this isolate that nobody caught. */
+  readonly uncaughtErrors: () => number;
+  /** Who is connected to the API; `null` where it is not served. */
+  readonly apiOccupancy: () => ApiOccupancy | null;
+}
+
+type Status = ReturnType<NodePort["status"]>;
+
+/** What a node is doing at the moment, for the API. */
+export function statusOf(node: NodeParts): Status {
+  const { config, store: { replicator }, policy, dns, upstreams, lists } = node;
+  const { collections } = replicator.state;
+  const isOn = ({ spec }: { spec: { enabled: boolean } }) => spec.enabled;
+  const listRules = [...collections.lists.values()].filter(isOn)
+    .reduce((sum, { id }) => sum + lists.status(id).rules, 0);
+  const { reports, counters, listeners } = dns;
+  const builtAtMs = node.builtAtMs();
+  return {
+    problems: [...node.problems()],
+    listeners: listeners.map(({ protocol, address }) => ({
+      protocol,
+      address: formatHostPort(address),
+    })),
+    recursion: { enabled: config.recursion.enabled, dnssec: config.recursion.dnssec },
+    filter: {
+      rules: listRules + [...collections.rules.values()].filter(isOn).length,
+      generation: policy.data.generation,
+      built_at: builtAtMs === null ? null : new Date(builtAtMs).toISOString(),
+      memory_bytes: memoryOf(policy.data).reduce((sum, { byteLength }) => sum + byteLength, 0),
+    },
+    cache: {
+      entries: reports.reduce((sum, { cacheEntries }) => sum + cacheEntries, 0),
+      bytes: reports.reduce((sum, { cacheBytes }) => sum + cacheBytes, 0),
+      hits: sumCounters(counters, Counter.CacheHits),
+      misses: sumCounters(counters, Counter.CacheMisses),
+    },
+    upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
+    querylog: {
+      entries: node.querylog?.figures.entries ?? 0,
+      dropped: node.querylog?.figures.dropped ?? 0,
+    },
+  };
+}
+
+/** The same and more in numbers, for whoever scrapes them or gets them sent. */
+export function familiesOf(node: NodeParts): MetricFamily[] {
+  const { counters, crashes, running, reports } = node.dns;
+  return metricFamilies({
+    version: VERSION,
+    deno: Deno.version.deno,
+    startedAtMs: node.startedAtMs,
+    nowMs: Date.now(),
+    residentBytes: Deno.memoryUsage().rss,
+    counters,
+    crashes,
+    running,
+    reports,
+    status: statusOf(node),
+    buildMs: node.buildMs(),
+    exportFailures: node.exportFailures(),
+    querylogWritten: node.querylog?.figures.written ?? 0,
+    uncaughtErrors: node.uncaughtErrors(),
+    apiOccupancy: node.apiOccupancy(),
+    isAnonymized: node.config.querylog.anonymize,
+  });
+}
+
+type Reports = NodeParts["dns"]["reports"];
+
+/** An upstream as the isolates know it together: well for one is well; the quickest counts. */
+function upstreamStatus(address: string, reports: Reports, index: number) {
+  const seen = reports.map(({ upstreams }) => upstreams[index]).filter((one) => one !== undefined);
+  const latencies = seen.map(({ latencyMs }) => latencyMs).filter((ms) => ms >= 0);
+  return {
+    address,
+    healthy: seen.length === 0 || seen.some(({ healthy }) => healthy),
+    latency_ms: latencies.length === 0 ? null : Math.min(...latencies),
+    failures: seen.reduce((sum, { failures }) => sum + failures, 0),
+  };
+}

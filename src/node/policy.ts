@@ -1,0 +1,165 @@
+import { invariant } from "../errors.ts";
+import { compile, type SourceStats } from "../filter/mod.ts";
+import { log } from "../log.ts";
+import {
+  type Base,
+  type CustomRules,
+  CustomRulesCompiler,
+  explain,
+  type Explanation,
+  OverlayCompiler,
+  type PolicyState,
+  type Settling,
+  Snapshot,
+  type SnapshotData,
+} from "../snapshot/mod.ts";
+
+/** So few custom rules are compiled faster than an isolate starts. */
+const HERE_MAX = 4_096;
+
+export interface PolicyOptions {
+  /** Of every hash of a name in this process. */
+  readonly seed: number;
+  readonly state: PolicyState;
+  readonly base: Base;
+  /** Resolves once every dns isolate answers by the snapshot. */
+  readonly publish: (data: SnapshotData) => Promise<void>;
+  /** Compiles many custom rules where that is in nobody's way. */
+  readonly compile: (
+    input: Settling["input"],
+  ) => Promise<{ readonly rules: SharedArrayBuffer; readonly stats: readonly SourceStats[] }>;
+}
+
+/**
+ * Makes the state of the store, the rules of the lists and a pause into what queries are decided by.
+ * Each change resolves once it holds for the next query, on every isolate; changes that come while
+ * one is on its way go out together behind it.
+ */
+export class Policy {
+  readonly #options: PolicyOptions;
+  readonly #overlays: OverlayCompiler;
+  #state: PolicyState;
+  #base: Base;
+  #pausedUntilMs = 0;
+  #data: SnapshotData;
+  readonly #custom: CustomRulesCompiler;
+  #isMerging = false;
+  /** Resolves, whatever came of it, when nothing is on its way. */
+  #sending: Promise<void> = Promise.resolve();
+  /** Goes out next, with every change made until then. */
+  #next: Promise<void> | null = null;
+
+  constructor(options: PolicyOptions) {
+    this.#options = options;
+    this.#overlays = new OverlayCompiler(options.seed);
+    this.#custom = new CustomRulesCompiler(options.seed);
+    this.#state = options.state;
+    this.#base = options.base;
+    const [rules, base] = [this.#rules, this.#base];
+    this.#data = this.#compile(this.#custom.current(rules, base) ?? this.#settle(), 1);
+  }
+
+  /** The newest snapshot, which holds or is about to. */
+  get data(): SnapshotData {
+    return this.#data;
+  }
+
+  /** Until when filtering is paused, in milliseconds since 1970; 0 or past where it is not. */
+  get pausedUntilMs(): number {
+    return this.#pausedUntilMs;
+  }
+
+  /** Takes the state after a change. */
+  update(state: PolicyState): Promise<void> {
+    this.#state = state;
+    return this.#publish();
+  }
+
+  /** Takes other rules of lists. */
+  rebase(base: Base): Promise<void> {
+    this.#base = base;
+    return this.#publish();
+  }
+
+  /** Filters nothing until an instant, in milliseconds since 1970; 0 filters again. */
+  pause(untilMs: number): Promise<void> {
+    this.#pausedUntilMs = untilMs;
+    return this.#publish();
+  }
+
+  /** What a query would come to now; `null` for what is no name. See `explain`. */
+  explain(name: string, qtype: number, client: string | null): Explanation | null {
+    return explain(new Snapshot(this.#data, Date.now()), name, qtype, client);
+  }
+
+  #publish(): Promise<void> {
+    this.#next ??= this.#sendNext();
+    return this.#next;
+  }
+
+  async #sendNext(): Promise<void> {
+    await this.#sending;
+    this.#next = null;
+    const sent = this.#send();
+    this.#sending = sent.catch(() => {}); // Whoever made the change hears of it.
+    await sent;
+  }
+
+  async #send(): Promise<void> {
+    const custom = this.#custom.current(this.#rules, this.#base) ?? this.#settle();
+    this.#data = this.#compile(custom, this.#data.generation + 1);
+    await this.#options.publish(this.#data);
+    // Whoever made the change is answered first.
+    if (this.#custom.isDue && !this.#isMerging) setTimeout(() => void this.#merge());
+  }
+
+  get #rules(): PolicyState["collections"]["rules"] {
+    return this.#state.collections.rules;
+  }
+
+  /** Compiles all custom rules at once. */
+  #settle(): CustomRules {
+    const settling = this.#custom.begin(this.#rules, this.#base);
+    const { rules, stats } = compileHere(settling);
+    this.#take(settling, rules, stats);
+    const custom = this.#custom.current(this.#rules, this.#base);
+    invariant(custom !== null, "rules that were just compiled are at hand");
+    return custom;
+  }
+
+  /** Merges the rules that are new with all others. Never throws. */
+  async #merge(): Promise<void> {
+    if (this.#isMerging) return;
+    this.#isMerging = true;
+    try {
+      const settling = this.#custom.begin(this.#rules, this.#base);
+      const { rules, stats } = settling.weight <= HERE_MAX
+        ? compileHere(settling)
+        : await this.#options.compile(settling.input);
+      // Other lists, or very many rules, that came meanwhile have been merged already.
+      if (settling.base === this.#base && this.#custom.isDue) this.#take(settling, rules, stats);
+      await this.#publish();
+    } catch (error) {
+      log.error("custom rules can't be merged: the next change tries again", { error });
+    } finally {
+      this.#isMerging = false;
+    }
+  }
+
+  #take(settling: Settling, rules: SharedArrayBuffer, stats: readonly SourceStats[]): void {
+    const unreadable = this.#custom.settle(settling, rules, stats);
+    if (unreadable > 0) {
+      log.warn("some custom rules can't be read and are left out", { rules: unreadable });
+    }
+  }
+
+  #compile(custom: CustomRules, generation: number): SnapshotData {
+    const overlay = this.#overlays.compile(this.#state, this.#base, custom);
+    return { generation, rules: this.#base.rules, overlay, pausedUntilMs: this.#pausedUntilMs };
+  }
+}
+
+function compileHere({ input }: Settling): Awaited<ReturnType<PolicyOptions["compile"]>> {
+  const { rules, stats } = compile(input);
+  return { rules, stats };
+}

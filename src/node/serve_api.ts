@@ -1,0 +1,189 @@
+import type { HostPort } from "../addr/mod.ts";
+import { formatHostPort } from "../addr/mod.ts";
+import {
+  aloneReport,
+  type ApiDeps,
+  type ApiOccupancy,
+  ApiServer,
+  type ApiSockets,
+  type ClusterPort,
+  createApi,
+  emptyLogs,
+  LeakTests,
+  type ListsPort,
+  type NodePort,
+  type TlsPem,
+} from "../api/mod.ts";
+import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
+import { encodeHex } from "../bytes/mod.ts";
+import type { Clock } from "../clock/mod.ts";
+import { parseQtype } from "../dns/mod.ts";
+import { SvcError } from "../errors.ts";
+import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
+import type { HttpGet } from "../http/mod.ts";
+import { log } from "../log.ts";
+import type { OpenStore } from "../store/mod.ts";
+import type { TlsIdentity } from "../transport/mod.ts";
+import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { metricsText } from "./metrics_text.ts";
+import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
+import { nodeLogs } from "./node_logs.ts";
+import type { Policy } from "./policy.ts";
+import { checkUpdate } from "./update_check.ts";
+import { VERSION } from "../version.ts";
+
+const ID_BYTES = 8;
+
+export interface ServeApiOptions extends NodeParts {
+  /** This node's name in the audit log and in reports. */
+  readonly node: string;
+  readonly clock: Clock;
+  /** Where the API listens; `null`: it opens its own sockets. */
+  readonly sockets: ApiSockets | null;
+  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
+  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
+  readonly lists: ListsPort;
+  /** Fetches through this service's own upstreams. */
+  readonly get: HttpGet;
+  /** `null`: no query is logged. */
+  readonly querylog:
+    | Pick<QuerylogSupervisor, "figures" | "search" | "statistics" | "watch">
+    | null;
+  /** Resolves once every change applied so far holds for the next query. */
+  readonly inForce: () => Promise<void>;
+}
+
+export interface RunningApi {
+  /** With the ports that the system gave for 0. */
+  readonly listening: readonly HostPort[];
+  /** Reads the certificate again, which may have been renewed; a bad one is logged and left. */
+  renewTls(): Promise<void>;
+  /** What is wrong with the certificate at the moment, for the status. */
+  readonly problems: readonly string[];
+  readonly occupancy: ApiOccupancy;
+  stop(graceMs: number): Promise<void>;
+}
+
+/**
+ * Serves the API of a running node.
+ *
+ * @throws {SvcError} `invalid`, for an address beyond loopback without a token or a certificate that
+ * can't be used; `unavailable`.
+ */
+export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
+  const { api } = options.config;
+  const certificate = await ServerCertificate.open(
+    { place: API_CERTIFICATE, files: api.tls, serverName: null },
+    options.clock,
+  );
+  const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
+  const server = new ApiServer({
+    listen: api.listen,
+    sockets: options.sockets,
+    tls: identity === null ? null : pemOf(identity),
+    hasToken: api.tokenSha256 !== null,
+    handler: createApi(apiDeps(options)),
+  });
+  const listening = await server.start();
+  log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
+  return {
+    listening,
+    async renewTls() {
+      await certificate?.renewFor((renewed) => server.renewTls(pemOf(renewed)));
+    },
+    get problems() {
+      return certificate?.problems ?? [];
+    },
+    get occupancy() {
+      return server.occupancy;
+    },
+    stop: (graceMs) => server.stop(graceMs),
+  };
+}
+
+function pemOf({ cert, key }: TlsIdentity): TlsPem {
+  const text = new TextDecoder();
+  return { cert: text.decode(cert), key: text.decode(key) };
+}
+
+function randomHex(lengthBytes: number): string {
+  return encodeHex(crypto.getRandomValues(new Uint8Array(lengthBytes)));
+}
+
+/** What the API works on, over the parts of a running node. */
+function apiDeps(options: ServeApiOptions): ApiDeps {
+  const { config: { api }, node, clock, store: { replicator, store } } = options;
+  const leakTests = new LeakTests({ clock, randomHex });
+  options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
+  const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
+  const auth: Auth = {
+    users: replicator,
+    sessions: store,
+    lockout: new Lockout(clock),
+    signInLog: new SignInLog(store, clock),
+    clock,
+    otpClock,
+  };
+  return {
+    replicator,
+    local: store,
+    auth,
+    access: { tokenSha256: api.tokenSha256, isSecure: api.tls !== null },
+    accounts: new UserAccounts(auth),
+    node: nodePort(options),
+    lists: options.lists,
+    logs: options.querylog === null
+      ? emptyLogs(node, clock, leakTests)
+      : nodeLogs(node, options.querylog, leakTests),
+    cluster: clusterPort(options),
+    inForce: options.inForce,
+    clock,
+    newId: (prefix) => prefix + randomHex(ID_BYTES),
+    docs: api.docs,
+    publicUrl: api.publicUrl,
+  };
+}
+
+function nodePort(options: ServeApiOptions): NodePort {
+  const { config, node, startedAtMs, policy, dns } = options;
+  return {
+    name: node,
+    version: VERSION,
+    startedAtMs,
+    health: () => options.problems().length === 0 ? "ok" : "degraded",
+    status: () => statusOf(options),
+    pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
+    pause: (untilMs) => policy.pause(untilMs ?? 0),
+    flushCache: () => dns.flushCaches(),
+    explain: async ({ name, type, client }) => {
+      await options.inForce();
+      const qtype = parseQtype(type.toUpperCase());
+      if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
+      const explanation = policy.explain(name, qtype, client);
+      if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
+      return { name, type: type.toUpperCase(), ...explanation };
+    },
+    checkUpdate: () => checkUpdate(config.update.url, options.get),
+    metrics: () => metricsText(familiesOf(options)),
+  };
+}
+
+function clusterPort({ node, store: { replicator } }: ServeApiOptions): ClusterPort {
+  const refuse = async () => {
+    await undefined;
+    throw new SvcError("conflict", "cluster: this node is in none");
+  };
+  return {
+    report: () => {
+      const { appliedIndex } = replicator.state;
+      return aloneReport({ node, version: VERSION, appliedIndex });
+    },
+    promote: refuse,
+    demote: refuse,
+    removeMember: async (name) => {
+      await undefined;
+      throw new SvcError("not_found", `${name}: this node is in no cluster`);
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { type HostPort, parseIp } from "../addr/mod.ts";
+import { ApiServer } from "../api/mod.ts";
+import { type Config, defaultConfig } from "../config/mod.ts";
+import { SvcError } from "../errors.ts";
+import { openNative } from "../native/mod.ts";
+import { ApiListeners, closeDnsSockets, openSockets } from "./sockets.ts";
+
+const native = Deno.build.os === "linux" ? openNative() : null;
+const options = { permissions: { net: true, ffi: true }, ignore: native === null } as const;
+
+function at(port: number): HostPort {
+  return { ip: parseIp("127.0.0.1")!, port };
+}
+
+/** A configuration that listens on free ports, the API at `api`. */
+function configOf(api: readonly HostPort[]): Config {
+  const config = defaultConfig("/etc/svc");
+  return {
+    ...config,
+    server: { ...config.server, listen: [at(0)] },
+    api: { ...config.api, listen: api },
+  };
+}
+
+/** A server on what was opened at `listen`. */
+function serverOf(listen: readonly HostPort[]) {
+  const config = configOf(listen);
+  const sockets = openSockets(native!, config, 1);
+  closeDnsSockets(native!, sockets);
+  return new ApiServer({
+    listen,
+    sockets: new ApiListeners(native!, sockets),
+    tls: null,
+    hasToken: false,
+    handler: () => Promise.resolve(new Response("here")),
+  });
+}
+
+Deno.test(
+  "ApiServer serves on sockets that were opened for it, and closes them",
+  options,
+  async () => {
+    const server = serverOf([at(0), at(0)]);
+    const listening = await server.start();
+    assert.equal(new Set(listening.map(({ port }) => port)).size, 2);
+    for (const { port } of listening) {
+      const response = await fetch(`http://127.0.0.1:${port}/`, {
+        headers: { connection: "close" },
+      });
+      assert.equal(await response.text(), "here");
+    }
+    await server.stop(0);
+    for (const { port } of listening) {
+      // Nobody waits there for an answer that never comes.
+      await assert.rejects(
+        Deno.connect({ hostname: "127.0.0.1", port }),
+        Deno.errors.ConnectionRefused,
+      );
+    }
+  },
+);
+
+Deno.test(
+  "openSockets() leaves the API out where it can't be had, and says why",
+  options,
+  async () => {
+    using other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = other.addr as Deno.NetAddr;
+    const server = serverOf([at(0), at(port)]);
+    await assert.rejects(server.start(), (error) => {
+      assert(error instanceof SvcError);
+      assert.equal(error.code, "unavailable");
+      assert.match(
+        error.message,
+        new RegExp(`^api\\.listen: tcp 127\\.0\\.0\\.1:${port}: .*in use`),
+      );
+      return true;
+    });
+  },
+);

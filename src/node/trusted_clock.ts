@@ -1,0 +1,24 @@
+import { ClockJudge } from "../clock/mod.ts";
+import { log } from "../log.ts";
+import type { Problems } from "./problems.ts";
+import { RELEASED_MS } from "../version.ts";
+
+/** How often the clocks are compared while nobody asks for the time. */
+const LOOK_MS = 10_000;
+
+/** The time of this process, for whoever ends or forgets something by its age. */
+export interface TrustedClock {
+  readonly judge: ClockJudge;
+  stop(): void;
+}
+
+/** Watches the system's clock, tells of its steps, and says in the status what is wrong with it. */
+export function trustedClock(problems: Problems): TrustedClock {
+  const judge = new ClockJudge({ wallMs: Date.now, monotonicMs: () => performance.now() }, {
+    releasedMs: RELEASED_MS,
+    onStep: (stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }),
+  });
+  problems.watch(() => judge.problems);
+  const timer = setInterval(() => void judge.nowMs(), LOOK_MS);
+  return { judge, stop: () => clearInterval(timer) };
+}
