@@ -3,7 +3,7 @@ import type { DnsResults, Sample } from "./dns_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import { readBuilt } from "./memory_runs.ts";
 import type { LogResults } from "./log_runs.ts";
-import { dnsTargets, isMet, logTargets, memoryTargets, MIB_BYTES } from "./targets.ts";
+import { dnsTargets, isMet, logTargets, memoryTargets, MIB_BYTES, vrrpTargets } from "./targets.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -106,4 +106,17 @@ Deno.test("readBuilt() reads the one log line that is about built rules", none, 
   assert.deepEqual(readBuilt(line), { rules: 3, tookMs: 12 });
   assert.equal(readBuilt('{"message":"filter loaded","rules":3}'), null);
   assert.equal(readBuilt("svc.toml:7: a problem"), null);
+});
+
+Deno.test("vrrpTargets() takes the worst of each event that has a limit", none, () => {
+  const row = (pair: string, event: string, gapMs: number, limitMs: number | null) => ({
+    ...{ pair, event, gapMs, limitMs, lost: 0, asked: 100 },
+  });
+  const shown = vrrpTargets([
+    row("svc, multicast", "stops", 640, 800),
+    row("svc, multicast", "hangs", 3_200, null),
+    row("svc, unicast", "stops", 810, 800),
+    row("svc, unicast", "cut off", 3_200, 3_700),
+  ]).map((t) => `${t.name} ${t.value} ${isMet(t) ? "met" : "not"}`);
+  assert.deepEqual(shown, ["gap: stops 810 not", "gap: cut off 3200 met"]);
 });
