@@ -222,7 +222,9 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     }, ${await cpuModel()}, ${all.length} CPUs, Deno ${Deno.version.deno}`,
     `${rounds} rounds of ${seconds} s; ${names.passed.length} names that pass, ` +
     `${names.blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`,
-    `upstream: ${upstream.setup}; svc's query log is ${options.queryLog ? "on" : "off"}`,
+    `upstream: ${upstream.setup}; svc's query log is ${
+      options.queryLog || part === "idle" ? "on" : "off"
+    }`,
     ...(runs.length > 0 || part === "transports" || part === "fair" ? [placement(cpus)] : []),
     ...(runs.length > 0 ? [formatSetups(servers)] : []),
   ].join("\n");
