@@ -8,6 +8,7 @@ import type { ApiHandler } from "./app.ts";
 import { BodyError } from "./errors.ts";
 import { IncomingBody } from "./incoming_body.ts";
 import { failed, headOf, refusal } from "./responses.ts";
+import { PIECE_BYTES } from "./json_bodies.ts";
 
 export interface ConnectionLimits {
   /** For the TLS handshake, and for the head of each request. */
@@ -22,8 +23,6 @@ export interface ConnectionLimits {
   readonly lingerMs: number;
 }
 
-/** Most of an answer that waits in a socket for its client. */
-export const PIECE_BYTES = 64 * 1024;
 /** Bytes that wait behind a request whose answer is awaited; more stay in the kernel, unread. */
 const AHEAD_BYTES_MAX = 16 * 1024;
 /** Most that is read over behind the last answer. */

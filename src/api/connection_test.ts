@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { RawClient } from "../../tests/raw_client.ts";
 import { type ApiHandler, createApi } from "./app.ts";
-import { PIECE_BYTES } from "./connection.ts";
+import { PIECE_BYTES } from "./json_bodies.ts";
 import { fakeDeps } from "./fakes.ts";
 import { SECURITY_HEADERS } from "./headers.ts";
 import { API_LIMITS, type ApiLimits, ApiServer } from "./server.ts";

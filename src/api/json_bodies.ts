@@ -1,5 +1,7 @@
 /** Bodies in JSON as bytes: shared by all who read the same, and sent piece by piece. */
-import { PIECE_BYTES } from "./connection.ts";
+
+/** Most of an answer that waits in a socket for its client. */
+export const PIECE_BYTES = 64 * 1024;
 
 const encoder = new TextEncoder();
 

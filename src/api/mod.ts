@@ -21,7 +21,6 @@ export type {
 export {
   API_LIMITS,
   type ApiLimits,
-  type ApiOccupancy,
   ApiServer,
   type ApiServerOptions,
   type ApiSockets,

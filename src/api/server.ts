@@ -17,6 +17,7 @@ import {
 import { addressKey } from "../auth/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
+import type { Occupancy } from "../transport/mod.ts";
 import type { ApiHandler } from "./app.ts";
 import { Connection, type ConnectionLimits } from "./connection.ts";
 
@@ -71,14 +72,6 @@ export interface ApiServerOptions {
   readonly limits?: ApiLimits;
 }
 
-/** How many connections there are. */
-export interface ApiOccupancy {
-  readonly taken: number;
-  readonly max: number;
-  /** The IPv4 address or IPv6 /64 that has most of them; `null` where there are none. */
-  readonly most: { readonly client: string; readonly connections: number } | null;
-}
-
 /** Whoever is connected, from the first packet on. */
 interface Guest {
   /** What its address is counted as. */
@@ -114,10 +107,10 @@ export class ApiServer {
   }
 
   /** How many of the connections that it takes there are, and who has most of them. */
-  get occupancy(): ApiOccupancy {
+  get occupancy(): Occupancy {
     const held = new Map<string, number>();
     for (const { key } of this.#guests) held.set(key, (held.get(key) ?? 0) + 1);
-    let most: ApiOccupancy["most"] = null;
+    let most: Occupancy["most"] = null;
     for (const [client, connections] of held) {
       if (most === null || connections > most.connections) most = { client, connections };
     }

@@ -1,19 +1,19 @@
-import type { ApiOccupancy } from "../api/mod.ts";
 import { formatPrefix, parsePrefix } from "../addr/mod.ts";
 import { type DnsReport, fullestOf, STREAM_PROTOCOLS } from "../isolate/mod.ts";
 import { anonymize } from "../querylog/mod.ts";
 import type { MetricFamily, Sample } from "../telemetry/mod.ts";
+import type { Occupancy } from "../transport/mod.ts";
 
 type Reports = readonly Pick<DnsReport, "connections" | "cutOff">[];
 
 /** Who is connected to a node: to its isolates, as they said last, and to its API, if it has one. */
 export interface Connected {
   readonly reports: Reports;
-  readonly api: ApiOccupancy | null;
+  readonly api: Occupancy | null;
 }
 
 /** The fullest listener of each protocol, and the API. */
-function occupancies({ reports, api }: Connected): (readonly [string, ApiOccupancy])[] {
+function occupancies({ reports, api }: Connected): (readonly [string, Occupancy])[] {
   const found = STREAM_PROTOCOLS.map((protocol) =>
     [protocol, fullestOf(reports.map(({ connections }) => connections[protocol]))] as const
   );

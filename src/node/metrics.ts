@@ -1,4 +1,4 @@
-import type { ApiOccupancy, Status } from "../api/mod.ts";
+import type { Status } from "../api/mod.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import {
@@ -11,6 +11,7 @@ import {
   sumLatencies,
   sumOutcome,
 } from "../telemetry/mod.ts";
+import type { Occupancy } from "../transport/mod.ts";
 import { connectionFamilies } from "./connections.ts";
 
 /** What the metrics are made of at the moment they are asked for. */
@@ -35,7 +36,7 @@ export interface MetricsFacts {
   readonly querylogWritten: number;
   readonly uncaughtErrors: number;
   /** `null` where the API is not served. */
-  readonly apiOccupancy: ApiOccupancy | null;
+  readonly apiOccupancy: Occupancy | null;
   /** Addresses are shortened, as in the query log. */
   readonly isAnonymized: boolean;
 }

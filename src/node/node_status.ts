@@ -1,5 +1,5 @@
 import { formatHostPort } from "../addr/mod.ts";
-import type { ApiOccupancy, ListsPort, NodePort } from "../api/mod.ts";
+import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
@@ -8,6 +8,7 @@ import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
 import { VERSION } from "../version.ts";
+import type { Occupancy } from "../transport/mod.ts";
 
 /** The parts of a running node that its status tells of. */
 export interface NodeParts {
@@ -34,7 +35,7 @@ export interface NodeParts {
   /** Errors of this isolate that nobody caught. */
   readonly uncaughtErrors: () => number;
   /** Who is connected to the API; `null` where it is not served. */
-  readonly apiOccupancy: () => ApiOccupancy | null;
+  readonly apiOccupancy: () => Occupancy | null;
 }
 
 type Status = ReturnType<NodePort["status"]>;

@@ -3,7 +3,6 @@ import { formatHostPort } from "../addr/mod.ts";
 import {
   aloneReport,
   type ApiDeps,
-  type ApiOccupancy,
   ApiServer,
   type ApiSockets,
   type ClusterPort,
@@ -23,7 +22,7 @@ import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../http/mod.ts";
 import { log } from "../log.ts";
 import type { OpenStore } from "../store/mod.ts";
-import type { TlsIdentity } from "../transport/mod.ts";
+import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
@@ -61,7 +60,7 @@ export interface RunningApi {
   renewTls(): Promise<void>;
   /** What is wrong with the certificate at the moment, for the status. */
   readonly problems: readonly string[];
-  readonly occupancy: ApiOccupancy;
+  readonly occupancy: Occupancy;
   stop(graceMs: number): Promise<void>;
 }
 
