@@ -1,0 +1,11 @@
+/**
+ * A member of a cluster: the channel by which members reach each other. Scope: net: members; read:
+ * certificates. @module
+ */
+export {
+  type Channel,
+  type ChannelHandler,
+  FRAME_BYTES_MAX,
+  type Greeting,
+  type PeerState,
+} from "./ports.ts";
