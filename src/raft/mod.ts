@@ -33,6 +33,7 @@ export {
   isJoint,
   isMember,
   isVoter,
+  isWellFormed,
   type Membership,
   membersOf,
   votersOf,

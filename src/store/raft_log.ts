@@ -110,7 +110,13 @@ export class RaftLog {
   /** Stands in the content and not yet in the file. */
   #owed: RaftSnapshot | null = null;
 
-  private constructor(disk: RaftDisk, file: RaftFile, content: LogContent, end: number, length: number) {
+  private constructor(
+    disk: RaftDisk,
+    file: RaftFile,
+    content: LogContent,
+    end: number,
+    length: number,
+  ) {
     this.#disk = disk;
     this.#file = file;
     this.#content = content;

@@ -180,7 +180,9 @@ export class RaftStorage {
       await this.#log.append({ hardState: null, snapshot, entries: [] });
     } catch (error) {
       // The state says as much; a start, or the next record, makes good for it.
-      log.warn("the cluster's log can't be written after a configuration was taken over", { error });
+      log.warn("the cluster's log can't be written after a configuration was taken over", {
+        error,
+      });
       this.#log.owe(snapshot);
     }
   }
@@ -327,7 +329,9 @@ async function reconcile(
 function readMember(json: unknown): RaftMember | null {
   if (typeof json !== "object" || json === null) return null;
   const { id, generation, cluster, hasLeft, copiedAt, snapshot } = json as Partial<RaftMember>;
-  if (typeof id !== "string" || id.length > ID_LENGTH_MAX || typeof cluster !== "string") return null;
+  if (typeof id !== "string" || id.length > ID_LENGTH_MAX || typeof cluster !== "string") {
+    return null;
+  }
   if (!Number.isSafeInteger(generation) || typeof hasLeft !== "boolean") return null;
   if (copiedAt !== null && typeof copiedAt !== "string") return null;
   if (snapshot !== null && !isSnapshot(snapshot)) return null;
@@ -336,7 +340,8 @@ function readMember(json: unknown): RaftMember | null {
 
 function isSnapshot(json: unknown): json is RaftSnapshot {
   const { index, term, configuration } = (json ?? {}) as Partial<RaftSnapshot>;
-  return Number.isSafeInteger(index) && Number.isSafeInteger(term) && isConfiguration(configuration);
+  return Number.isSafeInteger(index) && Number.isSafeInteger(term) &&
+    isConfiguration(configuration);
 }
 
 function isConfiguration(json: unknown): json is Configuration {
