@@ -145,6 +145,11 @@ export class Consensus {
     await promise;
   }
 
+  /** Resolves once nothing is being applied. */
+  async applied(): Promise<void> {
+    while (this.#applying !== null) await this.#applying;
+  }
+
   /** Resolves once nothing is under way. */
   async idle(): Promise<void> {
     while (this.#running !== null || this.#applying !== null) {

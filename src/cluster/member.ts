@@ -18,6 +18,7 @@ import {
   BOOTSTRAP_TICKS_MAX,
   CHECK_TICKS,
   PROMOTE_TICKS_MAX,
+  SILENCE_TICKS_MAX,
   STOP_TICKS_MAX,
   TEND_TICKS,
 } from "./limits.ts";
@@ -81,6 +82,7 @@ export class Member implements ChannelHandler {
   #ticks = 0;
   #told = "";
   #greeted = "";
+  #joining = { cluster: "", tick: 0 };
   #leader: { readonly id: string; readonly term: number } | null = null;
   #leaderChanges = 0;
   #lastContact: string | null = null;
@@ -199,9 +201,18 @@ export class Member implements ChannelHandler {
     return nodeOf(message.from) === from && message.to === this.state.id;
   }
 
-  /** Of this cluster; who waits follows whichever knows it by its ID. */
+  /** Of this cluster; who waits follows the first that knows it by its ID, as long as that is heard. */
   #isOurs(cluster: string): boolean {
-    return cluster !== "" && (this.#cluster === cluster || this.#cluster === "");
+    if (this.#cluster !== "" || cluster === "") return cluster !== "" && this.#cluster === cluster;
+    const { cluster: joined, tick } = this.#joining;
+    if (joined !== cluster && joined !== "" && this.#ticks - tick < SILENCE_TICKS_MAX) return false;
+    this.#joining = { cluster, tick: this.#ticks };
+    return true;
+  }
+
+  /** The cluster that what is said to other members is about. */
+  get #spokenOf(): string {
+    return this.#cluster === "" ? this.#joining.cluster : this.#cluster;
   }
 
   #onMessage(from: string, cluster: string, message: Message): void {
@@ -248,7 +259,7 @@ export class Member implements ChannelHandler {
     if (message.type === "installSnapshot" || message.type === "fetchedSnapshot") {
       return this.#sendSnapshot(message);
     }
-    const isSent = this.#send(nodeOf(to), { type: "raft", cluster: this.#cluster, message });
+    const isSent = this.#send(nodeOf(to), { type: "raft", cluster: this.#spokenOf, message });
     if (!isSent && message.type === "appendEntries" && message.entries.length > 0) {
       this.#consensus.take({ type: "unreachable", member: to });
     }
@@ -551,6 +562,11 @@ export class Member implements ChannelHandler {
     }, actor).catch((error) => {
       log.warn("the removal of a member is in no audit log", { node, error: messageOf(error) });
     });
+  }
+
+  /** Resolves once nothing is being applied. */
+  async applied(): Promise<void> {
+    await this.#consensus.applied();
   }
 
   /** Resolves once nothing is under way. */

@@ -40,6 +40,7 @@ export {
 } from "./configuration.ts";
 export * from "./limits.ts";
 export type {
+  Body,
   Entry,
   HardState,
   LogEnd,
