@@ -15,6 +15,8 @@ export interface Peer {
   readonly channel: PeerState;
   /** It is connected, and was heard lately. */
   readonly isReachable: boolean;
+  /** Since anything came from it. */
+  readonly silentTicks: number;
   /** `null`: nothing yet, or another member was there before. */
   readonly status: Status | null;
 }
@@ -69,11 +71,12 @@ export class Peers {
 
   #peer(channel: PeerState): Peer {
     const heard = this.#heard.get(channel.name);
-    const isHeard = heard !== undefined && heard.silentTicks < SILENCE_TICKS_MAX;
+    const silentTicks = heard?.silentTicks ?? Infinity;
     return {
       name: channel.name,
       channel,
-      isReachable: channel.isConnected && isHeard,
+      isReachable: channel.isConnected && silentTicks < SILENCE_TICKS_MAX,
+      silentTicks,
       status: heard?.status ?? null,
     };
   }

@@ -7,6 +7,8 @@ const SECOND_TICKS = 1_000 / TICK_MS;
 export const CHECK_TICKS = 5 * SECOND_TICKS;
 /** A member that was not heard for so long can't be reached, whatever its connection says. */
 export const SILENCE_TICKS_MAX = 2 * CHECK_TICKS;
+/** Who asks for votes is answered by whoever is there; in an election so long a silence tells. */
+export const ELECTION_SILENCE_TICKS_MAX = 3 * SECOND_TICKS;
 /** A leader looks whom it may add and who may vote this often. */
 export const TEND_TICKS = SECOND_TICKS;
 /** A member that may start a cluster waits so long for word of one that there is. */

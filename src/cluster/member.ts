@@ -1,11 +1,13 @@
-import { messageOf, SvcError } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Actor } from "../model/mod.ts";
 import { isVoter, type Message, type RaftState, WireError } from "../raft/mod.ts";
 import type { Applier, RaftStorage, Replicator, Store } from "../store/mod.ts";
+import { Answers } from "./answers.ts";
 import { decodeCommand } from "./command_codec.ts";
 import { Consensus } from "./consensus.ts";
-import { isRemoved, otherVersions, Peers, stateOf, versionRefusal } from "./facts.ts";
+import { lagsOf, type MemberFigures } from "./figures.ts";
+import { otherVersions, Peers, stateOf, versionRefusal } from "./facts.ts";
 import {
   decodeFrame,
   encodeFrame,
@@ -14,19 +16,13 @@ import {
   type Outcome,
   type Status,
 } from "./frames.ts";
-import {
-  BOOTSTRAP_TICKS_MAX,
-  CHECK_TICKS,
-  PROMOTE_TICKS_MAX,
-  SILENCE_TICKS_MAX,
-  STOP_TICKS_MAX,
-  TEND_TICKS,
-} from "./limits.ts";
+import { CHECK_TICKS, SILENCE_TICKS_MAX, STOP_TICKS_MAX, TEND_TICKS } from "./limits.ts";
 import type { Channel, ChannelHandler, PeerState } from "./ports.ts";
 import { type Leadership, Proposals } from "./proposals.ts";
 import { obstacleOf, type Report, type ReportFacts, reportOf } from "./report.ts";
 import { Removals } from "./removals.ts";
 import { SnapshotReceiver, SnapshotSender } from "./snapshots.ts";
+import { Takeover } from "./takeover.ts";
 import { nextMembership } from "./tend.ts";
 import { Waits } from "./waits.ts";
 
@@ -49,21 +45,6 @@ export interface MemberOptions {
   readonly drawId: () => string;
 }
 
-/** What a member counts, for the metrics. */
-export interface MemberFigures {
-  readonly term: number;
-  readonly state: Report["state"];
-  readonly commitIndex: number;
-  readonly appliedIndex: number;
-  /** On the leader: entries that each member lacks. */
-  readonly lags: readonly { readonly node: string; readonly entries: number }[];
-  readonly proposals: Proposals["counts"];
-  readonly elections: number;
-  readonly leaderChanges: number;
-  readonly droppedFrames: number;
-  readonly snapshotsSent: number;
-}
-
 /**
  * A member of a cluster: consensus over its store and the channel, its own changes, and what a leader
  * does about the membership. It has no clock; whoever owns it lets it know of each tick.
@@ -76,9 +57,9 @@ export class Member implements ChannelHandler {
   readonly #sender: SnapshotSender;
   readonly #receiver: SnapshotReceiver;
   readonly #removals: Removals;
+  readonly #takeover: Takeover;
   readonly #waits = new Waits();
-  readonly #answers = new Map<number, (outcome: Outcome) => void>();
-  #requests = 0;
+  readonly #answers = new Answers();
   #ticks = 0;
   #told = "";
   #greeted = "";
@@ -86,7 +67,6 @@ export class Member implements ChannelHandler {
   #leader: { readonly id: string; readonly term: number } | null = null;
   #leaderChanges = 0;
   #lastContact: string | null = null;
-  #isBootstrapping: boolean;
   #isStopping = false;
   /** Frames that were none of ours, or of another cluster. */
   #droppedFrames = 0;
@@ -121,11 +101,17 @@ export class Member implements ChannelHandler {
       },
     );
     this.#removals = new Removals(this.#consensus, this.#waits);
-    this.#isBootstrapping = options.bootstrap && !isWitness;
+    this.#takeover = new Takeover({
+      ...{ node, storage, store, drawId },
+      ...{ consensus: this.#consensus, peers: this.#peers, waits: this.#waits },
+      bootstrap: options.bootstrap && !isWitness,
+      leaving: () => this.#sender.clear(),
+      became: () => {
+        this.#greet();
+        this.#tellStatus();
+      },
+    });
     this.#greet();
-    if (store.state.appliedIndex > 0 && storage.member.cluster !== "") {
-      log.info("member of a cluster", { node, cluster: storage.member.cluster });
-    }
   }
 
   get #cluster(): string {
@@ -184,7 +170,7 @@ export class Member implements ChannelHandler {
       case "remove":
         return this.#onRemove(from, frame);
       case "answer":
-        return this.#answers.get(frame.number)?.(frame.outcome);
+        return this.#answers.came(frame.number, frame.outcome);
       case "part":
         if (frame.head !== null && !this.#isFor(from, frame.head.message)) return this.#drop();
         return this.#receiver.onPart(from, frame);
@@ -316,22 +302,8 @@ export class Member implements ChannelHandler {
 
   #hand(leader: string, data: Uint8Array, answer: (outcome: Outcome) => void): void {
     if (leader === this.state.id) return this.#append(data, answer);
-    const number = this.#ask(answer);
+    const number = this.#answers.expect(answer);
     this.#send(nodeOf(leader), { type: "propose", cluster: this.#cluster, number, data });
-  }
-
-  /** A number for a request; the answers to all but the newest are not waited for any more. */
-  #ask(answer: (outcome: Outcome) => void): number {
-    const number = ++this.#requests >>> 0;
-    this.#answers.set(number, (outcome) => {
-      this.#answers.delete(number);
-      answer(outcome);
-    });
-    for (const oldest of this.#answers.keys()) {
-      if (this.#answers.size <= ANSWERS_MAX) break;
-      this.#answers.delete(oldest);
-    }
-    return number;
   }
 
   #append(data: Uint8Array, answer: (outcome: Outcome) => void): void {
@@ -360,7 +332,7 @@ export class Member implements ChannelHandler {
     this.#sender.tick();
     this.#receiver.tick();
     this.#waits.tick();
-    if (this.#isBootstrapping) this.#bootstrap();
+    this.#takeover.tick();
     if (this.#ticks % CHECK_TICKS === 0) this.#tellStatus();
     if (this.#ticks % TEND_TICKS === 0) this.#tend();
   }
@@ -369,34 +341,6 @@ export class Member implements ChannelHandler {
     const { version } = this.#options;
     const target = nextMembership(this.state, version, this.#peers.all);
     if (target !== null) this.#consensus.take({ type: "changeMembership", target });
-  }
-
-  /** Starts a cluster once it is known that there is none, or that nobody can tell. */
-  #bootstrap(): void {
-    const { cluster, hasLeft } = this.#options.storage.member;
-    if (cluster !== "" || hasLeft) {
-      this.#isBootstrapping = false;
-      return;
-    }
-    const peers = this.#peers.all;
-    // It is added to that one.
-    if (peers.some(({ channel: { greeting } }) => (greeting?.clusterId ?? "") !== "")) return;
-    const haveAllSpoken = peers.every(({ channel }) => channel.greeting !== null);
-    if (!haveAllSpoken && this.#ticks < BOOTSTRAP_TICKS_MAX) return;
-    this.#isBootstrapping = false;
-    this.#startCluster().catch((error) => {
-      log.error("the cluster can't be started", { error });
-      this.#isBootstrapping = true;
-    });
-  }
-
-  async #startCluster(): Promise<void> {
-    const { storage, drawId, node } = this.#options;
-    const cluster = drawId();
-    this.#sender.clear();
-    await this.#consensus.become(() => storage.startCluster(cluster));
-    this.#greet();
-    log.info("started a cluster with this node's configuration", { node, cluster });
   }
 
   #changed(before: RaftState): void {
@@ -451,16 +395,12 @@ export class Member implements ChannelHandler {
 
   get figures(): MemberFigures {
     const { state } = this;
-    const lags = state.role !== "leader" ? [] : [...state.progress].map(([id, { matchIndex }]) => ({
-      node: nodeOf(id),
-      entries: state.log.lastIndex - matchIndex,
-    }));
     return {
       term: state.currentTerm,
       state: stateOf(state, this.#isStopped),
       commitIndex: state.commitIndex,
       appliedIndex: this.#options.applier.state.appliedIndex,
-      lags,
+      lags: lagsOf(state),
       proposals: this.#proposals.counts,
       elections: this.#consensus.elections,
       leaderChanges: this.#leaderChanges,
@@ -472,73 +412,20 @@ export class Member implements ChannelHandler {
   /**
    * Leaves the cluster and starts a new one, as its only voter, with the configuration it has.
    *
-   * @throws {SvcError} `conflict`, while a leader answers; `unavailable`.
+   * @throws {SvcError} `conflict`, while a leader answers, unless `force`; `unavailable`.
    */
   async promote(force: boolean, actor: Actor): Promise<void> {
-    const leader = this.#answeringLeader();
-    if (leader !== null && !force) {
-      throw new SvcError(
-        "conflict",
-        `cluster: its leader ${leader} answers: there is nothing to take over`,
-      );
-    }
-    this.#isBootstrapping = false;
-    await this.#startCluster();
-    await this.#note("promote", this.#cluster, actor);
-    await this.#waits.until(() => this.state.role === "leader", PROMOTE_TICKS_MAX);
-  }
-
-  /** The leader of this cluster, where it answers. */
-  #answeringLeader(): string | null {
-    const { state } = this;
-    if (this.#cluster === "") return null;
-    if (state.leader !== null && !isRemoved(state, this.#cluster, this.#peers.all)) {
-      return nodeOf(state.leader);
-    }
-    const leading = this.#peers.all.find(({ status, isReachable }) =>
-      isReachable && status?.state === "leader" && status.cluster === this.#cluster &&
-      status.term >= state.currentTerm
-    );
-    return leading?.name ?? null;
+    await this.#takeover.promote(force, actor);
   }
 
   /**
    * Leaves the cluster and waits to be added to another.
    *
-   * @throws {SvcError} `conflict`, unless the leader of one answers that this node is not in;
-   * `unavailable`.
+   * @throws {SvcError} `conflict`, unless the leader of a cluster answers that this node is not in, or
+   * `force`; `unavailable`.
    */
   async demote(force: boolean, actor: Actor): Promise<void> {
-    const { storage } = this.#options;
-    const peers = this.#peers.all;
-    const isOut = this.#cluster === "" || isRemoved(this.state, this.#cluster, peers);
-    const other = peers.find(({ status, isReachable }) =>
-      isReachable && status?.state === "leader" && (status.cluster !== this.#cluster || isOut)
-    );
-    if (other === undefined && !force) {
-      throw new SvcError(
-        "conflict",
-        "cluster: no leader of another cluster answers, so there is none to join",
-      );
-    }
-    const from = this.#cluster;
-    // The term that this node tells of does not fall, as long as that disturbs nobody.
-    const { currentTerm } = this.state;
-    const term = (other?.status?.term ?? 0) >= currentTerm ? currentTerm : 0;
-    this.#isBootstrapping = false;
-    this.#sender.clear();
-    await this.#consensus.become(() => storage.leave(term));
-    this.#greet();
-    this.#tellStatus();
-    await this.#note("demote", from, actor);
-  }
-
-  async #note(action: string, cluster: string, actor: Actor): Promise<void> {
-    await this.#options.store.note({
-      action,
-      resource: { type: "cluster", id: cluster },
-      after: { node: this.#options.node, cluster: this.#cluster },
-    }, actor);
+    await this.#takeover.demote(force, actor);
   }
 
   /**
@@ -551,7 +438,7 @@ export class Member implements ChannelHandler {
       () => this.#leadership(),
       (leader, answer) => {
         if (leader === this.state.id) return this.#removals.remove(node, answer);
-        const number = this.#ask(answer);
+        const number = this.#answers.expect(answer);
         this.#send(nodeOf(leader), { type: "remove", cluster: this.#cluster, number, node });
       },
     );
@@ -579,7 +466,7 @@ export class Member implements ChannelHandler {
 
   /** Ends in order: what is under way is finished, somebody else leads, and the others are told. */
   async stop(): Promise<void> {
-    this.#isBootstrapping = false;
+    this.#takeover.stop();
     await this.#waits.until(() => this.#proposals.waiting === 0, STOP_TICKS_MAX);
     this.#proposals.close();
     await this.#handOver();
@@ -603,6 +490,3 @@ export class Member implements ChannelHandler {
     await this.#waits.until(() => this.state.role !== "leader", STOP_TICKS_MAX);
   }
 }
-
-/** Most requests to a leader whose answers are waited for. */
-const ANSWERS_MAX = 4_096;

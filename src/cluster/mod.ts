@@ -10,5 +10,12 @@ export {
   type Greeting,
   type PeerState,
 } from "./ports.ts";
-export { Member, type MemberFigures, type MemberOptions } from "./member.ts";
+export type { MemberFigures } from "./figures.ts";
+export { Member, type MemberOptions } from "./member.ts";
+export {
+  type OpenChannel,
+  openMember,
+  type OpenMemberOptions,
+  type RunningMember,
+} from "./open_member.ts";
 export type { Report } from "./report.ts";

@@ -1,6 +1,7 @@
 import { isJoint, isVoter, membersOf, type RaftState } from "../raft/mod.ts";
 import { isRemoved, otherVersions, type Peer, stateOf, versionRefusal } from "./facts.ts";
 import { type MemberState, nodeOf } from "./frames.ts";
+import { ELECTION_SILENCE_TICKS_MAX } from "./limits.ts";
 
 /** A member as the report has it. */
 export interface ReportedMember {
@@ -106,7 +107,9 @@ function removedProblem(): string {
 function leaderlessProblem({ state, peers }: ReportFacts): string {
   const nodes = membersOf(state.log.configuration).filter((id) => id !== state.id).map(nodeOf);
   const reachable = new Set(
-    peers.filter(({ isReachable }) => isReachable).map(({ name }) => name),
+    peers.filter(({ isReachable, silentTicks }) =>
+      isReachable && silentTicks < ELECTION_SILENCE_TICKS_MAX
+    ).map(({ name }) => name),
   );
   const missing = nodes.filter((name) => !reachable.has(name));
   if (missing.length === 0) return "cluster: no leader is elected at the moment";

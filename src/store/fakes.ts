@@ -135,6 +135,10 @@ export class MemoryRaftDisk implements RaftDisk {
   /** Asked at each sync, which waits for it. */
   beforeSync: () => Promise<void> | null = () => null;
 
+  get names(): string[] {
+    return [...this.#files.keys()];
+  }
+
   /** What would be read after a restart. */
   file(name: string): MemoryFile | undefined {
     return this.#files.get(name);

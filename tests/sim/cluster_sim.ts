@@ -475,3 +475,7 @@ export class ClusterSim {
     }
   }
 }
+
+function isWellReport({ problems, members }: Report): boolean {
+  return problems.length === 0 && members.every(({ state }) => state !== "unknown");
+}
