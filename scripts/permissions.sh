@@ -19,7 +19,7 @@ permissions_of() {
       permissions="$permissions $argon2_env $small_heap" ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
-    import) permissions='--allow-read --allow-write' ;;
+    import | cluster) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
     explain) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.

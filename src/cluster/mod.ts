@@ -3,6 +3,12 @@
  * certificates. @module
  */
 export {
+  type ChannelFigures,
+  type ChannelOptions,
+  MemberChannel,
+  type PeerFigures,
+} from "./channel/channel.ts";
+export {
   type Channel,
   type ChannelHandler,
   FRAME_BYTES_MAX,
