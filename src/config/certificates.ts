@@ -20,19 +20,23 @@ export function keyWeakness(key: KeyObject): string | null {
   return type === "ed25519" ? null : `keys of the kind ${type} are not for TLS`;
 }
 
+function dnsNamesOf({ subjectAltName }: X509Certificate): string[] {
+  return (subjectAltName ?? "").split(", ").filter((entry) => entry.startsWith("DNS:"))
+    .map((entry) => entry.slice(4));
+}
+
 /** Says whether a certificate covers a name, by itself or by a wildcard of its parent (RFC 9525). */
-export function coversName({ subjectAltName }: X509Certificate, name: string): boolean {
+export function coversName(certificate: X509Certificate, name: string): boolean {
   const wanted = name.toLowerCase();
-  const names = (subjectAltName ?? "").split(", ").filter((entry) => entry.startsWith("DNS:"))
-    .map((entry) => entry.slice(4).toLowerCase());
+  const names = dnsNamesOf(certificate).map((covered) => covered.toLowerCase());
   const dot = wanted.indexOf(".");
   return names.includes(wanted) || (dot > 0 && names.includes(`*${wanted.slice(dot)}`));
 }
 
 /** The name that a member's certificate is for: its one DNS name; `null`: it is no member's. */
-export function memberNameOf({ subjectAltName, ca }: X509Certificate): string | null {
-  const name = /^DNS:([^,"]+)$/.exec(subjectAltName ?? "")?.[1] ?? "";
-  return !ca && isNodeName(name) ? name : null;
+export function memberNameOf(certificate: X509Certificate): string | null {
+  const names = dnsNamesOf(certificate);
+  return !certificate.ca && names.length === 1 && isNodeName(names[0]) ? names[0] : null;
 }
 
 /** What keeps a certificate from being that of the member `node`; `null`: nothing. */
