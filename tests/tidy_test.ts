@@ -81,7 +81,11 @@ const TABLE: Readonly<Record<string, Row>> = {
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
   thread: { imports: [], scope: ["sys"] },
   querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
-  cluster: { imports: ["bytes", "raft", "store", "model"], scope: ["net", "read"] },
+  cluster: {
+    imports: ["bytes", "addr", "config", "raft", "store", "model"],
+    scope: ["net", "read"],
+    entrances: ["certificates.ts"],
+  },
   api: {
     imports: [
       ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
@@ -116,6 +120,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       "auth",
       "store",
       "lists",
+      "cluster",
       "api",
       "node",
       "client",

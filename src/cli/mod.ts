@@ -43,6 +43,10 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "prints the API's OpenAPI document",
     run: async (args) => await (await import("./openapi.ts")).openapi(args),
   },
+  "cluster": {
+    summary: "makes a cluster's authority and the certificates of its members",
+    run: async (args) => await (await import("./cluster.ts")).cluster(args),
+  },
   "vrrp": {
     summary: "moves the floating address between two nodes",
     run: async (args) => await (await import("./vrrp.ts")).vrrp(args),

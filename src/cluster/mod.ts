@@ -4,6 +4,12 @@
  * they are answered once they are applied here. Scope: net: members; read: certificates. @module
  */
 export {
+  type ChannelFigures,
+  type ChannelOptions,
+  MemberChannel,
+  type PeerFigures,
+} from "./channel/channel.ts";
+export {
   type Channel,
   type ChannelHandler,
   FRAME_BYTES_MAX,

@@ -9,10 +9,17 @@ const CLUSTER_PORT = 8054;
 const MEMBER_COUNT_MAX = 32;
 const LISTEN_COUNT_MAX = 16;
 
-const nodeName = matching(
-  /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
-  "a node name: write 1 to 63 lower-case letters, digits and hyphens, a letter first, no hyphen last",
-);
+const NODE_NAME = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+/** What a node name looks like, in words. */
+export const NODE_NAME_FORM =
+  "1 to 63 lower-case letters, digits and hyphens, a letter first, no hyphen last";
+
+const nodeName = matching(NODE_NAME, `a node name: write ${NODE_NAME_FORM}`);
+
+/** Says whether a member may be called so. */
+export function isNodeName(text: string): boolean {
+  return NODE_NAME.test(text);
+}
 
 /** Reads `[cluster]` with its members; the earlier two-node form is understood as well. */
 export function readCluster(
