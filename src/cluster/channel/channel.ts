@@ -1,11 +1,12 @@
 import { formatIp, type HostPort } from "../../addr/mod.ts";
 import { SvcError } from "../../errors.ts";
 import { log } from "../../log.ts";
+import type { ClusterConfig } from "../../config/mod.ts";
 import type { Channel, ChannelHandler, Greeting, PeerState } from "../ports.ts";
 import { FRAME_BYTES_MAX } from "../ports.ts";
 import type { Peer } from "./dial.ts";
 import { encodeGreeting, isSameGreeting } from "./greeting.ts";
-import { type IdentityFiles, KeptIdentity } from "./identity.ts";
+import { KeptIdentity } from "./identity.ts";
 import { Incoming } from "./incoming.ts";
 import { type ChannelLimits, LIMITS, PEERS_MAX } from "./limits.ts";
 import { type Arrival, Listener, type Refusal } from "./listener.ts";
@@ -14,13 +15,11 @@ import { ask, Outgoing, type Own } from "./outgoing.ts";
 
 const MEMBER_REFUSED = new TextEncoder().encode("unknown");
 
+/** What `[cluster]` says of the channel. */
+export type ChannelConfig = Omit<ClusterConfig, "bootstrap">;
+
 export interface ChannelOptions {
-  /** This member's name. */
-  readonly node: string;
-  readonly listen: readonly HostPort[];
-  /** As the configuration lists them; this member may be among them. */
-  readonly members: readonly { readonly node: string; readonly address: HostPort }[];
-  readonly files: IdentityFiles;
+  readonly config: ChannelConfig;
   readonly greeting: Greeting;
   readonly handler: ChannelHandler;
   /**
@@ -88,12 +87,13 @@ export class MemberChannel implements Channel {
       greeting: () => this.#greeting,
       chance: options.chance,
     };
-    const others = options.members.filter(({ node }) => node !== options.node);
+    const { node: own, listen, members } = options.config;
+    const others = members.filter(({ node }) => node !== own);
     for (const { node, address } of others.slice(0, PEERS_MAX)) {
       this.#known.set(node, this.#makeKnown({ name: node, address }));
     }
     this.#listener = new Listener({
-      listen: options.listen,
+      listen,
       members: new Set(others.map(({ address }) => formatIp(address.ip))),
       identity: identity.current,
       limits: this.#limits,
@@ -108,8 +108,8 @@ export class MemberChannel implements Channel {
    * @throws {SvcError} `invalid` or `unavailable`, with the key of the configuration.
    */
   static async open(options: ChannelOptions): Promise<MemberChannel> {
-    const { files, node, nowMs } = options;
-    return new MemberChannel(options, await KeptIdentity.open(files, node, nowMs));
+    const { config, nowMs } = options;
+    return new MemberChannel(options, await KeptIdentity.open(config, config.node, nowMs));
   }
 
   /** Listens, and connects to every member. An address that can't be had yet is tried again. */

@@ -103,13 +103,15 @@ export class TestMember implements AsyncDisposable {
       onDisconnected: (name) => this.told.push(`${name} disconnected`),
     };
     const channel = await MemberChannel.open({
-      node,
-      listen: [{ ip: LOOPBACK, port: ports[node] }],
-      members: Object.entries(ports).map(([name, port]) => ({
-        node: name,
-        address: { ip: LOOPBACK, port },
-      })),
-      files: this.files,
+      config: {
+        node,
+        listen: [{ ip: LOOPBACK, port: ports[node] }],
+        members: Object.entries(ports).map(([name, port]) => ({
+          node: name,
+          address: { ip: LOOPBACK, port },
+        })),
+        ...this.files,
+      },
       greeting: greetingOf(greeting),
       handler,
       onQuestion: onQuestion ?? (() => Promise.reject(new Error("nobody asks"))),

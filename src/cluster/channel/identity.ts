@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { keyWeakness, memberFault } from "../../config/mod.ts";
+import { type ClusterConfig, keyWeakness, memberFault } from "../../config/mod.ts";
 import { messageOf, SvcError } from "../../errors.ts";
 import { log } from "../../log.ts";
 
@@ -8,11 +8,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 const RENEW_BEFORE_MS = 90 * DAY_MS;
 
 /** The files of `[cluster]`. */
-export interface IdentityFiles {
-  readonly caFile: string;
-  readonly certFile: string;
-  readonly keyFile: string;
-}
+export type IdentityFiles = Pick<ClusterConfig, "caFile" | "certFile" | "keyFile">;
 
 /** What a member shows, and whom it believes. All PEM. */
 export interface Identity {
