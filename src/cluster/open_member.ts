@@ -38,7 +38,7 @@ const ID_BYTES = 8;
  */
 export async function openMember(options: OpenMemberOptions): Promise<RunningMember> {
   const { config, version, isWitness, store, applier, directory, nowMs, onQuestion } = options;
-  const { node, members, listen } = config;
+  const { node, members } = config;
   const storage = await RaftStorage.open({
     ...{ store, applier, node, nowMs },
     disk: denoRaftDisk(directory),
@@ -49,7 +49,7 @@ export async function openMember(options: OpenMemberOptions): Promise<RunningMem
   let channel: MemberChannel;
   try {
     channel = await MemberChannel.open({
-      ...{ node, listen, members, files: config, nowMs, onQuestion, chance: Math.random },
+      ...{ config, nowMs, onQuestion, chance: Math.random },
       greeting: { version, clusterId, memberId, isWitness },
       monotonicMs: () => performance.now(),
       handler: {
