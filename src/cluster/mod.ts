@@ -19,9 +19,8 @@ export {
 export type { MemberFigures } from "./figures.ts";
 export { Member, type MemberOptions } from "./member.ts";
 export {
-  type OpenChannel,
-  openMember,
-  type OpenMemberOptions,
-  type RunningMember,
-} from "./open_member.ts";
+  type ConfiguredMember,
+  type ConfiguredOptions,
+  openConfiguredMember,
+} from "./open_configured.ts";
 export type { Report } from "./report.ts";
