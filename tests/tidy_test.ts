@@ -104,7 +104,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     imports: [
       ...["addr", "bytes", "clock", "dns", "filter", "model", "snapshot", "telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
-      ...["lists", "querylog", "api", "isolate"],
+      ...["lists", "querylog", "cluster", "api", "isolate"],
     ],
     scope: "what it wires",
     entrances: ["open_files.ts", "seed.ts"],

@@ -1,5 +1,5 @@
 import { formatHostPort } from "../addr/mod.ts";
-import { openConfiguredMember } from "../cluster/mod.ts";
+import { openMember } from "../cluster/mod.ts";
 import { type ClusterConfig, type Config, formatProblem } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
 import { log } from "../log.ts";
@@ -43,8 +43,9 @@ async function vote({ store: { dir } }: Config, cluster: ClusterConfig): Promise
   await using opened = new AsyncDisposableStack();
   const options = { directory: dir, clock: { nowMs }, program: VERSION, node };
   const { store, applier } = opened.adopt(await openStore(options), (one) => one.close());
-  const { channel, start, stop: end } = await openConfiguredMember(cluster, {
-    ...{ directory: dir, store, applier, nowMs, version: VERSION, isWitness: true },
+  const { channel, start, stop: end } = await openMember({
+    ...{ config: cluster, directory: dir, store, applier, nowMs },
+    ...{ version: VERSION, isWitness: true },
     onQuestion: async () => {
       await undefined;
       throw new SvcError("unavailable", "a witness answers no DNS, so it has no statistics");

@@ -18,9 +18,5 @@ export {
 } from "./ports.ts";
 export type { MemberFigures } from "./figures.ts";
 export { Member, type MemberOptions } from "./member.ts";
-export {
-  type ConfiguredMember,
-  type ConfiguredOptions,
-  openConfiguredMember,
-} from "./open_configured.ts";
-export type { Report } from "./report.ts";
+export { openMember, type OpenMemberOptions, type RunningMember } from "./open_member.ts";
+export { type Report, stoppedReport } from "./report.ts";

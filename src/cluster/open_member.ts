@@ -1,39 +1,35 @@
+import { formatHostPort } from "../addr/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
+import type { ClusterConfig } from "../config/mod.ts";
 import { log } from "../log.ts";
 import { TICK_MS } from "../raft/mod.ts";
 import { type Applier, denoRaftDisk, RaftStorage, type Store } from "../store/mod.ts";
+import { type ChannelOptions, MemberChannel } from "./channel/channel.ts";
 import { Member } from "./member.ts";
-import type { Channel, ChannelHandler, Greeting } from "./ports.ts";
-
-/** A channel that is not listening yet. */
-export interface OpenChannel extends Channel {
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
 
 export interface OpenMemberOptions {
-  readonly node: string;
+  readonly config: ClusterConfig;
   readonly version: string;
   readonly isWitness: boolean;
-  readonly bootstrap: boolean;
-  readonly addresses: ReadonlyMap<string, string>;
   /** The folder of the store. */
   readonly directory: string;
   readonly store: Store;
   readonly applier: Applier;
   readonly nowMs: () => number;
-  readonly openChannel: (handler: ChannelHandler, greeting: Greeting) => Promise<OpenChannel>;
+  readonly onQuestion: ChannelOptions["onQuestion"];
 }
 
-/** A member that can be started, and stopped in order. */
+/** A member with its channel, which can be started, and stopped in order. */
 export interface RunningMember {
   readonly member: Member;
+  readonly channel: Pick<MemberChannel, "ask" | "figures" | "listening" | "problems" | "renew">;
   /** Lets the others in, and time pass. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-const CLUSTER_ID_BYTES = 8;
+const MEMBER_NUMBER_BYTES = 4;
+const ID_BYTES = 8;
 
 /**
  * Opens what a member keeps beside its store, and its channel; nobody is listened to yet.
@@ -41,43 +37,51 @@ const CLUSTER_ID_BYTES = 8;
  * @throws {SvcError} If the log or the certificates can't be had.
  */
 export async function openMember(options: OpenMemberOptions): Promise<RunningMember> {
-  const { node, version, isWitness, store, applier, directory, nowMs } = options;
+  const { config, version, isWitness, store, applier, directory, nowMs, onQuestion } = options;
+  const { node, members } = config;
   const storage = await RaftStorage.open({
     ...{ store, applier, node, nowMs },
     disk: denoRaftDisk(directory),
-    drawNumber: () => drawHex(4),
+    drawNumber: () => drawHex(MEMBER_NUMBER_BYTES),
   });
   const { id: memberId, cluster: clusterId } = storage.member;
   const late: { member: Member | null } = { member: null };
-  let channel: OpenChannel;
+  let channel: MemberChannel;
   try {
-    channel = await options.openChannel({
-      onFrame: (from, frame) => late.member?.onFrame(from, frame),
-      onConnected: (peer) => late.member?.onConnected(peer),
-      onDisconnected: (name) => late.member?.onDisconnected(name),
-    }, { version, clusterId, memberId, isWitness });
+    channel = await MemberChannel.open({
+      ...{ config, nowMs, onQuestion, chance: Math.random },
+      greeting: { version, clusterId, memberId, isWitness },
+      monotonicMs: () => performance.now(),
+      handler: {
+        onFrame: (from, frame) => late.member?.onFrame(from, frame),
+        onConnected: (peer) => late.member?.onConnected(peer),
+        onDisconnected: (name) => late.member?.onDisconnected(name),
+      },
+    });
   } catch (error) {
     storage.close();
     throw error;
   }
   const member = new Member({
     ...{ node, version, isWitness, storage, store, applier, channel, nowMs },
-    bootstrap: options.bootstrap,
-    addresses: options.addresses,
+    bootstrap: config.bootstrap,
+    addresses: new Map(members.map((one) => [one.node, formatHostPort(one.address)])),
     random: () => crypto.getRandomValues(new Uint32Array(1))[0],
-    drawId: () => drawHex(CLUSTER_ID_BYTES),
+    drawId: () => drawHex(ID_BYTES),
   });
   late.member = member;
   let timer: ReturnType<typeof setInterval> | undefined;
   return {
     member,
+    channel,
     async start() {
       timer = setInterval(() => member.tick(), TICK_MS);
-      await channel.start();
       log.info("member of a cluster", { node, cluster: clusterId === "" ? "none yet" : clusterId });
+      await channel.start();
     },
     async stop() {
-      await member.stop(); // It takes time to hand over, so time passes until then.
+      if (timer !== undefined) await member.stop(); // Handing over takes time, which passes until then.
+      else storage.close();
       clearInterval(timer);
       await channel.stop();
     },

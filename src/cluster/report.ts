@@ -77,6 +77,35 @@ export function reportOf(facts: ReportFacts): Report {
   };
 }
 
+/** Of a member that could not be opened: it takes no part, and what it has holds. */
+export function stoppedReport(
+  { node, version, epoch, appliedIndex, problem }: {
+    readonly node: string;
+    readonly version: string;
+    readonly epoch: number;
+    readonly appliedIndex: number;
+    readonly problem: string;
+  },
+): Report {
+  return {
+    node,
+    role: "replica",
+    state: "stopped",
+    cluster: "",
+    leader: null,
+    term: 0,
+    config: { epoch, version: appliedIndex },
+    writable: false,
+    members: [{
+      ...{ node, address: null, this_node: true, membership: "configured", witness: false },
+      ...{ reachable: true, state: "stopped", version },
+    }],
+    peer: null,
+    sync: { last_contact: null, last_copy: null },
+    problems: [problem],
+  };
+}
+
 /** The leader of the term that this member is in; of one that was removed, nobody. */
 function leaderOf({ state, cluster, peers, isStopped }: ReportFacts): string | null {
   return isStopped || isRemoved(state, cluster, peers) ? null : state.leader;

@@ -14,9 +14,10 @@ import {
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { type FileLimit, type Native, openNative } from "../native/mod.ts";
-import { openNodeStore, type OpenStore, type Replicator } from "../store/mod.ts";
+import { openNodeStore, type Replicator, type Store } from "../store/mod.ts";
 import { RELEASED_MS, VERSION } from "../version.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
@@ -45,7 +46,9 @@ interface Parts {
   readonly telemetry: Telemetry;
   readonly problems: Problems;
   readonly clock: TrustedClock;
-  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly store: { readonly replicator: Replicator; readonly store: Store };
+  /** `null`: it is in none. */
+  readonly cluster: NodeCluster | null;
   readonly get: HttpGet;
   readonly keeper: ListKeeper;
   readonly services: ServiceCatalogue;
@@ -101,7 +104,11 @@ export class Node {
       await openStoreOf(config, problems, clock.judge),
       (one) => one.close(),
     );
-    const { replicator } = store;
+    const cluster = config.cluster === null
+      ? null
+      : await openCluster(config.cluster, config.store.dir, store, clock.judge);
+    opened.defer(() => cluster?.stop());
+    const replicator: Replicator = cluster?.replicator ?? store.replicator;
     // Nothing is downloaded, and no change is taken, before the first query is answered.
     const [laterDns, laterPolicy] = [new Later<DnsSupervisor>(), new Later<Policy>()];
     const get = nodeHttpGet({
@@ -149,7 +156,8 @@ export class Node {
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
-      ...{ config, startedAtMs, telemetry, problems, clock, store, get, keeper, services },
+      ...{ config, startedAtMs, telemetry, problems, clock, cluster, get, keeper, services },
+      store: { store: store.store, replicator },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
     }, opened.move());
   }
@@ -190,9 +198,10 @@ export class Node {
 
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
   async #serve(): Promise<void> {
-    const { config, problems, store, filtering, policy, dns, telemetry } = this.#parts;
+    const { config, problems, store, cluster, filtering, policy, dns, telemetry } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
+    await uncaught.survive(() => cluster?.start());
     await uncaught.survive(() => filtering.start());
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
@@ -212,9 +221,10 @@ export class Node {
   }
 
   #watchProblems(): void {
-    const { config, problems, store, filtering, certificate, dns, upstreams, telemetry, querylog } =
-      this.#parts;
+    const { config, problems, store, cluster, filtering, certificate, dns } = this.#parts;
+    const { upstreams, telemetry, querylog } = this.#parts;
     const { replicator } = store;
+    problems.watch(() => cluster?.problems ?? []);
     problems.watch(() => filtering.problems);
     problems.watch(() => certificate?.problems ?? []);
     problems.watch(() => dnsProblems(dns, upstreams));
@@ -234,10 +244,11 @@ export class Node {
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
-    const { clock, keeper, filtering, services, telemetry, listening } = this.#parts;
+    const { clock, cluster, keeper, filtering, services, telemetry, listening } = this.#parts;
     return {
       config,
-      node: LONE_NODE,
+      node: nodeName(config),
+      cluster,
       clock: clock.judge,
       sockets: listening?.api ?? null,
       startedAtMs,
@@ -268,9 +279,10 @@ export class Node {
 
   /** Reads again what may have changed: lists and certificates. */
   reload(): void {
-    const { filtering, certificate, dns } = this.#parts;
+    const { cluster, filtering, certificate, dns } = this.#parts;
     log.info("reloading the lists");
     void filtering.reload();
+    void cluster?.renew();
     void this.#api?.renewTls();
     void certificate?.renewFor((identity) => dns.renewCertificate(identity));
   }
@@ -322,12 +334,17 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
   return found;
 }
 
+/** What others call this node. */
+function nodeName({ cluster }: Config): string {
+  return cluster?.node ?? LONE_NODE;
+}
+
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
 async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
   const opened = await openNodeStore(seedSource(filter), {
     directory: dir,
-    node: LONE_NODE,
+    node: nodeName(config),
     onFailure: filter.onFailure,
     clock,
     program: VERSION,

@@ -3,8 +3,9 @@ import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
-import type { OpenStore } from "../store/mod.ts";
+import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
+import type { NodeCluster } from "./cluster.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
 import { VERSION } from "../version.ts";
@@ -14,7 +15,7 @@ import type { Occupancy } from "../transport/mod.ts";
 export interface NodeParts {
   readonly config: Config;
   readonly startedAtMs: number;
-  readonly store: Pick<OpenStore, "replicator">;
+  readonly store: { readonly replicator: Pick<Replicator, "state"> };
   /** What the status warns of at the moment. */
   readonly problems: () => readonly string[];
   readonly policy: Pick<Policy, "data">;
@@ -34,6 +35,8 @@ export interface NodeParts {
   readonly exportFailures: () => number;
   /** Errors of this isolate that nobody caught. */
   readonly uncaughtErrors: () => number;
+  /** `null` on a node that is in no cluster. */
+  readonly cluster: Pick<NodeCluster, "figures"> | null;
   /** Who is connected to the API; `null` where it is not served. */
   readonly apiOccupancy: () => Occupancy | null;
 }
@@ -94,6 +97,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     exportFailures: node.exportFailures(),
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),
+    cluster: node.cluster?.figures ?? null,
     apiOccupancy: node.apiOccupancy(),
     isAnonymized: node.config.querylog.anonymize,
   });

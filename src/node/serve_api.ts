@@ -21,9 +21,10 @@ import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../http/mod.ts";
 import { log } from "../log.ts";
-import type { OpenStore } from "../store/mod.ts";
+import type { Replicator, Store } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import type { NodeCluster } from "./cluster.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
@@ -37,9 +38,11 @@ export interface ServeApiOptions extends NodeParts {
   /** This node's name in the audit log and in reports. */
   readonly node: string;
   readonly clock: Clock;
+  /** `null`: it is in none. */
+  readonly cluster: NodeCluster | null;
   /** Where the API listens; `null`: it opens its own sockets. */
   readonly sockets: ApiSockets | null;
-  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly store: { readonly replicator: Replicator; readonly store: Store };
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
   readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
@@ -135,7 +138,7 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     logs: options.querylog === null
       ? emptyLogs(node, clock, leakTests)
       : nodeLogs(node, options.querylog, leakTests),
-    cluster: clusterPort(options),
+    cluster: options.cluster ?? aloneCluster(options),
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
@@ -168,7 +171,7 @@ function nodePort(options: ServeApiOptions): NodePort {
   };
 }
 
-function clusterPort({ node, store: { replicator } }: ServeApiOptions): ClusterPort {
+function aloneCluster({ node, store: { replicator } }: ServeApiOptions): ClusterPort {
   const refuse = async () => {
     await undefined;
     throw new SvcError("conflict", "cluster: this node is in none");

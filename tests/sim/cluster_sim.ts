@@ -463,7 +463,9 @@ export class ClusterSim {
     return this.live.length === this.nodes.length &&
       this.nodes.every(({ running }) =>
         running !== null && running.applier.state.appliedIndex === commitIndex &&
-        running.member.report().problems.length === 0
+        running.member.state.commitIndex === commitIndex &&
+        running.member.state.log.configuration.outgoing.length === 0 &&
+        isWellReport(running.member.report())
       );
   }
 
