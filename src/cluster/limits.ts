@@ -27,6 +27,9 @@ export const PROMOTE_TICKS_MAX = 5 * SECOND_TICKS;
 /** At an orderly stop: for what is under way, then for somebody else to lead. */
 export const STOP_TICKS_MAX = SECOND_TICKS;
 
+/** For the last word to leave. */
+export const FAREWELL_TICKS = 2;
+
 /** Most events that wait for consensus; messages beyond are lost, as they may be. */
 export const EVENTS_MAX = 4_096;
 /** Most events that are made durable together. */

@@ -16,7 +16,13 @@ import {
   type Outcome,
   type Status,
 } from "./frames.ts";
-import { CHECK_TICKS, SILENCE_TICKS_MAX, STOP_TICKS_MAX, TEND_TICKS } from "./limits.ts";
+import {
+  CHECK_TICKS,
+  FAREWELL_TICKS,
+  SILENCE_TICKS_MAX,
+  STOP_TICKS_MAX,
+  TEND_TICKS,
+} from "./limits.ts";
 import type { Channel, ChannelHandler, PeerState } from "./ports.ts";
 import { type Leadership, Proposals } from "./proposals.ts";
 import { obstacleOf, type Report, type ReportFacts, reportOf } from "./report.ts";
@@ -472,6 +478,7 @@ export class Member implements ChannelHandler {
     await this.#handOver();
     this.#isStopping = true;
     this.#tellStatus();
+    await this.#waits.until(() => false, FAREWELL_TICKS); // The channel drops what has not left.
     this.#waits.end();
     await this.#consensus.close();
     await this.#receiver.idle();
