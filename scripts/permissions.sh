@@ -22,6 +22,8 @@ permissions_of() {
     # The query log steps back behind those who answer.
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority"
       permissions="$permissions $argon2_env $v8_flags" ;;
+    # The other members, its certificate and its store.
+    witness) permissions="--allow-net --allow-read --allow-write $small_heap" ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import | cluster) permissions='--allow-read --allow-write' ;;

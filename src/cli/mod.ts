@@ -47,6 +47,10 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "makes a cluster's authority and the certificates of its members",
     run: async (args) => await (await import("./cluster.ts")).cluster(args),
   },
+  "witness": {
+    summary: "votes in a cluster and answers no DNS, until it is stopped",
+    run: async (args) => await (await import("./witness.ts")).witness(args),
+  },
   "vrrp": {
     summary: "moves the floating address between two nodes",
     run: async (args) => await (await import("./vrrp.ts")).vrrp(args),

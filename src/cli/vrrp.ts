@@ -23,7 +23,7 @@ import {
   inheritedSockets,
   lookUpUser,
 } from "../process/mod.ts";
-import { DEFAULT_CONFIG_FILE, loadConfig } from "./check_config.ts";
+import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
 
 const EXIT_INVALID = 2;

@@ -1,4 +1,4 @@
-import type { MemberFigures } from "../cluster/mod.ts";
+import type { ChannelFigures, MemberFigures, PeerFigures } from "../cluster/mod.ts";
 import type { MetricFamily, Sample } from "../telemetry/mod.ts";
 
 const STATES = ["leader", "follower", "learner", "candidate", "unknown", "stopped"] as const;
@@ -52,6 +52,52 @@ export function clusterFamilies(figures: MemberFigures | null): MetricFamily[] {
       "counter",
       "Whole configurations that members took over from this one.",
       [{ value: figures.snapshotsSent }],
+    ),
+  ];
+}
+
+/** What passes between this member and each other, and who was refused. */
+export function channelFamilies(figures: ChannelFigures | null): MetricFamily[] {
+  if (figures === null) return [];
+  const { refused, unfinished, peers } = figures;
+  const by = (value: (peer: PeerFigures) => number) =>
+    peers.map((peer) => ({ labels: { member: peer.name }, value: value(peer) }));
+  return [
+    family(
+      "svc_cluster_connected",
+      "gauge",
+      "1 where messages to a member can leave, 0 where they can't.",
+      by(({ isConnected }) => Number(isConnected)),
+    ),
+    family(
+      "svc_cluster_sent_bytes_total",
+      "counter",
+      "Bytes of messages to a member.",
+      by(({ bytesSent }) => bytesSent),
+    ),
+    family(
+      "svc_cluster_received_bytes_total",
+      "counter",
+      "Bytes of messages of a member.",
+      by(({ bytesReceived }) => bytesReceived),
+    ),
+    family(
+      "svc_cluster_unsent_messages_total",
+      "counter",
+      "Messages to a member that were dropped, as too much waited for it.",
+      by(({ framesDropped }) => framesDropped),
+    ),
+    family(
+      "svc_cluster_refused_connections_total",
+      "counter",
+      "Connections that were refused, by reason.",
+      Object.entries(refused).map(([reason, value]) => ({ labels: { reason }, value })),
+    ),
+    family(
+      "svc_cluster_unfinished_connections",
+      "gauge",
+      "Connections that are not greeted yet.",
+      [{ value: unfinished }],
     ),
   ];
 }

@@ -1,5 +1,5 @@
 import type { Status } from "../api/mod.ts";
-import type { MemberFigures } from "../cluster/mod.ts";
+import type { ChannelFigures, MemberFigures } from "../cluster/mod.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import {
@@ -13,7 +13,7 @@ import {
   sumOutcome,
 } from "../telemetry/mod.ts";
 import type { Occupancy } from "../transport/mod.ts";
-import { clusterFamilies } from "./cluster_metrics.ts";
+import { channelFamilies, clusterFamilies } from "./cluster_metrics.ts";
 import { connectionFamilies } from "./connections.ts";
 
 /** What the metrics are made of at the moment they are asked for. */
@@ -39,6 +39,7 @@ export interface MetricsFacts {
   readonly uncaughtErrors: number;
   /** `null` on a node that is in no cluster. */
   readonly cluster: MemberFigures | null;
+  readonly channel: ChannelFigures | null;
   /** `null` where the API is not served. */
   readonly apiOccupancy: Occupancy | null;
   /** Addresses are shortened, as in the query log. */
@@ -52,6 +53,7 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
     ...queryFamilies(facts.counters),
     ...transportFamilies(facts.counters),
     ...clusterFamilies(facts.cluster),
+    ...channelFamilies(facts.channel),
     ...connectionFamilies({ reports: facts.reports, api: facts.apiOccupancy }, facts.isAnonymized),
     gauge("svc_cache_entries", "Answers in the cache.", cache.entries),
     gauge("svc_cache_bytes", "Memory of the answers in the cache.", cache.bytes),

@@ -36,7 +36,7 @@ export interface NodeParts {
   /** Errors of this isolate that nobody caught. */
   readonly uncaughtErrors: () => number;
   /** `null` on a node that is in no cluster. */
-  readonly cluster: Pick<NodeCluster, "figures"> | null;
+  readonly cluster: Pick<NodeCluster, "channel" | "figures"> | null;
   /** Who is connected to the API; `null` where it is not served. */
   readonly apiOccupancy: () => Occupancy | null;
 }
@@ -98,6 +98,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),
     cluster: node.cluster?.figures ?? null,
+    channel: node.cluster?.channel ?? null,
     apiOccupancy: node.apiOccupancy(),
     isAnonymized: node.config.querylog.anonymize,
   });

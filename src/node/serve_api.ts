@@ -10,6 +10,7 @@ import {
   emptyLogs,
   LeakTests,
   type ListsPort,
+  type LogsPort,
   type NodePort,
   type TlsPem,
 } from "../api/mod.ts";
@@ -135,15 +136,32 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     accounts: new UserAccounts(auth),
     node: nodePort(options),
     lists: options.lists,
-    logs: options.querylog === null
-      ? emptyLogs(node, clock, leakTests)
-      : nodeLogs(node, options.querylog, leakTests),
+    logs: clusterLogs(
+      options.cluster,
+      options.querylog === null
+        ? emptyLogs(node, clock, leakTests)
+        : nodeLogs(node, options.querylog, leakTests),
+    ),
     cluster: options.cluster ?? aloneCluster(options),
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
     publicUrl: api.publicUrl,
+  };
+}
+
+/** The logs of this node, with statistics of the whole cluster where they are asked for. */
+function clusterLogs(cluster: NodeCluster | null, logs: LogsPort): LogsPort {
+  if (cluster === null) return logs;
+  cluster.onStatistics = (hours) => logs.statistics({ hours, scope: "node" });
+  return {
+    ...logs,
+    statistics: async (query) => {
+      const own = await logs.statistics(query);
+      if (query.scope !== "cluster") return own;
+      return { ...own, ...await cluster.addStatistics(own, query.hours) };
+    },
   };
 }
 
