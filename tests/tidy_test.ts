@@ -64,7 +64,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: { imports: ["model", "addr", "dns", "dnssec"], scope: none },
+  config: { imports: ["model", "addr", "dnssec"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
   process: { imports: ["native"], scope: ["ffi"] },
   floating: {
