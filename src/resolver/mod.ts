@@ -17,6 +17,7 @@ export { RebindingProtection } from "./rebinding.ts";
 export { ClientAddress, DnssecState, Query, Read, readQuery, Transport } from "./query.ts";
 export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
+export { Trace, type TraceEvent, type TraceNote, type TraceStep } from "./trace.ts";
 export { type Found, Lookups } from "./lookups.ts";
 export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {

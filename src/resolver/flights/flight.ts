@@ -2,6 +2,7 @@ import { getU16 } from "../../bytes/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
 import { Outcome } from "../outcome.ts";
 import { DnssecState, keptQuery, KEY_CD, KEY_DO, type Query } from "../query.ts";
+import type { Trace } from "../trace.ts";
 import type { BroughtMessage } from "./kept_answers.ts";
 import type { Share, Task } from "./source.ts";
 import type { Waiter } from "./waiter.ts";
@@ -35,6 +36,8 @@ export class Flight {
   /** No client waits: an entry is renewed. */
   background = false;
   done = false;
+  /** Records what is done about it; `null`: nobody wants to know. */
+  trace: Trace | null = null;
 
   /** What the source says of its answer: where that comes from, and what validation said. */
   source: Outcome = Outcome.Forwarded;
@@ -73,7 +76,7 @@ export class Flight {
     this.query.keep(query);
     this.share = share;
     this.startedAtMs = nowMs;
-    this.waiters = this.children = null;
+    this.waiters = this.children = this.trace = null;
     this.waiterCount = this.depth = this.childCount = 0;
     this.servedStale =
       this.background =

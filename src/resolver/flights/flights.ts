@@ -8,6 +8,7 @@ import type { Flight, FlightOwner } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
 import { type BroughtMessage, KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
 import type { Judge, Share, Source } from "./source.ts";
+import { questionText } from "../trace.ts";
 import { type Taker, type Waiter, WaiterPool } from "./waiter.ts";
 
 /** Queries that wait for flights, all told, and for one of them. */
@@ -127,6 +128,7 @@ export class Flights implements FlightOwner, Taker {
     flight.depth = depth;
     flight.attempt = attempt;
     if (attempt > 0) flight.avoids = waiter.parent?.upstream ?? -1;
+    flight.trace = waiter.trace;
     this.#join(flight, waiter);
     this.#source.begin(flight, share);
   }
@@ -241,12 +243,15 @@ export class Flights implements FlightOwner, Taker {
     waiter.query.isOwn = true;
     waiter.taker = this;
     waiter.parent = parent;
+    waiter.trace = parent.trace;
     waiter.sibling = parent.children;
     parent.children = waiter;
     parent.childCount++;
     const entry = attempt === 0 ? this.#kept.fresh(waiter.query) : -1;
-    if (entry >= 0) this.#answerWaiter(waiter, entry, NO_ERROR);
-    else if (known !== null) this.#joinKnown(known, waiter);
+    if (entry >= 0) {
+      parent.trace?.note(parent.depth + 1, { event: "cached", question: questionText(query) });
+      this.#answerWaiter(waiter, entry, NO_ERROR);
+    } else if (known !== null) this.#joinKnown(known, waiter);
     else this.#askFor(waiter, parent.depth + 1, attempt);
     return true;
   }
@@ -290,6 +295,7 @@ export class Flights implements FlightOwner, Taker {
     }
     this.#counts[Counter.Merged]++;
     known.background = false;
+    known.trace ??= waiter.trace;
     this.#join(known, waiter);
     if (known.servedStale) this.#serveStale(known);
   }

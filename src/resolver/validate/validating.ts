@@ -186,8 +186,9 @@ export class Validating implements Task, CheckOwner {
       const counter = COUNTERS[security];
       if (counter !== null) counts[counter]++;
       if (security <= Security.Insecure) this.#settle(flight, verdict, question);
-      else if (security === Security.Bogus && flight.attempt === 0) flight.askElsewhere(failureOf(finding));
-      else flight.fail(failureOf(finding));
+      else if (security === Security.Bogus && flight.attempt === 0) {
+        flight.askElsewhere(failureOf(finding));
+      } else flight.fail(failureOf(finding));
     });
   }
 
