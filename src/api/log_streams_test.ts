@@ -45,7 +45,7 @@ Deno.test("exportLog() writes CSV that no spreadsheet calculates", none, async (
   assert.equal(
     await textOf(body),
     "time,client,client_name,client_id,group,protocol,name,type,outcome,rcode,rule,list,answers," +
-      `upstream,cached,dnssec,duration_us,node\r\n${row(2)}${row(1)}${row(0)}`,
+      `upstream,cached,dnssec,duration_us,node,dnssec_reason\r\n${row(2)}${row(1)}${row(0)}`,
   );
 });
 

@@ -107,9 +107,11 @@ export class Validation implements Judge {
   }
 
   deduce(query: Query): BroughtMessage | null {
-    const deduced = this.#gaps.deduce(query, this.#means.nowSeconds());
-    if (deduced !== null) this.#counts[Counter.Deduced]++;
-    return deduced;
+    const { message, nowSeconds } = this.#means;
+    const proven = this.#gaps.deduce(query, nowSeconds());
+    if (proven === null || !message.write(query, proven)) return null;
+    this.#counts[Counter.Deduced]++;
+    return message;
   }
 
   #found({ security, clockSuspect }: Finding): void {
