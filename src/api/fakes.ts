@@ -258,6 +258,7 @@ class FakeNode implements NodePort {
         effect: "block",
         lost: null,
       }],
+      dnssec: null,
     });
   }
   checkUpdate() {

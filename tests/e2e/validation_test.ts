@@ -2,7 +2,7 @@
 // Method: BIND signs zones, NSD serves them as the upstream, and dig asks a service that trusts them.
 import assert from "node:assert/strict";
 import { Api } from "./api.ts";
-import { hasProgram, PERMISSIONS, Service } from "./harness.ts";
+import { hasProgram, PERMISSIONS, runProgram, Service, svcCommand, until } from "./harness.ts";
 import { SignedZones, signZones, type ZoneSpec } from "../conformance/signed_zones.ts";
 
 const TOOLS = ["dnssec-keygen", "dnssec-signzone", "nsd", "dig"].map(hasProgram).every(Boolean);
@@ -107,6 +107,36 @@ Deno.test("validate_forwarded proves what upstreams answer", OPTIONS, async (t) 
   });
   await t.step("an alias is no better than where it leads", async () => {
     assert.match(await dig(service, "alias.test"), /status: SERVFAIL/);
+  });
+  await t.step("svc explain and the query log say what came of it, and why", async () => {
+    const why = /^www\.bad\.test A: the signature of key \d+ does not fit$/;
+    const cases = [
+      ["www.test", "secure", null],
+      ["www.plain.test", "insecure", /^plain\.test: delegated unsigned, test has no DS for it$/],
+      ["www.bad.test", "bogus", why],
+    ] as const;
+    for (const [name, result, reason] of cases) {
+      const { dnssec } = await api.call("GET", `explain?name=${name}`);
+      assert.equal(dnssec.result, result, name);
+      if (reason === null) assert.equal(dnssec.reason, null, name);
+      else assert.match(dnssec.reason, reason, name);
+    }
+    const base = api.base.replace("/api/v1", "");
+    const [command, ...args] = svcCommand(["explain", "www.bad.test", "--api", base]);
+    const { stdout } = await runProgram(command, ...args);
+    assert.match(stdout, /^dnssec: bogus: www\.bad\.test A: the signature of key/m);
+    await until("the log's entries", async () => {
+      const { entries } = await api.call("GET", "querylog?name=bad.test&limit=100");
+      const bogus = entries.filter((entry: { dnssec: string }) => entry.dnssec === "bogus");
+      return bogus.some(({ dnssec_reason }: { dnssec_reason: string }) => why.test(dnssec_reason));
+    });
+  });
+  await t.step("keys of the anchor are followed, in a file of this member", async () => {
+    const file = `${service.directory}/store/trust_anchors.json`;
+    const { zones } = JSON.parse(await Deno.readTextFile(file));
+    assert.equal(zones.length, 1);
+    assert.equal(zones[0].zone, "test");
+    assert.deepEqual(zones[0].keys.map(({ phase }: { phase: string }) => phase), ["valid"]);
   });
   await t.step("every answer is counted", async () => {
     const text = await api.metrics();

@@ -7,6 +7,8 @@ import {
   Forwarder,
   type Found,
   Lookups,
+  type OwnAnswer,
+  OwnQuestions,
   Pipeline,
   QueryLog,
   RateLimiter,
@@ -77,6 +79,7 @@ export class DnsIsolate {
     monotonicMs: () => performance.now(),
   });
   readonly #resolver: Resolver;
+  readonly #questions: OwnQuestions;
   readonly #lookups: Lookups;
   readonly #slow: SlowQueries | null;
   readonly #limits: RateLimiter | null;
@@ -207,7 +210,8 @@ export class DnsIsolate {
       counters,
       onSlow: slow === null ? null : (...what) => slow.note(...what),
     });
-    this.#lookups = new Lookups(this.#resolver);
+    this.#questions = new OwnQuestions(this.#resolver);
+    this.#lookups = new Lookups(this.#questions);
     this.#bootstrap = this.#newBootstrap();
     this.#front = {
       resolver: this.#resolver,
@@ -338,6 +342,12 @@ export class DnsIsolate {
   lookup(hostname: string, qtype: number, done: (found: Found) => void): void {
     this.#setTime();
     this.#lookups.lookup(hostname, qtype, done);
+  }
+
+  /** Asks a query for the service itself; `done` is called now or later. */
+  ask(packet: Uint8Array, isAnew: boolean, done: (answer: OwnAnswer) => void): void {
+    this.#setTime();
+    this.#questions.ask(packet, isAnew, done);
   }
 
   report(): DnsReport {

@@ -80,6 +80,10 @@ export class Validation implements Judge {
    * Without a clock that is right no signature can be judged by its time: nothing counts as signed
    * then, so that names, that of a time server among them, can be resolved at all.
    */
+  get believesClock(): boolean {
+    return this.#believesClock;
+  }
+
   set believesClock(isBelieved: boolean) {
     if (this.#believesClock === isBelieved) return;
     this.#believesClock = isBelieved;
