@@ -308,7 +308,8 @@ class Validation {
     }
     // Servers answer NXDOMAIN where only names below are there: what is proven counts.
     const noData = denyType(proofs, name, type);
-    if (!isMissing(noData)) {
+    const counts = nameError === null || noData.finding === SECURE;
+    if (counts && !isMissing(noData)) {
       this.#takeDenied(proofs, noData);
       return Rcode.NoError;
     }
