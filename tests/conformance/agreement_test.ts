@@ -13,72 +13,17 @@ import {
 } from "../../src/dns/mod.ts";
 import type { Question } from "../../src/dnssec/mod.ts";
 import { nextId, TcpClient } from "../e2e/clients.ts";
-import { hasProgram, OwnDirectory, PERMISSIONS, Service, until } from "../e2e/harness.ts";
+import { hasProgram, OwnDirectory, PERMISSIONS, Service } from "../e2e/harness.ts";
 import { Prng, seedFromEnv } from "../prng.ts";
 import { ALGORITHMS, drawQuestion, SignedZones, signZones, zonesOf } from "./signed_zones.ts";
 import { SpoilingServer } from "./spoiling_server.ts";
+import { startUnbound } from "./validating_unbound.ts";
 
 const TOOLS = ["dnssec-keygen", "dnssec-signzone", "nsd", "unbound"].map(hasProgram).every(Boolean);
 const OPTIONS = { permissions: PERMISSIONS, ignore: !TOOLS } as const;
 const QUESTIONS = Number(Deno.env.get("SVC_QUESTIONS") ?? 400);
 /** Questions on their way at a time. */
 const AT_ONCE = 8;
-
-/** Starts unbound as a validator that forwards; resolves once it answers. */
-async function startUnbound(directory: string, upstream: number, anchors: string) {
-  using holder = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = holder.addr;
-  holder.close();
-  const config = `server:
-  interface: 127.0.0.1@${port}
-  directory: "${directory}"
-  chroot: ""
-  username: ""
-  pidfile: ""
-  use-syslog: no
-  num-threads: 1
-  module-config: "validator iterator"
-  trust-anchor-file: "${anchors}"
-  do-not-query-localhost: no
-  local-zone: "test." nodefault
-  qname-minimisation: no
-  aggressive-nsec: no
-  harden-algo-downgrade: no
-  val-sig-skew-min: 0
-  val-sig-skew-max: 0
-  val-max-restart: 1
-  incoming-num-tcp: 50
-  tcp-idle-timeout: 30000
-forward-zone:
-  name: "."
-  forward-addr: 127.0.0.1@${upstream}
-remote-control:
-  control-enable: no
-`;
-  await Deno.writeTextFile(`${directory}/unbound.conf`, config);
-  const child = new Deno.Command("unbound", {
-    args: ["-d", "-c", `${directory}/unbound.conf`],
-    stdin: "null",
-    stdout: "null",
-    stderr: "null",
-  }).spawn();
-  const server = { ip: Uint8Array.of(127, 0, 0, 1), port };
-  await until("unbound, listening", async () => {
-    try {
-      (await Deno.connect({ hostname: "127.0.0.1", port })).close();
-      return true;
-    } catch {
-      return false;
-    }
-  });
-  return {
-    server,
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await child.status;
-    },
-  };
-}
 
 /** A connection on which one question follows the other. */
 class Asker {
