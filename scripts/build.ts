@@ -276,18 +276,20 @@ async function whyNoStart(file: string, target: Target, work: string): Promise<s
   return `the built file does not start: ${new TextDecoder().decode(stderr)}`;
 }
 
-/** The pinned Deno of the target: the one that runs this, or npm's of the other architecture. */
+/**
+ * The pinned Deno of the target: the one that runs this, or npm's of the other architecture. What is
+ * carried off into a file is held against its pinned SHA-256 each time.
+ */
 async function denoFor(target: Target): Promise<string> {
-  if (target === Deno.build.target) return Deno.execPath();
-  const file = `${ROOT}/.deno/deno-${target}-${Deno.version.deno}`;
-  if (!await exists(file)) {
-    const script = '. "$0" && fetch_deno "$1" "$2"';
-    const { success } = await new Deno.Command("sh", {
-      args: ["-c", script, scriptPath("fetch_deno.sh"), TARGETS[target].platform, file],
-      stdin: "null",
-    }).spawn().status;
-    if (!success) throw new BuildError(`no Deno for ${target}: see the message above`);
-  }
+  const isOwn = target === Deno.build.target;
+  const file = isOwn ? Deno.execPath() : `${ROOT}/.deno/deno-${target}-${Deno.version.deno}`;
+  const script = '. "$0" && { [ -e "$2" ] || fetch_deno "$1" "$2"; } && ' +
+    'has_pinned_sum "$1" "$2" || fail "$2 is not the pinned Deno: remove it"';
+  const { success } = await new Deno.Command("sh", {
+    args: ["-c", script, scriptPath("fetch_deno.sh"), TARGETS[target].platform, file],
+    stdin: "null",
+  }).spawn().status;
+  if (!success) throw new BuildError(`no Deno for ${target}: see the message above`);
   return file;
 }
 

@@ -24,8 +24,9 @@ permissions_of() {
     explain) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.
     vrrp) permissions="--allow-ffi --allow-read $small_heap" ;;
-    # The C library knows the limit on open files.
-    check-config) permissions='--allow-ffi --allow-read' ;;
+    # The C library opens its sockets; the configuration is a file. It also knows the limit on open
+    # files.
+    health | check-config) permissions='--allow-ffi --allow-read' ;;
     *) permissions='' ;;
   esac
 }
