@@ -249,7 +249,7 @@ async function compile(
     // deno-fmt-ignore
     args: [
       "compile", "--quiet", "--no-check", "--no-lock", "--no-prompt", "--app-name", "svc",
-      "--target", target, "--output", file, ...includes, ...await permissionsOf("run"), "main.ts",
+      "--target", target, "--output", file, ...includes, ...await permissionsOf("compiled"), "main.ts",
     ],
     cwd: stage,
     stdin: "null",

@@ -15,7 +15,7 @@ interface Row {
    * What a module may touch; nothing: it is handed its I/O as ports. In words where it holds parts
    * that differ.
    */
-  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "sys")[] | string;
+  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "run" | "sys")[] | string;
   /** Ways in beside `mod.ts`, for who needs a part of it and is not to hold the rest. */
   readonly entrances?: readonly string[];
 }
@@ -63,9 +63,9 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: { imports: ["model", "addr"], scope: none },
+  config: { imports: ["bytes", "addr", "model"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
-  process: { imports: ["native"], scope: ["ffi"] },
+  process: { imports: ["addr", "native"], scope: ["ffi"] },
   floating: {
     imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],
     scope: ["ffi"],
@@ -105,6 +105,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     scope: "what it wires",
     entrances: ["open_files.ts", "seed.ts"],
   },
+  install: { imports: [], scope: ["read", "write", "run"] },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {
     imports: [
@@ -120,6 +121,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       "node",
       "client",
       "floating",
+      "install",
       "process",
     ],
     scope: "the program's flags",

@@ -51,6 +51,14 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "moves the floating address between two nodes",
     run: async (args) => await (await import("./vrrp.ts")).vrrp(args),
   },
+  "install": {
+    summary: "makes this file a service of the machine",
+    run: async (args) => await (await import("./install.ts")).install(args),
+  },
+  "uninstall": {
+    summary: "takes that away again",
+    run: async (args) => await (await import("./install.ts")).uninstall(args),
+  },
   "version": {
     summary: "prints version, Deno and V8 versions, and target",
     run: async (args) => await (await import("./version.ts")).version(args),
