@@ -43,7 +43,7 @@ export async function makeDeb(options: DebOptions): Promise<string> {
     await Deno.writeTextFile(`${work}/${path}`, content);
     await Deno.chmod(`${work}/${path}`, mode);
   };
-  for (const folder of ["", "usr", "usr/lib", PROGRAM_FOLDER]) await makeFolder(`${work}/${folder}`);
+  await makeFolder(`${work}/${PROGRAM_FOLDER}`);
   await Deno.copyFile(file, `${work}/${PROGRAM_FOLDER}/svc`);
   await Deno.chmod(`${work}/${PROGRAM_FOLDER}/svc`, 0o755);
   await makeFolder(`${work}/usr/bin`);
@@ -78,6 +78,8 @@ export async function makeDeb(options: DebOptions): Promise<string> {
   await put("DEBIAN/conffiles", "/etc/svc/svc.toml\n", 0o644);
   for (const script of SCRIPTS) await put(`DEBIAN/${script}`, await template(script), 0o755);
 
+  // Whatever the umask of the builder is.
+  await run("find", work, "-type", "d", "-exec", "chmod", "755", "{}", "+");
   const deb = `${output}/svc_${debVersion(version)}_${architecture}.deb`;
   const command = new Deno.Command("dpkg-deb", {
     // What the program carries is packed already.
@@ -93,7 +95,6 @@ export async function makeDeb(options: DebOptions): Promise<string> {
 
 async function makeFolder(path: string): Promise<void> {
   await Deno.mkdir(path, { recursive: true });
-  await Deno.chmod(path, 0o755); // Whatever the umask of the builder is.
 }
 
 /** The plain files below a folder, sorted, as relative paths. */

@@ -46,6 +46,10 @@ permissions_of() {
       permissions="$permissions --allow-env=SVC_FILE --allow-run=$administration$own_file" ;;
     uninstall) permissions="--allow-read --allow-write --allow-sys=uid --allow-env=SVC_FILE"
       permissions="$permissions --allow-run=$administration" ;;
+    # Any name server and any release service; the installed file, and its services.
+    update) permissions="--allow-ffi --allow-net --allow-read --allow-write"
+      permissions="$permissions --allow-sys=setPriority --allow-env=SVC_FILE $v8_flags"
+      permissions="$permissions --allow-run=systemctl${own_file:+$own_file.new}" ;;
     compiled) permissions_of run
       permissions="$permissions --allow-sys=setPriority,uid --allow-env=SVC_FILE"
       permissions="$permissions --allow-run=$administration" ;;

@@ -76,6 +76,8 @@ const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   http: { imports: ["addr", "model"], scope: ["net"] },
+  install: { imports: [], scope: ["read", "write", "run"] },
+  update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
@@ -100,12 +102,11 @@ const TABLE: Readonly<Record<string, Row>> = {
     imports: [
       ...["addr", "bytes", "clock", "dns", "filter", "model", "snapshot", "telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
-      ...["lists", "querylog", "api", "isolate"],
+      ...["lists", "querylog", "api", "isolate", "update"],
     ],
     scope: "what it wires",
-    entrances: ["open_files.ts", "seed.ts"],
+    entrances: ["open_files.ts", "outbound.ts", "seed.ts"],
   },
-  install: { imports: [], scope: ["read", "write", "run"] },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {
     imports: [
@@ -122,6 +123,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       "client",
       "floating",
       "install",
+      "update",
       "process",
     ],
     scope: "the program's flags",

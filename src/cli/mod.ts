@@ -59,6 +59,10 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "takes that away again",
     run: async (args) => await (await import("./install.ts")).uninstall(args),
   },
+  "update": {
+    summary: "looks for a newer release, and puts it in the place of this one",
+    run: async (args) => await (await import("./update.ts")).update(args),
+  },
   "version": {
     summary: "prints version, Deno and V8 versions, and target",
     run: async (args) => await (await import("./version.ts")).version(args),

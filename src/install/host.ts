@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { dirname } from "node:path/posix";
 
 /** What a file, a folder or a link is, as far as installing looks at it. */
 export interface Found {
@@ -21,6 +22,13 @@ export interface Owner {
   readonly gid: number;
 }
 
+/** A file that is being written piece by piece; it is removed unless it is finished. */
+export interface Sink extends AsyncDisposable {
+  write(chunk: Uint8Array): Promise<void>;
+  /** Makes it durable, under its name. */
+  finish(): Promise<void>;
+}
+
 /** The machine that is installed on. Paths are absolute; links are not followed. */
 export interface Host {
   /** `null`: there is nothing. */
@@ -32,6 +40,9 @@ export interface Host {
   readLink(path: string): Promise<string>;
   /** A file as a whole, durable, or as it was before. */
   write(path: string, content: string | { readonly copyOf: string }, mode: number): Promise<void>;
+  /** A new file, in the place of one that may be there. */
+  create(path: string, mode: number): Promise<Sink>;
+  rename(from: string, to: string): Promise<void>;
   /** Whether a file has the same content as one that is to be copied there. */
   isCopy(path: string, source: string): Promise<boolean>;
   makeFolder(path: string, mode: number): Promise<void>;
@@ -89,21 +100,46 @@ export class DenoHost implements Host {
     content: string | { readonly copyOf: string },
     mode: number,
   ): Promise<void> {
-    const place = this.#root + path;
     // Always the same: what a run that broke off has left is written over by the next.
-    const unfinished = `${place}.new`;
-    try {
-      await orNull(Deno.remove(unfinished, { recursive: true }));
-      if (typeof content === "string") await Deno.writeTextFile(unfinished, content, { mode });
-      else await Deno.copyFile(content.copyOf, unfinished);
-      await Deno.chmod(unfinished, mode);
-      using file = await Deno.open(unfinished, { read: true });
-      await file.sync();
-      await Deno.rename(unfinished, place);
-    } catch (error) {
-      await orNull(Deno.remove(unfinished)).catch(() => null); // The first error is the one that counts.
-      throw error;
+    const unfinished = `${path}.new`;
+    {
+      await using sink = await this.create(unfinished, mode);
+      if (typeof content === "string") await sink.write(new TextEncoder().encode(content));
+      else {
+        using source = await Deno.open(content.copyOf);
+        for await (const chunk of source.readable) await sink.write(chunk);
+      }
+      await sink.finish();
     }
+    await this.rename(unfinished, path);
+  }
+
+  async create(path: string, mode: number): Promise<Sink> {
+    const place = this.#root + path;
+    await orNull(Deno.remove(place, { recursive: true }));
+    const file = await Deno.open(place, { write: true, createNew: true, mode });
+    let isFinished = false;
+    return {
+      write: async (chunk) => {
+        for (let at = 0; at < chunk.length;) at += await file.write(chunk.subarray(at));
+      },
+      finish: async () => {
+        await file.sync();
+        await Deno.chmod(place, mode);
+        isFinished = true;
+      },
+      [Symbol.asyncDispose]: async () => {
+        file.close();
+        if (!isFinished) await orNull(Deno.remove(place));
+      },
+    };
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await Deno.rename(this.#root + from, this.#root + to);
+    // The name, too, is to be there after a power cut.
+    using folder = await Deno.open(dirname(this.#root + to));
+    await folder.sync();
   }
 
   async isCopy(path: string, source: string): Promise<boolean> {

@@ -5,7 +5,13 @@
  * broke off. In goes a `Host`, the machine. Scope: read, write, run. systemd.exec(5). @module
  */
 export { DenoHost, type Host } from "./host.ts";
-export { handOver, type InstallOptions, installSteps, uninstallSteps } from "./plan.ts";
+export {
+  handOverSteps,
+  type InstallOptions,
+  installSteps,
+  REPLACED,
+  uninstallSteps,
+} from "./plan.ts";
 export {
   CONFIG_FILE,
   findOptionProblem,

@@ -19,6 +19,9 @@ const NO_SHELL = "/usr/sbin/nologin";
 /** Only where systemd runs is there this folder (sd_booted(3)). */
 const SYSTEMD_RUNS = "/run/systemd/system";
 
+/** A file that tells a later run, if one breaks off, that services may still run a former program. */
+export const REPLACED = "replaced";
+
 export interface InstallOptions {
   readonly layout: Layout;
   /** The file to install. */
@@ -112,8 +115,6 @@ export function installSteps(host: Host, options: InstallOptions): Step[] {
   };
   const ofGroup = async () => ({ uid: 0, gid: (await owner()).gid });
   const asRoot = () => Promise.resolve(ROOT);
-  // Tells a later run, if this one breaks off, what still runs as it was.
-  const replaced = `${folder}/replaced`;
   return [
     {
       what: `make the system user ${user}`,
@@ -134,7 +135,7 @@ export function installSteps(host: Host, options: InstallOptions): Step[] {
         (extraction === null || await host.look(`${folder}/${extraction}/complete`) !== null),
       do: async () => {
         await extract(host, file, folder);
-        await host.write(replaced, "", 0o600);
+        await host.write(`${folder}/${REPLACED}`, "", 0o600);
         await host.write(program, { copyOf: file }, 0o755);
       },
     },
@@ -177,19 +178,7 @@ export function installSteps(host: Host, options: InstallOptions): Step[] {
       textStep(host, `${UNIT_DIRECTORY}/${unit}`, () => unitText(unit, layout), 0o644)
     ),
     reloadStep(host),
-    ...UNITS.map((unit): Step => ({
-      what: `hand ${unit} over to the new program`,
-      isDone: async () => await host.look(replaced) === null || !await isActive(host, unit),
-      do: () => handOver(host, unit),
-    })),
-    {
-      what: "remove what former programs carried",
-      isDone: async () => await host.look(replaced) === null,
-      do: async () => {
-        await removeOldExtractions(host, folder);
-        await host.remove(replaced);
-      },
-    },
+    ...handOverSteps(host, folder),
     ...start.flatMap((unit): Step[] => [{
       what: `have ${unit} start with the machine`,
       isDone: async () => {
@@ -205,14 +194,28 @@ export function installSteps(host: Host, options: InstallOptions): Step[] {
   ];
 }
 
-/** Has a running unit go on with the program that is installed now. */
-export async function handOver(host: Host, unit: Unit): Promise<void> {
-  if (unit === "svc.service") {
-    // Not a query is lost: the old program goes once the new one answers.
-    await must(host, "systemctl", "kill", "--kill-who=main", "--signal=SIGUSR2", unit);
-  } else {
-    await must(host, "systemctl", "restart", unit);
-  }
+/** Has running units go on with the program that is in its place now, if it was replaced. */
+export function handOverSteps(host: Host, folder: string): Step[] {
+  const isDone = async () => await host.look(`${folder}/${REPLACED}`) === null;
+  return [
+    ...UNITS.map((unit): Step => ({
+      what: `hand ${unit} over to the new program`,
+      isDone: async () => await isDone() || !await isActive(host, unit),
+      do: async () => {
+        // Not a query is lost: the old program goes once the new one answers.
+        const signal = ["kill", "--kill-who=main", "--signal=SIGUSR2"];
+        await must(host, "systemctl", ...unit === "svc.service" ? signal : ["restart"], unit);
+      },
+    })),
+    {
+      what: "remove what former programs carried",
+      isDone,
+      do: async () => {
+        await removeOldExtractions(host, folder);
+        await host.remove(`${folder}/${REPLACED}`);
+      },
+    },
+  ];
 }
 
 /** Everything that takes an installation away; with `purge`, what it has stored as well. */

@@ -6,14 +6,15 @@ const EXTRACTIONS_MAX = 2;
 const EXTRACTION = /^svc-[0-9a-f]{64}$/;
 
 /**
- * Has a file of the program extract what it carries into a folder, where all may read it.
+ * Has a file of the program extract what it carries into a folder, where all may read it; returns
+ * what it says of its version.
  *
  * @throws {SvcError} If the program does not start on this machine.
  */
-export async function extract(host: Host, file: string, folder: string): Promise<void> {
+export async function extract(host: Host, file: string, folder: string): Promise<string> {
   const env = { SVC_CACHE_DIR: folder, SVC_FOR_ALL: "1" };
   const { code, stdout, stderr } = await host.run(file, ["version"], env);
-  if (code === 0 && stdout.startsWith("svc ")) return;
+  if (code === 0 && stdout.startsWith("svc ")) return stdout;
   const said = (stderr.trim() || stdout.trim()).split("\n", 1)[0];
   throw new SvcError("unavailable", `${file} does not start: ${said || `code ${code}`}`);
 }
