@@ -6,6 +6,7 @@
  */
 import { UNITS, unitText } from "../src/install/mod.ts";
 import { RELEASED_MS } from "../src/version.ts";
+import { filesBelow, run } from "./program.ts";
 import type { Package } from "./sbom.ts";
 
 const PROGRAM_FOLDER = "usr/lib/svc";
@@ -58,12 +59,13 @@ export async function makeDeb(options: DebOptions): Promise<string> {
   await put(`${docs}/copyright`, await copyright(options), 0o644);
   await put(`${docs}/changelog`, await Deno.readTextFile(`${root}/CHANGELOG.md`), 0o644);
   await put(`${docs}/changelog.Debian`, changelog(version, maintainer), 0o644);
-  await run("gzip", "-9n", `${work}/${docs}/changelog`, `${work}/${docs}/changelog.Debian`);
+  await run("gzip", ["-9n", ...["", ".Debian"].map((end) => `${work}/${docs}/changelog${end}`)]);
   await put("usr/share/lintian/overrides/svc", await template("lintian-overrides"), 0o644);
 
-  const files = await filesOf(work);
-  const sums = (await run("md5sum", ...files.map((path) => `${work}/${path}`)))
-    .replaceAll(`${work}/`, "");
+  const isPlain = async (path: string) => !(await Deno.lstat(`${work}/${path}`)).isSymlink;
+  const files: string[] = [];
+  for (const path of await filesBelow(`${work}/`, "")) if (await isPlain(path)) files.push(path);
+  const sums = await run("md5sum", files, { cwd: work });
   let bytes = 0;
   for (const path of files) bytes += (await Deno.stat(`${work}/${path}`)).size;
   const values: Readonly<Record<string, string>> = {
@@ -79,39 +81,18 @@ export async function makeDeb(options: DebOptions): Promise<string> {
   for (const script of SCRIPTS) await put(`DEBIAN/${script}`, await template(script), 0o755);
 
   // Whatever the umask of the builder is.
-  await run("find", work, "-type", "d", "-exec", "chmod", "755", "{}", "+");
+  await run("find", [work, "-type", "d", "-exec", "chmod", "755", "{}", "+"]);
   const deb = `${output}/svc_${debVersion(version)}_${architecture}.deb`;
-  const command = new Deno.Command("dpkg-deb", {
-    // What the program carries is packed already.
-    args: ["--root-owner-group", "-Zxz", "-z0", "--build", work, `${deb}.new`],
+  // What the program carries is packed already.
+  await run("dpkg-deb", ["--root-owner-group", "-Zxz", "-z0", "--build", work, `${deb}.new`], {
     env: { SOURCE_DATE_EPOCH: String(RELEASED_MS / 1_000) },
-    stdin: "null",
   });
-  const { success, stderr } = await command.output();
-  if (!success) throw new Error(`dpkg-deb: ${new TextDecoder().decode(stderr).trim()}`);
   await Deno.rename(`${deb}.new`, deb);
   return deb;
 }
 
 async function makeFolder(path: string): Promise<void> {
   await Deno.mkdir(path, { recursive: true });
-}
-
-/** The plain files below a folder, sorted, as relative paths. */
-async function filesOf(folder: string): Promise<string[]> {
-  const found = await run("find", folder, "-type", "f", "-printf", "%P\n");
-  return found.trim().split("\n").sort();
-}
-
-async function run(program: string, ...args: string[]): Promise<string> {
-  const { success, stdout, stderr } = await new Deno.Command(program, {
-    args,
-    env: { LC_ALL: "C" },
-    stdin: "null",
-  }).output();
-  const decoder = new TextDecoder();
-  if (!success) throw new Error(`${program}: ${decoder.decode(stderr).trim()}`);
-  return decoder.decode(stdout);
 }
 
 function changelog(version: string, maintainer: string): string {
