@@ -17,7 +17,7 @@ v8_flags=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growing-
 v8_flags=$v8_flags,--invocation-count-for-maglev=20,--invocation-count-for-turbofan=200
 v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10
 
-administration=systemctl,useradd,userdel,getent,id
+administration=systemctl,useradd,userdel,getent,id,chown
 
 permissions_of() {
   # A list of flags holds no path that would need quotes.
@@ -46,10 +46,11 @@ permissions_of() {
       permissions="$permissions --allow-env=SVC_FILE --allow-run=$administration$own_file" ;;
     uninstall) permissions="--allow-read --allow-write --allow-sys=uid --allow-env=SVC_FILE"
       permissions="$permissions --allow-run=$administration" ;;
-    # Any name server and any release service; the installed file, and its services.
+    # Any name server and any release service. What was downloaded is started once before it is put
+    # into place: Deno lets nothing be written that may be run, unless everything may be.
     update) permissions="--allow-ffi --allow-net --allow-read --allow-write"
       permissions="$permissions --allow-sys=setPriority --allow-env=SVC_FILE $v8_flags"
-      permissions="$permissions --allow-run=systemctl${own_file:+$own_file.new}" ;;
+      permissions="$permissions --allow-run" ;;
     compiled) permissions_of run
       permissions="$permissions --allow-sys=setPriority,uid --allow-env=SVC_FILE"
       permissions="$permissions --allow-run=$administration" ;;

@@ -83,6 +83,12 @@ class Machine extends DenoHost {
         const ids = this.users.get(unit);
         return ids === undefined ? done(1) : done(0, String(ids.uid));
       }
+      case "chown --recursive":
+        this.#change();
+        for (const name of await this.names(unit)) {
+          this.owners.set(`${unit}/${name}`, { uid: 990, gid: 990 });
+        }
+        return done(0);
       case "getent group":
         return done(2);
       case "useradd --system":
@@ -223,6 +229,16 @@ Deno.test("installSteps() never write over a configuration", disk, async () => {
     await Deno.writeTextFile(`${machine.directory}/etc/svc/svc.toml`, "# mine\n");
     await install(machine, file);
     assert.equal(await machine.readText("/etc/svc/svc.toml"), "# mine\n");
+  });
+});
+
+Deno.test("installSteps() give the user what root has stored before", disk, async () => {
+  await inMachine(async (machine, file) => {
+    await Deno.mkdir(`${machine.directory}/var/lib/svc`, { recursive: true });
+    await Deno.writeTextFile(`${machine.directory}/var/lib/svc/store.kv`, "");
+    await install(machine, file);
+    assert.equal((await machine.look("/var/lib/svc/store.kv"))?.uid, 990);
+    assert.deepEqual(await install(machine, file), []);
   });
 });
 

@@ -83,6 +83,17 @@ function folderStep(
   };
 }
 
+/** Whether anything in a folder belongs to somebody else. */
+async function holdsForeign(host: Host, folder: string, uid: number): Promise<boolean> {
+  for (const name of await host.names(folder)) {
+    const found = await host.look(`${folder}/${name}`);
+    if (found === null) continue;
+    if (found.uid !== uid) return true;
+    if (found.kind === "folder" && await holdsForeign(host, `${folder}/${name}`, uid)) return true;
+  }
+  return false;
+}
+
 /** A file with this text, replaced as a whole. */
 function textStep(host: Host, path: string, text: () => Promise<string>, mode: number): Step {
   return {
@@ -135,6 +146,8 @@ export function installSteps(host: Host, options: InstallOptions): Step[] {
         (extraction === null || await host.look(`${folder}/${extraction}/complete`) !== null),
       do: async () => {
         await extract(host, file, folder);
+        // The file that runs can't be written, and need not be.
+        if (await host.isCopy(program, file)) return;
         await host.write(`${folder}/${REPLACED}`, "", 0o600);
         await host.write(program, { copyOf: file }, 0o755);
       },
@@ -174,6 +187,16 @@ export function installSteps(host: Host, options: InstallOptions): Step[] {
       },
     },
     folderStep(host, STATE_DIRECTORY, 0o700, owner),
+    {
+      // Root may have run the service before, and what it stored then is nobody else's to write.
+      what: `give ${user} what is in ${STATE_DIRECTORY}`,
+      isDone: async () => !await holdsForeign(host, STATE_DIRECTORY, (await owner()).uid),
+      do: async () => {
+        const { uid, gid } = await owner();
+        const flags = ["--recursive", "--no-dereference"];
+        await must(host, "chown", ...flags, `${uid}:${gid}`, STATE_DIRECTORY);
+      },
+    },
     ...UNITS.map((unit) =>
       textStep(host, `${UNIT_DIRECTORY}/${unit}`, () => unitText(unit, layout), 0o644)
     ),

@@ -5,9 +5,10 @@
  */
 import type { Config } from "../config/mod.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
-import { compileRules, DnsSupervisor } from "../isolate/mod.ts";
+import { compileRules, DnsSupervisor, openSeats } from "../isolate/mod.ts";
 import { log } from "../log.ts";
 import { emptyState } from "../model/mod.ts";
+import { openNative } from "../native/mod.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
@@ -16,6 +17,7 @@ import { Policy } from "./policy.ts";
 /** Look-ups of one command. */
 const OPEN_MAX = 64;
 const STOP_MS = 1_000;
+const NOWHERE = { listen: [], dot: [], doh: [] };
 
 /** Calls `work` with what sends requests. */
 export async function withOutbound<T>(
@@ -35,7 +37,9 @@ export async function withOutbound<T>(
     publish: () => Promise.resolve(),
     compile: compileRules,
   });
-  const dns = new DnsSupervisor(options, null, policy.data);
+  const native = openNative();
+  const seats = native === null ? null : openSeats(native, NOWHERE, 1);
+  const dns = new DnsSupervisor(options, seats, policy.data);
   await dns.start();
   try {
     return await work(nodeHttpGet({ lookup: hostLookup(dns) }));
