@@ -23,13 +23,13 @@ import type { HttpGet } from "../http/mod.ts";
 import { log } from "../log.ts";
 import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
+import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
 import { explainDnssec } from "./trust.ts";
-import { checkUpdate } from "./update_check.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
