@@ -31,7 +31,7 @@ permissions_of() {
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority"
       permissions="$permissions $argon2_env $v8_flags" ;;
     # The other members, its certificate and its store.
-    witness) permissions="--allow-net --allow-read --allow-write $small_heap" ;;
+    witness) permissions="--allow-net --allow-read --allow-write $v8_flags" ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import | cluster) permissions='--allow-read --allow-write' ;;
