@@ -31,7 +31,8 @@ permissions_of() {
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority"
       permissions="$permissions $argon2_env $v8_flags" ;;
     # The other members, its certificate and its store.
-    witness) permissions="--allow-net --allow-read --allow-write $v8_flags" ;;
+    # Whoever only votes is in no hurry: it does without compiled code, which takes memory.
+    witness) permissions="--allow-net --allow-read --allow-write $v8_flags,--lite-mode" ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import | cluster) permissions='--allow-read --allow-write' ;;

@@ -178,8 +178,7 @@ export class Member implements ChannelHandler {
       case "answer":
         return this.#answers.came(frame.number, frame.outcome);
       case "part":
-        if (frame.head !== null && !this.#isFor(from, frame.head.message)) return this.#drop();
-        return this.#receiver.onPart(from, frame);
+        return this.#onPart(from, frame);
       case "partAnswer":
         return this.#sender.onAnswer(from, frame);
     }
@@ -187,6 +186,12 @@ export class Member implements ChannelHandler {
 
   #drop(): void {
     this.#droppedFrames++;
+  }
+
+  #onPart(from: string, frame: Extract<Frame, { type: "part" }>): void {
+    const { head } = frame;
+    const isOurs = head === null || (this.#isFor(from, head.message) && this.#isOurs(head.cluster));
+    return isOurs ? this.#receiver.onPart(from, frame) : this.#drop();
   }
 
   #isFor(from: string, message: Message): boolean {
@@ -217,10 +222,12 @@ export class Member implements ChannelHandler {
     this.#consensus.take({ type: "message", message });
   }
 
+  #answerTo(from: string, number: number): (outcome: Outcome) => void {
+    return (outcome) => void this.#send(from, { type: "answer", number, outcome });
+  }
+
   #onPropose(from: string, frame: Extract<Frame, { type: "propose" }>): void {
-    const answer = (outcome: Outcome) => {
-      this.#send(from, { type: "answer", number: frame.number, outcome });
-    };
+    const answer = this.#answerTo(from, frame.number);
     if (frame.cluster !== this.#cluster) return answer({ kind: "notLeader" });
     try {
       // Whoever asks is who the audit log will say was asked.
@@ -233,9 +240,7 @@ export class Member implements ChannelHandler {
   }
 
   #onRemove(from: string, frame: Extract<Frame, { type: "remove" }>): void {
-    const answer = (outcome: Outcome) => {
-      this.#send(from, { type: "answer", number: frame.number, outcome });
-    };
+    const answer = this.#answerTo(from, frame.number);
     if (frame.cluster !== this.#cluster) return answer({ kind: "notLeader" });
     this.#removals.remove(frame.node, answer);
   }
@@ -330,7 +335,6 @@ export class Member implements ChannelHandler {
   // Time.
 
   tick(): void {
-    if (this.#isStopped && !this.#isStopping) return;
     this.#ticks++;
     this.#peers.tick();
     this.#consensus.tick();

@@ -236,14 +236,15 @@ export class RaftStorage {
   }
 
   /**
-   * Leaves the cluster: the store waits to be added to another one. `term` is what it goes on from, so
-   * that the term it tells does not fall.
+   * Leaves the cluster: the store waits to be added to another one. It goes on from its term, so that
+   * the one it tells of does not fall; a leader of an earlier one is elected once more.
    *
    * @throws {SvcError} `unavailable`; then nothing has changed.
    */
-  async leave(term: number): Promise<void> {
+  async leave(): Promise<void> {
     const member = newMember(this.#options, this.#member, true);
-    const hardState = { ...NOTHING_PERSISTED.hardState, currentTerm: term };
+    const { currentTerm } = this.#log.content.hardState;
+    const hardState = { ...NOTHING_PERSISTED.hardState, currentTerm };
     const log = await RaftLog.prepare(
       this.#options.disk,
       logOf(member, { ...NOTHING_PERSISTED, hardState }),

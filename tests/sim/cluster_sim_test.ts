@@ -10,7 +10,7 @@ import { Prng, seedFromEnv } from "../prng.ts";
 import { ClusterSim, type ClusterSimOptions, type SimNode } from "./cluster_sim.ts";
 import { optionOf } from "./options.ts";
 
-const SEEDS = optionOf("cluster-seeds", 30);
+const SEEDS = optionOf("cluster-seeds", 25);
 const TICKS = 500;
 /** For the time that an election takes. */
 const ELECTIONS = 21;
