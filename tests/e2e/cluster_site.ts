@@ -32,6 +32,8 @@ export interface NodeOptions {
   /** Before the command, within the namespace. */
   readonly prefix?: readonly string[];
   readonly config?: ConfigText;
+  /** It is in no cluster. */
+  readonly isAlone?: boolean;
 }
 
 /** A member and what it stands in. */
@@ -90,7 +92,7 @@ export class SiteNode {
     };
   }
 
-  async start({ prefix = [], config = {} }: NodeOptions = {}): Promise<void> {
+  async start({ prefix = [], config = {}, isAlone = false }: NodeOptions = {}): Promise<void> {
     await Deno.mkdir(this.directory, { recursive: true });
     const at = ["ip", "netns", "exec", this.space, ...prefix];
     if (this.isWitness) {
@@ -104,7 +106,7 @@ export class SiteNode {
       directory: this.directory,
       prefix: at,
       config: {
-        ...this.#cluster(),
+        ...(!isAlone && this.#cluster()),
         server: { listen: [`${this.wire}:${DNS_PORT}`], workers: 1 },
         api: { listen: [`${this.wire}:${API_PORT}`], token_sha256: this.site.tokenSha256 },
         ...config,
