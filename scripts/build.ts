@@ -106,11 +106,11 @@ async function filesBelow(root: string, directory: string): Promise<string[]> {
   return files.sort();
 }
 
-/** Finds what the program needs at run time, starting from `main.ts` and the workers. */
+/** Finds what the program needs at run time, starting from `main.ts`, the workers and the small programs. */
 async function readProgram(directory: string): Promise<Program> {
   const config = JSON.parse(await Deno.readTextFile(`${directory}/deno.json`));
   const sources = await filesBelow(`${directory}/`, "src");
-  const workers = sources.filter((path) => path.endsWith("_worker.ts"));
+  const workers = sources.filter((path) => /_(worker|main)\.ts$/.test(path));
   const modules = new Set<string>();
   const specifiers = new Set<string>();
   for (const entry of ["main.ts", ...workers]) {

@@ -1,6 +1,7 @@
 # Sourced by scripts/svc and copied into the self-extracting file: the one place that says what a
 # command may touch. `permissions_of COMMAND` sets `permissions` to Deno's flags for it; what is not
 # named is denied. `run` needs most, and its flags are what a compiled file gets for every command.
+# `entry` is the file that the command begins with.
 
 # Argon2's loader asks for these; left out of the environment, they can lead it to no other file.
 argon2_env=--ignore-env=NAPI_RS_NATIVE_LIBRARY_PATH,NAPI_RS_FORCE_WASI,NAPI_RS_WASI_FLAVOR
@@ -16,14 +17,20 @@ v8_flags=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growing-
 v8_flags=$v8_flags,--invocation-count-for-maglev=20,--invocation-count-for-turbofan=200
 v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10
 
+# Whoever has little to do is to be small: no compilers, and memory goes back to the system.
+small=--v8-flags=--single-threaded,--max-semi-space-size=1,--heap-growing-percent=20,--lite-mode
+
 permissions_of() {
+  entry=main.ts
   case "${1-}" in
     # Any name server and any listener; paths stand in the configuration file, which is read later.
     # The query log steps back behind those who answer.
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority"
       permissions="$permissions $argon2_env $v8_flags" ;;
     # The other members, its certificate and its store.
-    witness) permissions="--allow-net --allow-read --allow-write $small_heap" ;;
+    witness) permissions="--allow-net --allow-read --allow-write $small"
+      entry=src/cli/witness_main.ts
+      export MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536 TOKIO_WORKER_THREADS=1 ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import | cluster) permissions='--allow-read --allow-write' ;;

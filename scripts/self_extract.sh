@@ -125,5 +125,5 @@ permissions_of "$@"
 export DENO_DIR="$extracted/deno_dir" DENO_NO_UPDATE_CHECK=1
 # Unquoted on purpose: a list of flags, none of which holds a space.
 exec "$extracted/deno" run --quiet --no-prompt --no-remote --cached-only --no-lock \
-  --config "$extracted/program/deno.json" $permissions "$extracted/program/main.ts" "$@"
+  --config "$extracted/program/deno.json" $permissions "$extracted/program/$entry" "$@"
 exit 1

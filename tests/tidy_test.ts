@@ -407,7 +407,8 @@ Deno.test("every file is imported by another, or begins something", reading, () 
   files.push({ path: "main.ts", text, imports: readImports(text) });
   const seams = new Set(Object.keys(TABLE).flatMap(entrancesOf));
   const begins = (path: string) =>
-    path === "main.ts" || path.endsWith("_worker.ts") || seams.has(path) || path.startsWith("ui/");
+    path === "main.ts" || /_(worker|main)\.ts$/.test(path) || seams.has(path) ||
+    path.startsWith("ui/");
   const byPath = new Map(files.map((file) => [file.path, file]));
   const program = new Set<string>();
   const visit = (path: string): void => {

@@ -5,8 +5,18 @@
  */
 import assert from "node:assert/strict";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
-import { type ConfigText, OwnDirectory, runProgram, Service, svcCommand, toml } from "./harness.ts";
-import { until, WAIT_MS_MAX } from "./harness.ts";
+import {
+  type ConfigText,
+  OwnDirectory,
+  PROGRAM,
+  ROOT,
+  runProgram,
+  Service,
+  svcCommand,
+  toml,
+  until,
+  WAIT_MS_MAX,
+} from "./harness.ts";
 import type { Report } from "./members.ts";
 import { Running } from "./segment.ts";
 
@@ -98,7 +108,8 @@ export class SiteNode {
     if (this.isWitness) {
       const file = `${this.directory}/svc.toml`;
       await Deno.writeTextFile(file, toml({ ...this.#cluster(), store: { path: "store" } }));
-      this.witness = Running.start(svcCommand(["witness", "--config", file]), { prefix: at });
+      const svc = PROGRAM ?? `${ROOT}scripts/svc`; // With all that keeps a witness small.
+      this.witness = Running.start([svc, "witness", "--config", file], { prefix: at });
       await this.witness.logged("voting");
       return;
     }
