@@ -19,6 +19,7 @@ v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10
 
 # Whoever has little to do is to be small: no compilers, and memory goes back to the system.
 small=--v8-flags=--single-threaded,--max-semi-space-size=1,--heap-growing-percent=20,--lite-mode
+small=$small,--expose-gc
 
 permissions_of() {
   entry=main.ts

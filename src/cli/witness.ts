@@ -54,6 +54,8 @@ async function vote({ store: { dir } }: Config, cluster: ClusterConfig): Promise
   opened.defer(end);
   Deno.addSignalListener("SIGHUP", () => void channel.renew());
   await start();
+  // What reading the program took is not needed again.
+  (globalThis as { gc?: () => void }).gc?.();
   log.info("voting", { listen: channel.listening.map(formatHostPort) });
   log.info("stopping", { signal: await stop.promise });
 }
