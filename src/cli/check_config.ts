@@ -5,6 +5,7 @@ import { checkCatalogue } from "../lists/mod.ts";
 import { fileLimit, openNative } from "../native/mod.ts";
 import { fileLimitWarning } from "../node/open_files.ts";
 import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
+import { listeningSockets } from "../process/mod.ts";
 
 /** The exit code of wrong usage and of an invalid configuration. */
 const EXIT_INVALID = 2;
@@ -34,6 +35,11 @@ export const FILE_FACTS: FileFacts = {
     const packets = openPackets();
     if (native === null || packets === null) return null;
     return new KernelTables({ native, packets }).interfaces();
+  },
+  listening: async () => {
+    const { openProcess } = await import("../native/system.ts");
+    const process = openProcess();
+    return process === null ? [] : listeningSockets(process);
   },
   checkServices: checkCatalogue,
   nowMs: () => Date.now(),

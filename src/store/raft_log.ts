@@ -386,7 +386,10 @@ function payloadAt(bytes: Uint8Array, at: number, length: number): Uint8Array | 
 function isTorn(bytes: Uint8Array, at: number, end: number): boolean {
   if (bytes.length % GROWTH_BYTES !== 0 || end > bytes.length) return false;
   const next = (from: number) => (Math.floor(from / SECTOR_BYTES) + 1) * SECTOR_BYTES;
-  if (end < 0) return isZero(bytes, at, next(at));
+  if (end < 0) {
+    const isSplit = at + HEAD_BYTES > next(at);
+    return isZero(bytes, at, next(at)) || (isSplit && isZero(bytes, next(at), next(next(at))));
+  }
   if (!isZero(bytes, end, bytes.length)) return false;
   for (let from = at; from < end; from = next(from)) {
     if (isZero(bytes, from, Math.min(next(from), end))) return true;

@@ -120,6 +120,26 @@ Deno.test(
   },
 );
 
+Deno.test("RaftLog leaves out a record whose head was torn between two sectors", none, async () => {
+  let crossings = 0;
+  for (let length = 1; length < 520; length++) {
+    for (const isFirstLost of [false, true]) {
+      const { disk, log } = await made();
+      await log.append(entries(command(6, 1, length)));
+      const durable = disk.file(LOG_FILE)?.bytes ?? new Uint8Array(0);
+      const end = durable.findLastIndex((byte) => byte !== 0) + 1;
+      const boundary = (Math.floor(end / 512) + 1) * 512;
+      if (boundary - end > 9) continue;
+      crossings++;
+      await log.append(entries(command(7, 1, 700)));
+      const file = disk.file(LOG_FILE);
+      file?.bytes.fill(0, ...(isFirstLost ? [end, boundary] : [boundary, boundary + 512]));
+      assert.equal(shown(await RaftLog.open(disk, OWNER)), "1 null 5: 6/1", `${length}`);
+    }
+  }
+  assert.ok(crossings >= 16, `${crossings}`);
+});
+
 Deno.test(
   "RaftLog says that it is damaged, wherever a bit is flipped or it is cut",
   none,

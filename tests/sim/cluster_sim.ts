@@ -12,7 +12,7 @@ import {
   type PeerState,
   type Report,
 } from "../../src/cluster/mod.ts";
-import { membersOf, type RaftState } from "../../src/raft/mod.ts";
+import { isMember, membersOf, type RaftState } from "../../src/raft/mod.ts";
 import { Applier, LocalReplicator, RaftStorage, type Store } from "../../src/store/mod.ts";
 import { FakeClock, FaultyKv, MemoryRaftDisk } from "../../src/store/fakes.ts";
 import { Prng } from "../prng.ts";
@@ -59,6 +59,8 @@ export interface SimNode {
   running: Running | null;
   greeting: Greeting | null;
   version: string;
+  /** In order, and is gone by the next tick. */
+  hasStopped: boolean;
   /** Grows with each start: what an earlier one sends is not heard. */
   start: number;
   fullUntilTick: number;
@@ -105,7 +107,15 @@ export class ClusterSim {
         kv: await FaultyKv.open(),
         disk: new MemoryRaftDisk(),
         version: options.versions?.[name] ?? "0.7.0",
-        ...{ running: null, greeting: null, start: 0, fullUntilTick: 0, sync: null, told: null },
+        ...{
+          running: null,
+          hasStopped: false,
+          greeting: null,
+          start: 0,
+          fullUntilTick: 0,
+          sync: null,
+          told: null,
+        },
         blocked: Promise.withResolvers(),
       });
     }
@@ -177,6 +187,7 @@ export class ClusterSim {
   crash(node: SimNode): void {
     if (node.running === null) return;
     node.running = null;
+    node.hasStopped = false;
     node.start++;
     node.sync = null;
     node.disk.crash(() => this.prng.chance(0.5));
@@ -193,12 +204,28 @@ export class ClusterSim {
   }
 
   async stop(node: SimNode): Promise<void> {
-    if (node.running === null) return;
-    let hasStopped = false;
-    const stopping = node.running.member.stop().then(() => hasStopped = true);
-    for (let i = 0; i < 100 && !hasStopped; i++) await this.run(1);
-    await stopping;
-    this.crash(node);
+    this.beginStop(node);
+    await this.until(() => node.running === null, `${node.name} has stopped`);
+  }
+
+  /** An orderly stop, which takes its time. */
+  beginStop(node: SimNode): void {
+    const { running, start } = node;
+    if (running === null) return;
+    void running.member.stop().then(() => {
+      if (node.start === start) node.hasStopped = true;
+    });
+  }
+
+  /** Whether a node was removed for good: what it was may be thrown away. */
+  hasLeft({ running }: SimNode): boolean {
+    const [leader] = this.leaders;
+    if (running === null || leader === undefined || leader.running === null) return false;
+    const { log, commitIndex } = leader.running.member.state;
+    const { cluster } = leader.running.storage.member;
+    return cluster === running.storage.member.cluster && log.configurationIndex <= commitIndex &&
+      log.configuration.outgoing.length === 0 && isCurrent(leader.running.member.state) &&
+      !isMember(log.configuration, running.member.state.id);
   }
 
   fillDisk(node: SimNode, ticks: number): void {
@@ -243,6 +270,7 @@ export class ClusterSim {
       const due = this.#packets.filter(({ tick }) => tick <= this.tick);
       this.#packets = this.#packets.filter(({ tick }) => tick > this.tick);
       for (const node of this.nodes) {
+        if (node.hasStopped) this.crash(node);
         if (node.running === null) continue;
         node.disk.isFull = this.tick < node.fullUntilTick;
         node.kv.faultOf = () => this.tick < node.fullUntilTick ? "before" : null;
@@ -476,6 +504,11 @@ export class ClusterSim {
       node.kv.inner.close();
     }
   }
+}
+
+/** Whether a leader has committed something of its term, so that what it knows is committed holds. */
+function isCurrent({ log, commitIndex, currentTerm }: RaftState): boolean {
+  return log.termAt(commitIndex) === currentTerm;
 }
 
 function isWellReport({ problems, members }: Report): boolean {

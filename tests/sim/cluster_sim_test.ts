@@ -2,6 +2,7 @@
 // differ, and the cluster goes on once the faults end. Method: the real driver, store and consensus,
 // on a clock, a network and disks drawn from one seed. `-- --cluster-seeds=N` runs more of them;
 // `SVC_SEED=N` sets the first, which is printed.
+import assert from "node:assert/strict";
 import { SvcError } from "../../src/errors.ts";
 import { ACTOR, ids, ruleSpec } from "../../src/model/fakes.ts";
 import type { Change } from "../../src/model/mod.ts";
@@ -11,6 +12,8 @@ import { optionOf } from "./options.ts";
 
 const SEEDS = optionOf("cluster-seeds", 30);
 const TICKS = 500;
+/** For the time that an election takes. */
+const ELECTIONS = 21;
 
 const TOPOLOGIES: readonly Omit<ClusterSimOptions, "seed">[] = [
   { nodes: ["a", "b"], witnesses: ["w"] },
@@ -56,6 +59,20 @@ class History {
     });
   }
 
+  /** Removes a member, through another. */
+  remove(through: SimNode, { name }: SimNode): void {
+    if (through.running === null) return;
+    const id = `removal ${++this.#count}`;
+    this.#pending.set(id, { node: through, start: through.start });
+    through.running.member.removeMember(name, ACTOR).finally(() => this.#pending.delete(id)).catch(
+      (error) => {
+        const isExpected = error instanceof SvcError &&
+          ["unavailable", "not_found", "conflict"].includes(error.code);
+        if (!isExpected) this.fault ??= error;
+      },
+    );
+  }
+
   get isAnswered(): boolean {
     return [...this.#pending.values()].every(({ node, start }) => node.start !== start);
   }
@@ -95,7 +112,7 @@ async function simulate(seed: number): Promise<{ done: number; tick: number }> {
   });
   const history = new History(sim);
   const harm = prng.pick([0.3, 1, 3]);
-  const rejoins = prng.chance(0.3);
+  const changesMembers = prng.chance(0.4);
   try {
     await sim.run(prng.int(200));
     await sim.run(TICKS, async () => {
@@ -114,10 +131,21 @@ async function simulate(seed: number): Promise<{ done: number; tick: number }> {
       }
       if (prng.chance(0.02)) sim.mend();
       if (prng.chance(0.003 * harm)) sim.fillDisk(node, 1 + prng.int(60));
-      if (rejoins && prng.chance(0.001 * harm) && mayBeEmptied(sim, node)) await sim.empty(node);
+      if (prng.chance(0.002)) sim.beginStop(node);
+      if (!changesMembers) return;
+      if (prng.chance(0.001 * harm) && mayBeEmptied(sim, node)) await sim.empty(node);
+      if (prng.chance(0.003)) history.remove(prng.pick(sim.nodes), node);
+      if (sim.hasLeft(node) && prng.chance(0.05)) await sim.empty(node);
     });
     await sim.heal();
-    await sim.until(() => sim.isWell, "convergence", 2_000);
+    for (let i = 0; i < 40 && !(sim.isWell && history.isAnswered); i++) {
+      await sim.run(50);
+      for (const node of sim.nodes) {
+        if (sim.hasLeft(node)) await sim.empty(node);
+        await sim.start(node);
+      }
+    }
+    await sim.until(() => sim.isWell, "convergence", 400);
     for (const node of sim.nodes) if (!node.isWitness) history.propose(node);
     await sim.until(() => history.isAnswered, "answers", 300);
     await sim.until(() => sim.isWell, "convergence at the end", 200);
@@ -148,4 +176,35 @@ Deno.test("members are safe under faults, and go on after them", async () => {
     }
   }
   console.log(`${SEEDS} seeds from ${first}: ${done} changes answered`);
+});
+
+/** Ticks from a fault of the leader to another one, of each seed, sorted. */
+async function electionTicks(fault: (sim: ClusterSim, leader: SimNode) => void): Promise<number[]> {
+  const found: number[] = [];
+  for (let seed = 1; seed <= ELECTIONS; seed++) {
+    const sim = await ClusterSim.open({ nodes: ["a", "b"], witnesses: ["w"], seed });
+    await sim.until(() => sim.isWell, "a whole cluster");
+    await sim.run(sim.prng.int(40));
+    const [old] = sim.leaders;
+    const { tick } = sim;
+    fault(sim, old);
+    await sim.until(() => sim.leaders.some((leader) => leader !== old), "another leader");
+    found.push(sim.tick - tick);
+    sim.close();
+  }
+  return found.sort((a, b) => a - b);
+}
+
+Deno.test("another member leads within 2 s of a crash and 4 s of an isolation, as a rule", async () => {
+  for (
+    const [name, ticksMax, fault] of [
+      ["crash", 40, (sim, leader) => sim.crash(leader)],
+      ["isolation", 80, (sim, leader) => sim.partition([leader.name])],
+    ] as [string, number, Parameters<typeof electionTicks>[0]][]
+  ) {
+    const found = await electionTicks(fault);
+    const [median, worst] = [found[found.length >> 1], found.at(-1)];
+    console.log(`${name}: median ${median} ticks of 50 ms, worst ${worst}`);
+    assert.ok(median <= ticksMax, `${name}: ${median} ticks`);
+  }
 });
