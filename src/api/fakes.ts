@@ -20,7 +20,18 @@ import {
 import type { AuditPage, AuditQuery } from "../store/mod.ts";
 import { aloneReport } from "./alone.ts";
 import { noCounts } from "./empty_logs.ts";
-import type { Accounts, ApiDeps, ClusterPort, ListsPort, LogsPort, NodePort } from "./ports.ts";
+import { EventFeed } from "./event_feed.ts";
+import type {
+  Accounts,
+  ApiDeps,
+  ClusterPort,
+  EventsPort,
+  ListsPort,
+  LogsPort,
+  NodePort,
+} from "./ports.ts";
+import { exampleOf } from "./schemas/common.ts";
+import { StatusEvent } from "./schemas/events.ts";
 import type { QuerylogEntry } from "./schemas/logs.ts";
 
 export const NODE = "node-1";
@@ -217,6 +228,7 @@ class FakeNode implements NodePort {
   status() {
     return {
       problems: [],
+      problem_items: [],
       listeners: [{ protocol: "udp", address: "127.0.0.1:53" }],
       recursion: { enabled: false, dnssec: true },
       filter: {
@@ -385,6 +397,18 @@ function fakeCluster(store: FakeStore): ClusterPort {
   };
 }
 
+/** Events of which there is one, the status. */
+function fakeEvents(store: FakeStore): EventsPort {
+  return {
+    read: () => {
+      const feed = new EventFeed({ replicator: store, status: () => exampleOf(StatusEvent) });
+      const streamed = feed.read();
+      feed.end();
+      return streamed;
+    },
+  };
+}
+
 export interface Fakes {
   readonly deps: ApiDeps;
   readonly store: FakeStore;
@@ -407,6 +431,7 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     lists: fakeLists(),
     logs: fakeLogs(),
     cluster: fakeCluster(store),
+    events: fakeEvents(store),
     inForce: () => Promise.resolve(),
     clock,
     newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),

@@ -1,5 +1,6 @@
 /** The query log as a stream: all of it as a file, or what is new as it comes. */
 import type { Streamed } from "./endpoint.ts";
+import { eventStream } from "./event_stream.ts";
 import type { LogsPort } from "./ports.ts";
 import { PAGE_ITEMS_MAX } from "./schemas/common.ts";
 import {
@@ -11,7 +12,6 @@ import {
 
 export const CSV = "text/csv; charset=utf-8";
 export const NDJSON = "application/x-ndjson";
-export const EVENT_STREAM = "text/event-stream";
 
 /** The columns of the CSV form, which are the fields of an entry. */
 const COLUMNS = [
@@ -20,10 +20,6 @@ const COLUMNS = [
   ...["duration_us", "node"],
 ] as readonly (keyof QuerylogEntry)[];
 
-/** A proxy, and the server's own limit, close what is silent for longer. */
-const HEARTBEAT_MS = 15_000;
-/** A watcher has to come again after this, and show again who it is. */
-const WATCH_MS_MAX = 3_600_000;
 /** Entries that wait for a slow watcher; the oldest go first. */
 const WAITING_MAX = 1_000;
 
@@ -85,58 +81,24 @@ function csvCell(text: string): string {
 export function watchLog(logs: Pick<LogsPort, "watch">, filter: QuerylogFilter): Streamed {
   const waiting: QuerylogEntry[] = [];
   let skipped = 0;
-  let isOver = false;
-  let wake: (() => void) | null = null;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const end = () => {
-    isOver = true;
-    wake?.();
-  };
+  const { streamed, wake, end } = eventStream({
+    take() {
+      const events = waiting.splice(0).map((entry) => `data: ${JSON.stringify(entry)}\n\n`);
+      if (skipped > 0) events.unshift(`event: skipped\ndata: ${skipped}\n\n`);
+      skipped = 0;
+      return events.join("");
+    },
+    onClose: () => unwatch(),
+  });
   const unwatch = logs.watch(filter, {
     tell(entries, more) {
       skipped += more;
       for (const entry of entries) waiting.push(entry);
       const excess = waiting.length - WAITING_MAX;
       if (excess > 0) skipped += waiting.splice(0, excess).length;
-      wake?.();
+      wake();
     },
     end,
   });
-  const life = setTimeout(end, WATCH_MS_MAX);
-  let isClosed = false;
-  const close = () => {
-    if (isClosed) return;
-    isClosed = true;
-    end();
-    clearTimeout(timer);
-    clearTimeout(life);
-    unwatch();
-  };
-  /** Resolves when there is something to send: news, the end, or a sign of life. */
-  const something = () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    wake = resolve;
-    clearTimeout(timer);
-    timer = setTimeout(resolve, HEARTBEAT_MS);
-    return promise;
-  };
-  let isGreeted = false;
-  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    async pull(controller) {
-      // At once: whoever watches knows that it does.
-      if (isGreeted && waiting.length === 0 && skipped === 0 && !isOver) await something();
-      isGreeted = true;
-      if (isClosed) return; // The reader has left meanwhile.
-      const events = waiting.splice(0).map((entry) => `data: ${JSON.stringify(entry)}\n\n`);
-      if (skipped > 0) events.unshift(`event: skipped\ndata: ${skipped}\n\n`);
-      skipped = 0;
-      if (isOver && events.length === 0) {
-        close();
-        return controller.close();
-      }
-      controller.enqueue(encoder.encode(events.length > 0 ? events.join("") : ":\n\n"));
-    },
-    cancel: close,
-  }, { highWaterMark: 0 });
-  return { type: EVENT_STREAM, body };
+  return streamed;
 }

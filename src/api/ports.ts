@@ -3,6 +3,7 @@ import type { Clock } from "../clock/mod.ts";
 import type { ListStatus, Refresh } from "../lists/mod.ts";
 import type { Actor, Role, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
+import type { EventFeed } from "./event_feed.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
 import type {
   LeakTest,
@@ -76,6 +77,7 @@ export interface NodePort {
   status(): Pick<
     Status,
     | "problems"
+    | "problem_items"
     | "listeners"
     | "recursion"
     | "filter"
@@ -135,6 +137,9 @@ export interface ClusterPort {
   removeMember(node: string, actor: Actor): Promise<void>;
 }
 
+/** Tells whoever reads it of changes and of the status. */
+export type EventsPort = Pick<EventFeed, "read">;
+
 /** Everything the API asks for; it holds no state of its own. */
 export interface ApiDeps {
   readonly replicator: Replicator;
@@ -147,6 +152,7 @@ export interface ApiDeps {
   readonly lists: ListsPort;
   readonly logs: LogsPort;
   readonly cluster: ClusterPort;
+  readonly events: EventsPort;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
   readonly clock: Clock;

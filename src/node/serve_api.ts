@@ -8,6 +8,7 @@ import {
   type ClusterPort,
   createApi,
   emptyLogs,
+  EventFeed,
   LeakTests,
   type ListsPort,
   type NodePort,
@@ -25,7 +26,7 @@ import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { metricsText } from "./metrics_text.ts";
-import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
+import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
 import { checkUpdate } from "./update_check.ts";
@@ -61,6 +62,8 @@ export interface RunningApi {
   /** What is wrong with the certificate at the moment, for the status. */
   readonly problems: readonly string[];
   readonly occupancy: Occupancy;
+  /** Readers of events that were too slow, since the start. */
+  readonly eventReadersDropped: number;
   stop(graceMs: number): Promise<void>;
 }
 
@@ -77,12 +80,13 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     options.clock,
   );
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
+  const events = eventsOf(options);
   const server = new ApiServer({
     listen: api.listen,
     sockets: options.sockets,
     tls: identity === null ? null : pemOf(identity),
     hasToken: api.tokenSha256 !== null,
-    handler: createApi(apiDeps(options)),
+    handler: createApi(apiDeps(options, events)),
   });
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
@@ -97,7 +101,13 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     get occupancy() {
       return server.occupancy;
     },
-    stop: (graceMs) => server.stop(graceMs),
+    get eventReadersDropped() {
+      return events.dropped;
+    },
+    async stop(graceMs) {
+      events.end();
+      await server.stop(graceMs);
+    },
   };
 }
 
@@ -111,7 +121,7 @@ function randomHex(lengthBytes: number): string {
 }
 
 /** What the API works on, over the parts of a running node. */
-function apiDeps(options: ServeApiOptions): ApiDeps {
+function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
@@ -136,12 +146,36 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
       ? emptyLogs(node, clock, leakTests)
       : nodeLogs(node, options.querylog, leakTests),
     cluster: clusterPort(options),
+    events,
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
     publicUrl: api.publicUrl,
   };
+}
+
+/** Tells of changes and of the status. */
+function eventsOf(options: ServeApiOptions): EventFeed {
+  const { policy, store: { replicator } } = options;
+  const node = nodePort(options);
+  const cluster = clusterPort(options);
+  return new EventFeed({
+    replicator,
+    status: () => ({
+      version: node.version,
+      status: node.health(),
+      protection: replicator.state.settings.spec.protection,
+      paused_until: timestampOf(node.pausedUntilMs()),
+      problem_items: problemsOf(options).problem_items,
+      generation: policy.data.generation,
+      writable: cluster.report().writable,
+    }),
+  });
+}
+
+function timestampOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }
 
 function nodePort(options: ServeApiOptions): NodePort {

@@ -1,7 +1,8 @@
 import { SvcError } from "../../errors.ts";
 import { shownText } from "../../model/mod.ts";
 import { type Endpoint, endpoint } from "../endpoint.ts";
-import { CSV, EVENT_STREAM, exportLog, NDJSON, watchLog } from "../log_streams.ts";
+import { EVENT_STREAM } from "../event_stream.ts";
+import { CSV, exportLog, NDJSON, watchLog } from "../log_streams.ts";
 import {
   AuditLog,
   AuditQuery,

@@ -1,6 +1,8 @@
 import type { Note } from "../../model/mod.ts";
 import { type Call, type Endpoint, endpoint } from "../endpoint.ts";
+import { EVENT_STREAM } from "../event_stream.ts";
 import { findAsker } from "../find_asker.ts";
+import { ChangeEvent, StatusEvent } from "../schemas/events.ts";
 import {
   ExplainQuery,
   Explanation,
@@ -65,6 +67,17 @@ export const nodeEndpoints: readonly Endpoint[] = [
         },
       };
     },
+  }),
+  endpoint("GET /api/v1/events", {
+    operationId: "watchEvents",
+    tag: "node",
+    summary: "Changes and the status as server-sent events: change has what was changed, status " +
+      "how the node is, at first and when that is other than before; who is too slow is dropped",
+    need: "viewer",
+    streams: [EVENT_STREAM],
+    events: { change: ChangeEvent, status: StatusEvent },
+    errors: ["unavailable"],
+    handle: ({ deps }) => ({ stream: deps.events.read() }),
   }),
   endpoint("PUT /api/v1/pause", {
     operationId: "pauseFiltering",

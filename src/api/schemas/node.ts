@@ -23,6 +23,27 @@ export const Health = answer(
 );
 export type Health = Shown<z.infer<typeof Health>>;
 
+/** Something that is wrong. */
+export const ProblemItem = answer(
+  "ProblemItem",
+  z.object({
+    code: z.string().describe("what kind of problem; new values may appear"),
+    message: z.string().describe("as in problems: what is wrong, and how to mend it"),
+    since: timestamp.describe("when this node first saw it"),
+    resource: z.object({
+      type: z.string().describe("what kind of thing it is about, as in the audit log; or upstream"),
+      id: z.string().nullable().describe("which; null where there is one only"),
+    }).nullable().describe("what it is about; null: the node"),
+  }),
+  {
+    code: "list",
+    message: "lists: Ads: the server does not answer: see its status",
+    since: EXAMPLE_TIME,
+    resource: { type: "list", id: `li_${EXAMPLE_DIGITS}` },
+  },
+);
+export type ProblemItem = Shown<z.infer<typeof ProblemItem>>;
+
 export const Status = answer(
   "Status",
   z.object({
@@ -32,6 +53,7 @@ export const Status = answer(
     protection: z.boolean().describe("the setting: false filters for nobody"),
     paused_until: timestamp.nullable().describe("until when this node filters nothing"),
     problems: z.array(z.string()).describe("what is wrong, and how to mend it"),
+    problem_items: z.array(ProblemItem).describe("the same, in the same order, for programs"),
     cluster: ClusterReport.describe("the cluster as this node sees it"),
     api_docs: z.boolean().describe("whether /api/docs is served to loopback clients"),
     listeners: z.array(z.object({
@@ -72,6 +94,7 @@ export const Status = answer(
     protection: true,
     paused_until: null,
     problems: [],
+    problem_items: [],
     cluster: exampleOf(ClusterReport),
     api_docs: false,
     listeners: [{ protocol: "udp", address: "0.0.0.0:53" }],
