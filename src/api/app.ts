@@ -155,6 +155,7 @@ async function serve(parts: Parts, endpoint: Endpoint, c: ApiContext): Promise<R
     param,
     query,
     body,
+    lastEventId: endpoint.takesLastEventId ? c.req.header("last-event-id") ?? null : null,
     ifMatch,
     deps,
   });

@@ -17,6 +17,8 @@ export interface Call<B = unknown, Q = unknown> {
   readonly param: string;
   readonly query: Q;
   readonly body: B;
+  /** The ID of the last event that a stream's reader has, where it comes again. */
+  readonly lastEventId: string | null;
   /** The revision of `If-Match`; `null` where there is none, or any will do. */
   readonly ifMatch: number | null;
   readonly deps: ApiDeps;
@@ -82,6 +84,8 @@ export interface Endpoint {
   readonly content: Content;
   readonly hasEtag: boolean;
   readonly hasCookie: boolean;
+  /** It goes on behind the event that `Last-Event-ID` names. */
+  readonly takesLastEventId: boolean;
   /** What it answers is never compressed: its length would tell of secrets in it (BREACH). */
   readonly hasSecrets: boolean;
   /** What it may be refused with beyond what its access, body and query bring. */
@@ -109,6 +113,7 @@ interface Definition<B extends z.ZodType, Q extends z.ZodType, A extends z.ZodTy
   readonly hasEtag?: boolean;
   readonly hasCookie?: boolean;
   readonly hasSecrets?: boolean;
+  readonly takesLastEventId?: boolean;
   readonly errors?: readonly ErrorCode[];
   readonly handle: (
     call: Call<z.output<B>, z.output<Q>>,
@@ -148,6 +153,7 @@ export function endpoint<
     content,
     hasEtag: definition.hasEtag ?? false,
     hasCookie: definition.hasCookie ?? false,
+    takesLastEventId: definition.takesLastEventId ?? false,
     hasSecrets: definition.hasSecrets ?? false,
     errors: definition.errors ?? [],
     // What it is called with has been decoded by its own schemas.

@@ -359,6 +359,7 @@ function fakeLogs(): LogsPort {
 /** An entry of the query log; its name would be a formula in a spreadsheet. */
 export function fakeEntry(i: number): QuerylogEntry {
   return {
+    id: `e${i}`,
     time: new Date(NOW_MS + i).toISOString(),
     client: "192.0.2.7",
     client_name: 'a "large", old TV',

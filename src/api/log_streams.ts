@@ -17,7 +17,7 @@ export const NDJSON = "application/x-ndjson";
 const COLUMNS = [
   ...["time", "client", "client_name", "client_id", "group", "protocol", "name", "type"],
   ...["outcome", "rcode", "rule", "list", "answers", "upstream", "cached", "dnssec"],
-  ...["duration_us", "node"],
+  ...["duration_us", "node", "id"],
 ] as readonly (keyof QuerylogEntry)[];
 
 /** Entries that wait for a slow watcher; the oldest go first. */
@@ -74,16 +74,30 @@ function csvCell(text: string): string {
 
 /**
  * New entries as server-sent events: each is the `data` of an event, in JSON; an event `skipped` has
- * the number of entries that were too many.
+ * the number of entries that were too many. `lastEventId` is the ID of the last entry that the reader
+ * has: those behind it come first, the newest 1,000 of them.
  *
- * @throws {SvcError} `unavailable`, where too many watch already.
+ * @throws {SvcError} `unavailable`, where too many watch already; `bad_request`, for an ID of none.
  */
-export function watchLog(logs: Pick<LogsPort, "watch">, filter: QuerylogFilter): Streamed {
+export async function watchLog(
+  logs: Pick<LogsPort, "search" | "watch">,
+  filter: QuerylogFilter,
+  lastEventId: string | null = null,
+): Promise<Streamed> {
   const waiting: QuerylogEntry[] = [];
   let skipped = 0;
+  /** Until when entries are told by the log itself: the number of the last of them. */
+  let caughtUpId = "";
+  const keep = (entries: readonly QuerylogEntry[]) => {
+    for (const entry of entries) if (isAfter(entry.id, caughtUpId)) waiting.push(entry);
+    const excess = waiting.length - WAITING_MAX;
+    if (excess > 0) skipped += waiting.splice(0, excess).length;
+  };
   const { streamed, wake, end } = eventStream({
     take() {
-      const events = waiting.splice(0).map((entry) => `data: ${JSON.stringify(entry)}\n\n`);
+      const events = waiting.splice(0).map((entry) =>
+        `id: ${entry.id}\ndata: ${JSON.stringify(entry)}\n\n`
+      );
       if (skipped > 0) events.unshift(`event: skipped\ndata: ${skipped}\n\n`);
       skipped = 0;
       return events.join("");
@@ -93,12 +107,27 @@ export function watchLog(logs: Pick<LogsPort, "watch">, filter: QuerylogFilter):
   const unwatch = logs.watch(filter, {
     tell(entries, more) {
       skipped += more;
-      for (const entry of entries) waiting.push(entry);
-      const excess = waiting.length - WAITING_MAX;
-      if (excess > 0) skipped += waiting.splice(0, excess).length;
+      keep(entries);
       wake();
     },
     end,
   });
+  if (lastEventId === null) return streamed;
+  try {
+    const missed = await logs.search({ ...filter, limit: WAITING_MAX, after: lastEventId });
+    const come = waiting.splice(0);
+    waiting.push(...missed.entries.toReversed());
+    caughtUpId = missed.entries.at(0)?.id ?? lastEventId;
+    keep(come); // What came meanwhile may be among those.
+    if (missed.next !== null) skipped++; // At least.
+  } catch (error) {
+    unwatch();
+    throw error;
+  }
   return streamed;
+}
+
+/** Says whether an entry's ID is greater than another: more digits, or greater ones. */
+function isAfter(id: string, other: string): boolean {
+  return id.length === other.length ? id > other : id.length > other.length;
 }

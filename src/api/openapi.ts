@@ -165,9 +165,19 @@ function queryParameters(query: z.ZodType): JsonObject[] {
   }));
 }
 
-function parametersOf({ path, query, takesIfMatch }: Endpoint): JsonObject[] {
+function parametersOf({ path, query, takesIfMatch, takesLastEventId }: Endpoint): JsonObject[] {
   const parameters = pathParameters(path);
   if (query !== null) parameters.push(...queryParameters(query));
+  if (takesLastEventId) {
+    parameters.push({
+      name: "Last-Event-ID",
+      in: "header",
+      required: false,
+      description: "the ID of the last event that was read: those behind it come first",
+      example: "1ex0r5jkhs",
+      schema: { type: "string" },
+    });
+  }
   if (takesIfMatch) {
     parameters.push({
       name: "If-Match",

@@ -117,7 +117,8 @@ export interface LogWatcher {
 }
 
 export interface LogsPort {
-  search(query: QuerylogQuery): Promise<QuerylogPage>;
+  /** `after` is an entry's ID: only newer ones. */
+  search(query: QuerylogQuery & { readonly after?: string }): Promise<QuerylogPage>;
   /**
    * Tells of entries that pass as they come. Returns what ends that.
    *

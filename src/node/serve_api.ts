@@ -48,7 +48,7 @@ export interface ServeApiOptions extends NodeParts {
   readonly get: HttpGet;
   /** `null`: no query is logged. */
   readonly querylog:
-    | Pick<QuerylogSupervisor, "figures" | "search" | "statistics" | "watch">
+    | Pick<QuerylogSupervisor, "figures" | "names" | "search" | "statistics" | "watch">
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;

@@ -40,12 +40,16 @@ export const logEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/querylog/stream", {
     operationId: "watchQuerylog",
     tag: "logs",
-    summary: "New entries as server-sent events; an event skipped has the number of those left out",
+    summary: "New entries as server-sent events with the entry's ID, first those behind " +
+      "Last-Event-ID; an event skipped has the number of those left out",
     need: "viewer",
     query: QuerylogFilter,
     streams: [EVENT_STREAM],
+    takesLastEventId: true,
     errors: ["unavailable"],
-    handle: ({ deps, query }) => ({ stream: watchLog(deps.logs, query) }),
+    handle: async ({ deps, query, lastEventId }) => ({
+      stream: await watchLog(deps.logs, query, lastEventId),
+    }),
   }),
   endpoint("GET /api/v1/stats", {
     operationId: "getStatistics",
