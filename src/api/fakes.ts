@@ -26,6 +26,7 @@ import type {
   ApiDeps,
   ClusterPort,
   EventsPort,
+  ExplainQuestion,
   ListsPort,
   LogsPort,
   NodePort,
@@ -253,11 +254,11 @@ class FakeNode implements NodePort {
     this.flushes++;
     return Promise.resolve();
   }
-  explain({ name, type, client }: { name: string; type: string; client: string }) {
+  explain({ name, type, client }: ExplainQuestion) {
     return Promise.resolve({
       name,
       type,
-      client: client === LOOPBACK ? null : { id: "cl_1", name: client },
+      client: client === LOOPBACK || client === null ? null : { id: "cl_1", name: client },
       group: { id: "gr_0000000000000000", name: "Default" },
       outcome: "blocked",
       rule: `||${name}^`,

@@ -20,6 +20,7 @@ import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
+import { ExpiredRules } from "./expired_rules.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
@@ -194,6 +195,7 @@ export class Node {
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
     await uncaught.survive(() => filtering.start());
+    this.#endRules();
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
@@ -209,6 +211,18 @@ export class Node {
         families: () => familiesOf(options),
       })
     );
+  }
+
+  /** Has rules deleted that come to their end, once the time is known. */
+  #endRules(): void {
+    const { store: { replicator }, clock: { judge } } = this.#parts;
+    const expired = new ExpiredRules({
+      replicator,
+      nowMs: () => judge.mayForget ? judge.nowMs() : null,
+      isLeader: () => true,
+    });
+    expired.start();
+    this.#opened.defer(() => expired.stop());
   }
 
   #watchProblems(): void {

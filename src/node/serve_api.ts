@@ -22,6 +22,7 @@ import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../http/mod.ts";
 import { log } from "../log.ts";
+import { shownText } from "../model/mod.ts";
 import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
@@ -179,7 +180,7 @@ function timestampOf(ms: number | null): string | null {
 }
 
 function nodePort(options: ServeApiOptions): NodePort {
-  const { config, node, startedAtMs, policy, dns } = options;
+  const { config, node, startedAtMs, policy, dns, store: { replicator } } = options;
   return {
     name: node,
     version: VERSION,
@@ -189,11 +190,14 @@ function nodePort(options: ServeApiOptions): NodePort {
     pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
-    explain: async ({ name, type, client }) => {
+    explain: async ({ name, type, client, group, draft }) => {
       await options.inForce();
       const qtype = parseQtype(type.toUpperCase());
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
-      const explanation = policy.explain(name, qtype, client);
+      if (group !== null && !replicator.state.collections.groups.has(group)) {
+        throw new SvcError("bad_request", `group: no group has the ID ${shownText(group)}`);
+      }
+      const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
       return { name, type: type.toUpperCase(), ...explanation };
     },

@@ -9,6 +9,7 @@ import {
   type Shown,
   timestamp,
 } from "./common.ts";
+import { RuleSpec } from "../../model/mod.ts";
 import { ClusterReport } from "./cluster.ts";
 import { ListStatus, RESOURCES } from "./resources.ts";
 
@@ -128,7 +129,10 @@ export const Pause = answer(
   { paused: true, until: EXAMPLE_TIME },
 );
 
-export const ExplainQuery = z.strictObject({
+/** Most rules of a draft, and most IDs that one leaves out. */
+const DRAFT_MAX = 64;
+
+const question = {
   name: z.string().min(1).max(NAME_LENGTH_MAX)
     .meta({
       description: "a name, or an address: about responses that hold it",
@@ -138,9 +142,23 @@ export const ExplainQuery = z.strictObject({
     .describe("the type that would be asked for"),
   client: z.string().min(1).max(128).optional().describe(
     "who would ask: an address, or the client ID, the name or the ID of a client; left out: the " +
-      "caller's address",
+      "caller's address, or with group a client not known",
   ),
-});
+  group: z.string().min(1).max(128).optional()
+    .describe("the ID of the group that the client would be in; left out: its own"),
+};
+export const ExplainQuery = z.strictObject(question);
+export const ExplainDraft = request(
+  "ExplainDraft",
+  z.strictObject({
+    ...question,
+    draft: z.array(z.union([z.string(), RuleSpec])).max(DRAFT_MAX).default([])
+      .describe("rules that there would be: texts, or specs as POST rules takes them"),
+    without: z.array(z.string().max(128)).max(DRAFT_MAX).default([])
+      .describe("IDs of rules and of lists that there would not be"),
+  }),
+  { name: "ads.example", type: "A", draft: ["@@||ads.example^"], without: [] },
+);
 export type ExplainQuery = z.infer<typeof ExplainQuery>;
 
 function reference(thing: string) {
