@@ -28,7 +28,7 @@ export async function withOutbound<T>(
   const silent = { ...config, server: { ...config.server, listen: [] } };
   const options = dnsOptions(silent, {
     ...{ upstreams, certificate: null, odoh: null, seed: 0, isolates: 1, logQueues: [] },
-    openMax: OPEN_MAX,
+    ...{ openMax: OPEN_MAX, trust: null, checks: null },
   });
   const policy = new Policy({
     seed: 0,
