@@ -321,6 +321,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ask: [],
   flights: [],
   forward: ["ask", "flights"],
+  recursive: ["ask", "flights"],
 };
 
 Deno.test("rooms of the resolver know of each other what they may", reading, () => {

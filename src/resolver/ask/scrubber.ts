@@ -31,6 +31,7 @@ export const DENIAL_TTL = 10;
 const AUTHORITIES_MAX = 64;
 
 const MESSAGE_BYTES_MAX = 0xffff;
+const ROOT: Uint8Array = new Uint8Array(1);
 /** Names take their full length once they are uncompressed; RDATA holds two at most. */
 const RDATA_BYTES_MAX = MESSAGE_BYTES_MAX + 2 * NAME_BYTES_MAX;
 /** Bytes of RRSIG RDATA before the signer's name (RFC 4034 §3.1). */
@@ -103,6 +104,7 @@ export class Scrubber {
   #authorities = 0;
   #qtype = 0;
   #dnssecOk = false;
+  #zone = ROOT;
   #isBroken = false;
 
   constructor(bounds: TtlBounds) {
@@ -111,9 +113,15 @@ export class Scrubber {
 
   /**
    * Scrubs a response that fits its question. `lead` is what goes before: the client's question, or
-   * a message with that and with the chain so far.
+   * a message with that and with the chain so far. Of a name server nothing is kept that is not at or
+   * below the `zone` it is asked for.
    */
-  scrub(response: ResponseReader, dnssecOk: boolean, lead: Uint8Array): Scrubbed {
+  scrub(
+    response: ResponseReader,
+    dnssecOk: boolean,
+    lead: Uint8Array,
+    zone: Uint8Array = ROOT,
+  ): Scrubbed {
     const { packet, flags, rcode } = response;
     this.#packet = packet;
     this.#end = response.length;
@@ -123,6 +131,7 @@ export class Scrubber {
     this.#authorities = Math.min(response.authorities, AUTHORITIES_MAX);
     this.#qtype = getU16(packet, response.answersAt - 4);
     this.#dnssecOk = dnssecOk;
+    this.#zone = zone;
     this.#isBroken = false;
     this.ttlCount = 0;
     this.ttl = 0xffffffff;
@@ -193,8 +202,10 @@ export class Scrubber {
     return next;
   }
 
-  #isOfClass(): boolean {
-    return this.#record.cls === getU16(this.#packet, this.#answersAt - 2);
+  /** Says whether the record at hand is of the question's class, and of a name in the zone. */
+  #isOurs(): boolean {
+    return this.#record.cls === getU16(this.#packet, this.#answersAt - 2) &&
+      (this.#zone.length === 1 || isAtOrBelow(this.#owner, 0, this.#zone, 0));
   }
 
   /** Copies the RRset of `type` of the target, one record of a CNAME; false: there is none. */
@@ -204,7 +215,7 @@ export class Scrubber {
     let isFound = false;
     for (let i = 0; i < this.#answers; i++) {
       at = this.#read(at);
-      if (record.type !== type || !this.#isOfClass()) continue;
+      if (record.type !== type || !this.#isOurs()) continue;
       if (isFound && type === Qtype.CNAME) continue; // A name has one (RFC 2181 §10.1).
       if (!equalNames(this.#owner, 0, this.target, 0)) continue;
       this.#copy(this.#packet, Section.Answer);
@@ -221,7 +232,7 @@ export class Scrubber {
     let at = this.#answersAt;
     for (let i = 0; i < this.#answers; i++) {
       at = this.#read(at);
-      if (record.type !== Qtype.RRSIG || !this.#isOfClass() || this.#covered() !== type) continue;
+      if (record.type !== Qtype.RRSIG || !this.#isOurs() || this.#covered() !== type) continue;
       if (equalNames(this.#owner, 0, owner, 0)) this.#copy(this.#packet, Section.Answer);
     }
   }
@@ -232,7 +243,7 @@ export class Scrubber {
     let at = this.#answersAt;
     for (let i = 0; i < this.#answers; i++) {
       at = this.#read(at);
-      if (record.type !== Qtype.CNAME || !this.#isOfClass()) continue;
+      if (record.type !== Qtype.CNAME || !this.#isOurs()) continue;
       if (!equalNames(this.#owner, 0, this.target, 0)) continue;
       const { rdataOffset } = record;
       this.#copyDname();
@@ -249,7 +260,7 @@ export class Scrubber {
     let at = this.#answersAt;
     for (let i = 0; i < this.#answers; i++) {
       at = this.#read(at);
-      if (record.type !== Qtype.DNAME || !this.#isOfClass()) continue;
+      if (record.type !== Qtype.DNAME || !this.#isOurs()) continue;
       if (!isAtOrBelow(this.target, 0, this.#owner, 0)) continue;
       if (equalNames(this.target, 0, this.#owner, 0)) continue;
       this.#copy(this.#packet, Section.Answer);
@@ -270,7 +281,7 @@ export class Scrubber {
   }
 
   #isSoaOfTarget(): boolean {
-    return this.#record.type === Qtype.SOA && this.#isOfClass() &&
+    return this.#record.type === Qtype.SOA && this.#isOurs() &&
       isAtOrBelow(this.target, 0, this.#owner, 0);
   }
 
@@ -284,7 +295,7 @@ export class Scrubber {
       if (!isPositive && !hasSoa && this.#isSoaOfTarget()) {
         hasSoa = this.isFounded = true;
         this.#copySoa(at);
-      } else if (this.#dnssecOk && this.#isOfClass() && this.#isProof(start)) {
+      } else if (this.#dnssecOk && this.#isOurs() && this.#isProof(start)) {
         this.#read(start);
         if (isPositive && this.#isAboutSoa()) continue;
         this.#copy(this.#packet, Section.Authority);

@@ -15,7 +15,7 @@ export interface FlightOwner {
   ask(parent: Flight, query: Query): boolean;
 }
 
-const NOBODY: Share = { flights: 0, flightMs: 0 };
+const NOBODY: Share = { flights: 0, flightMs: 0, flightsMax: 0 };
 
 /** A question on its way. Used again a while after it is done: see `FlightTable`. */
 export class Flight {
