@@ -60,10 +60,11 @@ const TABLE: Readonly<Record<string, Row>> = {
       "logqueue",
     ],
     scope: none,
+    entrances: ["validate/mod.ts"],
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: { imports: ["model", "addr"], scope: none },
+  config: { imports: ["model", "addr", "dnssec"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
   process: { imports: ["native"], scope: ["ffi"] },
   floating: {
@@ -91,14 +92,15 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...["addr", "filter", "model", "snapshot", "cache", "telemetry", "resolver", "native"],
-      ...["transport", "logqueue", "querylog", "thread"],
+      ...["addr", "dnssec", "filter", "model", "snapshot", "cache", "telemetry", "resolver"],
+      ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
   },
   node: {
     imports: [
-      ...["addr", "bytes", "clock", "dns", "filter", "model", "snapshot", "telemetry", "otlp"],
+      ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
+      ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
       ...["lists", "querylog", "api", "isolate"],
     ],
@@ -322,6 +324,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   flights: [],
   forward: ["ask", "flights"],
   recursive: ["ask", "flights"],
+  validate: ["flights"],
 };
 
 Deno.test("rooms of the resolver know of each other what they may", reading, () => {

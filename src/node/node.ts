@@ -5,6 +5,7 @@ import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
 import {
+  CheckSupervisor,
   compileRules,
   DnsSupervisor,
   type DnsUpstream,
@@ -27,7 +28,7 @@ import { listsOf, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
-import { openMaxOf, workersOf } from "./open_files.ts";
+import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { LONE_NODE, seedSource } from "./seed.ts";
@@ -36,6 +37,7 @@ import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sock
 import { StopTime } from "./stop_time.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { dnsTrust } from "./trust.ts";
 import { UncaughtErrors } from "./uncaught.ts";
 
 /** What an open node is made of, in the order that it is opened. */
@@ -60,6 +62,8 @@ interface Parts {
   /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
   readonly listening: Listening | null;
   readonly dns: DnsSupervisor;
+  /** Those who check signatures; `null`: nothing is validated. */
+  readonly checks: CheckSupervisor | null;
 }
 
 /** Sockets, and what can be done with them. */
@@ -139,10 +143,15 @@ export class Node {
     const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
     const odoh = isTarget ? new OdohKeys() : null;
     const querylog = querylogOf(config, upstreams, isolates);
+    const trust = await dnsTrust(config, clock.judge);
+    const checks = trust === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
+    opened.defer(() => checks?.stop());
     const options = dnsOptions(config, {
       ...{ upstreams, certificate, odoh, seed, isolates },
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
+      trust,
+      checks,
     });
     const listening = listenFor(config, isolates);
     opened.defer(() => listening?.api.close());
@@ -151,6 +160,7 @@ export class Node {
     return new Node({
       ...{ config, startedAtMs, telemetry, problems, clock, store, get, keeper, services },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
+      checks,
     }, opened.move());
   }
 
@@ -172,11 +182,12 @@ export class Node {
 
   /** Answers queries. */
   async #answer(): Promise<void> {
-    const { clock, problems, querylog, odoh, dns, isolates } = this.#parts;
+    const { clock, problems, querylog, odoh, dns, isolates, checks } = this.#parts;
     if (querylog !== null) {
       querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
       querylog.start();
     }
+    checks?.start();
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
     problems.watch(() => this.#uncaught.problems);

@@ -1,8 +1,9 @@
 /**
  * What happens to a query between two packets: `readQuery` makes numbers of it, `Pipeline` answers
  * what it can at once; the rest waits in `Flights` (`flights/`) for what a `Source` brings, `Forwarder`
- * (`forward/`) from upstreams, which it asks through the `Asker` (`ask/`); `Resolver` writes every
- * response, and the transport's `Responder` sends it. All I/O comes in as ports.
+ * (`forward/`) from upstreams, which it asks through the `Asker` (`ask/`); `Validation` (`validate/`)
+ * judges that first where it is to be proven; `Resolver` writes every response, and the transport's
+ * `Responder` sends it. All I/O comes in as ports.
  * Scope: none. RFC 1035, 2308, 5452, 6891, 8482, 8767, 8914, 9520, 9619. @module
  */
 export { clientIdOf, readClientId } from "./client_id.ts";
@@ -32,8 +33,19 @@ export {
 export {
   Flights,
   type FlightsOptions,
+  KeptMessages,
   type Responder,
   TICK_MS,
   type Waiter,
 } from "./flights/mod.ts";
+export {
+  builtInHints,
+  DELEGATIONS_BYTES,
+  DELEGATIONS_BYTES_MIN,
+  type Hint,
+  parseHints,
+  type RecursionOptions,
+  Recursor,
+} from "./recursive/mod.ts";
+export { SplitSource } from "./split_source.ts";
 export { Forwarder, type ForwarderOptions, type UpstreamSpec } from "./forward/mod.ts";

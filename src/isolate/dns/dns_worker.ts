@@ -66,6 +66,13 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
     case "certificate":
       opened.renew(message.identity);
       return;
+    case "trust":
+      opened.validation?.trust(message.trust);
+      opened.flush();
+      return;
+    case "checker":
+      opened.validation?.ways.take(message.thread, message.port);
+      return;
     case "odoh":
       await opened.renewOdoh(message.seeds);
       return;

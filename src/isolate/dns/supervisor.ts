@@ -17,6 +17,7 @@ import { memoryOf, type SnapshotData } from "../../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
 import { NativeUdpExchange, type TlsIdentity } from "../../transport/mod.ts";
 import { Inbox } from "./inbox.ts";
+import type { CheckSupervisor } from "../check/supervisor.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import { LeftThreads } from "../left_threads.ts";
 import { PendingLookups } from "./pending_lookups.ts";
@@ -26,6 +27,7 @@ import type {
   DnsReport,
   DnsSockets,
   DnsStart,
+  DnsTrust,
   FromDns,
   LeakLookup,
   ToDns,
@@ -68,6 +70,8 @@ export type DnsOptions =
   & {
     /** A queue of the query log for each isolate; none: nothing is logged. */
     readonly logQueues?: readonly SharedArrayBuffer[];
+    /** Those who check signatures; `null`: nothing is validated. */
+    readonly checks?: CheckSupervisor | null;
   };
 
 /** An address that is listened on, and what is spoken there. */
@@ -105,7 +109,7 @@ class Member {
   /** Sends a message, and ends the wait of a thread that would not hear of it. */
   send(worker: Worker, message: ToDns, native: Native | null): void {
     if (this.sockets !== null) Inbox.announce(this.sockets.inboxMemory);
-    worker.postMessage(message);
+    worker.postMessage(message, message.type === "checker" ? [message.port] : []);
     if (native !== null && this.sockets !== null) wake(native, this.sockets.wake);
   }
 }
@@ -182,6 +186,13 @@ export class DnsSupervisor {
     if (tls === null) return;
     this.#options = { ...this.#options, tls: { ...tls, identity } };
     for (const member of this.#members) member.isolate.tell({ type: "certificate", identity });
+  }
+
+  /** Has every isolate validate by other anchors, and forget what it has cached. */
+  renewTrust(trust: DnsTrust): void {
+    if (this.#options.trust === null) return;
+    this.#options = { ...this.#options, trust };
+    for (const member of this.#members) member.isolate.tell({ type: "trust", trust });
   }
 
   /** Has every isolate go on with other keys of Oblivious DoH, the current one first. */
@@ -332,7 +343,7 @@ export class DnsSupervisor {
   #begin(member: Member): void {
     member.sockets = this.#socketsOf(member);
     member.firstGeneration = this.#snapshot.generation;
-    const { logQueues, ...options } = this.#options;
+    const { logQueues, checks, ...options } = this.#options;
     const start: DnsStart = {
       ...options,
       index: member.index,
@@ -345,6 +356,9 @@ export class DnsSupervisor {
       snapshot: this.#snapshot,
     };
     member.isolate.tell({ type: "start", start });
+    checks?.connect(member.index, (thread, port) => {
+      member.isolate.tell({ type: "checker", thread, port });
+    });
   }
 
   #socketsOf({ seat }: Member): DnsSockets | null {
@@ -379,6 +393,9 @@ export class DnsSupervisor {
         }
         if (this.#options.tls !== null && this.#options.tls.odohSeeds.length > 0) {
           member.isolate.tell({ type: "odoh", seeds: this.#options.tls.odohSeeds });
+        }
+        if (this.#options.trust !== null) {
+          member.isolate.tell({ type: "trust", trust: this.#options.trust });
         }
         member.ready.resolve(message.ports);
         return;

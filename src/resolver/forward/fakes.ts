@@ -25,7 +25,14 @@ import type { Reply } from "../reply.ts";
 import type { QueryLog } from "../query_log.ts";
 import { Resolver, type ResolverOptions } from "../resolver.ts";
 import { TurnClock } from "../turn_clock.ts";
-import { Flights, FLIGHTS_MAX, type Responder, TICK_MS, type Waiter } from "../flights/mod.ts";
+import {
+  Flights,
+  FLIGHTS_MAX,
+  type Judge,
+  type Responder,
+  TICK_MS,
+  type Waiter,
+} from "../flights/mod.ts";
 import {
   Asker,
   type Exchange,
@@ -86,6 +93,8 @@ export interface BenchOptions {
   readonly rebinding?: RebindingProtection | null;
   readonly log?: QueryLog;
   readonly onSlow?: NonNullable<ResolverOptions["onSlow"]>;
+  /** Makes what looks at answers; nobody does, if left out. */
+  readonly judge?: (bench: ForwarderBench) => Judge;
 }
 
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
@@ -142,6 +151,7 @@ export class ForwarderBench implements Exchange {
     });
     this.flights = new Flights({
       source: this.forwarder,
+      judge: options.judge?.(this) ?? null,
       cache: this.front.cache,
       counters,
       rebinding: options.rebinding === undefined ? new RebindingProtection() : options.rebinding,

@@ -5,14 +5,16 @@ import {
   DENIAL_TTL,
   Fit,
   NOT_SENT,
+  ResponseReader,
   Scrubbed,
   type Scrubber,
   type Sending,
 } from "../ask/mod.ts";
+import { HashedName } from "../../dns/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
-import type { Flight, Task } from "../flights/mod.ts";
+import type { Flight, KeptMessages, Task, Waiter } from "../flights/mod.ts";
 import { isServiceName } from "../own_names.ts";
-import { keptQuery, KEY_DO, type Query } from "../query.ts";
+import { hashQuestion, keptQuery, KEY_DO, type Query } from "../query.ts";
 import {
   endless,
   leadsBack,
@@ -42,6 +44,15 @@ export interface ForwardingMeans {
   readonly scrubber: Scrubber;
   readonly health: Health;
   readonly nowMs: () => number;
+  /** `null`: nobody else is asked. */
+  readonly elsewhere: Elsewhere | null;
+}
+
+/** What it takes to have names resolved that no upstream serves, and to read what came of it. */
+export interface Elsewhere {
+  readonly messages: KeptMessages;
+  /** Of every hash of a name. */
+  readonly seed: number;
 }
 
 /**
@@ -68,8 +79,8 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   #lead: Uint8Array = NOTHING;
   /** Seconds that the chain holds. */
   #leadTtl = Infinity;
-  /** The question about a chain's target; made when first needed. */
-  #target: Query | null = null;
+  /** What is asked where that is not the flight's question as it is; made when first needed. */
+  #other: Query | null = null;
 
   constructor(flight: Flight, means: ForwardingMeans) {
     this.#flight = flight;
@@ -84,7 +95,11 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#nextAtMs = flight.startedAtMs;
     this.#asked.length = this.#declined.length = 0;
     this.#failure = null;
-    this.#asking = flight.query;
+    this.#asking = flight.askBits === flight.query.keyBits
+      ? flight.query
+      : this.#copyOf(flight.query);
+    // What it said is not to be believed, so that any other comes before it.
+    if (flight.avoids >= 0) this.#asked.push(flight.avoids);
     this.#lead = flight.query.packet.subarray(0, flight.query.questionEnd);
     this.#leadTtl = Infinity;
     this.#askNext();
@@ -108,8 +123,22 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     return null;
   }
 
-  /** It has no question asked beside its own. */
-  onChild(): void {}
+  /** What was asked elsewhere, the target of a chain, has come to its end. */
+  onChild({ failure }: Waiter, entry: number): void {
+    const { scrubber, elsewhere } = this.#means;
+    const kept = new ResponseReader();
+    if (entry < 0 || elsewhere === null || !kept.readKept(elsewhere.messages.copy(entry))) {
+      this.#flight.fail(failure ?? NOBODY_SERVES);
+      return;
+    }
+    const dnssecOk = (this.#flight.askBits & KEY_DO) !== 0;
+    if (scrubber.scrub(kept, dnssecOk, this.#lead) !== Scrubbed.Whole) {
+      this.#flight.fail(NOBODY_SERVES);
+      return;
+    }
+    scrubber.ttl = Math.min(scrubber.ttl, this.#leadTtl);
+    this.#flight.answer(scrubber, NOTHING);
+  }
 
   onSending({ server: upstream, sentAtMs, overTcp }: Ask<Upstream>): void {
     if (overTcp) {
@@ -131,7 +160,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     const { asker, scrubber, health } = this.#means;
     const { response } = asker;
     const { server: upstream } = ask;
-    const dnssecOk = (this.#flight.query.keyBits & KEY_DO) !== 0;
+    const dnssecOk = (this.#flight.askBits & KEY_DO) !== 0;
     const scrubbed = fit === Fit.Response
       ? scrubber.scrub(response, dnssecOk, this.#lead)
       : Scrubbed.Nothing;
@@ -258,22 +287,42 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     }
     asker.releaseAll(this);
     this.#failure = null;
-    const asking = this.#target ??= keptQuery();
-    asking.keep(flight.query);
+    const asking = this.#asking = this.#copyOf(flight.query);
     asking.rename(scrubber.target);
-    this.#asking = asking;
     this.#lead = scrubber.message.slice(0, scrubber.length);
     this.#leadTtl = Math.min(this.#leadTtl, scrubber.ttl);
     this.#asked.length = this.#declined.length = 0;
     const set = table.forName(asking.packet, asking.qname, asking.qnameLength);
     if (set === null) {
-      flight.fail(NOBODY_SERVES);
+      this.#askElsewhere(asking);
       return;
     }
     this.#set = set;
     flight.move(set);
     flight.isOwnDomain &&= set.isOwnDomain;
     this.#askNext();
+  }
+
+  /** Has a name resolved that no upstream serves, where anybody else does. */
+  #askElsewhere(asking: Query): void {
+    const { elsewhere } = this.#means;
+    const flight = this.#flight;
+    this.#nextAtMs = Infinity;
+    flight.isOwnDomain = false;
+    if (elsewhere !== null) {
+      asking.keyBits = flight.query.keyBits;
+      hashQuestion(asking, new HashedName(), elsewhere.seed);
+      if (flight.ask(asking)) return;
+    }
+    flight.fail(NOBODY_SERVES);
+  }
+
+  /** A copy of the question, to be asked with the bits that servers are to see. */
+  #copyOf(query: Query): Query {
+    const copy = this.#other ??= keptQuery();
+    copy.keep(query);
+    copy.keyBits = this.#flight.askBits;
+    return copy;
   }
 
   #answer(upstream: Upstream, ttl: number): void {

@@ -1,6 +1,6 @@
 import { Qclass, Qtype, Rcode, RCODE_MASK, RD_BIT, readRecord } from "../../dns/mod.ts";
 import type { Flight, Waiter } from "../flights/mod.ts";
-import { keptQuery, KEY_CD, keyHashOf, type Query } from "../query.ts";
+import { hashQuestion, keptQuery, KEY_CD, type Query } from "../query.ts";
 import type { Budget } from "./budget.ts";
 import { type Cut, type CutServer, Lookup } from "./cut.ts";
 import { isAskable } from "./delegations.ts";
@@ -106,9 +106,7 @@ export class AddressLookups {
     // What a server is asked for is checked, and where it is need not be.
     query.keyBits = this.#means.dnssecOk ? KEY_CD : 0;
     query.rename(name);
-    const hashed = this.#means.scratch;
-    hashed.read(name, 0, name.length, this.#means.seed);
-    query.keyHash = keyHashOf(hashed.hashes[0], qtype, query.keyBits);
+    hashQuestion(query, this.#means.scratch, this.#means.seed);
     return query;
   }
 

@@ -17,7 +17,14 @@ import {
 } from "../../dns/mod.ts";
 import { Asker, type Exchange, type PlainAddress, type Remote, type Sending } from "../ask/mod.ts";
 import { COOKIE_SECRET, describe, PipelineBench, SEED, START_SECONDS, wire } from "../fakes.ts";
-import { Flights, FLIGHTS_MAX, type Responder, TICK_MS, type Waiter } from "../flights/mod.ts";
+import {
+  Flights,
+  FLIGHTS_MAX,
+  type Judge,
+  type Responder,
+  TICK_MS,
+  type Waiter,
+} from "../flights/mod.ts";
 import { ClientAddress, Transport } from "../query.ts";
 import type { Reply } from "../reply.ts";
 import { RebindingProtection } from "../rebinding.ts";
@@ -153,6 +160,7 @@ export interface BenchOptions extends Partial<RecursorOptions> {
   readonly prngSeed?: number;
   readonly rebinding?: RebindingProtection | null;
   readonly startSeconds?: number;
+  readonly judge?: Judge | null;
 }
 
 interface FakeRemote extends Remote {
@@ -221,6 +229,7 @@ export class RecursorBench implements Exchange {
     });
     this.flights = new Flights({
       source: this.recursor,
+      judge: options.judge ?? null,
       cache,
       counters,
       rebinding: options.rebinding ?? null,

@@ -91,6 +91,9 @@ export class Iteration implements Task, AskOwner<NameServer> {
   readonly #asked = new Map<NameServer, number>();
   readonly #declined = new Set<NameServer>();
   #stepQueries = 0;
+  /** Who has given the last answer, and whom to leave where that is not believed. */
+  #believed: NameServer | null = null;
+  #avoided: NameServer | null = null;
   #lastSentAtMs = 0;
   /** When there is something to be done if nothing is heard before. */
   #nextAtMs = 0;
@@ -107,6 +110,8 @@ export class Iteration implements Task, AskOwner<NameServer> {
     const parent = flight.waiters?.parent?.task;
     this.budget = parent instanceof Iteration ? parent.budget : new Budget();
     flight.source = Outcome.Recursed;
+    this.#avoided = flight.attempt > 0 ? this.#believed : null;
+    this.#believed = null;
     this.#trail.start(flight.query);
     this.#failure = null;
     this.#cut = null;
@@ -255,7 +260,7 @@ export class Iteration implements Task, AskOwner<NameServer> {
         // Whether it is back, another question finds out at this moment.
         if (server.isDown(nowMs) && server.open > 0) continue;
         if (this.asks.some((ask) => ask.isDoubted && ask.server === server)) continue;
-        const count = this.#asked.get(server) ?? 0;
+        const count = (this.#asked.get(server) ?? 0) + (server === this.#avoided ? 1 : 0);
         if (count > fewest) continue;
         if (count < fewest) [fewest, found] = [count, []];
         found.push(server);
@@ -353,6 +358,7 @@ export class Iteration implements Task, AskOwner<NameServer> {
     const special = local.find(this.#hashed, this.#name, qtype);
     if (special !== null) {
       if (!this.#trail.isAlias) this.#flight.source = Outcome.Local;
+      this.#flight.isValidated = false; // Nobody has signed what is said here.
       this.#note("local", formatName(this.#name));
       this.#concludeKept(special);
       return;
@@ -362,6 +368,10 @@ export class Iteration implements Task, AskOwner<NameServer> {
     if (denial !== null && this.#concludeKept(denial)) return;
     // Of a zone's DS the zone above it speaks.
     const from = qtype === Qtype.DS && this.#hashed.count > 0 ? 1 : 0;
+    const ds = from === 0 || this.#flight.attempt > 0
+      ? null
+      : delegations.ds(this.#hashed, this.#name, 0);
+    if (ds !== null && this.#concludeKept(ds)) return;
     this.#enterClosest(from);
   }
 
@@ -447,7 +457,7 @@ export class Iteration implements Task, AskOwner<NameServer> {
     const asking = this.#asking;
     asking.keep(query);
     asking.qtype = this.#probe > 0 ? Qtype.A : query.qtype;
-    asking.keyBits = dnssecOk ? KEY_DO : query.keyBits & KEY_DO;
+    asking.keyBits = dnssecOk ? KEY_DO : this.#flight.askBits & KEY_DO;
     asking.rename(this.#name.subarray(this.#hashed.offsets[this.#probe]));
     this.#stepQueries = 0;
     this.#asked.clear();
@@ -474,14 +484,14 @@ export class Iteration implements Task, AskOwner<NameServer> {
   }
 
   #deny(ask: Ask<NameServer>): void {
-    const { asker: { response }, reader, delegations, dnssecOk } = this.#means;
+    const { asker: { response }, reader, delegations } = this.#means;
     const isNxdomain = response.rcode === Rcode.NXDomain;
     if (!isNxdomain && this.#probe > 0) {
       this.#passProbe(false);
       return;
     }
     // The root's servers are known to deny what is not there, and a proof is looked at by others.
-    const isFinal = this.#cut!.isRoot || (dnssecOk && reader.hasProof);
+    const isFinal = this.#cut!.isRoot || (this.#flight.isValidated && reader.hasProof);
     if (this.#probe > 0 && !isFinal) {
       this.#note("answered", `${rcodeName(response.rcode)}; it is asked for the whole name`);
       this.#askWhole();
@@ -549,6 +559,7 @@ export class Iteration implements Task, AskOwner<NameServer> {
         delegations.keep(this.#hashed, this.#name, 0, { servers: known, expiresAtS });
       }
     }
+    this.#believed = server;
     this.#take(scrubbed, rcodeName(response.rcode), this.#textOf(server));
   }
 
@@ -604,6 +615,7 @@ export class Iteration implements Task, AskOwner<NameServer> {
   #answer(ttl: number): void {
     const { scrubber } = this.#means;
     scrubber.ttl = ttl;
+    this.#flight.zone = this.#trail.isAlias || this.#cut === null ? null : this.#cut.zone;
     this.#flight.answer(scrubber, NO_ERRORS);
   }
 
@@ -618,7 +630,7 @@ export class Iteration implements Task, AskOwner<NameServer> {
   }
 
   get #wantsSignatures(): boolean {
-    return this.#means.dnssecOk || (this.#flight.query.keyBits & KEY_DO) !== 0;
+    return (this.#flight.askBits & KEY_DO) !== 0;
   }
 
   get #zoneText(): string {

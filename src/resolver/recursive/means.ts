@@ -1,9 +1,9 @@
 import type { Cache } from "../../cache/mod.ts";
 import type { HashedName, RecordView } from "../../dns/mod.ts";
 import type { Asker, ResponseReader, Scrubber } from "../ask/mod.ts";
+import type { KeptMessages } from "../flights/mod.ts";
 import type { Delegations } from "./delegations.ts";
 import type { Hint } from "./hints.ts";
-import type { KeptMessages } from "./kept_messages.ts";
 import type { LocalResponses } from "./local_responses.ts";
 import type { NameServerReader } from "./name_server_reader.ts";
 import type { NameServers } from "./name_servers.ts";

@@ -4,19 +4,18 @@ import { log } from "../../log.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import { type Asker, type Exchange, ResponseReader, Scrubber, type TtlBounds } from "../ask/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
-import type { Flight, Source } from "../flights/mod.ts";
-import { keptQuery, keyHashOf, type Query } from "../query.ts";
+import { type Flight, KeptMessages, type Share, type Source } from "../flights/mod.ts";
+import { hashQuestion, keptQuery, type Query } from "../query.ts";
 import { Delegations } from "./delegations.ts";
 import { NO_SOCKET, zoneFull } from "./failures.ts";
 import type { Hint } from "./hints.ts";
 import { Iteration } from "./iteration.ts";
-import { KeptMessages } from "./kept_messages.ts";
 import { PRIMING_MS_MIN } from "./limits.ts";
 import { LocalResponses } from "./local_responses.ts";
 import type { Means } from "./means.ts";
 import { NameServerReader } from "./name_server_reader.ts";
 import { NameServers } from "./name_servers.ts";
-import { Zones, type ZoneShare } from "./zones.ts";
+import { Zones, ZoneShare } from "./zones.ts";
 
 /** How often it is logged that there is no socket, and how long it is told in the status. */
 const NO_SOCKET_MS = 60_000;
@@ -113,8 +112,8 @@ export class Recursor implements Source {
     return zones.of(scratch.hashes[label], packet, scratch.offsets[label], end);
   }
 
-  full(share: ZoneShare): ResolveFailure {
-    return zoneFull(share.text);
+  full(share: Share): ResolveFailure {
+    return zoneFull(share instanceof ZoneShare ? share.text : ".");
   }
 
   begin(flight: Flight): void {
@@ -148,9 +147,7 @@ export class Recursor implements Source {
     query.qclass = 1;
     query.rename(ROOT);
     query.isOwn = true;
-    const { scratch, seed } = this.#means;
-    scratch.read(ROOT, 0, 1, seed);
-    query.keyHash = keyHashOf(scratch.hashes[0], query.qtype, 0);
+    hashQuestion(query, this.#means.scratch, this.#means.seed);
     this.#refresh(query);
   }
 
