@@ -2,6 +2,7 @@ import type { HostPort } from "../addr/mod.ts";
 import type { TrustAnchor } from "../dnssec/mod.ts";
 import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
+import type { RecursionOptions } from "../resolver/recursive/mod.ts";
 import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
 import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
@@ -66,6 +67,9 @@ export interface DnsTrust {
   readonly believesClock: boolean;
 }
 
+/** How name servers are asked; in structured clones, hints and all. */
+export type DnsRecursion = RecursionOptions;
+
 /** What a dns isolate is started with. */
 export interface DnsStart {
   readonly index: number;
@@ -89,6 +93,8 @@ export interface DnsStart {
   readonly prefetch: boolean;
   /** `null`: nothing is validated. */
   readonly trust: DnsTrust | null;
+  /** `null`: upstreams are asked for every name. */
+  readonly recursion: DnsRecursion | null;
   /** Names, uncompressed, at and below which private addresses stay; `null`: they stay everywhere. */
   readonly rebindingExempt: readonly Uint8Array[] | null;
   /** A name that can't be checked gets SERVFAIL. */

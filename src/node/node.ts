@@ -37,6 +37,7 @@ import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sock
 import { StopTime } from "./stop_time.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { dnsRecursion } from "./root_hints.ts";
 import { dnsTrust } from "./trust.ts";
 import { UncaughtErrors } from "./uncaught.ts";
 
@@ -151,6 +152,7 @@ export class Node {
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
       trust,
+      recursion: await dnsRecursion(config, isolates),
       checks,
     });
     const listening = listenFor(config, isolates);

@@ -38,14 +38,5 @@ export {
   TICK_MS,
   type Waiter,
 } from "./flights/mod.ts";
-export {
-  builtInHints,
-  DELEGATIONS_BYTES,
-  DELEGATIONS_BYTES_MIN,
-  type Hint,
-  parseHints,
-  type RecursionOptions,
-  Recursor,
-} from "./recursive/mod.ts";
 export { SplitSource } from "./split_source.ts";
 export { Forwarder, type ForwarderOptions, type UpstreamSpec } from "./forward/mod.ts";

@@ -6,8 +6,10 @@ import {
   Flights,
   Forwarder,
   type Found,
+  KeptMessages,
   Lookups,
   Pipeline,
+  type Query,
   QueryLog,
   RateLimiter,
   RebindingProtection,
@@ -34,6 +36,7 @@ import { type Loaded, loadFor } from "./loaded.ts";
 import { type NativeSide, openNativeSide } from "./native_side.ts";
 import { SYSTEM_TIME } from "../kept_isolate.ts";
 import { listenPortable } from "./portable_listeners.ts";
+import type { RecursionSide } from "./recursion_side.ts";
 import { reportOf } from "./report.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
@@ -70,6 +73,8 @@ export class DnsIsolate {
   readonly #asker: Asker;
   readonly #forwarder: Forwarder;
   readonly #flights: Flights;
+  /** `null`: upstreams are asked for every name. */
+  readonly #recursion: RecursionSide | null;
   /** `null`: nothing is validated. */
   readonly validation: ValidationSide | null;
   readonly #clock = new TurnClock({
@@ -162,25 +167,31 @@ export class DnsIsolate {
       nowMs,
       random: (target) => void crypto.getRandomValues(target),
     });
-    this.#forwarder = new Forwarder({
+    const nowSeconds = () => this.#pipeline.nowSeconds;
+    const forwarder = this.#forwarder = new Forwarder({
       upstreams: start.upstreams,
       exchange,
       asker,
       counters,
       ttl: start.ttl,
       nowMs,
+      elsewhere: { messages: new KeptMessages(cache, nowSeconds), seed: start.seed },
     });
-    const { Validation } = loaded;
-    const nowSeconds = () => this.#pipeline.nowSeconds;
+    const { Validation, Recursion } = loaded;
+    const refresh = (query: Query) => this.#flights.refresh(query);
+    const common = { ...start, cache, counters, nowMs, nowSeconds };
+    this.#recursion = start.recursion === null || Recursion === null
+      ? null
+      : new Recursion(start.recursion, { ...common, exchange, asker, forwarder, refresh });
     const beginTurn = () => {
       this.#setTime();
       this.#flushSoon();
     };
     this.validation = start.trust === null || Validation === null
       ? null
-      : new Validation(start.trust, { ...start, cache, counters, nowMs, nowSeconds, beginTurn });
+      : new Validation(start.trust, { ...common, beginTurn });
     this.#flights = new Flights({
-      source: this.#forwarder,
+      source: this.#recursion?.source ?? forwarder,
       judge: this.validation?.judge ?? null,
       cache,
       counters,
@@ -331,6 +342,7 @@ export class DnsIsolate {
   /** Forgets every cached answer. */
   flush(): void {
     this.#cache.flush();
+    this.#recursion?.recursor.flush();
     this.validation?.judge.forget();
   }
 
@@ -347,6 +359,7 @@ export class DnsIsolate {
       encrypted: this.#encrypted,
       bounds: this.#bounds,
       forwarder: this.#forwarder,
+      recursor: this.#recursion?.recursor ?? null,
       validation: this.validation,
     });
   }
