@@ -113,14 +113,15 @@ export class Scrubber {
 
   /**
    * Scrubs a response that fits its question. `lead` is what goes before: the client's question, or
-   * a message with that and with the chain so far. Of a name server nothing is kept that is not at or
-   * below the `zone` it is asked for.
+   * a message with that and with the chain so far. Of a name server, asked for a `zone`, nothing is kept
+   * that is not at or below that, and of a chain no more than the first link: what the target has is for
+   * the target's own answer to say.
    */
   scrub(
     response: ResponseReader,
     dnssecOk: boolean,
     lead: Uint8Array,
-    zone: Uint8Array = ROOT,
+    zone: Uint8Array | null = null,
   ): Scrubbed {
     const { packet, flags, rcode } = response;
     this.#packet = packet;
@@ -131,7 +132,7 @@ export class Scrubber {
     this.#authorities = Math.min(response.authorities, AUTHORITIES_MAX);
     this.#qtype = getU16(packet, response.answersAt - 4);
     this.#dnssecOk = dnssecOk;
-    this.#zone = zone;
+    this.#zone = zone ?? ROOT;
     this.#isBroken = false;
     this.ttlCount = 0;
     this.ttl = 0xffffffff;
@@ -144,12 +145,15 @@ export class Scrubber {
     let hasAnswer = this.#copyRrset(this.#qtype);
     while (!hasAnswer && this.#follow()) {
       if (before + ++aliases > ALIASES_MAX) return Scrubbed.Endless;
+      if (zone !== null) break;
       hasAnswer = this.#copyRrset(this.#qtype);
     }
     // A DNAME whose CNAME would be too long is all there is to say (RFC 6672 §2.2).
     if (rcode === Rcode.YXDomain) this.#copyDname();
-    const isOpen = !hasAnswer && aliases > 0 && rcode === Rcode.NoError && !this.#hasSoa();
-    if (!isOpen) this.#copyAuthority(hasAnswer && rcode === Rcode.NoError);
+    const isOpen = !hasAnswer && aliases > 0 &&
+      (zone !== null || (rcode === Rcode.NoError && !this.#hasSoa()));
+    this.#copyProofs(lead);
+    this.#copyAuthority(isOpen || (hasAnswer && rcode === Rcode.NoError));
     if (this.#isBroken) return Scrubbed.Broken;
     this.length = this.#writer.lengthBytes;
     if (!isOpen) {
@@ -187,6 +191,16 @@ export class Scrubber {
       this.#copy(lead, Section.Answer);
     }
     return aliases;
+  }
+
+  /** Copies the proofs that go with the chain so far. */
+  #copyProofs(lead: Uint8Array): void {
+    let at = skipName(lead, HEADER_BYTES, lead.length) + 4;
+    for (let i = getU16(lead, 6); i > 0; i--) at = readRecord(lead, at, lead.length, this.#record);
+    for (let i = getU16(lead, 8); i > 0; i--) {
+      at = readRecord(lead, at, lead.length, this.#record);
+      this.#copy(lead, Section.Authority);
+    }
   }
 
   /** Goes on to the name at `offset`. */

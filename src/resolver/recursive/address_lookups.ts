@@ -1,4 +1,4 @@
-import { Qclass, Qtype, Rcode, RCODE_MASK, RD_BIT, readRecord } from "../../dns/mod.ts";
+import { equalNames, Qclass, Qtype, Rcode, RCODE_MASK, RD_BIT, readRecord } from "../../dns/mod.ts";
 import type { Flight, Waiter } from "../flights/mod.ts";
 import { hashQuestion, keptQuery, KEY_CD, type Query } from "../query.ts";
 import type { Budget } from "./budget.ts";
@@ -39,6 +39,7 @@ export class AddressLookups {
     this.#isBeginning = true;
     this.#found = 0;
     const before = cut.looking;
+    for (const entry of cut.entries) this.#found += this.#takeGlue(entry);
     while (this.#found === 0 && cut.looking === before && cut.lookups < LOOKUPS_MAX) {
       if (!budget.hasLookups || this.#flight.depth >= LOOKUP_DEPTH_MAX) break;
       const entry = this.#next(cut);
@@ -72,6 +73,28 @@ export class AddressLookups {
     server.isHalf = true;
     server.lookup = !hasOther ? Lookup.Done : isIpv6 ? Lookup.NoIpv6 : Lookup.NoIpv4;
     if (!this.#isBeginning) this.#owner.onAddresses();
+  }
+
+  /**
+   * Takes the glue that is kept of the zone that a name server is in, if that serves itself: the zone
+   * above has told it for this very end. Returns how many addresses are new.
+   */
+  #takeGlue(entry: CutServer): number {
+    const { scratch, seed, delegations, servers } = this.#means;
+    if (entry.hasGlue) return 0;
+    const { name } = entry;
+    scratch.read(name, 0, name.length, seed);
+    const label = delegations.closest(scratch, name, 0);
+    const zone = label < 0 ? null : delegations.delegation(scratch, name, label);
+    const kept = zone?.servers.find((server) => equalNames(server.name, 0, name, 0));
+    if (kept === undefined || kept.addresses.length === 0) return 0;
+    entry.hasGlue = true;
+    const before = entry.servers.length;
+    for (const address of kept.addresses) {
+      const server = servers.at(address);
+      if (!entry.servers.includes(server)) entry.servers.push(server);
+    }
+    return entry.servers.length - before;
   }
 
   /** A name server to look up: of those without an address first, and any of these. */

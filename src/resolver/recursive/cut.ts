@@ -11,7 +11,11 @@ export class CutServer {
   lookup: Lookup = Lookup.None;
   /** Addresses of one family were looked up. */
   isHalf = false;
-  constructor(readonly name: Uint8Array, readonly servers: NameServer[]) {}
+  /** What the zone above its own has told of its addresses is among them. */
+  hasGlue: boolean;
+  constructor(readonly name: Uint8Array, readonly servers: NameServer[]) {
+    this.hasGlue = servers.length > 0;
+  }
 }
 
 /** A zone whose servers are asked at this moment, and what was learned of them for one question. */

@@ -156,11 +156,13 @@ export class Client implements Responder {
 
 export interface BenchOptions extends Partial<RecursorOptions> {
   readonly servers?: Readonly<Record<string, FakeServer>>;
+  /** Answers at every other address; silence if left out. */
+  readonly anyServer?: FakeServer;
   readonly hintsText?: string;
   readonly prngSeed?: number;
   readonly rebinding?: RebindingProtection | null;
   readonly startSeconds?: number;
-  readonly judge?: Judge | null;
+  readonly judge?: (bench: RecursorBench) => Judge | null;
 }
 
 interface FakeRemote extends Remote {
@@ -182,6 +184,7 @@ export class RecursorBench implements Exchange {
   readonly flights: Flights;
   readonly resolver: Resolver;
   readonly servers: Map<string, FakeServer>;
+  readonly #anyServer: FakeServer;
   /** Every query that was sent, in order. */
   readonly sent: FakeQuery[] = [];
   /** Milliseconds to an answer, by address. */
@@ -202,6 +205,7 @@ export class RecursorBench implements Exchange {
     this.startSeconds = options.startSeconds ?? START_SECONDS;
     this.front.pipeline.nowSeconds = this.startSeconds;
     this.servers = new Map(Object.entries(options.servers ?? {}));
+    this.#anyServer = options.anyServer ?? (() => []);
     this.asker = new Asker({
       exchange: this,
       counters,
@@ -229,7 +233,7 @@ export class RecursorBench implements Exchange {
     });
     this.flights = new Flights({
       source: this.recursor,
-      judge: options.judge ?? null,
+      judge: options.judge?.(this) ?? null,
       cache,
       counters,
       rebinding: options.rebinding ?? null,
@@ -282,7 +286,7 @@ export class RecursorBench implements Exchange {
     this.sent.push(query);
     this.#open.add(token);
     const atMs = this.nowMs + (this.latencyMs.get(address) ?? 10);
-    for (const answer of this.servers.get(address)?.(query) ?? []) {
+    for (const answer of (this.servers.get(address) ?? this.#anyServer)(query)) {
       // What a server has no ID for is the answer to the query.
       if (getU16(answer, 0) === 0) setU16(answer, 0, getU16(packet, 0));
       this.#pending.push({ token, packet: answer, atMs });
@@ -325,6 +329,17 @@ export class RecursorBench implements Exchange {
       client.take(reply.bytes.slice(reply.offset, reply.offset + reply.length));
     } else this.resolver.resolve(waiter);
     return client;
+  }
+
+  /** Takes a packet of any kind; nobody wants to know what comes of it. */
+  takeRaw(packet: Uint8Array): void {
+    const { reply } = this.front;
+    this.#setTime();
+    const to = new ClientAddress();
+    const verdict = this.resolver.decide(Transport.Tcp, to, packet, 0, packet.length, reply);
+    if (verdict !== Verdict.Resolve) return;
+    const waiter = this.resolver.wait(new Client(this, "raw"), reply);
+    if (waiter !== null) this.resolver.resolve(waiter);
   }
 
   /** Asks a question and lets time pass until it is answered. */

@@ -59,8 +59,6 @@ export class Iteration implements Task, StepOwner {
   #referrals = 0;
   /** A delegation that was kept has led nowhere, and was looked up anew. */
   #isRenewed = false;
-  /** Who has given the last answer. */
-  #believed: NameServer | null = null;
 
   constructor(flight: Flight, means: Means) {
     this.#flight = flight;
@@ -76,8 +74,7 @@ export class Iteration implements Task, StepOwner {
     step.enter(null);
     flight.source = Outcome.Recursed;
     // What is not believed is asked for elsewhere.
-    step.avoided = flight.attempt > 0 ? this.#believed : null;
-    this.#believed = null;
+    step.avoided = flight.attempt > 0 ? this.#means.believed.get(flight.query) : null;
     this.#trail.start(flight.query);
     this.#referrals = 0;
     this.#isRenewed = false;
@@ -126,6 +123,14 @@ export class Iteration implements Task, StepOwner {
         return;
       case Says.Referral:
         this.#refer(response, server);
+        return;
+      case Says.Nothing:
+        // Once, somebody else is asked who may say more.
+        if (step.isFirstNothing() && step.hasOther(server)) {
+          step.decline(ask, lame(step.zoneText, step.textOf(server)));
+          return;
+        }
+        this.#deny(ask);
         return;
       case Says.Denial:
         this.#deny(ask);
@@ -361,7 +366,7 @@ export class Iteration implements Task, StepOwner {
     }
     const isPriming = cut.isRoot && this.#hashed.count === 0;
     if (isPriming && this.#flight.query.qtype === Qtype.NS) this.#keepRoot(response);
-    this.#believed = server;
+    if (this.#wantsSignatures) this.#means.believed.set(this.#flight.query, server);
     this.#take(scrubbed, rcodeName(response.rcode), server);
   }
 

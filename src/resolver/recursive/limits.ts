@@ -32,6 +32,8 @@ export const SERVER_OPEN_MAX = 512;
 export const SERVERS_MAX = 8_192;
 /** Zones that a server is known not to serve. */
 export const LAME_ZONES_MAX = 4;
+/** Questions of which it is known who has answered them, to ask another one where that is bogus. */
+export const BELIEVED_MAX = 1_024;
 /** Zones that questions wait for; more than this is swept. */
 export const ZONES_MAX = 8_192;
 /** Bytes of delegations, of all isolates together. */

@@ -2,6 +2,7 @@ import type { Cache } from "../../cache/mod.ts";
 import type { HashedName, RecordView } from "../../dns/mod.ts";
 import type { Asker, ResponseReader, Scrubber } from "../ask/mod.ts";
 import type { KeptMessages } from "../flights/mod.ts";
+import type { BelievedServers } from "./believed_servers.ts";
 import type { Delegations } from "./delegations.ts";
 import type { Hint } from "./hints.ts";
 import type { LocalResponses } from "./local_responses.ts";
@@ -19,6 +20,7 @@ export interface Means {
   readonly delegations: Delegations;
   readonly servers: NameServers;
   readonly zones: Zones;
+  readonly believed: BelievedServers;
   readonly local: LocalResponses;
   readonly hints: readonly Hint[];
   readonly cache: Cache;

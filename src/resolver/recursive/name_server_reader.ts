@@ -34,6 +34,8 @@ export const Says = {
   Referral: 2,
   /** The server does not serve the zone. */
   Lame: 3,
+  /** No word, with authority: a denial, or a server that is not well. */
+  Nothing: 4,
 } as const;
 export type Says = typeof Says[keyof typeof Says];
 
@@ -86,8 +88,10 @@ export class NameServerReader {
     }
     if (authority.denies) return Says.Denial;
     if (authority.refers) return Says.Referral;
-    // Who speaks of the zone itself, or of none, and with authority, has nothing of the type.
-    return isAuthoritative && !authority.refersUp ? Says.Denial : Says.Lame;
+    if (this.hasProof) return Says.Denial;
+    // Who speaks of the zone itself, and with authority, has nothing of the type.
+    if (!isAuthoritative || authority.refersUp) return Says.Lame;
+    return response.authorities > 0 ? Says.Denial : Says.Nothing;
   }
 
   /** Name servers of the referral read last, with the glue that its server can know. */
@@ -98,7 +102,8 @@ export class NameServerReader {
     let at = response.authoritiesAt;
     for (let i = 0; i < response.authorities && servers.length < NAME_SERVERS_MAX; i++) {
       at = this.#next(at);
-      if (record.type !== Qtype.NS || !equalNames(this.#owner, 0, this.cut, 0)) continue;
+      if (record.type !== Qtype.NS || record.cls !== Qclass.IN) continue;
+      if (!equalNames(this.#owner, 0, this.cut, 0)) continue;
       const { rdataOffset, end } = record;
       const length = expandName(this.#packet, rdataOffset, this.#name, 0, end);
       if (length < 0) continue;

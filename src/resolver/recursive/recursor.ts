@@ -6,6 +6,7 @@ import { type Asker, type Exchange, ResponseReader, Scrubber, type TtlBounds } f
 import type { ResolveFailure } from "../failure.ts";
 import { type Flight, KeptMessages, type Share, type Source } from "../flights/mod.ts";
 import { hashQuestion, keptQuery, type Query } from "../query.ts";
+import { BelievedServers } from "./believed_servers.ts";
 import { Delegations } from "./delegations.ts";
 import { NO_SOCKET, zoneFull } from "./failures.ts";
 import type { Hint } from "./hints.ts";
@@ -69,6 +70,7 @@ export class Recursor implements Source {
       delegations: new Delegations(options.delegationsBytes, nowSeconds),
       servers: new NameServers(exchange, random),
       zones: new Zones(),
+      believed: new BelievedServers(),
       local: new LocalResponses(seed),
       hints: options.hints,
       cache,

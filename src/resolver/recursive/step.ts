@@ -57,6 +57,7 @@ export class Step implements AskOwner<NameServer> {
   readonly #asked = new Map<NameServer, number>();
   readonly #declined = new Set<NameServer>();
   #queries = 0;
+  #nothings = 0;
   #lastSentAtMs = 0;
   /** When there is something to be done if nothing is heard before. */
   #nextAtMs = 0;
@@ -79,7 +80,7 @@ export class Step implements AskOwner<NameServer> {
   /** Puts `asking` to the servers. */
   start(): void {
     this.stop();
-    this.#queries = 0;
+    this.#queries = this.#nothings = 0;
     this.#asked.clear();
     this.#declined.clear();
     this.askNext();
@@ -188,6 +189,19 @@ export class Step implements AskOwner<NameServer> {
     // What is malformed over TCP as well is no forgery.
     for (const other of [...this.asks]) if (other.server === server) asker.release(other);
     this.askNext();
+  }
+
+  /** Says whether nobody has answered without a word in this step before. */
+  isFirstNothing(): boolean {
+    return this.#nothings++ === 0;
+  }
+
+  /** Says whether another server is left to ask. */
+  hasOther(server: NameServer): boolean {
+    this.#declined.add(server);
+    const other = this.#choose(this.#means.nowMs());
+    this.#declined.delete(server);
+    return other !== null;
   }
 
   /** Asks the next server of the zone, or does what is left to do. */
