@@ -2,8 +2,15 @@ import type { HostPort } from "../addr/mod.ts";
 import type { TrustAnchor } from "../dnssec/mod.ts";
 import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
+import type {
+  AskHow,
+  Found,
+  OwnAnswer,
+  RateLimitOptions,
+  TtlBounds,
+  UpstreamSpec,
+} from "../resolver/mod.ts";
 import type { RecursionOptions } from "../resolver/recursive/mod.ts";
-import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
 import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
 import type { SlowQuery, SlowSample } from "./dns/slow_queries.ts";
@@ -129,9 +136,16 @@ export type ToDns =
     readonly hostname: string;
     readonly qtype: number;
   }
+  /** Ask the query of this packet for the service itself, then say `asked`. */
+  | {
+    readonly type: "ask";
+    readonly id: number;
+    readonly packet: Uint8Array;
+    readonly how: AskHow;
+  }
   /** Show this certificate from now on; connections that stand stay. */
   | { readonly type: "certificate"; readonly identity: TlsIdentity }
-  /** Validate by these from now on, and forget every cached answer. */
+  /** Validate by these from now on. */
   | { readonly type: "trust"; readonly trust: DnsTrust }
   /** A way to a thread that checks signatures, in place of that to the one before it. */
   | { readonly type: "checker"; readonly thread: number; readonly port: MessagePort }
@@ -197,6 +211,7 @@ export type FromDns =
   | { readonly type: "leak"; readonly lookup: LeakLookup }
   | { readonly type: "flushed" }
   | { readonly type: "lookedUp"; readonly id: number; readonly found: Found }
+  | { readonly type: "asked"; readonly id: number; readonly answer: OwnAnswer }
   | {
     readonly type: "pong";
     readonly report: DnsReport;

@@ -38,7 +38,8 @@ import { StopTime } from "./stop_time.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
 import { dnsRecursion } from "./root_hints.ts";
-import { dnsTrust } from "./trust.ts";
+import { openTrust } from "./trust.ts";
+import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
 
 /** What an open node is made of, in the order that it is opened. */
@@ -65,6 +66,7 @@ interface Parts {
   readonly dns: DnsSupervisor;
   /** Those who check signatures; `null`: nothing is validated. */
   readonly checks: CheckSupervisor | null;
+  readonly trust: TrustKeeper | null;
 }
 
 /** Sockets, and what can be done with them. */
@@ -144,14 +146,14 @@ export class Node {
     const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
     const odoh = isTarget ? new OdohKeys() : null;
     const querylog = querylogOf(config, upstreams, isolates);
-    const trust = await dnsTrust(config, clock.judge);
-    const checks = trust === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
+    const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
+    const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
     opened.defer(() => checks?.stop());
     const options = dnsOptions(config, {
       ...{ upstreams, certificate, odoh, seed, isolates },
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
-      trust,
+      trust: trustKeeper?.trust ?? null,
       recursion: await dnsRecursion(config, isolates),
       checks,
     });
@@ -162,7 +164,7 @@ export class Node {
     return new Node({
       ...{ config, startedAtMs, telemetry, problems, clock, store, get, keeper, services },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
-      checks,
+      ...{ checks, trust: trustKeeper },
     }, opened.move());
   }
 
@@ -184,7 +186,7 @@ export class Node {
 
   /** Answers queries. */
   async #answer(): Promise<void> {
-    const { clock, problems, querylog, odoh, dns, isolates, checks } = this.#parts;
+    const { clock, problems, querylog, odoh, dns, isolates, checks, trust } = this.#parts;
     if (querylog !== null) {
       querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
       querylog.start();
@@ -193,6 +195,10 @@ export class Node {
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
     problems.watch(() => this.#uncaught.problems);
+    if (trust !== null) {
+      this.#opened.defer(trust.start());
+      problems.watch(() => trust.problems);
+    }
     if (odoh !== null) this.#opened.defer(odoh.rotateDaily((seeds) => dns.renewOdoh(seeds)));
     log.info("answering", {
       listen: dns.listening.map(formatHostPort),

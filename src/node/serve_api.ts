@@ -24,6 +24,7 @@ import { log } from "../log.ts";
 import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { explainAnswer } from "./explain_answer.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
@@ -41,7 +42,7 @@ export interface ServeApiOptions extends NodeParts {
   readonly sockets: ApiSockets | null;
   readonly store: Pick<OpenStore, "replicator" | "store">;
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
-  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
+  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "ask" | "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
   /** Fetches through this service's own upstreams. */
   readonly get: HttpGet;
@@ -155,13 +156,16 @@ function nodePort(options: ServeApiOptions): NodePort {
     pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
-    explain: async ({ name, type, client }) => {
+    explain: async ({ name, type, client, trace: isTraced }) => {
       await options.inForce();
       const qtype = parseQtype(type.toUpperCase());
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
       const explanation = policy.explain(name, qtype, client);
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      return { name, type: type.toUpperCase(), ...explanation };
+      const answer = explanation.outcome === "forwarded"
+        ? await explainAnswer(config, dns, { name, qtype, isTraced })
+        : { dnssec: null, trace: null };
+      return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },
     checkUpdate: () => checkUpdate(config.update.url, options.get),
     metrics: () => metricsText(familiesOf(options)),

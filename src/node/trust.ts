@@ -1,11 +1,15 @@
 /** What answers are held against: trust anchors, exemptions, the clock. */
+import { dirname, join } from "node:path/posix";
 import type { ClockJudge } from "../clock/mod.ts";
 import type { Config } from "../config/mod.ts";
-import { isAtOrBelow } from "../dns/mod.ts";
+import { encodeQuery, isAtOrBelow, Qtype } from "../dns/mod.ts";
 import { parseTrustAnchors, ROOT_ANCHORS_TEXT, type TrustAnchor } from "../dnssec/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import type { DnsTrust } from "../isolate/mod.ts";
+import type { DnsSupervisor } from "../isolate/mod.ts";
 import { wireNames } from "./dns_upstreams.ts";
+import { TrustKeeper } from "./trust_keeper.ts";
+
+const ANEW = { isAnew: true, isTraced: false };
 
 /** Says whether a configuration has answers validated. */
 export function validates({ recursion }: Config): boolean {
@@ -53,10 +57,54 @@ export function exemptNames(config: Config, anchors: readonly TrustAnchor[]): Ui
   ];
 }
 
-/** What dns isolates are to validate by; `null`: nothing is validated. */
-export async function dnsTrust(config: Config, clock: ClockJudge): Promise<DnsTrust | null> {
+/** Keeps what dns isolates are to validate by; `null`: nothing is validated. */
+export async function openTrust(
+  config: Config,
+  clock: ClockJudge,
+  dns: () => Pick<DnsSupervisor, "ask" | "renewTrust">,
+): Promise<TrustKeeper | null> {
   if (!validates(config)) return null;
   const anchors = await readAnchors(config);
-  const negative = exemptNames(config, anchors);
-  return { anchors, negative, believesClock: clock.isBelieved };
+  const file = join(config.store.dir, "trust_anchors.json");
+  return await TrustKeeper.open(anchors, exemptNames(config, anchors), {
+    clock,
+    read: () => readKept(file),
+    write: (text) => writeKept(file, text),
+    fetchKeys: async (zone) => {
+      const query = encodeQuery(zone, Qtype.DNSKEY, { cd: true, edns: { dnssecOk: true } });
+      return (await dns().ask(query, ANEW, new AbortController().signal)).message;
+    },
+    publish: (trust) => dns().renewTrust(trust),
+    every: (ms, work) => {
+      const timer = setInterval(work, ms);
+      return () => clearInterval(timer);
+    },
+  });
+}
+
+async function readKept(file: string): Promise<string | null> {
+  try {
+    return await Deno.readTextFile(file);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+/** Writes the file whole or not at all. */
+async function writeKept(file: string, text: string): Promise<void> {
+  const temporary = `${file}.new`;
+  await Deno.mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  {
+    using opened = await Deno.open(temporary, {
+      write: true,
+      create: true,
+      truncate: true,
+      mode: 0o600,
+    });
+    const bytes = new TextEncoder().encode(text);
+    for (let at = 0; at < bytes.length;) at += await opened.write(bytes.subarray(at));
+    await opened.syncData();
+  }
+  await Deno.rename(temporary, file);
 }

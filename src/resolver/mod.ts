@@ -19,6 +19,7 @@ export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
 export { Trace, type TraceEvent, type TraceNote, type TraceStep } from "./trace.ts";
 export { type Found, Lookups } from "./lookups.ts";
+export { type AskHow, type OwnAnswer, OwnQuestions } from "./own_questions.ts";
 export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
   Asker,

@@ -3,8 +3,9 @@
 // lame, silent, in a circle; dig asks the service.
 
 import assert from "node:assert/strict";
+import { Api } from "./api.ts";
 import { FakeInternet, HAS_INTERNET } from "./fake_internet.ts";
-import { OwnDirectory, PERMISSIONS, Service } from "./harness.ts";
+import { OwnDirectory, PERMISSIONS, runProgram, Service, svcCommand } from "./harness.ts";
 
 const ROOT = "198.41.0.4";
 const LAN = "192.0.2.77";
@@ -140,6 +141,26 @@ Deno.test("svc run resolves from the root down", {
   }
   await t.step("an answer that has no room over UDP", async () => {
     assert.match(await ask("big.well.example", "TXT", "+tcp"), /NOERROR[^]*ANSWER: 1[^]*xxxx/);
+  });
+  await t.step("svc explain --trace shows each step", async () => {
+    const api = (await Api.of(service)).base.replace("/api/v1", "");
+    const [command, ...args] = [
+      ...internet.prefix,
+      ...svcCommand([
+        "explain",
+        "www.half.example",
+        "--trace",
+        "--api",
+        api,
+      ]),
+    ];
+    const { code, stdout, stderr } = await runProgram(command, ...args);
+    assert.equal(code, 0, stderr);
+    assert.match(
+      stdout,
+      /asked: www\.half\.example A, zone half\.example, server \S+half\.example/,
+    );
+    assert.match(stdout, /answered: .*NOERROR[^]*result: NOERROR[^]*203\.0\.113\.4/);
   });
   await t.step("a known answer comes from the cache", async () => {
     assert.match(await ask("www.well.example"), /NOERROR[^]*203\.0\.113\.1\s/);

@@ -1,18 +1,18 @@
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
-import { type EventQueue, UdpBatch } from "../../native/mod.ts";
+import type { EventQueue } from "../../native/mod.ts";
 import {
-  Asker,
-  Flights,
-  Forwarder,
+  type Asker,
+  type AskHow,
+  type Flights,
+  type Forwarder,
   type Found,
-  KeptMessages,
   Lookups,
+  type OwnAnswer,
+  OwnQuestions,
   Pipeline,
-  type Query,
   QueryLog,
   RateLimiter,
-  RebindingProtection,
   Resolver,
   TICK_MS,
   TurnClock,
@@ -38,6 +38,7 @@ import { SYSTEM_TIME } from "../kept_isolate.ts";
 import { listenPortable } from "./portable_listeners.ts";
 import type { RecursionSide } from "./recursion_side.ts";
 import { reportOf } from "./report.ts";
+import { openResolving } from "./resolving.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
@@ -82,6 +83,7 @@ export class DnsIsolate {
     monotonicMs: () => performance.now(),
   });
   readonly #resolver: Resolver;
+  readonly #questions: OwnQuestions;
   readonly #lookups: Lookups;
   readonly #slow: SlowQueries | null;
   readonly #limits: RateLimiter | null;
@@ -159,51 +161,21 @@ export class DnsIsolate {
     };
     const queue = this.#exchangeQueue();
     const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
-    const nowMs = () => performance.now();
-    const asker = this.#asker = new Asker({
-      exchange,
-      counters,
-      openMax: start.openMax,
-      nowMs,
-      random: (target) => void crypto.getRandomValues(target),
-    });
-    const nowSeconds = () => this.#pipeline.nowSeconds;
-    const forwarder = this.#forwarder = new Forwarder({
-      upstreams: start.upstreams,
-      exchange,
-      asker,
-      counters,
-      ttl: start.ttl,
-      nowMs,
-      elsewhere: { messages: new KeptMessages(cache, nowSeconds), seed: start.seed },
-    });
-    const { Validation, Recursion } = loaded;
-    const refresh = (query: Query) => this.#flights.refresh(query);
-    const common = { ...start, cache, counters, nowMs, nowSeconds };
-    this.#recursion = start.recursion === null || Recursion === null
-      ? null
-      : new Recursion(start.recursion, { ...common, exchange, asker, forwarder, refresh });
-    const beginTurn = () => {
-      this.#setTime();
-      this.#flushSoon();
-    };
-    this.validation = start.trust === null || Validation === null
-      ? null
-      : new Validation(start.trust, { ...common, beginTurn });
-    this.#flights = new Flights({
-      source: this.#recursion?.source ?? forwarder,
-      judge: this.validation?.judge ?? null,
-      cache,
-      counters,
-      rebinding: start.rebindingExempt === null
-        ? null
-        : new RebindingProtection(start.rebindingExempt),
-      serveStale,
-      senderBytes: UdpBatch.SENDER_BYTES,
-      nowMs,
-      nowSeconds,
+    const { asker, forwarder, recursion, validation, flights } = openResolving(start, loaded, {
+      ...{ exchange, cache, counters },
+      nowMs: () => performance.now(),
+      nowSeconds: () => this.#pipeline.nowSeconds,
+      beginTurn: () => {
+        this.#setTime();
+        this.#flushSoon();
+      },
       ticking: (on) => this.#setTicking(on),
     });
+    this.#asker = asker;
+    this.#forwarder = forwarder;
+    this.#recursion = recursion;
+    this.validation = validation;
+    this.#flights = flights;
     const { logQueue, traces } = start;
     const slow = this.#slow = traces === null
       ? null
@@ -218,7 +190,8 @@ export class DnsIsolate {
       counters,
       onSlow: slow === null ? null : (...what) => slow.note(...what),
     });
-    this.#lookups = new Lookups(this.#resolver);
+    this.#questions = new OwnQuestions(this.#resolver, () => performance.now());
+    this.#lookups = new Lookups(this.#questions);
     this.#bootstrap = this.#newBootstrap();
     this.#front = {
       resolver: this.#resolver,
@@ -350,6 +323,12 @@ export class DnsIsolate {
   lookup(hostname: string, qtype: number, done: (found: Found) => void): void {
     this.#setTime();
     this.#lookups.lookup(hostname, qtype, done);
+  }
+
+  /** Asks a query for the service itself; `done` is called now or later. */
+  ask(packet: Uint8Array, how: AskHow, done: (answer: OwnAnswer) => void): void {
+    this.#setTime();
+    this.#questions.ask(packet, how, done);
   }
 
   report(): DnsReport {

@@ -45,10 +45,12 @@ export class ValidationSide {
     return this.judge.active > 0;
   }
 
-  /** Goes on with other anchors. */
-  trust(trust: DnsTrust): void {
+  /** Goes on with other anchors; says whether what was answered before was not validated. */
+  trust(trust: DnsTrust): boolean {
+    const { believesClock } = this.judge;
     this.judge.anchors = anchorsOf(trust);
     this.judge.believesClock = trust.believesClock;
+    return believesClock !== trust.believesClock;
   }
 }
 

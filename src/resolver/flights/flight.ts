@@ -44,6 +44,8 @@ export class Flight {
   /** The upstream, by its place in the configuration; -1 for none. */
   upstream = -1;
   dnssec: DnssecState = DnssecState.None;
+  /** Why that is not secure; "" where it is, or where nobody has validated. */
+  reason = "";
   /** Its answer is validated before it is anybody's. */
   isValidated = false;
   /** The zone whose servers have answered, uncompressed; `null`: nobody knows. */
@@ -87,6 +89,7 @@ export class Flight {
     this.source = Outcome.Forwarded;
     this.upstream = -1;
     this.dnssec = DnssecState.None;
+    this.reason = "";
     this.judging = this.zone = this.doubt = null;
     this.attempt = 0;
     this.avoids = -1;

@@ -208,6 +208,7 @@ export class Flights implements FlightOwner, Taker {
       const { query } = waiter;
       query.source = flight.source;
       query.upstream = flight.upstream;
+      query.dnssecReason = flight.reason;
       this.#answerWaiter(waiter, entry, NO_ERROR);
     }
   }
@@ -224,6 +225,7 @@ export class Flights implements FlightOwner, Taker {
     if (!silent) this.#kept.keepFailure(flight, failure.errors);
     for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
       waiter.query.dnssec = flight.dnssec;
+      waiter.query.dnssecReason = flight.reason;
       this.#failWaiter(waiter, failure);
     }
   }

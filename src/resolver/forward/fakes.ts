@@ -19,7 +19,7 @@ import {
 } from "../fakes.ts";
 import type { Outcome } from "../outcome.ts";
 import { Verdict } from "../verdict.ts";
-import { ClientAddress, Transport } from "../query.ts";
+import { ClientAddress, DnssecState, Transport } from "../query.ts";
 import { RebindingProtection } from "../rebinding.ts";
 import type { Reply } from "../reply.ts";
 import type { QueryLog } from "../query_log.ts";
@@ -60,6 +60,7 @@ export class Client implements Responder {
   /** What became of a query that waited. */
   outcome: Outcome | null = null;
   rule = -1;
+  dnssec: DnssecState = DnssecState.None;
   constructor(private readonly bench: ForwarderBench, readonly name: string) {}
 
   /** The answer, or "" while there is none. */
@@ -77,6 +78,7 @@ export class Client implements Responder {
     this.answers.push(describe(bytes.slice(offset, offset + length)));
     this.outcome = query.outcome;
     this.rule = query.rule;
+    this.dnssec = query.dnssec;
   }
 }
 

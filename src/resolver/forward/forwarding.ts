@@ -10,11 +10,12 @@ import {
   type Scrubber,
   type Sending,
 } from "../ask/mod.ts";
-import { HashedName } from "../../dns/mod.ts";
+import { formatName, HashedName, rcodeName } from "../../dns/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
 import type { Flight, KeptMessages, Task, Waiter } from "../flights/mod.ts";
 import { isServiceName } from "../own_names.ts";
 import { hashQuestion, keptQuery, KEY_DO, type Query } from "../query.ts";
+import { questionText } from "../trace.ts";
 import {
   endless,
   leadsBack,
@@ -145,6 +146,11 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       this.#nextAtMs = sentAtMs + upstream.spec.timeoutMs;
       return;
     }
+    this.#flight.trace?.note(this.#flight.depth, {
+      event: "asked",
+      question: questionText(this.#asking),
+      server: upstream.spec.address,
+    });
     // Each time the same upstream is asked again, it gets twice the time.
     const before = this.#timesAsked(upstream);
     this.#asked.push(upstream.index);
@@ -187,6 +193,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       : scrubbed === Scrubbed.Endless
       ? endless(upstream)
       : unhelpful(upstream, response);
+    this.#note("failed", upstream, this.#failure.text);
     asker.release(ask);
     // What is malformed over TCP as well is no forgery.
     const hopeless = isBroken ? this.#doubted(upstream) : null;
@@ -285,6 +292,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       this.#answer(upstream, Math.min(scrubber.ttl, DENIAL_TTL));
       return;
     }
+    this.#note("alias", upstream, formatName(scrubber.target));
     asker.releaseAll(this);
     this.#failure = null;
     const asking = this.#asking = this.#copyOf(flight.query);
@@ -328,8 +336,14 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   #answer(upstream: Upstream, ttl: number): void {
     const { asker, scrubber } = this.#means;
     scrubber.ttl = Math.min(ttl, this.#leadTtl);
+    this.#note("answered", upstream, rcodeName(asker.response.rcode));
     this.#flight.upstream = upstream.index;
     this.#flight.answer(scrubber, asker.response.errors.view());
+  }
+
+  #note(event: "answered" | "alias" | "failed", upstream: Upstream, detail: string): void {
+    const { trace, depth } = this.#flight;
+    trace?.note(depth, { event, server: upstream.spec.address, detail });
   }
 
   /** The ask that an upstream has answered with a malformed message, or `null`. */

@@ -13,7 +13,7 @@ const PLACES = 1_024;
 /** Use counts half as much after this time. */
 const HALF_LIFE_MS = 500;
 /** Where the signer's name stands in what a signature covers (RFC 4034 §3.1.8.1). */
-const SIGNER_OFFSET = 18;
+export const SIGNER_OFFSET = 18;
 /** Labels that zones of one hand have in common, more often than not. */
 const HAND_LABELS = 2;
 
@@ -218,7 +218,7 @@ export class CheckQueue {
 function keyOf({ algorithm, publicKey, data, signature }: SignatureCheck): string {
   const lengths = Uint32Array.of(algorithm, publicKey.length, data.length);
   return createHash("sha256").update(new Uint8Array(lengths.buffer)).update(publicKey).update(data)
-    .update(signature).digest("latin1");
+    .update(signature).digest("base64");
 }
 
 function placeOf(number: number): number {

@@ -1,13 +1,21 @@
 import { getU16 } from "../../bytes/mod.ts";
 import type { Cache } from "../../cache/mod.ts";
-import { equalNames, HEADER_BYTES, Rcode, RCODE_MASK } from "../../dns/mod.ts";
+import {
+  equalNames,
+  formatName,
+  HEADER_BYTES,
+  qtypeName,
+  Rcode,
+  RCODE_MASK,
+  skipPlainName,
+} from "../../dns/mod.ts";
 import {
   type CutCache,
   type Finding,
-  type Question,
   readSections,
   type RrSetResponse,
   Security,
+  type SignatureCheck,
   type TrustAnchors,
   Validator,
   type Verdict,
@@ -20,7 +28,8 @@ import { ResolveFailure, TOO_LARGE } from "../failure.ts";
 import type { BroughtMessage, Flight, Task, Waiter } from "../flights/mod.ts";
 import { DnssecState } from "../query.ts";
 import type { Reply } from "../reply.ts";
-import { type CheckOwner, type CheckQueue, ChecksRefused } from "./check_queue.ts";
+import { questionText } from "../trace.ts";
+import { type CheckOwner, type CheckQueue, ChecksRefused, SIGNER_OFFSET } from "./check_queue.ts";
 import { ChainQuestion, clientOf } from "./chain_question.ts";
 import type { Gaps } from "./gaps.ts";
 import type { ProvenMessage } from "./proven_message.ts";
@@ -42,6 +51,13 @@ const COUNTERS: Readonly<Record<Security, Counter | null>> = {
   [Security.Insecure]: Counter.DnssecInsecure,
   [Security.Indeterminate]: Counter.DnssecIndeterminate,
   [Security.Bogus]: null,
+};
+
+const NAMES: Readonly<Record<Security, string>> = {
+  [Security.Secure]: "secure",
+  [Security.Insecure]: "insecure",
+  [Security.Indeterminate]: "indeterminate",
+  [Security.Bogus]: "bogus",
 };
 
 /** What all validations of an isolate share. */
@@ -101,7 +117,7 @@ export class Validating implements Task, CheckOwner {
 
   /** Comes to an end by one of the flight's. */
   async run(): Promise<void> {
-    const { checks, cuts, anchors, nowSeconds } = this.#means;
+    const { cuts, anchors, nowSeconds } = this.#means;
     const flight = this.#flight;
     if (flight === null || this.#response === null) {
       this.#end((it) => it.fail(UNREADABLE));
@@ -110,7 +126,7 @@ export class Validating implements Task, CheckOwner {
     const ports = {
       lookUp: (name: Uint8Array, type: number, attempt: number) =>
         this.#lookUp(name, type, attempt),
-      check: (check: Parameters<CheckQueue["check"]>[1]) => checks.check(this, check),
+      check: (check: SignatureCheck) => this.#check(check),
       cuts,
     };
     const { packet, qname, qnameLength, qtype: type } = flight.query;
@@ -119,7 +135,7 @@ export class Validating implements Task, CheckOwner {
       const validator = new Validator(ports, anchors);
       const { zone } = flight;
       const verdict = await validator.validate(question, this.#response, nowSeconds(), zone);
-      this.#conclude(verdict, question);
+      this.#conclude(verdict);
     } catch (error) {
       if (error instanceof ChecksRefused) this.#end((it) => it.fail(TOO_MANY_CHECKS));
       else {
@@ -168,6 +184,16 @@ export class Validating implements Task, CheckOwner {
     return promise;
   }
 
+  async #check(check: SignatureCheck): Promise<boolean> {
+    const fits = await this.#means.checks.check(this, check);
+    const flight = this.#flight;
+    flight?.trace?.note(flight.depth, {
+      event: "validated",
+      detail: `${describeCheck(check.data)} ${fits ? "fits" : "does not fit"}`,
+    });
+    return fits;
+  }
+
   #readEntry(entry: number): RrSetResponse | null {
     const { cache, room, nowSeconds } = this.#means;
     cache.copyTo(entry, room.bytes, room.words, 0, nowSeconds(), 0);
@@ -176,27 +202,33 @@ export class Validating implements Task, CheckOwner {
     return isAnswer ? response : null;
   }
 
-  #conclude(verdict: Verdict, question: Question): void {
+  #conclude(verdict: Verdict): void {
     const { finding } = verdict;
     const { counts, found } = this.#means;
     const { security } = finding;
     found(finding);
     this.#end((flight) => {
       flight.dnssec = STATES[security];
+      flight.reason = finding.reason;
+      flight.trace?.note(flight.depth, {
+        event: "validated",
+        question: questionText(flight.query),
+        detail: [NAMES[security], finding.reason].filter((text) => text !== "").join(": "),
+      });
       const counter = COUNTERS[security];
       if (counter !== null) counts[counter]++;
-      if (security <= Security.Insecure) this.#settle(flight, verdict, question);
+      if (security <= Security.Insecure) this.#settle(flight, verdict);
       else if (security === Security.Bogus && flight.attempt === 0) {
         flight.askElsewhere(failureOf(finding));
       } else flight.fail(failureOf(finding));
     });
   }
 
-  #settle(flight: Flight, verdict: Verdict, question: Question): void {
+  #settle(flight: Flight, verdict: Verdict): void {
     const { finding, rcode, answer, authority } = verdict;
     const { message, gaps, nowSeconds } = this.#means;
     const { security, ede, reason } = finding;
-    if (security === Security.Secure) gaps.learn(question, verdict, nowSeconds());
+    if (security === Security.Secure) gaps.learn(verdict.authority, nowSeconds());
     const proven = { rcode, security, answer, authority, ttlMax: this.#ttl };
     if (!message.write(flight.query, proven)) flight.fail(TOO_LARGE);
     else flight.settle(message, ede === null ? this.#errors : ownError(ede, reason));
@@ -215,6 +247,14 @@ function responseOf(message: Uint8Array, length: number): RrSetResponse | null {
   if (sections === null || length < HEADER_BYTES) return null;
   const { answer, authority } = sections;
   return { rcode: getU16(message, 2) & RCODE_MASK, answer, authority };
+}
+
+/** `www.example A: the signature of key 4711 of example`, by what a signature covers. */
+function describeCheck(data: Uint8Array): string {
+  const owner = skipPlainName(data, SIGNER_OFFSET);
+  if (owner < 0 || skipPlainName(data, owner) < 0) return "a signature";
+  return `${formatName(data, owner)} ${qtypeName(getU16(data, 0))}: the signature of key ` +
+    `${getU16(data, SIGNER_OFFSET - 2)} of ${formatName(data, SIGNER_OFFSET)}`;
 }
 
 function failureOf({ security, ede, reason }: Finding): ResolveFailure {

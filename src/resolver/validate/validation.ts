@@ -80,6 +80,10 @@ export class Validation implements Judge {
    * Without a clock that is right no signature can be judged by its time: nothing counts as signed
    * then, so that names, that of a time server among them, can be resolved at all.
    */
+  get believesClock(): boolean {
+    return this.#believesClock;
+  }
+
   set believesClock(isBelieved: boolean) {
     if (this.#believesClock === isBelieved) return;
     this.#believesClock = isBelieved;
@@ -107,9 +111,11 @@ export class Validation implements Judge {
   }
 
   deduce(query: Query): BroughtMessage | null {
-    const deduced = this.#gaps.deduce(query, this.#means.nowSeconds());
-    if (deduced !== null) this.#counts[Counter.Deduced]++;
-    return deduced;
+    const { message, nowSeconds } = this.#means;
+    const proven = this.#gaps.deduce(query, nowSeconds());
+    if (proven === null || !message.write(query, proven)) return null;
+    this.#counts[Counter.Deduced]++;
+    return message;
   }
 
   #found({ security, clockSuspect }: Finding): void {
