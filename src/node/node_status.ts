@@ -74,7 +74,11 @@ export function statusOf(node: NodeParts): Status {
       protocol,
       address: formatHostPort(address),
     })),
-    recursion: { enabled: config.recursion.enabled, dnssec: config.recursion.dnssec },
+    recursion: {
+      enabled: config.recursion.enabled,
+      dnssec: config.recursion.dnssec,
+      servers: Math.max(0, ...reports.map(({ recursion }) => recursion.servers)),
+    },
     filter: {
       rules: listRules + [...collections.rules.values()].filter(isOn).length,
       generation: policy.data.generation,

@@ -27,11 +27,11 @@ import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { explainAnswer } from "./explain_answer.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
-import { explainDnssec } from "./trust.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -191,7 +191,7 @@ function nodePort(options: ServeApiOptions): NodePort {
     pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
-    explain: async ({ name, type, client, group, draft }) => {
+    explain: async ({ name, type, client, group, draft, isTraced }) => {
       await options.inForce();
       const qtype = parseQtype(type.toUpperCase());
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
@@ -200,10 +200,10 @@ function nodePort(options: ServeApiOptions): NodePort {
       }
       const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      const dnssec = explanation.outcome === "forwarded"
-        ? await explainDnssec(config, dns, name, qtype)
-        : null;
-      return { name, type: type.toUpperCase(), ...explanation, dnssec };
+      const answer = explanation.outcome === "forwarded"
+        ? await explainAnswer(config, dns, { name, qtype, isTraced })
+        : { dnssec: null, trace: null };
+      return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },
     checkUpdate: () => checkUpdate(config.update.url, options.get),
     metrics: () => metricsText(familiesOf(options)),
