@@ -10,7 +10,6 @@ import { log } from "../log.ts";
 import { emptyState } from "../model/mod.ts";
 import { openNative } from "../native/mod.ts";
 import { dnsOptions } from "./dns_options.ts";
-
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Policy } from "./policy.ts";
