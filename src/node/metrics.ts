@@ -8,9 +8,11 @@ import {
   LATENCY_BOUNDS_MS,
   type MetricFamily,
   type Sample,
+  SENT_BOUNDS,
   sumCounters,
   sumLatencies,
   sumOutcome,
+  sumRecursion,
 } from "../telemetry/mod.ts";
 import type { Occupancy } from "../transport/mod.ts";
 import { channelFamilies, clusterFamilies } from "./cluster_metrics.ts";
@@ -42,6 +44,7 @@ export interface MetricsFacts {
   readonly channel: ChannelFigures | null;
   /** `null` where the API is not served. */
   readonly apiOccupancy: Occupancy | null;
+  readonly eventReadersDropped: number;
   /** Addresses are shortened, as in the query log. */
   readonly isAnonymized: boolean;
 }
@@ -65,6 +68,16 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       facts.reports.reduce((sum, { cacheEvicted }) => sum + cacheEvicted, 0),
     ),
     ...upstreamFamilies(facts),
+    gauge(
+      "svc_recursion_servers",
+      "Addresses of name servers that something is known of, at the isolate that knows most.",
+      Math.max(0, ...facts.reports.map(({ recursion }) => recursion.servers)),
+    ),
+    gauge(
+      "svc_recursion_zones",
+      "Delegations and names inside of zones that are kept, at the isolate that keeps most.",
+      Math.max(0, ...facts.reports.map(({ recursion }) => recursion.zones)),
+    ),
     gauge("svc_filter_rules", "Rules in force.", filter.rules),
     gauge("svc_filter_generation", "Number of the snapshot in force.", filter.generation),
     gauge("svc_filter_memory_bytes", "Memory of the rules in force.", filter.memory_bytes),
@@ -104,6 +117,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       "svc_telemetry_traces_dropped_total",
       "Sampled traces that found no room to wait.",
       sumCounters(facts.counters, Counter.TracesDropped),
+    ),
+    counter(
+      "svc_api_event_readers_dropped_total",
+      "Readers of the API's events that were dropped as too slow.",
+      facts.eventReadersDropped,
     ),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
     counter(
@@ -202,6 +220,38 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
       bogus: Counter.DnssecBogus,
       indeterminate: Counter.DnssecIndeterminate,
     }, "result"),
+    ...recursionFamilies(blocks),
+  ];
+}
+
+/** What it took to ask name servers, and why there was no answer. */
+function recursionFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
+  const { sent, took } = sumRecursion(blocks);
+  return [
+    {
+      name: "svc_recursion_queries",
+      type: "histogram",
+      help: "Queries sent to name servers for one answer, those for addresses and keys included.",
+      bounds: SENT_BOUNDS,
+      samples: [{ labels: {}, counts: sent.counts, sum: sent.sum }],
+    },
+    {
+      name: "svc_recursion_duration_seconds",
+      type: "histogram",
+      help: "Time to an answer of name servers.",
+      bounds: LATENCY_BOUNDS_MS.map((ms) => ms / 1_000),
+      samples: [{ labels: {}, counts: took.counts, sum: took.sumMs / 1_000 }],
+    },
+    by("svc_recursion_failures_total", "Names without an answer, by the reason.", blocks, {
+      timeout: Counter.RecursionTimeout,
+      unreachable: Counter.RecursionUnreachable,
+      unhelpful: Counter.RecursionUnhelpful,
+      malformed: Counter.RecursionMalformed,
+      circle: Counter.RecursionCircle,
+      bound: Counter.RecursionOverWork,
+      overload: Counter.RecursionOverload,
+      no_socket: Counter.RecursionNoSocket,
+    }, "reason"),
   ];
 }
 

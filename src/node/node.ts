@@ -22,6 +22,7 @@ import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
+import { ExpiredRules } from "./expired_rules.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
@@ -38,6 +39,7 @@ import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sock
 import { StopTime } from "./stop_time.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { dnsRecursion } from "./root_hints.ts";
 import { openTrust } from "./trust.ts";
 import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
@@ -149,7 +151,7 @@ export class Node {
       { place: DNS_CERTIFICATE, files, serverName },
       clock.judge,
     );
-    const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
+    const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
     const odoh = isTarget ? new OdohKeys() : null;
     const querylog = querylogOf(config, upstreams, isolates);
     const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
@@ -160,6 +162,7 @@ export class Node {
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
       trust: trustKeeper?.trust ?? null,
+      recursion: await dnsRecursion(config, isolates),
       checks,
     });
     const listening = listenFor(config, isolates);
@@ -200,10 +203,10 @@ export class Node {
     checks?.start();
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
-    problems.watch(() => this.#uncaught.problems);
+    problems.watch("internal", () => this.#uncaught.problems);
     if (trust !== null) {
       this.#opened.defer(trust.start());
-      problems.watch(() => trust.problems);
+      problems.watch("dnssec", () => trust.problems);
     }
     if (odoh !== null) this.#opened.defer(odoh.rotateDaily((seeds) => dns.renewOdoh(seeds)));
     log.info("answering", {
@@ -220,10 +223,11 @@ export class Node {
     const inForce = follow(store.replicator, policy, filtering, problems);
     await uncaught.survive(() => cluster?.start());
     await uncaught.survive(() => filtering.start());
+    this.#endRules();
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
-    problems.watch(() => this.#api?.problems ?? []);
+    problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
       telemetry.start({
         config,
@@ -237,21 +241,38 @@ export class Node {
     );
   }
 
+  /** Has rules deleted that come to their end, once the time is known. */
+  #endRules(): void {
+    const { store: { replicator }, clock: { judge }, cluster } = this.#parts;
+    const expired = new ExpiredRules({
+      replicator,
+      nowMs: () => judge.mayForget ? judge.nowMs() : null,
+      isLeader: () => cluster === null || cluster.report().state === "leader",
+    });
+    expired.start();
+    this.#opened.defer(() => expired.stop());
+  }
+
   #watchProblems(): void {
     const { config, problems, store, cluster, filtering, certificate, dns } = this.#parts;
     const { upstreams, telemetry, querylog } = this.#parts;
     const { replicator } = store;
-    problems.watch(() => cluster?.problems ?? []);
-    problems.watch(() => filtering.problems);
-    problems.watch(() => certificate?.problems ?? []);
-    problems.watch(() => dnsProblems(dns, upstreams));
-    problems.watch(() => dns.left.problems);
-    problems.watch(() => connectionProblems(this.#connected, config.querylog.anonymize));
-    problems.watch(() =>
-      openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+    problems.watch("cluster", () => cluster?.problems ?? []);
+    problems.watch("filter", () => filtering.problems);
+    problems.watch("certificate", () => certificate?.problems ?? []);
+    problems.watch("dns", () => dnsProblems(dns, upstreams));
+    problems.watch("internal", () => dns.left.problems);
+    problems.watch(
+      "connections",
+      () => connectionProblems(this.#connected, config.querylog.anonymize),
     );
-    problems.watch(() => telemetry.problems);
-    problems.watch(() => querylog?.problems ?? []);
+    problems.watch(
+      "open_resolver",
+      () => openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners),
+    );
+    problems.watch("telemetry", () => telemetry.problems);
+    problems.watch("querylog", () => querylog?.problems ?? []);
+    this.#opened.defer(problems.look());
   }
 
   get #connected(): Connected {
@@ -290,6 +311,7 @@ export class Node {
       exportFailures: () => telemetry.failures,
       uncaughtErrors: () => this.#uncaught.count,
       apiOccupancy: () => this.#connected.api,
+      eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
       inForce,
     };
   }
@@ -369,7 +391,7 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
   // An audit log that can't be read says so to who asks for it.
   const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
   for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
-  problems.watch(() => opened.problems);
+  problems.watch("store", () => opened.problems);
   return opened;
 }
 
@@ -386,7 +408,7 @@ function follow(
   let inForce = Promise.resolve();
   /** Why the last change could not be put into force. */
   let failure: string | null = null;
-  problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
+  problems.watch("change", () => failure === null ? [] : [`a change is not in force: ${failure}`]);
   let { lists } = replicator.state.collections;
   replicator.subscribe(({ change, state }) => {
     if (change?.type.startsWith("user_")) return; // Users decide about no query.
@@ -414,7 +436,7 @@ async function startApi(
     return await serveApi(options);
   } catch (error) {
     options.sockets?.close();
-    problems.add(messageOf(error));
+    problems.add("api", messageOf(error));
     log.error("the API can't be served; DNS goes on without it", { error });
     return null;
   }
@@ -439,7 +461,7 @@ async function openKeeper(
   } catch (error) {
     const problem = `store.path: ${directory}: ${messageOf(error)}`;
     if (config.filter.onFailure === "closed") throw new SvcError("unavailable", problem);
-    problems.add(`${problem}; downloaded lists are gone with this process`);
+    problems.add("store", `${problem}; downloaded lists are gone with this process`);
     log.error("lists can't be kept", { directory, error });
     return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
   }

@@ -26,11 +26,11 @@ class Bench implements TrustKeeperPorts {
 
   constructor(...keys: FakeKey[]) {
     this.keys = keys;
-    const bench = this;
+    const isBelieved = () => this.isBelieved;
     this.clock = {
       nowMs: () => this.nowS * 1_000,
       get isBelieved() {
-        return bench.isBelieved;
+        return isBelieved();
       },
     };
   }

@@ -5,8 +5,18 @@
  */
 import assert from "node:assert/strict";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
-import { type ConfigText, OwnDirectory, runProgram, Service, svcCommand, toml } from "./harness.ts";
-import { until, WAIT_MS_MAX } from "./harness.ts";
+import {
+  type ConfigText,
+  OwnDirectory,
+  PROGRAM,
+  ROOT,
+  runProgram,
+  Service,
+  svcCommand,
+  toml,
+  until,
+  WAIT_MS_MAX,
+} from "./harness.ts";
 import type { Report } from "./members.ts";
 import { Running } from "./segment.ts";
 
@@ -32,6 +42,8 @@ export interface NodeOptions {
   /** Before the command, within the namespace. */
   readonly prefix?: readonly string[];
   readonly config?: ConfigText;
+  /** It is in no cluster. */
+  readonly isAlone?: boolean;
 }
 
 /** A member and what it stands in. */
@@ -90,13 +102,14 @@ export class SiteNode {
     };
   }
 
-  async start({ prefix = [], config = {} }: NodeOptions = {}): Promise<void> {
+  async start({ prefix = [], config = {}, isAlone = false }: NodeOptions = {}): Promise<void> {
     await Deno.mkdir(this.directory, { recursive: true });
     const at = ["ip", "netns", "exec", this.space, ...prefix];
     if (this.isWitness) {
       const file = `${this.directory}/svc.toml`;
       await Deno.writeTextFile(file, toml({ ...this.#cluster(), store: { path: "store" } }));
-      this.witness = Running.start(svcCommand(["witness", "--config", file]), { prefix: at });
+      const svc = PROGRAM ?? `${ROOT}scripts/svc`; // With all that keeps a witness small.
+      this.witness = Running.start([svc, "witness", "--config", file], { prefix: at });
       await this.witness.logged("voting");
       return;
     }
@@ -104,7 +117,7 @@ export class SiteNode {
       directory: this.directory,
       prefix: at,
       config: {
-        ...this.#cluster(),
+        ...(!isAlone && this.#cluster()),
         server: { listen: [`${this.wire}:${DNS_PORT}`], workers: 1 },
         api: { listen: [`${this.wire}:${API_PORT}`], token_sha256: this.site.tokenSha256 },
         ...config,
