@@ -60,7 +60,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       "logqueue",
     ],
     scope: none,
-    entrances: ["validate/mod.ts"],
+    entrances: ["recursive/mod.ts", "validate/mod.ts"],
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
@@ -323,6 +323,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ask: [],
   flights: [],
   forward: ["ask", "flights"],
+  recursive: ["ask", "flights"],
   validate: ["flights"],
 };
 

@@ -259,6 +259,7 @@ class FakeNode implements NodePort {
         lost: null,
       }],
       dnssec: null,
+      trace: null,
     });
   }
   checkUpdate() {

@@ -88,7 +88,9 @@ export interface NodePort {
   pause(untilMs: number | null): Promise<void>;
   flushCache(): Promise<void>;
   /** `client` is an address, or the ID of a client. */
-  explain(question: { name: string; type: string; client: string }): Promise<Explanation>;
+  explain(
+    question: { name: string; type: string; client: string; trace: boolean },
+  ): Promise<Explanation>;
   checkUpdate(): Promise<UpdateCheck>;
   /** The text exposition for a scraper. */
   metrics(): Promise<string>;

@@ -37,6 +37,7 @@ import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sock
 import { StopTime } from "./stop_time.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { dnsRecursion } from "./root_hints.ts";
 import { openTrust } from "./trust.ts";
 import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
@@ -153,6 +154,7 @@ export class Node {
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
       trust: trustKeeper?.trust ?? null,
+      recursion: await dnsRecursion(config, isolates),
       checks,
     });
     const listening = listenFor(config, isolates);

@@ -24,11 +24,11 @@ import { log } from "../log.ts";
 import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { explainAnswer } from "./explain_answer.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
-import { explainDnssec } from "./trust.ts";
 import { checkUpdate } from "./update_check.ts";
 import { VERSION } from "../version.ts";
 
@@ -156,16 +156,16 @@ function nodePort(options: ServeApiOptions): NodePort {
     pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
-    explain: async ({ name, type, client }) => {
+    explain: async ({ name, type, client, trace: isTraced }) => {
       await options.inForce();
       const qtype = parseQtype(type.toUpperCase());
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
       const explanation = policy.explain(name, qtype, client);
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      const dnssec = explanation.outcome === "forwarded"
-        ? await explainDnssec(config, dns, name, qtype)
-        : null;
-      return { name, type: type.toUpperCase(), ...explanation, dnssec };
+      const answer = explanation.outcome === "forwarded"
+        ? await explainAnswer(config, dns, { name, qtype, isTraced })
+        : { dnssec: null, trace: null };
+      return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },
     checkUpdate: () => checkUpdate(config.update.url, options.get),
     metrics: () => metricsText(familiesOf(options)),

@@ -117,9 +117,11 @@ export const nodeEndpoints: readonly Endpoint[] = [
     query: ExplainQuery,
     answer: Explanation,
     errors: ["unavailable"],
-    handle: async ({ deps, query: { name, type, client }, address }) => {
+    handle: async ({ deps, query: { name, type, client, trace }, address }) => {
       const who = client === undefined ? address : findAsker(deps.replicator.state, client);
-      return { body: await deps.node.explain({ name, type, client: who }) };
+      return {
+        body: await deps.node.explain({ name, type, client: who, trace: trace === "true" }),
+      };
     },
   }),
   endpoint("GET /metrics", {

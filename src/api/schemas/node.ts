@@ -117,6 +117,8 @@ export const ExplainQuery = z.strictObject({
     "who would ask: an address, or the client ID, the name or the ID of a client; left out: the " +
       "caller's address",
   ),
+  trace: z.enum(["true", "false"]).default("false")
+    .describe("has the name asked for anew and tells each step, where it is asked for elsewhere"),
 });
 export type ExplainQuery = z.infer<typeof ExplainQuery>;
 
@@ -153,6 +155,24 @@ export const Explanation = answer(
         .describe("of the answer as it comes at this moment"),
       reason: z.string().nullable().describe("why it is not secure; null where it is"),
     }).nullable().describe("null: it is answered here, or answers are not validated"),
+    trace: z.object({
+      rcode: z.string().nullable().describe("of the answer; null: there was none"),
+      records: z.array(z.string()).describe("of the answer"),
+      failure: z.string().nullable().describe("why there is no answer"),
+      took_ms: z.number().describe("milliseconds to the answer"),
+      steps: z.array(z.object({
+        at_ms: z.number().describe("milliseconds since the question"),
+        depth: count.describe("0 of the question; more of what it depends on: addresses, keys"),
+        event: z.string().describe(
+          "asked, referral, answered, alias, failed, cached, local or validated; new values may appear",
+        ),
+        question: z.string().nullable().describe("what was asked, as much of the name as was told"),
+        zone: z.string().nullable().describe("whose server it is, or what a referral leads to"),
+        server: z.string().nullable().describe("by name, where it has one, and address"),
+        detail: z.string().nullable().describe("in words"),
+      })).describe("in order"),
+      dropped: count.describe("steps that found no room"),
+    }).nullable().describe("null: it was not asked for, or the name is answered here"),
   }),
   {
     name: "ads.example",
@@ -171,6 +191,7 @@ export const Explanation = answer(
       lost: null,
     }],
     dnssec: null,
+    trace: null,
   },
 );
 export type Explanation = Shown<z.infer<typeof Explanation>>;
