@@ -15,7 +15,7 @@ interface Row {
    * What a module may touch; nothing: it is handed its I/O as ports. In words where it holds parts
    * that differ.
    */
-  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "sys")[] | string;
+  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "run" | "sys")[] | string;
   /** Ways in beside `mod.ts`, for who needs a part of it and is not to hold the rest. */
   readonly entrances?: readonly string[];
 }
@@ -64,9 +64,9 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: { imports: ["model", "addr", "dnssec"], scope: none },
+  config: { imports: ["bytes", "addr", "model", "dnssec"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
-  process: { imports: ["native"], scope: ["ffi"] },
+  process: { imports: ["addr", "native"], scope: ["ffi"] },
   floating: {
     imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],
     scope: ["ffi"],
@@ -77,6 +77,8 @@ const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   http: { imports: ["addr", "model"], scope: ["net"] },
+  install: { imports: [], scope: ["read", "write", "run"] },
+  update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
@@ -102,10 +104,10 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
-      ...["lists", "querylog", "api", "isolate"],
+      ...["lists", "querylog", "api", "isolate", "update"],
     ],
     scope: "what it wires",
-    entrances: ["open_files.ts", "seed.ts"],
+    entrances: ["open_files.ts", "outbound.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {
@@ -122,6 +124,8 @@ const TABLE: Readonly<Record<string, Row>> = {
       "node",
       "client",
       "floating",
+      "install",
+      "update",
       "process",
     ],
     scope: "the program's flags",

@@ -74,6 +74,7 @@ function disk(files: Record<string, string | null>, nowMs = NOW_MS): FileFacts {
       Promise.try(() =>
         path.endsWith("/lists") ? path : find(path).match(/^link (.*)/)?.[1] ?? path
       ),
+    listening: () => Promise.resolve([]),
     interfaces: () =>
       Promise.resolve([
         { name: "lo", addresses: [new Uint8Array([127, 0, 0, 1])] },
@@ -380,3 +381,22 @@ Deno.test("checkFiles() never repeats a byte of a key", none, async () => {
   assert.equal(problems.length, 1);
   for (const line of broken.split("\n").slice(1, -1)) assert.ok(!problems[0].includes(line));
 });
+
+Deno.test(
+  "checkFiles() notes that systemd-resolved has the port, which may change",
+  none,
+  async () => {
+    const stub = { ip: new Uint8Array([127, 0, 0, 53]), port: 53 };
+    const facts = { ...disk({}), listening: () => Promise.resolve([stub]) };
+    const { draft, source } = parseConfig('[server]\nlisten = ["0.0.0.0"]\n', {
+      file: "svc.toml",
+      directory: DIRECTORY,
+    });
+    const [problem] = await checkFiles(draft!, facts, source);
+    assert.equal(problem.severity, "note");
+    assert.match(
+      formatProblem(problem),
+      /^svc\.toml:2: server\.listen\[0\]: 0\.0\.0\.0:53 is taken by/,
+    );
+  },
+);

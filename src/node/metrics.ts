@@ -37,6 +37,7 @@ export interface MetricsFacts {
   readonly uncaughtErrors: number;
   /** `null` where the API is not served. */
   readonly apiOccupancy: Occupancy | null;
+  readonly eventReadersDropped: number;
   /** Addresses are shortened, as in the query log. */
   readonly isAnonymized: boolean;
 }
@@ -97,6 +98,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       "svc_telemetry_traces_dropped_total",
       "Sampled traces that found no room to wait.",
       sumCounters(facts.counters, Counter.TracesDropped),
+    ),
+    counter(
+      "svc_api_event_readers_dropped_total",
+      "Readers of the API's events that were dropped as too slow.",
+      facts.eventReadersDropped,
     ),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
     counter(
@@ -195,6 +201,16 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
       bogus: Counter.DnssecBogus,
       indeterminate: Counter.DnssecIndeterminate,
     }, "result"),
+    sum(
+      "svc_dnssec_checks_refused_total",
+      "Signatures that were not checked because too many waited.",
+      Counter.ChecksRefused,
+    ),
+    sum(
+      "svc_dnssec_deduced_total",
+      "Questions answered by what was proven not to be there before.",
+      Counter.Deduced,
+    ),
   ];
 }
 

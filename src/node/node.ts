@@ -21,6 +21,7 @@ import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
+import { ExpiredRules } from "./expired_rules.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
@@ -143,7 +144,7 @@ export class Node {
       { place: DNS_CERTIFICATE, files, serverName },
       clock.judge,
     );
-    const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
+    const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
     const odoh = isTarget ? new OdohKeys() : null;
     const querylog = querylogOf(config, upstreams, isolates);
     const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
@@ -194,10 +195,10 @@ export class Node {
     checks?.start();
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
-    problems.watch(() => this.#uncaught.problems);
+    problems.watch("internal", () => this.#uncaught.problems);
     if (trust !== null) {
       this.#opened.defer(trust.start());
-      problems.watch(() => trust.problems);
+      problems.watch("dnssec", () => trust.problems);
     }
     if (odoh !== null) this.#opened.defer(odoh.rotateDaily((seeds) => dns.renewOdoh(seeds)));
     log.info("answering", {
@@ -213,10 +214,11 @@ export class Node {
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
     await uncaught.survive(() => filtering.start());
+    this.#endRules();
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
-    problems.watch(() => this.#api?.problems ?? []);
+    problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
       telemetry.start({
         config,
@@ -230,20 +232,37 @@ export class Node {
     );
   }
 
+  /** Has rules deleted that come to their end, once the time is known. */
+  #endRules(): void {
+    const { store: { replicator }, clock: { judge } } = this.#parts;
+    const expired = new ExpiredRules({
+      replicator,
+      nowMs: () => judge.mayForget ? judge.nowMs() : null,
+      isLeader: () => true,
+    });
+    expired.start();
+    this.#opened.defer(() => expired.stop());
+  }
+
   #watchProblems(): void {
     const { config, problems, store, filtering, certificate, dns, upstreams, telemetry, querylog } =
       this.#parts;
     const { replicator } = store;
-    problems.watch(() => filtering.problems);
-    problems.watch(() => certificate?.problems ?? []);
-    problems.watch(() => dnsProblems(dns, upstreams));
-    problems.watch(() => dns.left.problems);
-    problems.watch(() => connectionProblems(this.#connected, config.querylog.anonymize));
-    problems.watch(() =>
-      openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+    problems.watch("filter", () => filtering.problems);
+    problems.watch("certificate", () => certificate?.problems ?? []);
+    problems.watch("dns", () => dnsProblems(dns, upstreams));
+    problems.watch("internal", () => dns.left.problems);
+    problems.watch(
+      "connections",
+      () => connectionProblems(this.#connected, config.querylog.anonymize),
     );
-    problems.watch(() => telemetry.problems);
-    problems.watch(() => querylog?.problems ?? []);
+    problems.watch(
+      "open_resolver",
+      () => openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners),
+    );
+    problems.watch("telemetry", () => telemetry.problems);
+    problems.watch("querylog", () => querylog?.problems ?? []);
+    this.#opened.defer(problems.look());
   }
 
   get #connected(): Connected {
@@ -281,6 +300,7 @@ export class Node {
       exportFailures: () => telemetry.failures,
       uncaughtErrors: () => this.#uncaught.count,
       apiOccupancy: () => this.#connected.api,
+      eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
       inForce,
     };
   }
@@ -354,7 +374,7 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
   // An audit log that can't be read says so to who asks for it.
   const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
   for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
-  problems.watch(() => opened.problems);
+  problems.watch("store", () => opened.problems);
   return opened;
 }
 
@@ -371,7 +391,7 @@ function follow(
   let inForce = Promise.resolve();
   /** Why the last change could not be put into force. */
   let failure: string | null = null;
-  problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
+  problems.watch("change", () => failure === null ? [] : [`a change is not in force: ${failure}`]);
   let { lists } = replicator.state.collections;
   replicator.subscribe(({ change, state }) => {
     if (change?.type.startsWith("user_")) return; // Users decide about no query.
@@ -399,7 +419,7 @@ async function startApi(
     return await serveApi(options);
   } catch (error) {
     options.sockets?.close();
-    problems.add(messageOf(error));
+    problems.add("api", messageOf(error));
     log.error("the API can't be served; DNS goes on without it", { error });
     return null;
   }
@@ -424,7 +444,7 @@ async function openKeeper(
   } catch (error) {
     const problem = `store.path: ${directory}: ${messageOf(error)}`;
     if (config.filter.onFailure === "closed") throw new SvcError("unavailable", problem);
-    problems.add(`${problem}; downloaded lists are gone with this process`);
+    problems.add("store", `${problem}; downloaded lists are gone with this process`);
     log.error("lists can't be kept", { directory, error });
     return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
   }

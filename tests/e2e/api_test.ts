@@ -77,7 +77,8 @@ class Node implements AsyncDisposable {
       sockets: null,
       startedAtMs: Date.now(),
       store,
-      problems: () => store.problems,
+      problems: () =>
+        store.problems.map((message) => ({ code: "store", message, resource: null, sinceMs: 0 })),
       policy,
       dns: {
         ask: () => Promise.reject(new Error("nobody is asked")),
@@ -113,6 +114,7 @@ class Node implements AsyncDisposable {
       exportFailures: () => 0,
       uncaughtErrors: () => 0,
       apiOccupancy: () => null,
+      eventReadersDropped: () => 0,
       inForce: () => inForce,
     });
     return node;
