@@ -15,6 +15,7 @@ package_of() {
     h2load) echo nghttp2-client ;;
     dig | delv) echo bind9-dnsutils ;;
     dnssec-keygen | dnssec-signzone) echo bind9-utils ;;
+    drill) echo ldnsutils ;;
     *) echo "$1" ;;
   esac
 }
