@@ -24,7 +24,7 @@ import { log } from "../log.ts";
 import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
-import { explainAnswer } from "./explain_answer.ts";
+import { askedOutcome, explainAnswer } from "./explain_answer.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
@@ -163,7 +163,10 @@ function nodePort(options: ServeApiOptions): NodePort {
       const explanation = policy.explain(name, qtype, client);
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
       const answer = explanation.outcome === "forwarded"
-        ? await explainAnswer(config, dns, { name, qtype, isTraced })
+        ? {
+          outcome: askedOutcome(config, name),
+          ...await explainAnswer(config, dns, { name, qtype, isTraced }),
+        }
         : { dnssec: null, trace: null };
       return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },

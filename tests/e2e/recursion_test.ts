@@ -156,6 +156,7 @@ Deno.test("svc run resolves from the root down", {
     ];
     const { code, stdout, stderr } = await runProgram(command, ...args);
     assert.equal(code, 0, stderr);
+    assert.match(stdout, /^www\.half\.example A: recursed$/m);
     assert.match(
       stdout,
       /asked: www\.half\.example A, zone half\.example, server \S+half\.example/,
