@@ -29,7 +29,7 @@ import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import type { NodeCluster } from "./cluster.ts";
-import { explainAnswer } from "./explain_answer.ts";
+import { askedOutcome, explainAnswer } from "./explain_answer.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
@@ -222,7 +222,10 @@ function nodePort(options: ServeApiOptions): NodePort {
       const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
       const answer = explanation.outcome === "forwarded"
-        ? await explainAnswer(config, dns, { name, qtype, isTraced })
+        ? {
+          outcome: askedOutcome(config, name),
+          ...await explainAnswer(config, dns, { name, qtype, isTraced }),
+        }
         : { dnssec: null, trace: null };
       return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },
