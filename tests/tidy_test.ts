@@ -60,10 +60,11 @@ const TABLE: Readonly<Record<string, Row>> = {
       "logqueue",
     ],
     scope: none,
+    entrances: ["validate/mod.ts"],
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: { imports: ["bytes", "addr", "model"], scope: none },
+  config: { imports: ["bytes", "addr", "model", "dnssec"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
   process: { imports: ["addr", "native"], scope: ["ffi"] },
   floating: {
@@ -93,14 +94,15 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...["addr", "filter", "model", "snapshot", "cache", "telemetry", "resolver", "native"],
-      ...["transport", "logqueue", "querylog", "thread"],
+      ...["addr", "dnssec", "filter", "model", "snapshot", "cache", "telemetry", "resolver"],
+      ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
   },
   node: {
     imports: [
-      ...["addr", "bytes", "clock", "dns", "filter", "model", "snapshot", "telemetry", "otlp"],
+      ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
+      ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
       ...["lists", "querylog", "api", "isolate", "update"],
     ],
@@ -325,6 +327,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ask: [],
   flights: [],
   forward: ["ask", "flights"],
+  validate: ["flights"],
 };
 
 Deno.test("rooms of the resolver know of each other what they may", reading, () => {

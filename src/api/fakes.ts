@@ -258,6 +258,7 @@ class FakeNode implements NodePort {
         effect: "block",
         lost: null,
       }],
+      dnssec: null,
     });
   }
   checkUpdate() {
@@ -363,6 +364,7 @@ export function fakeEntry(i: number): QuerylogEntry {
     upstream: "192.0.2.1:53",
     cached: false,
     dnssec: null,
+    dnssec_reason: null,
     duration_us: 1_234,
     node: NODE,
   };

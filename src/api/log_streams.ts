@@ -17,7 +17,7 @@ export const EVENT_STREAM = "text/event-stream";
 const COLUMNS = [
   ...["time", "client", "client_name", "client_id", "group", "protocol", "name", "type"],
   ...["outcome", "rcode", "rule", "list", "answers", "upstream", "cached", "dnssec"],
-  ...["duration_us", "node"],
+  ...["duration_us", "node", "dnssec_reason"],
 ] as readonly (keyof QuerylogEntry)[];
 
 /** A proxy, and the server's own limit, close what is silent for longer. */

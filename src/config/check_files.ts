@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { formatIp, type HostPort } from "../addr/mod.ts";
+import { parseTrustAnchors } from "../dnssec/mod.ts";
 import { messageOf } from "../errors.ts";
 import { coversClientIds, coversName, keyWeakness } from "./certificates.ts";
 import type { Config, TlsFiles, VrrpConfig } from "./config.ts";
@@ -64,11 +65,7 @@ export async function checkFiles(
     await checker.services(filter.servicesFile, ["filter", "services_file"]);
   }
   await checker.records(recursion.rootHintsFile, ["recursion", "root_hints"], /\s(A|AAAA)\s/i);
-  await checker.records(
-    recursion.trustAnchorFile,
-    ["recursion", "trust_anchor"],
-    /\s(DS|DNSKEY)\s/i,
-  );
+  await checker.trustAnchors(recursion.trustAnchorFile, ["recursion", "trust_anchor"]);
   await checker.certificate(api.tls, ["api"], ["tls_cert", "tls_key"], {});
   await checker.folder(store.dir, ["store", "path"]);
   if (cluster !== null) {
@@ -199,6 +196,15 @@ class Checker {
     if (lines.some((line) => wanted.test(line))) return;
     const types = /\((.*)\)/.exec(wanted.source)?.[1].replace("|", " or ");
     this.#problem(key, `${quote(file ?? "")} holds no ${types} record: name a file that does`);
+  }
+
+  /** A file of DS and DNSKEY records. */
+  async trustAnchors(file: string | null, key: KeyPath): Promise<void> {
+    const text = await this.text(file, key);
+    if (text === null) return;
+    for (const { line, message } of parseTrustAnchors(text).problems) {
+      this.#problem(key, `${quote(file ?? "")}: line ${line} ${message}`);
+    }
   }
 
   /** A file of CA certificates; returns the first. */

@@ -320,8 +320,16 @@ const CASES: readonly {
     want: [
       'svc.toml:2: recursion.root_hints: "/etc/svc/root.hints" holds no A or AAAA record: ' +
       "name a file that does",
-      'svc.toml:3: recursion.trust_anchor: "/etc/svc/root.ds" holds no DS or DNSKEY record: ' +
-      "name a file that does",
+      'svc.toml:3: recursion.trust_anchor: "/etc/svc/root.ds": line 1 holds no DS or DNSKEY record',
+    ],
+  },
+  {
+    name: "trust anchors of several zones, one of them broken",
+    text: `[recursion]\ntrust_anchor = "root.ds"\n`,
+    files: { "root.ds": "test. IN DS 1 8 2 E06D44B8\na.example. DNSKEY 257 3 15 AAAA\n" },
+    want: [
+      'svc.toml:2: recursion.trust_anchor: "/etc/svc/root.ds": line 2 the key has not the form of ' +
+      "algorithm 15",
     ],
   },
   {

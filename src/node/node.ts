@@ -5,6 +5,7 @@ import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
 import {
+  CheckSupervisor,
   compileRules,
   DnsSupervisor,
   type DnsUpstream,
@@ -27,7 +28,7 @@ import { listsOf, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
-import { openMaxOf, workersOf } from "./open_files.ts";
+import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { LONE_NODE, seedSource } from "./seed.ts";
@@ -36,6 +37,8 @@ import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sock
 import { StopTime } from "./stop_time.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { openTrust } from "./trust.ts";
+import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
 
 /** What an open node is made of, in the order that it is opened. */
@@ -60,6 +63,9 @@ interface Parts {
   /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
   readonly listening: Listening | null;
   readonly dns: DnsSupervisor;
+  /** Those who check signatures; `null`: nothing is validated. */
+  readonly checks: CheckSupervisor | null;
+  readonly trust: TrustKeeper | null;
 }
 
 /** Sockets, and what can be done with them. */
@@ -139,10 +145,15 @@ export class Node {
     const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
     const odoh = isTarget ? new OdohKeys() : null;
     const querylog = querylogOf(config, upstreams, isolates);
+    const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
+    const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
+    opened.defer(() => checks?.stop());
     const options = dnsOptions(config, {
       ...{ upstreams, certificate, odoh, seed, isolates },
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
+      trust: trustKeeper?.trust ?? null,
+      checks,
     });
     const listening = listenFor(config, isolates);
     opened.defer(() => listening?.api.close());
@@ -151,6 +162,7 @@ export class Node {
     return new Node({
       ...{ config, startedAtMs, telemetry, problems, clock, store, get, keeper, services },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
+      ...{ checks, trust: trustKeeper },
     }, opened.move());
   }
 
@@ -172,14 +184,19 @@ export class Node {
 
   /** Answers queries. */
   async #answer(): Promise<void> {
-    const { clock, problems, querylog, odoh, dns, isolates } = this.#parts;
+    const { clock, problems, querylog, odoh, dns, isolates, checks, trust } = this.#parts;
     if (querylog !== null) {
       querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
       querylog.start();
     }
+    checks?.start();
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
     problems.watch(() => this.#uncaught.problems);
+    if (trust !== null) {
+      this.#opened.defer(trust.start());
+      problems.watch(() => trust.problems);
+    }
     if (odoh !== null) this.#opened.defer(odoh.rotateDaily((seeds) => dns.renewOdoh(seeds)));
     log.info("answering", {
       listen: dns.listening.map(formatHostPort),

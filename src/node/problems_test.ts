@@ -15,6 +15,7 @@ const report = (...reasons: (string | null)[]) => ({
   connections: { tcp: null, dot: null, doh: null, doq: null },
   cutOff: { unfinished: 0, unread: 0 },
   lacksSockets: false,
+  clockSuspect: false,
   upstreams: reasons.map((reason) => ({
     healthy: reason === null,
     reason: reason ?? "",

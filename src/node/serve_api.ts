@@ -29,6 +29,7 @@ import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
+import { explainDnssec } from "./trust.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -41,7 +42,7 @@ export interface ServeApiOptions extends NodeParts {
   readonly sockets: ApiSockets | null;
   readonly store: Pick<OpenStore, "replicator" | "store">;
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
-  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
+  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "ask" | "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
   /** Fetches through this service's own upstreams. */
   readonly get: HttpGet;
@@ -161,7 +162,10 @@ function nodePort(options: ServeApiOptions): NodePort {
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
       const explanation = policy.explain(name, qtype, client);
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      return { name, type: type.toUpperCase(), ...explanation };
+      const dnssec = explanation.outcome === "forwarded"
+        ? await explainDnssec(config, dns, name, qtype)
+        : null;
+      return { name, type: type.toUpperCase(), ...explanation, dnssec };
     },
     checkUpdate: () => checkUpdate(config.update.url, options.get),
     metrics: () => metricsText(familiesOf(options)),

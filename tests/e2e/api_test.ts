@@ -80,6 +80,7 @@ class Node implements AsyncDisposable {
       problems: () => store.problems,
       policy,
       dns: {
+        ask: () => Promise.reject(new Error("nobody is asked")),
         counters: [],
         crashes: 0,
         flushCaches: async () => {},

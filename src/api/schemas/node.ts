@@ -148,6 +148,11 @@ export const Explanation = answer(
         "why it does not decide; null for the one that does, and others that answer with it",
       ),
     })).describe("every rule about the name, the deciding one first"),
+    dnssec: z.object({
+      result: z.enum(["secure", "insecure", "bogus", "indeterminate"])
+        .describe("of the answer as it comes at this moment"),
+      reason: z.string().nullable().describe("why it is not secure; null where it is"),
+    }).nullable().describe("null: it is answered here, or answers are not validated"),
   }),
   {
     name: "ads.example",
@@ -165,6 +170,7 @@ export const Explanation = answer(
       effect: "block",
       lost: null,
     }],
+    dnssec: null,
   },
 );
 export type Explanation = Shown<z.infer<typeof Explanation>>;
