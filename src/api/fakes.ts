@@ -19,7 +19,7 @@ import {
 } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "../store/mod.ts";
 import { aloneReport } from "./alone.ts";
-import { noCounts } from "./empty_logs.ts";
+import { NO_LATENCY, noCounts } from "./empty_logs.ts";
 import { EventFeed } from "./event_feed.ts";
 import type {
   Accounts,
@@ -340,14 +340,24 @@ function fakeLogs(): LogsPort {
       watcher.end();
       return () => undefined;
     },
-    statistics: ({ hours, scope }) =>
+    statistics: ({ hours, scope, step }) =>
       Promise.resolve({
         hours,
         scope,
+        step,
         total: 0,
         outcomes: noCounts(),
-        series: [{ time: new Date(NOW_MS).toISOString(), ...noCounts() }],
-        top: { names: [{ name: "www.example", count: 1 }], blocked: [], clients: [] },
+        latency: NO_LATENCY,
+        previous: { total: 0, outcomes: noCounts(), latency: NO_LATENCY },
+        series: [{ time: new Date(NOW_MS).toISOString(), ...noCounts(), latency: NO_LATENCY }],
+        top: {
+          names: [{ name: "www.example", count: 1 }],
+          blocked: [],
+          clients: [{ name: "tv", count: 1, client: "cl_1", address: null }],
+          blocked_clients: [],
+          lists: [],
+        },
+        upstreams: [],
         nodes: [NODE],
         unreachable: [],
       }),

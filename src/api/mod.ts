@@ -29,6 +29,7 @@ export {
 export { aloneReport } from "./alone.ts";
 export { EventFeed } from "./event_feed.ts";
 export { emptyLogs } from "./empty_logs.ts";
+export { STEPS } from "./schemas/statistics.ts";
 export { LeakTests } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export type { ErrorAnswer } from "./schemas/common.ts";
@@ -38,9 +39,8 @@ export type {
   QuerylogFilter,
   QuerylogPage,
   QuerylogQuery,
-  Statistics,
-  StatisticsQuery,
 } from "./schemas/logs.ts";
+export type { Statistics, StatisticsQuery } from "./schemas/statistics.ts";
 export type {
   Directory,
   DirectoryDetails,

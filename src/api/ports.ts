@@ -11,9 +11,8 @@ import type {
   QuerylogFilter,
   QuerylogPage,
   QuerylogQuery,
-  Statistics,
-  StatisticsQuery,
 } from "./schemas/logs.ts";
+import type { Statistics, StatisticsQuery } from "./schemas/statistics.ts";
 import type {
   Directory,
   DirectoryDetails,

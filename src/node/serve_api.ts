@@ -49,7 +49,7 @@ export interface ServeApiOptions extends NodeParts {
   readonly get: HttpGet;
   /** `null`: no query is logged. */
   readonly querylog:
-    | Pick<QuerylogSupervisor, "figures" | "names" | "search" | "statistics" | "watch">
+    | Pick<QuerylogSupervisor, "counts" | "figures" | "names" | "search" | "statistics" | "watch">
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
@@ -145,7 +145,7 @@ function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
     lists: options.lists,
     logs: options.querylog === null
       ? emptyLogs(node, clock, leakTests)
-      : nodeLogs(node, options.querylog, leakTests),
+      : nodeLogs(node, options.querylog, leakTests, () => replicator.state),
     cluster: clusterPort(options),
     events,
     inForce: options.inForce,

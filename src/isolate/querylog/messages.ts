@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../errors.ts";
 import type {
+  CountsQuery,
   LiveBatch,
   LogFilter,
   LogPage,
@@ -19,7 +20,9 @@ export type LogQuestion =
     /** Where the former page ended; `null` for the newest entries. */
     readonly before: number | null;
   }
-  | { readonly type: "statistics"; readonly hours: number };
+  | { readonly type: "statistics"; readonly hours: number }
+  /** For some clients, or by short steps. */
+  | { readonly type: "counts"; readonly query: CountsQuery };
 
 export type LogAnswer = LogPage | NamePage | LogStatistics;
 

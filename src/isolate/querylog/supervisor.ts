@@ -1,7 +1,14 @@
 import { SvcError } from "../../errors.ts";
 import { areLogLinesHanded, log } from "../../log.ts";
 import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../../logqueue/mod.ts";
-import type { LiveBatch, LogFilter, LogPage, LogStatistics, NamePage } from "../../querylog/mod.ts";
+import type {
+  CountsQuery,
+  LiveBatch,
+  LogFilter,
+  LogPage,
+  LogStatistics,
+  NamePage,
+} from "../../querylog/mod.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
 import { startIsolate } from "../scopes.ts";
@@ -158,6 +165,15 @@ export class QuerylogSupervisor {
    */
   statistics(hours: number): Promise<LogStatistics> {
     return this.#ask({ type: "statistics", hours }) as Promise<LogStatistics>;
+  }
+
+  /**
+   * The same of what the log still has, for some clients or by short steps.
+   *
+   * @throws {SvcError} `unavailable`.
+   */
+  counts(query: CountsQuery): Promise<LogStatistics> {
+    return this.#ask({ type: "counts", query }) as Promise<LogStatistics>;
   }
 
   /**
