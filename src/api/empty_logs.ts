@@ -49,6 +49,7 @@ export function emptyLogs(
         unreachable: [],
       });
     },
+    clientsSeen: () => Promise.resolve({ items: [] }),
     startLeakTest: () => leakTests.start(),
     leakTest: (id) => leakTests.find(id),
     leakTests: () => leakTests.all(),

@@ -1,4 +1,5 @@
 import { accountEndpoints } from "./endpoints/accounts.ts";
+import { clientsSeenEndpoints } from "./endpoints/clients_seen.ts";
 import { clusterEndpoints } from "./endpoints/cluster.ts";
 import { listEndpoints } from "./endpoints/lists.ts";
 import { logEndpoints } from "./endpoints/logs.ts";
@@ -16,6 +17,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...nodeEndpoints,
   ...listEndpoints, // Before the collection of lists: `refresh` is no ID.
   ...rulesBatchEndpoints, // Before the collection of rules, likewise.
+  ...clientsSeenEndpoints, // Before the collection of clients, likewise.
   ...resourceEndpoints,
   ...settingsEndpoints,
   ...userEndpoints,

@@ -31,6 +31,7 @@ import type {
   LogsPort,
   NodePort,
 } from "./ports.ts";
+import { ClientsSeen } from "./schemas/clients_seen.ts";
 import { exampleOf } from "./schemas/common.ts";
 import { StatusEvent } from "./schemas/events.ts";
 import type { QuerylogEntry } from "./schemas/logs.ts";
@@ -361,6 +362,7 @@ function fakeLogs(): LogsPort {
         nodes: [NODE],
         unreachable: [],
       }),
+    clientsSeen: () => Promise.resolve(exampleOf(ClientsSeen)),
     startLeakTest: () => test,
     leakTest: (id) => id === test.id ? test : null,
     leakTests: () => [test],

@@ -31,6 +31,7 @@ export { EventFeed } from "./event_feed.ts";
 export { emptyLogs } from "./empty_logs.ts";
 export { STEPS } from "./schemas/statistics.ts";
 export { LeakTests } from "./leak_tests.ts";
+export type { ClientsSeen } from "./schemas/clients_seen.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export type { ErrorAnswer } from "./schemas/common.ts";
 export type {

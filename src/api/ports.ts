@@ -4,6 +4,7 @@ import type { ListStatus, Refresh } from "../lists/mod.ts";
 import type { Actor, Role, RuleSpec, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { EventFeed } from "./event_feed.ts";
+import type { ClientsSeen, ClientsSeenQuery } from "./schemas/clients_seen.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
 import type {
   LeakTest,
@@ -139,6 +140,7 @@ export interface LogsPort {
    */
   watch(filter: QuerylogFilter, watcher: LogWatcher): () => void;
   statistics(query: StatisticsQuery): Promise<Statistics>;
+  clientsSeen(query: ClientsSeenQuery): Promise<ClientsSeen>;
   startLeakTest(): LeakTest;
   leakTest(id: string): LeakTest | null;
   leakTests(): readonly LeakTest[];

@@ -50,11 +50,13 @@ Deno.test(
           return Promise.resolve(counted);
         },
         search: () => Promise.reject(new Error("nothing is searched")),
+        seen: () => Promise.reject(new Error("nobody is looked for")),
         names: () => Promise.reject(new Error("nothing is searched")),
         watch: () => () => undefined,
       },
       new LeakTests({ clock: { nowMs: () => 0 }, randomHex: () => "" }),
       () => ({ ...STATE, users: new Map(), appliedIndex: 1 }),
+      { nameOf: () => ({ hostname: null, source: null }) },
     );
     const query = { hours: 1, scope: "node", step: "1h" } as const;
     const { top: shown } = await logs.statistics(query);

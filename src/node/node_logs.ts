@@ -1,5 +1,6 @@
 import type { LogsPort, QuerylogEntry, QuerylogFilter, Statistics } from "../api/mod.ts";
 import { LeakTests, STEPS } from "../api/mod.ts";
+import type { HostNames } from "./host_names.ts";
 import { ClientFinder } from "./client_finder.ts";
 import { parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
@@ -14,9 +15,13 @@ const CURSOR = /^[0-9a-z]{1,11}$/;
 /** The query log and statistics of this node, as the API has them. */
 export function nodeLogs(
   node: string,
-  querylog: Pick<QuerylogSupervisor, "counts" | "names" | "search" | "statistics" | "watch">,
+  querylog: Pick<
+    QuerylogSupervisor,
+    "counts" | "names" | "seen" | "search" | "statistics" | "watch"
+  >,
   leakTests: LeakTests,
   state: () => State,
+  names: Pick<HostNames, "nameOf">,
 ): LogsPort {
   const finder = new ClientFinder(state);
   const show = ({ id, ...entry }: LogEntry): QuerylogEntry => ({
@@ -66,6 +71,19 @@ export function nodeLogs(
         },
         nodes: [node],
         unreachable: [],
+      };
+    },
+    clientsSeen: async ({ hours, known }) => {
+      const seen = await querylog.seen(hours);
+      const found = seen.map((one) => ({ ...one, client: finder.find(one.address)?.id ?? null }));
+      const wanted = found.filter(({ client }) =>
+        known === undefined || known === (client !== null)
+      );
+      return {
+        items: wanted.map((one) => {
+          const { hostname, source } = names.nameOf(one.address);
+          return { ...one, hostname, hostname_source: source };
+        }),
       };
     },
     startLeakTest: () => leakTests.start(),

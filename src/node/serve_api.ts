@@ -26,6 +26,7 @@ import { shownText } from "../model/mod.ts";
 import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { HostNames } from "./host_names.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
@@ -43,13 +44,16 @@ export interface ServeApiOptions extends NodeParts {
   readonly sockets: ApiSockets | null;
   readonly store: Pick<OpenStore, "replicator" | "store">;
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
-  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
+  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "lookup" | "onLeakLookup">;
   readonly lists: ListsPort;
   /** Fetches through this service's own upstreams. */
   readonly get: HttpGet;
   /** `null`: no query is logged. */
   readonly querylog:
-    | Pick<QuerylogSupervisor, "counts" | "figures" | "names" | "search" | "statistics" | "watch">
+    | Pick<
+      QuerylogSupervisor,
+      "counts" | "figures" | "names" | "seen" | "search" | "statistics" | "watch"
+    >
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
@@ -126,6 +130,12 @@ function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
+  const hostNames = new HostNames({
+    dns: options.dns,
+    upstreams: options.config.upstreams,
+    state: () => replicator.state,
+    nowMs: () => clock.nowMs(),
+  });
   const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
   const auth: Auth = {
     users: replicator,
@@ -145,7 +155,7 @@ function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
     lists: options.lists,
     logs: options.querylog === null
       ? emptyLogs(node, clock, leakTests)
-      : nodeLogs(node, options.querylog, leakTests, () => replicator.state),
+      : nodeLogs(node, options.querylog, leakTests, () => replicator.state, hostNames),
     cluster: clusterPort(options),
     events,
     inForce: options.inForce,

@@ -1,9 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
-import { OUTCOME_NAMES } from "../logqueue/mod.ts";
+import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import type { Conditions } from "./conditions.ts";
 import { IDS_PER_MS } from "./entries.ts";
 import { clientKey } from "./entry.ts";
 import { LATENCY_COUNTS, latencyBucketSql } from "./latency.ts";
+import { timeOf } from "./search.ts";
 import {
   addTo,
   HOURS_KEPT,
@@ -20,6 +21,9 @@ import {
 
 /** Entries of one step of the work: some tens of milliseconds, behind which others have their turn. */
 const SLICE_ENTRIES = 50_000;
+/** Addresses of one answer, and those that are put together between two turns of others. */
+const SEEN_MAX = 10_000;
+const SEEN_SLICE = 1_000;
 /** Names and clients that are told apart. */
 const SKETCH_CAPACITY = 2_000;
 const HOUR_MS = 3_600_000;
@@ -34,6 +38,22 @@ export interface CountsQuery {
   /** Addresses, networks, client IDs or names. */
   readonly clients?: readonly string[];
   readonly group?: string;
+}
+
+/** An address that asked; what is counted is of the hours asked for, its first query of the log. */
+export interface SeenAddress {
+  readonly address: string;
+  readonly first_seen: string;
+  readonly last_seen: string;
+  readonly queries: number;
+  readonly blocked: number;
+}
+
+interface SeenIds {
+  readonly first: number;
+  readonly last: number;
+  readonly queries: number;
+  readonly blocked: number;
 }
 
 interface Slice {
@@ -113,6 +133,49 @@ export class LogCounts {
     };
   }
 
+  /** The addresses that asked in the last hours, the one that asked last first; in pieces of work. */
+  *seen(hours: number, nowMs: number): Generator<undefined, readonly SeenAddress[]> {
+    type Row = { client: number; count: number; blocked: number; last: number };
+    const byClient = new Map<number, Row>();
+    for (const slice of this.#slices(nowMs - hours * HOUR_MS, nowMs + HOUR_MS)) {
+      const columns = `e.client, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked, ` +
+        "max(e.id) AS last";
+      for (const row of this.#all<Row>(columns, slice, [], "GROUP BY 1")) {
+        const known = byClient.get(row.client);
+        if (known === undefined) byClient.set(row.client, { ...row });
+        else {
+          known.count += row.count;
+          known.blocked += row.blocked;
+          known.last = row.last;
+        }
+      }
+      yield undefined;
+    }
+    const found = new Map<string, SeenIds>();
+    const oldest = this.#db.prepare("SELECT min(id) AS first FROM entries WHERE client = ?");
+    for (const [i, { client, count, blocked, last }] of [...byClient.values()].entries()) {
+      if (i % SEEN_SLICE === SEEN_SLICE - 1) yield undefined;
+      const [address] = this.#text("clients", client).split(TEXT_SEPARATOR, 1);
+      if (address === "") continue;
+      const first = Number(oldest.get(client)?.first ?? last);
+      const known = found.get(address) ?? { first, last, queries: 0, blocked: 0 };
+      found.set(address, {
+        first: Math.min(known.first, first),
+        last: Math.max(known.last, last),
+        queries: known.queries + count,
+        blocked: known.blocked + blocked,
+      });
+    }
+    return [...found].sort(([, a], [, b]) => b.last - a.last).slice(0, SEEN_MAX)
+      .map(([address, { first, last, queries, blocked }]) => ({
+        address,
+        first_seen: timeOf(first),
+        last_seen: timeOf(last),
+        queries,
+        blocked,
+      }));
+  }
+
   /** Spans of at most so many entries, the oldest first. */
   *#slices(startMs: number, endMs: number): Generator<Slice> {
     const behind = this.#db.prepare(
@@ -180,7 +243,7 @@ export class LogCounts {
     const kindOf = (id: number) => {
       const known = kinds.get(id);
       if (known !== undefined) return known;
-      const [, rcode, , , , address] = this.#text("kinds", id).split("\t");
+      const [, rcode, , , , address] = this.#text("kinds", id).split(TEXT_SEPARATOR);
       const kind = { address: address ?? "", isFailure: rcode === "SERVFAIL" };
       kinds.set(id, kind);
       return kind;

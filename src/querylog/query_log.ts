@@ -7,7 +7,7 @@ import { Conditions } from "./conditions.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
 import type { LogFilter, StoredEntry } from "./entry.ts";
-import { type CountsQuery, LogCounts } from "./log_counts.ts";
+import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
 import { type LiveBatch, LiveFeed } from "./live_feed.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
@@ -185,9 +185,18 @@ export class QueryLogStore {
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
    */
-  *counts(query: CountsQuery): Generator<undefined, LogStatistics> {
+  counts(query: CountsQuery): Generator<undefined, LogStatistics> {
+    return this.#inPieces(({ counts }) => counts.count(query, this.#clock.nowMs()));
+  }
+
+  /** The addresses that asked in the last hours, in pieces of work as well. */
+  seen(hours: number): Generator<undefined, readonly SeenAddress[]> {
+    return this.#inPieces(({ counts }) => counts.seen(hours, this.#clock.nowMs()));
+  }
+
+  *#inPieces<T>(begin: (open: Open) => Generator<undefined, T>): Generator<undefined, T> {
     this.#catchUp();
-    const pieces = this.#ask(({ counts }) => counts.count(query, this.#clock.nowMs()));
+    const pieces = this.#ask(begin);
     const open = this.#open;
     for (;;) {
       // A file that was damaged meanwhile is another, of which nothing was counted.

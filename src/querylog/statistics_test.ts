@@ -216,6 +216,21 @@ Deno.test("LogCounts counts by any step, for all or for some clients", disk, () 
     );
     assert.deepEqual(count({ ...query, group: "gr_2" }), of(({ group }) => group === "gr_2"));
     assert.deepEqual(count({ ...query, clients: ["nobody"] }), of(() => false));
+    const pieces = counts.seen(2, nowMs);
+    let seen;
+    for (seen = pieces.next(); !seen.done;) seen = pieces.next();
+    const all = entries.map(showEntry).filter(({ client }) => client !== null);
+    const within = all.filter(({ time }) => Date.parse(time) >= nowMs - 2 * HOUR_MS);
+    const want = [...Map.groupBy(within, ({ client }) => client!)].map(([address, some]) => ({
+      address,
+      first_seen: all.find(({ client }) => client === address)!.time,
+      last_seen: some.at(-1)!.time,
+      queries: some.length,
+      blocked: some.filter(({ outcome }) => outcome === "blocked").length,
+    }));
+    const byAddress = (a: { address: string }, b: { address: string }) =>
+      a.address < b.address ? -1 : 1;
+    assert.deepEqual(seen.value.toSorted(byAddress), want.toSorted(byAddress));
   } finally {
     db.close();
     Deno.removeSync(directory, { recursive: true });

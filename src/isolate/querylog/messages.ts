@@ -7,6 +7,7 @@ import type {
   LogStatistics,
   NamePage,
   QueryLogOptions,
+  SeenAddress,
 } from "../../querylog/mod.ts";
 import type { ToKept } from "../kept_isolate.ts";
 
@@ -22,9 +23,10 @@ export type LogQuestion =
   }
   | { readonly type: "statistics"; readonly hours: number }
   /** For some clients, or by short steps. */
-  | { readonly type: "counts"; readonly query: CountsQuery };
+  | { readonly type: "counts"; readonly query: CountsQuery }
+  | { readonly type: "seen"; readonly hours: number };
 
-export type LogAnswer = LogPage | NamePage | LogStatistics;
+export type LogAnswer = LogPage | NamePage | LogStatistics | readonly SeenAddress[];
 
 export type ToLog =
   | {

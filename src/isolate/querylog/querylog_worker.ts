@@ -3,7 +3,7 @@
 /** Keeps the query log: nothing but its folder is open to it. @module */
 import { messageOf, SvcError } from "../../errors.ts";
 import { handLogLines } from "../../log.ts";
-import { type CountsQuery, QueryLogStore } from "../../querylog/mod.ts";
+import { QueryLogStore } from "../../querylog/mod.ts";
 import { Nice, stepBack } from "../../thread/mod.ts";
 import { tellCrashes } from "../crash.ts";
 import type { FromKept } from "../kept_isolate.ts";
@@ -46,8 +46,8 @@ async function pause(log: QueryLogStore, ms: number, bytes: number): Promise<voi
 async function ask(id: number, question: LogQuestion): Promise<void> {
   if (store === null) return;
   try {
-    const answer = question.type === "counts"
-      ? await inTurn(() => counted(question.query))
+    const answer = question.type === "counts" || question.type === "seen"
+      ? await inTurn(() => inPieces(question))
       : answerOf(store, question);
     tell({ type: "answer", id, answer });
   } catch (error) {
@@ -58,7 +58,7 @@ async function ask(id: number, question: LogQuestion): Promise<void> {
 
 function answerOf(
   store: QueryLogStore,
-  question: Exclude<LogQuestion, { type: "counts" }>,
+  question: Exclude<LogQuestion, LongQuestion>,
 ): LogAnswer {
   switch (question.type) {
     case "search":
@@ -79,11 +79,15 @@ function inTurn<T>(work: () => Promise<T>): Promise<T> {
   return done;
 }
 
-/** Counts, and lets others have their turn between two pieces of that. */
-async function counted(query: CountsQuery): Promise<LogAnswer> {
+type LongQuestion = Extract<LogQuestion, { type: "counts" | "seen" }>;
+
+/** Answers, and lets others have their turn between two pieces of that. */
+async function inPieces(question: LongQuestion): Promise<LogAnswer> {
   if (store === null) throw new SvcError("unavailable", "it is being closed");
   const log = store;
-  const pieces = log.counts(query);
+  const pieces: Iterator<undefined, LogAnswer> = question.type === "counts"
+    ? log.counts(question.query)
+    : log.seen(question.hours);
   for (;;) {
     const { done, value } = pieces.next();
     if (done) return value;

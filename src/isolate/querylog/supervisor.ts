@@ -8,6 +8,7 @@ import type {
   LogPage,
   LogStatistics,
   NamePage,
+  SeenAddress,
 } from "../../querylog/mod.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
@@ -174,6 +175,15 @@ export class QuerylogSupervisor {
    */
   counts(query: CountsQuery): Promise<LogStatistics> {
     return this.#ask({ type: "counts", query }) as Promise<LogStatistics>;
+  }
+
+  /**
+   * The addresses that asked in the last hours, the one that asked last first.
+   *
+   * @throws {SvcError} `unavailable`.
+   */
+  seen(hours: number): Promise<readonly SeenAddress[]> {
+    return this.#ask({ type: "seen", hours }) as Promise<readonly SeenAddress[]>;
   }
 
   /**
