@@ -14,8 +14,8 @@ small_heap=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growin
 permissions_of() {
   case "${1-}" in
     # Any name server and any listener; paths stand in the configuration file, which is read later.
-    # The query log steps back behind those who answer.
-    run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority"
+    # The query log steps back behind those who answer; the status tells this machine's addresses.
+    run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority,networkInterfaces"
       permissions="$permissions $argon2_env $small_heap" ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;

@@ -4,6 +4,7 @@ import { clusterEndpoints } from "./endpoints/cluster.ts";
 import { listEndpoints } from "./endpoints/lists.ts";
 import { logEndpoints } from "./endpoints/logs.ts";
 import { nodeEndpoints } from "./endpoints/node.ts";
+import { profileEndpoints } from "./endpoints/profiles.ts";
 import { resourceEndpoints } from "./endpoints/resources.ts";
 import { rulesBatchEndpoints } from "./endpoints/rules_batch.ts";
 import { settingsEndpoints } from "./endpoints/settings.ts";
@@ -15,6 +16,7 @@ import { documentOf, type OpenApiDocument } from "./openapi.ts";
 /** Every endpoint, in the order in which paths are tried: one that is spelled out comes first. */
 export const ENDPOINTS: readonly Endpoint[] = [
   ...nodeEndpoints,
+  ...profileEndpoints,
   ...listEndpoints, // Before the collection of lists: `refresh` is no ID.
   ...rulesBatchEndpoints, // Before the collection of rules, likewise.
   ...clientsSeenEndpoints, // Before the collection of clients, likewise.

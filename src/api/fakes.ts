@@ -33,6 +33,7 @@ import type {
 } from "./ports.ts";
 import { ClientsSeen } from "./schemas/clients_seen.ts";
 import { exampleOf } from "./schemas/common.ts";
+import { Profile } from "./schemas/profiles.ts";
 import { StatusEvent } from "./schemas/events.ts";
 import type { QuerylogEntry } from "./schemas/logs.ts";
 
@@ -232,6 +233,8 @@ class FakeNode implements NodePort {
       problems: [],
       problem_items: [],
       listeners: [{ protocol: "udp", address: "127.0.0.1:53" }],
+      addresses: [{ protocol: "udp", address: "127.0.0.1:53" }],
+      encrypted: null,
       recursion: { enabled: false, dnssec: true },
       filter: {
         rules: 3,
@@ -446,6 +449,10 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     logs: fakeLogs(),
     cluster: fakeCluster(store),
     events: fakeEvents(store),
+    profiles: {
+      make: () => exampleOf(Profile),
+      read: (token) => token === "x" ? new Uint8Array([60]) : null,
+    },
     inForce: () => Promise.resolve(),
     clock,
     newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),

@@ -16,6 +16,7 @@ export type {
   LogWatcher,
   NewUser,
   NodePort,
+  ProfilesPort,
   SignIn,
 } from "./ports.ts";
 export {
@@ -29,6 +30,7 @@ export {
 export { aloneReport } from "./alone.ts";
 export { EventFeed } from "./event_feed.ts";
 export { emptyLogs } from "./empty_logs.ts";
+export type { Profile, ProfileRequest } from "./schemas/profiles.ts";
 export { STEPS } from "./schemas/statistics.ts";
 export { LeakTests } from "./leak_tests.ts";
 export type { ClientsSeen } from "./schemas/clients_seen.ts";

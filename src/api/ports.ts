@@ -13,6 +13,7 @@ import type {
   QuerylogPage,
   QuerylogQuery,
 } from "./schemas/logs.ts";
+import type { Profile, ProfileRequest } from "./schemas/profiles.ts";
 import type { Statistics, StatisticsQuery } from "./schemas/statistics.ts";
 import type {
   Directory,
@@ -94,6 +95,8 @@ export interface NodePort {
     | "problems"
     | "problem_items"
     | "listeners"
+    | "addresses"
+    | "encrypted"
     | "recursion"
     | "filter"
     | "cache"
@@ -146,6 +149,14 @@ export interface LogsPort {
   leakTests(): readonly LeakTest[];
 }
 
+/** Configuration profiles that devices load. */
+export interface ProfilesPort {
+  /** @throws {SvcError} `conflict`, where no device could connect. */
+  make(request: ProfileRequest): Profile;
+  /** The bytes of one that is open; `null`: there is none. */
+  read(token: string): Uint8Array<ArrayBuffer> | null;
+}
+
 export interface ClusterPort {
   report(): ClusterReport;
   promote(force: boolean, actor: Actor): Promise<void>;
@@ -169,6 +180,7 @@ export interface ApiDeps {
   readonly logs: LogsPort;
   readonly cluster: ClusterPort;
   readonly events: EventsPort;
+  readonly profiles: ProfilesPort;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
   readonly clock: Clock;

@@ -31,6 +31,7 @@ import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
+import { Profiles } from "./profiles.ts";
 import { checkUpdate } from "./update_check.ts";
 import { VERSION } from "../version.ts";
 
@@ -158,12 +159,27 @@ function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
       : nodeLogs(node, options.querylog, leakTests, () => replicator.state, hostNames),
     cluster: clusterPort(options),
     events,
+    profiles: profilesOf(options),
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
     publicUrl: api.publicUrl,
   };
+}
+
+function profilesOf({ config, clock, dns, certificate }: ServeApiOptions): Profiles {
+  const portsOf = (wanted: string) =>
+    dns.listeners.filter(({ protocol }) => protocol === wanted).map(({ address }) => address.port);
+  return new Profiles({
+    clock,
+    randomHex,
+    publicUrl: config.api.publicUrl,
+    serverName: config.server.tls.serverName,
+    dohPorts: portsOf("doh"),
+    dotPorts: portsOf("dot"),
+    identity: () => certificate?.identity ?? null,
+  });
 }
 
 /** Tells of changes and of the status. */

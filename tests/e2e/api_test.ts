@@ -90,6 +90,8 @@ class Node implements AsyncDisposable {
         reports: [],
         running: { now: 1, wanted: 1 },
       },
+      certificate: null,
+      ownAddresses: { of: () => [] },
       upstreams: ["192.0.2.1:53"],
       lists: {
         status: () => ({
