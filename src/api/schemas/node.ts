@@ -9,7 +9,7 @@ import {
   type Shown,
   timestamp,
 } from "./common.ts";
-import { RuleSpec } from "../../model/mod.ts";
+import { DEFAULT_GROUP_ID, PRESET_GROUPS_MAX, RuleSpec } from "../../model/mod.ts";
 import { ClusterReport } from "./cluster.ts";
 import { ListStatus, RESOURCES } from "./resources.ts";
 
@@ -299,6 +299,24 @@ export const RecommendedCatalog = answer(
   },
 );
 export type RecommendedCatalog = Shown<z.infer<typeof RecommendedCatalog>>;
+
+export const PresetRequest = request(
+  "PresetRequest",
+  z.strictObject({
+    preset: z.string().min(1).max(64).describe("the ID of a preset of the recommended catalogue"),
+    groups: z.array(z.string().max(64)).min(1).max(PRESET_GROUPS_MAX).default([DEFAULT_GROUP_ID])
+      .describe("IDs of the groups that get it; left out: the default group"),
+  }),
+  { preset: "balanced", groups: [DEFAULT_GROUP_ID] },
+);
+export const PresetAnswer = answer(
+  "PresetAnswer",
+  z.object({
+    lists: z.array(ListEnvelope).describe("the lists of the preset"),
+    groups: z.array(RESOURCES.groups.one).describe("the groups, as they are now"),
+  }),
+  { lists: [exampleOf(ListEnvelope)], groups: [exampleOf(RESOURCES.groups.one)] },
+);
 
 export const RecommendedSizes = answer(
   "RecommendedSizes",
