@@ -32,6 +32,7 @@ POST GET /api/v1/leak-tests | GET /api/v1/leak-tests/{id}
 GET /api/v1/querylog | GET /api/v1/querylog/export | GET /api/v1/querylog/stream
 GET /api/v1/stats | GET /api/v1/audit | GET /api/v1/explain
 POST /api/v1/lists/preset
+GET DELETE /api/v1/auth/sessions | DELETE /api/v1/auth/sessions/{id}
 GET /api/v1/events | POST /api/v1/profiles | GET /api/v1/profiles/{id}
 GET /api/v1/clients/seen | POST /api/v1/explain | GET /api/v1/auth/state
 GET /api/v1/cluster | POST /api/v1/cluster/promote | POST /api/v1/cluster/demote

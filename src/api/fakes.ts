@@ -99,6 +99,9 @@ export class FakeStore {
     this.sessions.set(session.sha256, session);
     return Promise.resolve();
   }
+  sessionsOf(userId: string): Promise<readonly Session[]> {
+    return Promise.resolve([...this.sessions.values()].filter((one) => one.userId === userId));
+  }
   session(sha256: string): Promise<Session | null> {
     return Promise.resolve(this.sessions.get(sha256) ?? null);
   }
@@ -179,6 +182,16 @@ function fakeAccounts(store: FakeStore): Accounts {
     recover: ({ name, password }) => signIn(name, password),
     logout: async ({ session }) => {
       if (session !== null) await store.deleteSession(session.sha256);
+    },
+    sessions: async (caller) => {
+      const user = userOf(caller);
+      return await store.sessionsOf(user.id);
+    },
+    endSession: async (caller) => {
+      await userOf(caller);
+    },
+    endOtherSessions: async (caller) => {
+      await userOf(caller);
     },
     changePassword: async (caller, current) => await check(caller, current),
     beginOtp: async (caller, password) => {

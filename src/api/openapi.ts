@@ -128,6 +128,7 @@ function json(schema: z.ZodType, io: "input" | "output"): JsonObject {
 
 /** What each parameter of a path is, by the collection that it follows or its own name. */
 const PATH_PARAMETERS: Readonly<Record<string, { description: string; example: string }>> = {
+  sessions: { description: "the session's ID", example: `se_${EXAMPLE_DIGITS}` },
   node: { description: "the member's name", example: "node2" },
   profiles: { description: "its token", example: "000102030405060708090a0b0c0d0e0f" },
   users: { description: "the user's ID", example: USER_ID_PREFIX + EXAMPLE_DIGITS },

@@ -1,7 +1,7 @@
 import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import type { ListStatus, Refresh } from "../lists/mod.ts";
-import type { Actor, Role, RuleSpec, StoredUser } from "../model/mod.ts";
+import type { Actor, Role, RuleSpec, Session, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { EventFeed } from "./event_feed.ts";
 import type { ClientsSeen, ClientsSeenQuery } from "./schemas/clients_seen.ts";
@@ -44,6 +44,10 @@ export interface Accounts {
     address: string,
   ): Promise<SignIn>;
   logout(caller: Identity): Promise<void>;
+  /** The caller's own on this node, the oldest first. */
+  sessions(caller: Identity): Promise<readonly Session[]>;
+  endSession(caller: Identity, id: string): Promise<void>;
+  endOtherSessions(caller: Identity): Promise<void>;
   changePassword(caller: Identity, current: string, password: string): Promise<void>;
   beginOtp(caller: Identity, password: string): Promise<{ secret: string; uri: string }>;
   confirmOtp(caller: Identity, code: string): Promise<readonly string[]>;
