@@ -4,6 +4,7 @@
  * whatever becomes of the segment.
  */
 import assert from "node:assert/strict";
+import type { HostPort } from "../../src/addr/mod.ts";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
 import {
   type ConfigText,
@@ -178,6 +179,11 @@ export class SiteNode {
     } catch {
       return { status: 0, json: null };
     }
+  }
+
+  /** Where it answers DNS. */
+  get dns(): HostPort {
+    return { ip: new Uint8Array(this.wire.split(".").map(Number)), port: DNS_PORT };
   }
 
   async report(): Promise<Report | null> {
