@@ -80,8 +80,8 @@ export interface ExplainQuestion {
     readonly rules: readonly RuleSpec[];
     readonly without: readonly string[];
   } | null;
-  /** Has the name asked for anew, and tells each step. */
-  readonly trace: boolean;
+  /** Asked anew, with each step told. */
+  readonly isTraced: boolean;
 }
 
 /** This node: what it is doing and what it can be told. */

@@ -177,6 +177,8 @@ export interface DnsReport {
   readonly cutOff: { readonly unfinished: number; readonly unread: number };
   /** Queries were not sent of late because the process has no socket left. */
   readonly lacksSockets: boolean;
+  /** Addresses of name servers, and zones and names, that something is known of. */
+  readonly recursion: { readonly servers: number; readonly zones: number };
   /** Keys of a trust anchor fail by the time alone: the clock may be wrong. */
   readonly clockSuspect: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */

@@ -15,9 +15,10 @@ import {
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { type FileLimit, type Native, openNative } from "../native/mod.ts";
-import { openNodeStore, type OpenStore, type Replicator } from "../store/mod.ts";
+import { openNodeStore, type Replicator, type Store } from "../store/mod.ts";
 import { RELEASED_MS, VERSION } from "../version.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
@@ -50,7 +51,9 @@ interface Parts {
   readonly telemetry: Telemetry;
   readonly problems: Problems;
   readonly clock: TrustedClock;
-  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly store: { readonly replicator: Replicator; readonly store: Store };
+  /** `null`: it is in none. */
+  readonly cluster: NodeCluster | null;
   readonly get: HttpGet;
   readonly keeper: ListKeeper;
   readonly services: ServiceCatalogue;
@@ -109,7 +112,11 @@ export class Node {
       await openStoreOf(config, problems, clock.judge),
       (one) => one.close(),
     );
-    const { replicator } = store;
+    const cluster = config.cluster === null
+      ? null
+      : await openCluster(config.cluster, config.store.dir, store, clock.judge);
+    opened.defer(() => cluster?.stop());
+    const replicator: Replicator = cluster?.replicator ?? store.replicator;
     // Nothing is downloaded, and no change is taken, before the first query is answered.
     const [laterDns, laterPolicy] = [new Later<DnsSupervisor>(), new Later<Policy>()];
     const get = nodeHttpGet({
@@ -163,7 +170,8 @@ export class Node {
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
-      ...{ config, startedAtMs, telemetry, problems, clock, store, get, keeper, services },
+      ...{ config, startedAtMs, telemetry, problems, clock, cluster, get, keeper, services },
+      store: { store: store.store, replicator },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
       ...{ checks, trust: trustKeeper },
     }, opened.move());
@@ -210,9 +218,10 @@ export class Node {
 
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
   async #serve(): Promise<void> {
-    const { config, problems, store, filtering, policy, dns, telemetry } = this.#parts;
+    const { config, problems, store, cluster, filtering, policy, dns, telemetry } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
+    await uncaught.survive(() => cluster?.start());
     await uncaught.survive(() => filtering.start());
     this.#endRules();
     this.#watchProblems();
@@ -234,20 +243,21 @@ export class Node {
 
   /** Has rules deleted that come to their end, once the time is known. */
   #endRules(): void {
-    const { store: { replicator }, clock: { judge } } = this.#parts;
+    const { store: { replicator }, clock: { judge }, cluster } = this.#parts;
     const expired = new ExpiredRules({
       replicator,
       nowMs: () => judge.mayForget ? judge.nowMs() : null,
-      isLeader: () => true,
+      isLeader: () => cluster === null || cluster.report().state === "leader",
     });
     expired.start();
     this.#opened.defer(() => expired.stop());
   }
 
   #watchProblems(): void {
-    const { config, problems, store, filtering, certificate, dns, upstreams, telemetry, querylog } =
-      this.#parts;
+    const { config, problems, store, cluster, filtering, certificate, dns } = this.#parts;
+    const { upstreams, telemetry, querylog } = this.#parts;
     const { replicator } = store;
+    problems.watch("cluster", () => cluster?.problems ?? []);
     problems.watch("filter", () => filtering.problems);
     problems.watch("certificate", () => certificate?.problems ?? []);
     problems.watch("dns", () => dnsProblems(dns, upstreams));
@@ -272,10 +282,11 @@ export class Node {
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
-    const { clock, keeper, filtering, services, telemetry, listening } = this.#parts;
+    const { clock, cluster, keeper, filtering, services, telemetry, listening } = this.#parts;
     return {
       config,
-      node: LONE_NODE,
+      node: nodeName(config),
+      cluster,
       clock: clock.judge,
       sockets: listening?.api ?? null,
       startedAtMs,
@@ -307,9 +318,10 @@ export class Node {
 
   /** Reads again what may have changed: lists and certificates. */
   reload(): void {
-    const { filtering, certificate, dns } = this.#parts;
+    const { cluster, filtering, certificate, dns } = this.#parts;
     log.info("reloading the lists");
     void filtering.reload();
+    void cluster?.renew();
     void this.#api?.renewTls();
     void certificate?.renewFor((identity) => dns.renewCertificate(identity));
   }
@@ -361,12 +373,17 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
   return found;
 }
 
+/** What others call this node. */
+function nodeName({ cluster }: Config): string {
+  return cluster?.node ?? LONE_NODE;
+}
+
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
 async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
   const opened = await openNodeStore(seedSource(filter), {
     directory: dir,
-    node: LONE_NODE,
+    node: nodeName(config),
     onFailure: filter.onFailure,
     clock,
     program: VERSION,

@@ -154,11 +154,11 @@ export const nodeEndpoints: readonly Endpoint[] = [
     answer: Explanation,
     errors: ["unavailable"],
     handle: async (call) => {
-      const { name, type, group = null } = call.query;
+      const { name, type, group = null, trace } = call.query;
       const client = askerOf(call, call.query);
-      const trace = call.query.trace === "true";
+      const isTraced = trace === "true";
       return {
-        body: await call.deps.node.explain({ name, type, client, group, draft: null, trace }),
+        body: await call.deps.node.explain({ name, type, client, group, draft: null, isTraced }),
       };
     },
   }),
@@ -181,7 +181,7 @@ export const nodeEndpoints: readonly Endpoint[] = [
           client,
           group,
           draft: { rules, without },
-          trace: false,
+          isTraced: false,
         }),
       };
     },

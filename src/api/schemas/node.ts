@@ -64,6 +64,7 @@ export const Status = answer(
     recursion: z.object({
       enabled: z.boolean().describe("resolves from the root servers itself"),
       dnssec: z.boolean().describe("validates what it resolves"),
+      servers: count.describe("addresses of name servers that something is known of"),
     }).describe("how names are resolved"),
     filter: z.object({
       rules: count.describe("rules in force"),
@@ -99,7 +100,7 @@ export const Status = answer(
     cluster: exampleOf(ClusterReport),
     api_docs: false,
     listeners: [{ protocol: "udp", address: "0.0.0.0:53" }],
-    recursion: { enabled: false, dnssec: true },
+    recursion: { enabled: false, dnssec: true, servers: 0 },
     filter: { rules: 120_345, generation: 7, built_at: EXAMPLE_TIME, memory_bytes: 4_194_304 },
     cache: { entries: 1_204, bytes: 262_144, hits: 9_120, misses: 1_500 },
     upstreams: [{

@@ -31,6 +31,7 @@ export function reportOf(facts: ReportFacts): DnsReport {
     },
     cutOff: { unfinished: bounds.unfinished.cutOff, unread: bounds.unread.cutOff },
     lacksSockets: forwarder.lacksSockets || (recursor?.lacksSockets ?? false),
+    recursion: { servers: recursor?.serversKnown ?? 0, zones: recursor?.delegations.count ?? 0 },
     clockSuspect: validation?.judge.clockSuspect ?? false,
     upstreams: forwarder.upstreams.map((upstream) => ({
       healthy: upstream.healthy,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Prng } from "../../../tests/prng.ts";
 import { encodeResponse, parseRecord, type TextRecord } from "../../../tests/replay/records.ts";
-import { formatIp } from "../../addr/mod.ts";
+import { formatIp, parseIp } from "../../addr/mod.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import {
   AA_BIT,
@@ -21,7 +21,9 @@ import {
   Flights,
   FLIGHTS_MAX,
   type Judge,
+  KeptMessages,
   type Responder,
+  type Source,
   TICK_MS,
   type Waiter,
 } from "../flights/mod.ts";
@@ -31,6 +33,9 @@ import { RebindingProtection } from "../rebinding.ts";
 import { Resolver } from "../resolver.ts";
 import { Trace } from "../trace.ts";
 import { TurnClock } from "../turn_clock.ts";
+import { Forwarder } from "../forward/mod.ts";
+import { SplitSource } from "../split_source.ts";
+import type { CounterBlock } from "../../telemetry/mod.ts";
 import { Verdict } from "../verdict.ts";
 import { parseHints } from "./hints.ts";
 import { Recursor, type RecursorOptions } from "./recursor.ts";
@@ -160,8 +165,11 @@ export interface BenchOptions extends Partial<RecursorOptions> {
   readonly anyServer?: FakeServer;
   readonly hintsText?: string;
   readonly prngSeed?: number;
+  readonly serveStale?: number;
   readonly rebinding?: RebindingProtection | null;
   readonly startSeconds?: number;
+  /** Upstreams, by address, and the domains that each serves. */
+  readonly upstreams?: Readonly<Record<string, readonly string[]>>;
   readonly judge?: (bench: RecursorBench) => Judge | null;
 }
 
@@ -178,7 +186,7 @@ interface Pending {
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
 
 export class RecursorBench implements Exchange {
-  readonly front: PipelineBench = new PipelineBench();
+  readonly front: PipelineBench;
   readonly asker: Asker;
   readonly recursor: Recursor;
   readonly flights: Flights;
@@ -194,10 +202,14 @@ export class RecursorBench implements Exchange {
   ticking = false;
   startSeconds: number;
   readonly #clock: TurnClock;
+  readonly #upstreams: ReadonlySet<string>;
+  #isForwarded: (name: Uint8Array, length: number) => boolean = () => false;
   readonly #open = new Set<number>();
   #pending: Pending[] = [];
 
   constructor(options: BenchOptions = {}) {
+    const { serveStale = 0 } = options;
+    this.front = new PipelineBench(undefined, serveStale);
     const prng = new Prng(options.prngSeed ?? 1);
     const nowMs = () => this.nowMs;
     const nowSeconds = () => this.front.pipeline.nowSeconds;
@@ -205,6 +217,7 @@ export class RecursorBench implements Exchange {
     this.startSeconds = options.startSeconds ?? START_SECONDS;
     this.front.pipeline.nowSeconds = this.startSeconds;
     this.servers = new Map(Object.entries(options.servers ?? {}));
+    this.#upstreams = new Set(Object.keys(options.upstreams ?? {}));
     this.#anyServer = options.anyServer ?? (() => []);
     this.asker = new Asker({
       exchange: this,
@@ -224,7 +237,7 @@ export class RecursorBench implements Exchange {
       nowSeconds,
       random: () => prng.int(1e9) / 1e9,
       refresh: (query) => this.flights.refresh(query),
-      isForwarded: () => false,
+      isForwarded: (name, length) => this.#isForwarded(name, length),
       hints: parseHints(options.hintsText ?? "a.root-servers.net A 198.41.0.4"),
       qnameMinimisation: true,
       dnssecOk: false,
@@ -232,12 +245,12 @@ export class RecursorBench implements Exchange {
       ...options,
     });
     this.flights = new Flights({
-      source: this.recursor,
+      source: this.#sourceOf(options, counters),
       judge: options.judge?.(this) ?? null,
       cache,
       counters,
       rebinding: options.rebinding ?? null,
-      serveStale: 0,
+      serveStale,
       senderBytes: 128,
       nowMs,
       nowSeconds,
@@ -257,6 +270,28 @@ export class RecursorBench implements Exchange {
       counters,
       onSlow: null,
     });
+  }
+
+  #sourceOf({ upstreams }: BenchOptions, counters: CounterBlock): Source {
+    if (upstreams === undefined) return this.recursor;
+    const messages = new KeptMessages(this.front.cache, () => this.front.pipeline.nowSeconds);
+    const forwarder = new Forwarder({
+      upstreams: Object.entries(upstreams).map(([address, domains]) => ({
+        transport: "udp",
+        address,
+        endpoint: { ip: parseIp(address)!, port: 53 },
+        timeoutMs: 2_000,
+        domains: domains.map(wire),
+      })),
+      exchange: this,
+      asker: this.asker,
+      counters,
+      ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
+      nowMs: () => this.nowMs,
+      elsewhere: { messages, seed: SEED },
+    });
+    this.#isForwarded = (name, length) => forwarder.serves(name, length);
+    return new SplitSource(forwarder, this.recursor);
   }
 
   remote({ endpoint, transport }: PlainAddress): FakeRemote {
@@ -279,7 +314,11 @@ export class RecursorBench implements Exchange {
   #send(address: string, tcp: boolean, packet: Uint8Array, token: number): Sending {
     if (this.unreachable.has(address)) return "unreachable";
     const message = decodeMessage(packet);
-    assert.ok(message !== null && !message.rd, "name servers are not asked to recurse");
+    assert.ok(message !== null);
+    // TsuKing: what comes back to a resolver by a loop is not resolved once more.
+    if (!this.#upstreams.has(address)) {
+      assert.ok(!message.rd, "name servers are not asked to recurse");
+    }
     const { name, type } = message.questions[0];
     const wireName = wire(name);
     const query = { address, tcp, packet, message, name: name.toLowerCase(), wireName, type };

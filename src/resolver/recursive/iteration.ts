@@ -12,7 +12,8 @@ import {
   skipPlainName,
 } from "../../dns/mod.ts";
 import { type Ask, DENIAL_TTL, Fit, type ResponseReader, Scrubbed } from "../ask/mod.ts";
-import type { ResolveFailure } from "../failure.ts";
+import { Counter, countRecursion } from "../../telemetry/mod.ts";
+import type { FailureCode, ResolveFailure } from "../failure.ts";
 import type { Flight, Task, Waiter } from "../flights/mod.ts";
 import { Outcome } from "../outcome.ts";
 import { isServiceName } from "../own_names.ts";
@@ -38,6 +39,17 @@ import type { NameServer } from "./name_servers.ts";
 import { NO_TTL, Says } from "./name_server_reader.ts";
 import { Step, type StepOwner } from "./step.ts";
 
+/** What failures count as; those of validation are counted there. */
+const COUNTERS: { readonly [code in FailureCode]?: Counter } = {
+  timeout: Counter.RecursionTimeout,
+  unreachable: Counter.RecursionUnreachable,
+  unhelpful: Counter.RecursionUnhelpful,
+  malformed: Counter.RecursionMalformed,
+  circle: Counter.RecursionCircle,
+  overWork: Counter.RecursionOverWork,
+  overload: Counter.RecursionOverload,
+  noSocket: Counter.RecursionNoSocket,
+};
 const NO_ERRORS: Uint8Array = new Uint8Array(0);
 
 /**
@@ -59,6 +71,9 @@ export class Iteration implements Task, StepOwner {
   #referrals = 0;
   /** A delegation that was kept has led nowhere, and was looked up anew. */
   #isRenewed = false;
+  /** How it ended, if it did. */
+  #isAnswered = false;
+  #failure: ResolveFailure | null = null;
 
   constructor(flight: Flight, means: Means) {
     this.#flight = flight;
@@ -75,6 +90,8 @@ export class Iteration implements Task, StepOwner {
     flight.source = Outcome.Recursed;
     // What is not believed is asked for elsewhere.
     step.avoided = flight.attempt > 0 ? this.#means.believed.get(flight.query) : null;
+    this.#isAnswered = false;
+    this.#failure = null;
     this.#trail.start(flight.query);
     this.#referrals = 0;
     this.#isRenewed = false;
@@ -91,6 +108,19 @@ export class Iteration implements Task, StepOwner {
 
   end(): void {
     this.#step.stop();
+    this.#count();
+  }
+
+  /** Counts a question of nobody's but a client's, or of one whose answer is renewed. */
+  #count(): void {
+    const { counts, nowMs } = this.#means;
+    const { depth, source, startedAtMs } = this.#flight;
+    if (depth > 0 || source === Outcome.Local) return;
+    countRecursion(counts, this.#step.budget.sent, nowMs() - startedAtMs);
+    if (this.#isAnswered) return;
+    const { code } = this.#failure ?? this.failure;
+    const counter = COUNTERS[code];
+    if (counter !== undefined) counts[counter]++;
   }
 
   /** Name servers are not asked to recurse: a query of ours that comes back is refused. */
@@ -188,7 +218,8 @@ export class Iteration implements Task, StepOwner {
       return;
     }
     if (this.#trail.isAlias && this.#seekElsewhere()) return;
-    const denial = delegations.denial(hashed, this.#name, 0);
+    // What is not believed is asked for anew.
+    const denial = flight.attempt > 0 ? null : delegations.denial(hashed, this.#name, 0);
     if (denial !== null && this.#concludeKept(denial)) return;
     // Of a zone's DS the zone above it speaks, and may have done so with its referral.
     const from = qtype === Qtype.DS && hashed.count > 0 ? 1 : 0;
@@ -430,6 +461,7 @@ export class Iteration implements Task, StepOwner {
   }
 
   #answer(ttl: number): void {
+    this.#isAnswered = true;
     const { scrubber } = this.#means;
     const { cut } = this.#step;
     scrubber.ttl = ttl;
@@ -439,6 +471,7 @@ export class Iteration implements Task, StepOwner {
 
   #fail(failure: ResolveFailure): void {
     this.#step.note("failed", failure.text);
+    this.#failure = failure;
     this.#flight.fail(failure);
   }
 
