@@ -17,6 +17,7 @@ package_of() {
     dnssec-keygen | dnssec-signzone) echo bind9-utils ;;
     qemu-aarch64-static)
       echo qemu-user-static libc6-arm64-cross libgcc-s1-arm64-cross libstdc++6-arm64-cross ;;
+    drill) echo ldnsutils ;;
     *) echo "$1" ;;
   esac
 }

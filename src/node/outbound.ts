@@ -13,6 +13,8 @@ import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Policy } from "./policy.ts";
+import { dnsRecursion } from "./root_hints.ts";
+import { dnsRecursion } from "./root_hints.ts";
 
 /** Look-ups of one command. */
 const OPEN_MAX = 64;
@@ -28,7 +30,7 @@ export async function withOutbound<T>(
   const silent = { ...config, server: { ...config.server, listen: [] } };
   const options = dnsOptions(silent, {
     ...{ upstreams, certificate: null, odoh: null, seed: 0, isolates: 1, logQueues: [] },
-    openMax: OPEN_MAX,
+    ...{ openMax: OPEN_MAX, trust: null, checks: null, recursion: await dnsRecursion(config, 1) },
   });
   const policy = new Policy({
     seed: 0,

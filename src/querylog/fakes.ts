@@ -14,11 +14,11 @@ import type { Prng } from "../../tests/prng.ts";
 import {
   clientText,
   kindText,
-  type LogEntry,
   type LogFilter,
   type OutcomeName,
   type ProtocolName,
   showEntry,
+  type ShownEntry,
   type StoredEntry,
 } from "./entry.ts";
 
@@ -132,7 +132,15 @@ export function fakeEntries(prng: Prng, count: number, fromMs: number): StoredEn
         prng.pick(["gr_1", "gr_2"]),
         prng.pick(["", "Kitchen", "phone"]),
       ),
-      kind: kindText(prng.pick(["A", "AAAA", "HTTPS"]), "NOERROR", 0, prng.chance(0.5), 0, "", ""),
+      kind: kindText(
+        prng.pick(["A", "AAAA", "HTTPS"]),
+        "NOERROR",
+        prng.pick([0, 3]),
+        prng.chance(0.5),
+        0,
+        prng.pick(["", "[2001:db8::5]:53", "tls://dns.example"]),
+        "",
+      ),
       rule: prng.pick(["", "rules\t||ads.example^", "li_1\t||web.example^"]),
       answers: prng.pick(["", "192.0.2.5", "cdn.example\n192.0.2.6"]),
     };
@@ -140,14 +148,17 @@ export function fakeEntries(prng: Prng, count: number, fromMs: number): StoredEn
 }
 
 /** What a log that looks at every entry would find, newest first. */
-export function naiveSearch(entries: readonly StoredEntry[], filter: LogFilter): LogEntry[] {
+export function naiveSearch(entries: readonly StoredEntry[], filter: LogFilter): ShownEntry[] {
   return entries.toReversed().map(showEntry).filter((entry) => {
     const timeMs = Date.parse(entry.time);
     const client = filter.client?.toLowerCase();
     const isClient = client === undefined || entry.client === client ||
       entry.client_id === client ||
       (entry.client_name ?? entry.client ?? "").toLowerCase() === client;
-    return (filter.outcome === undefined || entry.outcome === filter.outcome) && isClient &&
+    const isSame = (["type", "protocol", "group", "list", "upstream"] as const).every((field) =>
+      filter[field] === undefined || entry[field] === filter[field]
+    );
+    return (filter.outcomes ?? OUTCOME_NAMES).includes(entry.outcome) && isClient && isSame &&
       entry.name.includes((filter.name ?? "").toLowerCase().replace(/(.)\.$/, "$1")) &&
       timeMs > (filter.sinceMs ?? -1) && timeMs < (filter.untilMs ?? Infinity);
   });

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { queueMemory, QueueReader, QueueWriter, RecordAt } from "../logqueue/mod.ts";
-import { type LogEntry, showEntry } from "./entry.ts";
+import { showEntry, type ShownEntry } from "./entry.ts";
 import { type FakeQuery, note, NOW_MS } from "./fakes.ts";
 import { RECORD_BYTES_MAX, RecordReader } from "./record.ts";
 
 const none = { permissions: "none" } as const;
 const UPSTREAMS = ["192.0.2.53:53", "tls://dns.example"];
 
-function logged(query: FakeQuery, anonymize = false): LogEntry {
+function logged(query: FakeQuery, anonymize = false): ShownEntry {
   const memory = queueMemory(8_192);
   note(new QueueWriter(memory), query);
   const queue = new QueueReader(memory);

@@ -60,6 +60,7 @@ class Running {
       serveStale: 0,
       prefetch: false,
       trust: null,
+      recursion: null,
       rebindingExempt: [],
       failClosed: false,
       traces: null,

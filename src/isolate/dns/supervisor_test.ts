@@ -69,6 +69,7 @@ function options(
     serveStale: 0,
     prefetch: false,
     trust: null,
+    recursion: null,
     rebindingExempt: [],
     failClosed: false,
     traces: null,
