@@ -14,7 +14,6 @@ import { dnsUpstreams } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Policy } from "./policy.ts";
 import { dnsRecursion } from "./root_hints.ts";
-import { dnsRecursion } from "./root_hints.ts";
 
 /** Look-ups of one command. */
 const OPEN_MAX = 64;
