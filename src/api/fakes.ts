@@ -248,7 +248,7 @@ class FakeNode implements NodePort {
       listeners: [{ protocol: "udp", address: "127.0.0.1:53" }],
       addresses: [{ protocol: "udp", address: "127.0.0.1:53" }],
       encrypted: null,
-      recursion: { enabled: false, dnssec: true },
+      recursion: { enabled: false, dnssec: true, servers: 0 },
       filter: {
         rules: 3,
         generation: 1,
@@ -288,6 +288,8 @@ class FakeNode implements NodePort {
         effect: "block",
         lost: null,
       }],
+      dnssec: null,
+      trace: null,
     });
   }
   checkUpdate() {
@@ -405,6 +407,7 @@ export function fakeEntry(i: number): QuerylogEntry {
     upstream: "192.0.2.1:53",
     cached: false,
     dnssec: null,
+    dnssec_reason: null,
     duration_us: 1_234,
     node: NODE,
   };

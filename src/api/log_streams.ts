@@ -17,7 +17,7 @@ export const NDJSON = "application/x-ndjson";
 const COLUMNS = [
   ...["time", "client", "client_name", "client_id", "group", "protocol", "name", "type"],
   ...["outcome", "rcode", "rule", "list", "answers", "upstream", "cached", "dnssec"],
-  ...["duration_us", "node", "id"],
+  ...["duration_us", "node", "dnssec_reason", "id"],
 ] as readonly (keyof QuerylogEntry)[];
 
 /** Entries that wait for a slow watcher; the oldest go first. */

@@ -42,11 +42,11 @@ Deno.test("exportLog() writes CSV that no spreadsheet calculates", none, async (
   const row = (i: number) =>
     `2026-01-02T03:04:05.${678 + i}Z,192.0.2.7,"a ""large"", old TV",,gr_0000000000000000,udp,` +
     `'=sum(${i}).example,A,forwarded,NOERROR,,,cdn.example ; 192.0.2.${i},192.0.2.1:53,false,,` +
-    `1234,node-1,e${i}\r\n`;
+    `1234,node-1,,e${i}\r\n`;
   assert.equal(
     await textOf(body),
     "time,client,client_name,client_id,group,protocol,name,type,outcome,rcode,rule,list,answers," +
-      `upstream,cached,dnssec,duration_us,node,id\r\n${row(2)}${row(1)}${row(0)}`,
+      `upstream,cached,dnssec,duration_us,node,dnssec_reason,id\r\n${row(2)}${row(1)}${row(0)}`,
   );
 });
 

@@ -114,6 +114,13 @@ export function dnsProblems(
   if (reports.some(({ lacksSockets }) => lacksSockets)) {
     found.push("no socket is left for queries to upstreams: raise the limit on open files");
   }
+  if (reports.some(({ clockSuspect }) => clockSuspect)) {
+    const now = new Date().toISOString().slice(0, 16);
+    found.push(
+      `signed answers are bogus: the keys of a trust anchor are out of their time by the system's ` +
+        `clock, which says ${now}Z: see that NTP keeps it, or that the anchor's zone is signed anew`,
+    );
+  }
   const upstreams = reports.flatMap((report) => report.upstreams);
   if (upstreams.length > 0 && upstreams.every(({ healthy }) => !healthy)) {
     found.push("no upstream answers");

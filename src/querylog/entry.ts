@@ -34,6 +34,8 @@ export interface ShownEntry {
   readonly upstream: string | null;
   readonly cached: boolean;
   readonly dnssec: "secure" | "insecure" | "bogus" | null;
+  /** Why that is not secure; `null` where it is, and of answers that were cached. */
+  readonly dnssec_reason: string | null;
   readonly duration_us: number;
 }
 
@@ -92,14 +94,20 @@ export function kindText(
   isCached: boolean,
   dnssec: number,
   upstream: string,
+  reason: string,
 ): string {
-  return [type, rcode, protocol, isCached ? 1 : 0, dnssec, upstream].join(TEXT_SEPARATOR);
+  const parts = [type, rcode, protocol, isCached ? 1 : 0, dnssec, upstream];
+  // Names in it may hold anything.
+  if (reason !== "") parts.push(reason.replaceAll(TEXT_SEPARATOR, " "));
+  return parts.join(TEXT_SEPARATOR);
 }
 
 /** What a stored entry says. */
 export function showEntry(stored: StoredEntry): ShownEntry {
   const [client, id, group, ...name] = stored.client.split(TEXT_SEPARATOR);
-  const [type, rcode, protocol, cached, dnssec, upstream] = stored.kind.split(TEXT_SEPARATOR);
+  const [type, rcode, protocol, cached, dnssec, upstream, reason] = stored.kind.split(
+    TEXT_SEPARATOR,
+  );
   const [list, ...rule] = stored.rule.split(TEXT_SEPARATOR);
   return {
     time: new Date(stored.timeMs).toISOString(),
@@ -118,6 +126,7 @@ export function showEntry(stored: StoredEntry): ShownEntry {
     upstream: orNull(upstream),
     cached: cached === "1",
     dnssec: DNSSEC_NAMES[Number(dnssec)] ?? null,
+    dnssec_reason: orNull(reason),
     duration_us: stored.durationUs,
   };
 }

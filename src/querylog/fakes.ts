@@ -44,6 +44,7 @@ export interface FakeQuery {
   readonly upstream?: number;
   readonly cached?: boolean;
   readonly dnssec?: number;
+  readonly dnssecReason?: string;
 }
 
 /** A response with A records for its own name. */
@@ -73,6 +74,7 @@ export function note(queue: QueueWriter, query: FakeQuery): boolean {
     encoder.encode(`${query.group ?? "gr_0000000000000000"}\t${query.clientName ?? ""}`),
     encoder.encode(query.rule ?? ""),
     encoder.encode(query.clientId ?? ""),
+    encoder.encode(query.dnssecReason ?? ""),
   ];
   const words = parts.map(({ length }) => (length + 3) >> 2);
   const total = (RecordAt.End + words.reduce((sum, n) => sum + n, 0)) * 4;
@@ -96,6 +98,7 @@ export function note(queue: QueueWriter, query: FakeQuery): boolean {
   head[RecordAt.Upstream] = (query.upstream ?? -1) + 1;
   head[RecordAt.Lengths] = parts[0].length | (parts[1].length << 16);
   head[RecordAt.MoreLengths] = parts[2].length | (parts[3].length << 16);
+  head[RecordAt.Reason] = parts[4].length;
   record.set(address, RecordAt.Address * 4);
   let to = RecordAt.End * 4;
   for (const [i, part] of parts.entries()) {
@@ -136,6 +139,7 @@ export function fakeEntries(prng: Prng, count: number, fromMs: number): StoredEn
         prng.chance(0.5),
         0,
         prng.pick(["", "[2001:db8::5]:53", "tls://dns.example"]),
+        "",
       ),
       rule: prng.pick(["", "rules\t||ads.example^", "li_1\t||web.example^"]),
       answers: prng.pick(["", "192.0.2.5", "cdn.example\n192.0.2.6"]),

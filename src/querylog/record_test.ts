@@ -37,6 +37,7 @@ Deno.test("RecordReader reads every field", none, () => {
     upstream: 1,
     cached: true,
     dnssec: 3,
+    dnssecReason: "www.example AAAA: the signature\tof key 7 does not fit",
   });
   assert.deepEqual(entry, {
     time: "2026-01-02T03:04:05.678Z",
@@ -55,6 +56,7 @@ Deno.test("RecordReader reads every field", none, () => {
     upstream: "tls://dns.example",
     cached: true,
     dnssec: "bogus",
+    dnssec_reason: "www.example AAAA: the signature of key 7 does not fit",
     duration_us: 4_000_000_000,
   });
 });

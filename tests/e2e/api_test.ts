@@ -73,6 +73,7 @@ class Node implements AsyncDisposable {
     node.#api = await serveApi({
       config,
       node: NODE,
+      cluster: null,
       clock: { nowMs: Date.now },
       sockets: null,
       startedAtMs: Date.now(),
@@ -81,6 +82,7 @@ class Node implements AsyncDisposable {
         store.problems.map((message) => ({ code: "store", message, resource: null, sinceMs: 0 })),
       policy,
       dns: {
+        ask: () => Promise.reject(new Error("nobody is asked")),
         counters: [],
         crashes: 0,
         flushCaches: async () => {},

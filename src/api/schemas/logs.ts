@@ -95,6 +95,8 @@ export const QuerylogEntry = answer(
     upstream: z.string().nullable().describe("the one that answered"),
     cached: z.boolean().describe("whether the answer was at hand"),
     dnssec: z.enum(VALIDATED_NAMES).nullable().describe("what validation came to"),
+    dnssec_reason: z.string().nullable()
+      .describe("why that is not secure; null where it is, and of answers that were cached"),
     duration_us: count.describe("microseconds from the query to the response"),
     node: z.string().describe("who answered"),
   }),
@@ -116,6 +118,7 @@ export const QuerylogEntry = answer(
     upstream: null,
     cached: false,
     dnssec: null,
+    dnssec_reason: null,
     duration_us: 41,
     node: "node1",
   },

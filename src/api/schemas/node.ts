@@ -73,6 +73,7 @@ export const Status = answer(
     recursion: z.object({
       enabled: z.boolean().describe("resolves from the root servers itself"),
       dnssec: z.boolean().describe("validates what it resolves"),
+      servers: count.describe("addresses of name servers that something is known of"),
     }).describe("how names are resolved"),
     filter: z.object({
       rules: count.describe("rules in force"),
@@ -114,7 +115,7 @@ export const Status = answer(
       require_client_id: false,
       not_after: "2026-04-01T00:00:00.000Z",
     },
-    recursion: { enabled: false, dnssec: true },
+    recursion: { enabled: false, dnssec: true, servers: 0 },
     filter: { rules: 120_345, generation: 7, built_at: EXAMPLE_TIME, memory_bytes: 4_194_304 },
     cache: { entries: 1_204, bytes: 262_144, hits: 9_120, misses: 1_500 },
     upstreams: [{
@@ -162,7 +163,11 @@ const question = {
   group: z.string().min(1).max(128).optional()
     .describe("the ID of the group that the client would be in; left out: its own"),
 };
-export const ExplainQuery = z.strictObject(question);
+export const ExplainQuery = z.strictObject({
+  ...question,
+  trace: z.enum(["true", "false"]).default("false")
+    .describe("has the name asked for anew and tells each step, where it is asked for elsewhere"),
+});
 export const ExplainDraft = request(
   "ExplainDraft",
   z.strictObject({
@@ -204,6 +209,29 @@ export const Explanation = answer(
         "why it does not decide; null for the one that does, and others that answer with it",
       ),
     })).describe("every rule about the name, the deciding one first"),
+    dnssec: z.object({
+      result: z.enum(["secure", "insecure", "bogus", "indeterminate"])
+        .describe("of the answer as it comes at this moment"),
+      reason: z.string().nullable().describe("why it is not secure; null where it is"),
+    }).nullable().describe("null: it is answered here, or answers are not validated"),
+    trace: z.object({
+      rcode: z.string().nullable().describe("of the answer; null: there was none"),
+      records: z.array(z.string()).describe("of the answer"),
+      failure: z.string().nullable().describe("why there is no answer"),
+      took_ms: z.number().describe("milliseconds to the answer"),
+      steps: z.array(z.object({
+        at_ms: z.number().describe("milliseconds since the question"),
+        depth: count.describe("0 of the question; more of what it depends on: addresses, keys"),
+        event: z.string().describe(
+          "asked, referral, answered, alias, failed, cached, local or validated; new values may appear",
+        ),
+        question: z.string().nullable().describe("what was asked, as much of the name as was told"),
+        zone: z.string().nullable().describe("whose server it is, or what a referral leads to"),
+        server: z.string().nullable().describe("by name, where it has one, and address"),
+        detail: z.string().nullable().describe("in words"),
+      })).describe("in order"),
+      dropped: count.describe("steps that found no room"),
+    }).nullable().describe("null: it was not asked for, or the name is answered here"),
   }),
   {
     name: "ads.example",
@@ -221,6 +249,8 @@ export const Explanation = answer(
       effect: "block",
       lost: null,
     }],
+    dnssec: null,
+    trace: null,
   },
 );
 export type Explanation = Shown<z.infer<typeof Explanation>>;
