@@ -33,8 +33,8 @@ permissions_of() {
   case "${1-}" in
     # Any name server and any listener; paths stand in the configuration file, which is read later.
     # The query log steps back behind those who answer; the status tells this machine's addresses.
-    run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority,networkInterfaces"
-      permissions="$permissions $argon2_env $v8_flags" ;;
+    run) permissions="--allow-ffi --allow-net --allow-read --allow-write"
+      permissions="$permissions --allow-sys=setPriority,networkInterfaces $argon2_env $v8_flags" ;;
     # The other members, its certificate and its store.
     witness) permissions="--allow-net --allow-read --allow-write $small"
       entry=src/cli/witness_main.ts

@@ -284,8 +284,8 @@ export class Node {
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
-    const { clock, cluster, keeper, filtering, services, telemetry, listening, certificate } =
-      this.#parts;
+    const { clock, cluster, keeper, filtering, services, telemetry, listening, certificate } = this
+      .#parts;
     return {
       config,
       node: nodeName(config),

@@ -29,7 +29,7 @@ import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import type { NodeCluster } from "./cluster.ts";
-import { explainAnswer } from "./explain_answer.ts";
+import { askedOutcome, explainAnswer } from "./explain_answer.ts";
 import { HostNames } from "./host_names.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
@@ -178,6 +178,20 @@ function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
   };
 }
 
+/** The logs of this node, with statistics of the whole cluster where they are asked for. */
+function clusterLogs(cluster: NodeCluster | null, logs: LogsPort): LogsPort {
+  if (cluster === null) return logs;
+  cluster.onStatistics = (query) => logs.statistics({ ...query, scope: "node" });
+  return {
+    ...logs,
+    statistics: async (query) => {
+      const own = await logs.statistics(query);
+      if (query.scope !== "cluster") return own;
+      return { ...own, ...await cluster.addStatistics(own, query) };
+    },
+  };
+}
+
 function profilesOf({ config, clock, dns, certificate }: ServeApiOptions): Profiles {
   const portsOf = (wanted: string) =>
     dns.listeners.filter(({ protocol }) => protocol === wanted).map(({ address }) => address.port);
@@ -190,20 +204,6 @@ function profilesOf({ config, clock, dns, certificate }: ServeApiOptions): Profi
     dotPorts: portsOf("dot"),
     identity: () => certificate?.identity ?? null,
   });
-}
-
-/** The logs of this node, with statistics of the whole cluster where they are asked for. */
-function clusterLogs(cluster: NodeCluster | null, logs: LogsPort): LogsPort {
-  if (cluster === null) return logs;
-  cluster.onStatistics = (hours) => logs.statistics({ hours, scope: "node", step: "1h" });
-  return {
-    ...logs,
-    statistics: async (query) => {
-      const own = await logs.statistics(query);
-      if (query.scope !== "cluster") return own;
-      return { ...own, ...await cluster.addStatistics(own, query.hours) };
-    },
-  };
 }
 
 /** Tells of changes and of the status. */
@@ -250,7 +250,10 @@ function nodePort(options: ServeApiOptions): NodePort {
       const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
       const answer = explanation.outcome === "forwarded"
-        ? await explainAnswer(config, dns, { name, qtype, isTraced })
+        ? {
+          outcome: askedOutcome(config, name),
+          ...await explainAnswer(config, dns, { name, qtype, isTraced }),
+        }
         : { dnssec: null, trace: null };
       return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },

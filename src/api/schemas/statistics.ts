@@ -18,10 +18,7 @@ const Scope = z.enum(["node", "cluster"]);
 const Step = z.enum(["1m", "10m", "1h"]);
 export const StatisticsQuery = z.strictObject({
   hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT).describe("how many hours to count"),
-  scope: Scope.default("node").describe(
-    "of this node, or of all members of its cluster, whose latency, previous and upstreams are this " +
-      "node's",
-  ),
+  scope: Scope.default("node").describe("of this node, or of all members of its cluster"),
   step: Step.default("1h").describe(
     "of the series: 1m takes 24 hours at most and 10m 168; both count what the log still has",
   ),
@@ -34,11 +31,7 @@ export const StatisticsQuery = z.strictObject({
 }).refine(({ hours, step }) => hours <= STEPS[step].hoursMax, {
   message: "too many hours for such a step",
   path: ["step"],
-}).refine(
-  ({ scope, step, client, group }) =>
-    scope === "node" || (step === "1h" && client === undefined && group === undefined),
-  { message: "cluster counts by the hour, and for everybody", path: ["scope"] },
-);
+});
 export type StatisticsQuery = z.infer<typeof StatisticsQuery>;
 
 /** Counts by outcome, each named, also where it is 0. */
