@@ -26,7 +26,18 @@ export {
   type ApiSockets,
   type TlsPem,
 } from "./server.ts";
+export type { UiFile, UiFiles } from "./ui_files.ts";
 export { aloneReport } from "./alone.ts";
+export type {
+  ClientSpec,
+  Envelope,
+  GroupSpec,
+  ListSpec,
+  RecordSpec,
+  RuleSpec,
+  ScheduleSpec,
+  Settings,
+} from "../model/mod.ts";
 export { emptyLogs } from "./empty_logs.ts";
 export { LeakTests } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";

@@ -12,6 +12,7 @@ import {
   type ListsPort,
   type NodePort,
   type TlsPem,
+  type UiFiles,
 } from "../api/mod.ts";
 import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
@@ -28,6 +29,7 @@ import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
+import { openUiFiles } from "./ui_files.ts";
 import { checkUpdate } from "./update_check.ts";
 import { VERSION } from "../version.ts";
 
@@ -82,7 +84,7 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     sockets: options.sockets,
     tls: identity === null ? null : pemOf(identity),
     hasToken: api.tokenSha256 !== null,
-    handler: createApi(apiDeps(options)),
+    handler: createApi(apiDeps(options, api.webUi ? await openUiFiles() : null)),
   });
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
@@ -111,7 +113,7 @@ function randomHex(lengthBytes: number): string {
 }
 
 /** What the API works on, over the parts of a running node. */
-function apiDeps(options: ServeApiOptions): ApiDeps {
+function apiDeps(options: ServeApiOptions, ui: UiFiles | null): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
@@ -140,6 +142,7 @@ function apiDeps(options: ServeApiOptions): ApiDeps {
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
+    ui,
     publicUrl: api.publicUrl,
   };
 }
