@@ -19,7 +19,8 @@ export async function readStats(asked: StatsQuery, signal?: AbortSignal): Promis
     return await get<Stats>("stats", { ...asked, step, previous: true }, signal);
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 400)) throw error;
-    const { hours, scope } = asked;
+    const { hours, scope, client, group } = asked;
+    if (client !== undefined || group !== undefined) throw error; // Those are of everybody.
     return await get<Stats>("stats", { hours, scope }, signal);
   }
 }

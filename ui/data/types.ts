@@ -71,7 +71,7 @@ export interface EntryPage {
 }
 /** The log with one row a name. */
 export interface NamePage {
-  readonly items: readonly {
+  readonly names: readonly {
     readonly name: string;
     readonly count: number;
     readonly first: string;

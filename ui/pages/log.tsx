@@ -83,7 +83,7 @@ function ByName({ filter }: { filter: LogFilter }) {
         <GroupButton isOn />
       </LogFilters>
       <Shown of={names} rows={10}>
-        {({ items }) =>
+        {({ names: items }) =>
           items.length === 0 ? <Empty text={t.log.nothing} icon="scroll-text" /> : (
             <Table
               caption={t.log.group}

@@ -32,7 +32,8 @@ function Banner(
 
 /** Where a problem is mended: what it names, or what its words are about. */
 function mendOf({ code, message, resource }: ProblemItem): string | null {
-  if (resource?.id) return pageOf(resource.id);
+  const page = resource?.id ? pageOf(resource.id) : null;
+  if (page !== null) return page;
   const text = `${code} ${message} ${resource?.type ?? ""}`.toLowerCase();
   if (/access\.allowed|anybody who reaches/.test(text)) return "/settings#access";
   if (/\blists?\b|download|catalogue/.test(text)) return "/lists";

@@ -1,5 +1,6 @@
 /** What IDs of entries are called by people. */
 import { keptOf } from "../data/collections.ts";
+import { serviceNames } from "../data/services.ts";
 import { t } from "../text/mod.ts";
 
 /** The name of what decided: a list, one's own rules, a service. */
@@ -12,8 +13,10 @@ export function deciderName(list: string | null): string {
   return keptOf("lists").byId.value.get(list)?.spec.name ?? list;
 }
 
-/** A service's ID as a word, where its catalogue is not at hand. */
+/** What a service is called; its ID as a word, where the catalogue is not at hand. */
 export function serviceName(id: string): string {
+  const known = serviceNames.value.get(id);
+  if (known !== undefined) return known;
   const words = id.replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

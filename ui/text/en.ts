@@ -1,5 +1,6 @@
 /** What the page says in English; `de.ts` has the same keys. The API's own messages stay as they are. */
-const plural = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`;
+import { pages } from "./en_pages.ts";
+import { plural } from "./plural.ts";
 
 export const en = {
   pages: {
@@ -136,6 +137,27 @@ export const en = {
     language: "Language",
     keys: "Single keys",
     signOut: "Sign out",
+    noUser: "You are not signed in as a user; accounts are made under Users.",
+    current: "Your password",
+    setPassword: "Set password",
+    passwordSet: "The new password is set: sign in with it.",
+    endsSessions: "All your sessions end; you sign in again.",
+    addOtp: "Add a second factor",
+    otpText: "A code of an authenticator app beside the password.",
+    scan: "Scan this with your authenticator, then enter its code:",
+    secret: "Or type",
+    confirm: "Confirm",
+    codesText:
+      "Recovery codes: each signs you in once without the authenticator. They are shown this once.",
+    codesKept: "I keep them in a safe place",
+    otpSet: "The second factor is on: sign in with it.",
+    removeOtp: "Remove second factor",
+    otpRemoved: "The second factor is off: sign in again.",
+    codeOrRecovery: "Code, or a recovery code",
+    sessions: "Sessions",
+    thisSession: "This one",
+    since: (time: string) => `Since ${time}`,
+    end: "End",
   },
   signIn: {
     name: "Name",
@@ -352,13 +374,7 @@ export const en = {
       "A small list of ads and one of malware, chosen for having no false alarms.",
     ],
   },
-  lists: {
-    count: (count: number) => plural(count, "list", "lists"),
-  },
-  groups: {
-    serviceAllowed: (name: string, until: string) => `${name} is allowed until ${until}`,
-    allowHour: (name: string) => `Allow ${name} for 1 hour`,
-  },
+  ...pages,
 };
 
 export type Text = typeof en;
