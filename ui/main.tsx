@@ -1,6 +1,6 @@
 import { type ComponentType, render } from "preact";
 import { useEffect } from "preact/hooks";
-import { effect, signal, untracked, useSignal, useSignalEffect } from "@preact/signals";
+import { effect, untracked, useSignal, useSignalEffect } from "@preact/signals";
 import { awaySince, token } from "./data/api.ts";
 import { followStatus, nowMs, pausedUntil } from "./data/node.ts";
 import { authState, me, readAuthState, recognise, refused } from "./data/session.ts";
@@ -17,8 +17,6 @@ import { language, preferredLanguage, setLanguage, t } from "./text/mod.ts";
 import "./theme.ts";
 
 const loaded = new Map<PagePath, ComponentType>();
-/** Who is there is known. */
-const isStarted = signal(false);
 
 /** The page of the path, once its code is here; what was there before stays until then. */
 function Page() {
@@ -106,20 +104,19 @@ function App() {
 }
 
 /** The title of the window: the page, and how long a pause lasts. */
-effect(() => {
+function tellTitle(): void {
   void language.value;
-  if (t === undefined) return;
   const { page } = route.value;
   const name = page === null ? t.shell.notFound : t.pages[PAGES[page].title];
   const until = pausedUntil.value;
   const left = until === null ? "" : `⏸ ${countdown(until.getTime() - nowMs.value)} `;
   document.title = `${left}${name} · svc`;
-});
+}
 
 /** Sends whoever may not be here to where they can come in. */
-effect(() => {
+function guard(): void {
   const { page, path } = route.value;
-  if (!isStarted.value || page === null) return;
+  if (page === null) return;
   if (me.value === null && refused.value === null) {
     if (page === "/sign-in" || page === "/reset" || page === "/setup") return;
     if (authState.value?.setup === true) void navigate("/setup", true);
@@ -130,7 +127,7 @@ effect(() => {
   } else if (me.value?.kind === "unauthenticated" && page === "/" && !wasOffered()) {
     void navigate("/setup", true);
   }
-});
+}
 
 /** Setting up is offered once to who has no user; whoever wants none is left in peace. */
 function wasOffered(): boolean {
@@ -155,7 +152,8 @@ async function start(): Promise<void> {
   }
   root.textContent = "";
   listenToLinks();
-  isStarted.value = true;
+  effect(tellTitle);
+  effect(guard);
   render(<App />, root);
   let stop: (() => void) | null = null;
   effect(() => {

@@ -84,6 +84,7 @@ export function PauseControl() {
       {isAdmin.value && state === "off" && (
         <Button
           small
+          icon="play"
           label={t.pause.turnOn}
           onClick={() =>
             attempt(() => changeSettings((settings) => ({ ...settings, protection: true }), null))}

@@ -73,7 +73,8 @@ export function WeekGrid(
       if (event.shiftKey && !disabled) {
         if (anchor.current === null) {
           anchor.current = at.value;
-          drag.current = { from: at.value, isOn: !isOn(at.value), before: value };
+          // What the first cell is, the others become.
+          drag.current = { from: at.value, isOn: isOn(at.value), before: value };
         }
         paintTo(move);
       } else anchor.current = null;
