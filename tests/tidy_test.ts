@@ -15,7 +15,7 @@ interface Row {
    * What a module may touch; nothing: it is handed its I/O as ports. In words where it holds parts
    * that differ.
    */
-  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "sys")[] | string;
+  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "run" | "sys")[] | string;
   /** Ways in beside `mod.ts`, for who needs a part of it and is not to hold the rest. */
   readonly entrances?: readonly string[];
 }
@@ -60,12 +60,13 @@ const TABLE: Readonly<Record<string, Row>> = {
       "logqueue",
     ],
     scope: none,
+    entrances: ["recursive/mod.ts", "validate/mod.ts"],
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: { imports: ["model", "addr"], scope: none },
+  config: { imports: ["bytes", "addr", "model", "dnssec"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
-  process: { imports: ["native"], scope: ["ffi"] },
+  process: { imports: ["addr", "native"], scope: ["ffi"] },
   floating: {
     imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],
     scope: ["ffi"],
@@ -76,12 +77,18 @@ const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   http: { imports: ["addr", "model"], scope: ["net"] },
+  install: { imports: [], scope: ["read", "write", "run"] },
+  update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
   thread: { imports: [], scope: ["sys"] },
   querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
-  cluster: { imports: ["raft", "store", "model"], scope: ["net", "read"] },
+  cluster: {
+    imports: ["bytes", "addr", "config", "raft", "store", "model"],
+    scope: ["net", "read"],
+    entrances: ["certificates.ts"],
+  },
   api: {
     imports: [
       ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
@@ -91,19 +98,20 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...["addr", "filter", "model", "snapshot", "cache", "telemetry", "resolver", "native"],
-      ...["transport", "logqueue", "querylog", "thread"],
+      ...["addr", "dnssec", "filter", "model", "snapshot", "cache", "telemetry", "resolver"],
+      ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
   },
   node: {
     imports: [
-      ...["addr", "bytes", "clock", "dns", "filter", "model", "snapshot", "telemetry", "otlp"],
+      ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
+      ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
-      ...["lists", "querylog", "api", "isolate"],
+      ...["lists", "querylog", "cluster", "api", "isolate", "update"],
     ],
     scope: "what it wires",
-    entrances: ["open_files.ts", "seed.ts"],
+    entrances: ["open_files.ts", "outbound.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {
@@ -116,10 +124,13 @@ const TABLE: Readonly<Record<string, Row>> = {
       "auth",
       "store",
       "lists",
+      "cluster",
       "api",
       "node",
       "client",
       "floating",
+      "install",
+      "update",
       "process",
     ],
     scope: "the program's flags",
@@ -321,6 +332,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ask: [],
   flights: [],
   forward: ["ask", "flights"],
+  recursive: ["ask", "flights"],
+  validate: ["flights"],
 };
 
 Deno.test("rooms of the resolver know of each other what they may", reading, () => {
@@ -402,7 +415,8 @@ Deno.test("every file is imported by another, or begins something", reading, () 
   files.push({ path: "main.ts", text, imports: readImports(text) });
   const seams = new Set(Object.keys(TABLE).flatMap(entrancesOf));
   const begins = (path: string) =>
-    path === "main.ts" || path.endsWith("_worker.ts") || seams.has(path) || path.startsWith("ui/");
+    path === "main.ts" || /_(worker|main)\.ts$/.test(path) || seams.has(path) ||
+    path.startsWith("ui/");
   const byPath = new Map(files.map((file) => [file.path, file]));
   const program = new Set<string>();
   const visit = (path: string): void => {

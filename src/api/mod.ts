@@ -28,6 +28,7 @@ export {
 } from "./server.ts";
 export type { UiFile, UiFiles } from "./ui_files.ts";
 export { aloneReport } from "./alone.ts";
+export { EventFeed } from "./event_feed.ts";
 export type {
   ClientSpec,
   Envelope,

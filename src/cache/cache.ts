@@ -20,6 +20,8 @@ export interface StoreOptions {
   readonly keyBits: number;
   /** Bytes of QNAME with its root. */
   readonly qnameLength: number;
+  /** What the caller knows of the message, 0 to 3: see `state`. */
+  readonly state?: number;
   /** Seconds until the entry expires; also the bound of every TTL it hands out. */
   readonly ttl: number;
   /** Extended errors to send with it, as options; none where left out. */
@@ -50,7 +52,9 @@ const VISITED_BIT = 1 << 28;
 const REFRESHING_BIT = 1 << 29;
 /** The message names nobody but whom it was asked about; see `hasNoAlias`. */
 const NO_ALIAS_BIT = 1 << 30;
-const KEY_MASK = VISITED_BIT - 1;
+const STATE_SHIFT = 26;
+const STATE_MASK = 3;
+const KEY_MASK = (1 << STATE_SHIFT) - 1;
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
@@ -237,6 +241,11 @@ export class Cache {
     this.#words[entry + E_KEY] |= NO_ALIAS_BIT;
   }
 
+  /** What the entry was stored with as its `state`. */
+  state(entry: number): number {
+    return (this.#words[entry + E_KEY] >>> STATE_SHIFT) & STATE_MASK;
+  }
+
   /** The two flag bytes of the stored message. */
   flags(entry: number): number {
     const at = this.#messageAt(entry);
@@ -312,7 +321,8 @@ export class Cache {
     words[entry + E_WORDS] = size;
     words[entry + E_STORED] = options.nowSeconds;
     words[entry + E_EXPIRES] = options.nowSeconds + options.ttl;
-    words[entry + E_KEY] = options.qtype | (options.keyBits << 16);
+    words[entry + E_KEY] = options.qtype | (options.keyBits << 16) |
+      ((options.state ?? 0) << STATE_SHIFT);
     words[entry + E_LENGTHS] = length | (ttlCount << 16);
     words[entry + E_CLEAN] = 0;
     words[entry + E_QNAME] = options.qnameLength | (errors.length << 16);

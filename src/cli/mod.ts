@@ -2,7 +2,7 @@
  * `svc` and its subcommands: reads arguments, builds the objects, says what went wrong and how to
  * mend it. Scope: the program's flags. @module
  */
-import { messageOf, SvcError } from "../errors.ts";
+import { runCommand } from "./run_command.ts";
 
 /** What a command comes to. */
 export const Exit = { Done: 0, Failed: 1, Usage: 2 } as const;
@@ -39,13 +39,37 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "tells what a query would be answered, and why",
     run: async (args) => await (await import("./explain.ts")).explain(args),
   },
+  "health": {
+    summary: "tells whether the service on this machine answers",
+    run: async (args) => await (await import("./health.ts")).health(args),
+  },
   "openapi": {
     summary: "prints the API's OpenAPI document",
     run: async (args) => await (await import("./openapi.ts")).openapi(args),
   },
+  "cluster": {
+    summary: "makes a cluster's authority and the certificates of its members",
+    run: async (args) => await (await import("./cluster.ts")).cluster(args),
+  },
+  "witness": {
+    summary: "votes in a cluster and answers no DNS, until it is stopped",
+    run: async (args) => await (await import("./witness.ts")).witness(args),
+  },
   "vrrp": {
     summary: "moves the floating address between two nodes",
     run: async (args) => await (await import("./vrrp.ts")).vrrp(args),
+  },
+  "install": {
+    summary: "makes this file a service of the machine",
+    run: async (args) => await (await import("./install.ts")).install(args),
+  },
+  "uninstall": {
+    summary: "takes that away again",
+    run: async (args) => await (await import("./install.ts")).uninstall(args),
+  },
+  "update": {
+    summary: "looks for a newer release, and puts it in the place of this one",
+    run: async (args) => await (await import("./update.ts")).update(args),
   },
   "version": {
     summary: "prints version, Deno and V8 versions, and target",
@@ -81,11 +105,5 @@ export async function main(args: readonly string[]): Promise<number> {
     console.error(`svc: ${JSON.stringify(name)} is no command: svc help lists them`);
     return Exit.Usage;
   }
-  try {
-    return await subcommand.run(rest);
-  } catch (error) {
-    console.error(`svc ${name}: ${error instanceof SvcError ? error.message : messageOf(error)}`);
-    if (!(error instanceof SvcError) && error instanceof Error) console.error(error.stack);
-    return Exit.Failed;
-  }
+  return await runCommand(name, () => subcommand.run(rest));
 }

@@ -1,6 +1,6 @@
 import { formatProblem } from "../config/mod.ts";
 import { runService } from "../node/mod.ts";
-import { loadConfig } from "./check_config.ts";
+import { loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
 
 const HELP = `svc run [--config FILE]

@@ -1,12 +1,14 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { formatIp } from "../addr/mod.ts";
+import { formatIp, type HostPort } from "../addr/mod.ts";
+import { parseTrustAnchors } from "../dnssec/mod.ts";
 import { messageOf } from "../errors.ts";
-import { coversClientIds, coversName, keyWeakness } from "./certificates.ts";
+import { coversClientIds, coversName, keyWeakness, memberFault } from "./certificates.ts";
 import type { Config, TlsFiles, VrrpConfig } from "./config.ts";
 import type { Source } from "./parse.ts";
 import { isInside } from "./readers.ts";
 import { parseHeaders } from "./headers_file.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote, type Severity } from "./problem.ts";
+import { stubInTheWay } from "./taken_ports.ts";
 
 /** What a check may ask about the disk and the time. */
 export interface FileFacts {
@@ -17,6 +19,8 @@ export interface FileFacts {
   realPath(path: string): Promise<string>;
   /** This machine's network interfaces with their IPv4 addresses; `null` where nobody can tell. */
   interfaces(): Promise<readonly InterfaceFacts[] | null>;
+  /** Where somebody listens on this machine, as far as that can be told. */
+  listening(): Promise<readonly HostPort[]>;
   /** Throws for a text that is no catalogue of services. */
   checkServices(text: string): void;
   nowMs(): number;
@@ -61,17 +65,15 @@ export async function checkFiles(
     await checker.services(filter.servicesFile, ["filter", "services_file"]);
   }
   await checker.records(recursion.rootHintsFile, ["recursion", "root_hints"], /\s(A|AAAA)\s/i);
-  await checker.records(
-    recursion.trustAnchorFile,
-    ["recursion", "trust_anchor"],
-    /\s(DS|DNSKEY)\s/i,
-  );
+  await checker.trustAnchors(recursion.trustAnchorFile, ["recursion", "trust_anchor"]);
   await checker.certificate(api.tls, ["api"], ["tls_cert", "tls_key"], {});
   await checker.folder(store.dir, ["store", "path"]);
   if (cluster !== null) {
-    const authority = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
-    await checker.certificate(cluster, ["cluster"], ["cert", "key"], { authority });
+    const authorities = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
+    const member = { node: cluster.node, authorities };
+    await checker.certificate(cluster, ["cluster"], ["cert", "key"], { member });
   }
+  await checker.listen(server.listen);
   if (vrrp !== null) await checker.interface(vrrp);
   await checker.headers(telemetry.headersFile, ["telemetry", "headers_file"]);
   await checker.authorities(telemetry.caFile, ["telemetry", "ca_file"]);
@@ -127,6 +129,12 @@ class Checker {
     const names = all.map(({ name }) => name).join(", ");
     const message = `is ${quote(device)}, which this machine does not have now; there are ${names}`;
     this.#problem(["vrrp", "interface"], message, "note");
+  }
+
+  /** Addresses of plain DNS that another resolver of this machine has at the moment. */
+  async listen(listen: readonly HostPort[]): Promise<void> {
+    const taken = stubInTheWay(listen, await this.#facts.listening());
+    if (taken !== null) this.#problem(["server", "listen", taken.index], taken.message, "note");
   }
 
   /** A file of request headers. */
@@ -191,13 +199,22 @@ class Checker {
     this.#problem(key, `${quote(file ?? "")} holds no ${types} record: name a file that does`);
   }
 
-  /** A file of CA certificates; returns the first. */
-  async authorities(file: string | null, key: KeyPath): Promise<X509Certificate | null> {
+  /** A file of DS and DNSKEY records. */
+  async trustAnchors(file: string | null, key: KeyPath): Promise<void> {
     const text = await this.text(file, key);
-    if (text === null) return null;
+    if (text === null) return;
+    for (const { line, message } of parseTrustAnchors(text).problems) {
+      this.#problem(key, `${quote(file ?? "")}: line ${line} ${message}`);
+    }
+  }
+
+  /** A file of CA certificates; none where there is a problem. */
+  async authorities(file: string | null, key: KeyPath): Promise<X509Certificate[]> {
+    const text = await this.text(file, key);
+    if (text === null) return [];
     const found = this.#certificates(text, file ?? "", key);
     for (const certificate of found ?? []) this.#validity(certificate, file ?? "", key);
-    return found?.[0] ?? null;
+    return found ?? [];
   }
 
   /** A certificate and its key: they match, hold now, and cover a name or come from a CA. */
@@ -209,7 +226,8 @@ class Checker {
       serverName?: string | null;
       /** Clients put their ID before the server name. */
       idsByName?: boolean;
-      authority?: X509Certificate | null;
+      /** The member of the cluster that it is of, and who may have made it. */
+      member?: { node: string; authorities: readonly X509Certificate[] };
     },
   ): Promise<void> {
     if (files === null) return;
@@ -229,14 +247,12 @@ class Checker {
       );
     }
     this.#validity(certificate, certFile, at);
-    const { serverName, authority } = expected;
+    const { serverName, member } = expected;
     if (serverName) this.#names(certificate, certFile, at, serverName, expected.idsByName === true);
-    if (authority && !isIssuedBy(certificate, authority)) {
-      this.#problem(
-        at,
-        `${quote(certFile)} was not made by this cluster's CA: make one with svc cluster cert`,
-      );
-    }
+    // Without an authority there is a problem already.
+    if (member === undefined || member.authorities.length === 0) return;
+    const fault = memberFault(certificate, member.authorities, member.node);
+    if (fault !== null) this.#problem(at, `${quote(certFile)} ${fault}`);
   }
 
   #certificates(text: string, file: string, key: KeyPath): X509Certificate[] | null {
@@ -319,14 +335,6 @@ class Checker {
       const until = certificate.validToDate.toISOString();
       this.#problem(key, `${quote(file)} expired at ${until}: renew it`, "check");
     }
-  }
-}
-
-function isIssuedBy(certificate: X509Certificate, authority: X509Certificate): boolean {
-  try {
-    return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
-  } catch {
-    return false; // Another kind of key can't have made the signature.
   }
 }
 

@@ -1,7 +1,16 @@
 import type { HostPort } from "../addr/mod.ts";
+import type { TrustAnchor } from "../dnssec/mod.ts";
 import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
-import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
+import type {
+  AskHow,
+  Found,
+  OwnAnswer,
+  RateLimitOptions,
+  TtlBounds,
+  UpstreamSpec,
+} from "../resolver/mod.ts";
+import type { RecursionOptions } from "../resolver/recursive/mod.ts";
 import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
 import type { SlowQuery, SlowSample } from "./dns/slow_queries.ts";
@@ -56,6 +65,18 @@ export interface DnsTls {
   readonly odohSeeds: readonly Uint8Array[];
 }
 
+/** What answers are held against. */
+export interface DnsTrust {
+  readonly anchors: readonly TrustAnchor[];
+  /** Names, uncompressed, at and below which nothing is validated. */
+  readonly negative: readonly Uint8Array[];
+  /** The system's clock is not evidently wrong; else nothing is validated. */
+  readonly believesClock: boolean;
+}
+
+/** How name servers are asked; in structured clones, hints and all. */
+export type DnsRecursion = RecursionOptions;
+
 /** What a dns isolate is started with. */
 export interface DnsStart {
   readonly index: number;
@@ -77,6 +98,10 @@ export interface DnsStart {
   /** Seconds. */
   readonly serveStale: number;
   readonly prefetch: boolean;
+  /** `null`: nothing is validated. */
+  readonly trust: DnsTrust | null;
+  /** `null`: upstreams are asked for every name. */
+  readonly recursion: DnsRecursion | null;
   /** Names, uncompressed, at and below which private addresses stay; `null`: they stay everywhere. */
   readonly rebindingExempt: readonly Uint8Array[] | null;
   /** A name that can't be checked gets SERVFAIL. */
@@ -111,8 +136,19 @@ export type ToDns =
     readonly hostname: string;
     readonly qtype: number;
   }
+  /** Ask the query of this packet for the service itself, then say `asked`. */
+  | {
+    readonly type: "ask";
+    readonly id: number;
+    readonly packet: Uint8Array;
+    readonly how: AskHow;
+  }
   /** Show this certificate from now on; connections that stand stay. */
   | { readonly type: "certificate"; readonly identity: TlsIdentity }
+  /** Validate by these from now on. */
+  | { readonly type: "trust"; readonly trust: DnsTrust }
+  /** A way to a thread that checks signatures, in place of that to the one before it. */
+  | { readonly type: "checker"; readonly thread: number; readonly port: MessagePort }
   /** Go on with these keys of Oblivious DoH, the current one first. */
   | { readonly type: "odoh"; readonly seeds: readonly Uint8Array[] }
   | ToKept;
@@ -141,6 +177,10 @@ export interface DnsReport {
   readonly cutOff: { readonly unfinished: number; readonly unread: number };
   /** Queries were not sent of late because the process has no socket left. */
   readonly lacksSockets: boolean;
+  /** Addresses of name servers, and zones and names, that something is known of. */
+  readonly recursion: { readonly servers: number; readonly zones: number };
+  /** Keys of a trust anchor fail by the time alone: the clock may be wrong. */
+  readonly clockSuspect: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */
   readonly upstreams: readonly {
     readonly healthy: boolean;
@@ -173,6 +213,7 @@ export type FromDns =
   | { readonly type: "leak"; readonly lookup: LeakLookup }
   | { readonly type: "flushed" }
   | { readonly type: "lookedUp"; readonly id: number; readonly found: Found }
+  | { readonly type: "asked"; readonly id: number; readonly answer: OwnAnswer }
   | {
     readonly type: "pong";
     readonly report: DnsReport;

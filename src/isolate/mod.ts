@@ -2,11 +2,14 @@
  * The isolates of `svc run`: what each may touch, what is said between them, and who starts them
  * again. Scope: each entry's own. @module
  */
+export { CheckSupervisor } from "./check/supervisor.ts";
 export { type CompiledRules, compileRules } from "./compile/compile.ts";
 export {
   type CompileRequest,
+  type DnsRecursion,
   type DnsReport,
   type DnsTls,
+  type DnsTrust,
   type DnsUpstream,
   type LeakLookup,
   STREAM_PROTOCOLS,

@@ -1,5 +1,11 @@
 import type { Config } from "../config/mod.ts";
-import type { DnsOptions, DnsUpstream } from "../isolate/mod.ts";
+import type {
+  CheckSupervisor,
+  DnsOptions,
+  DnsRecursion,
+  DnsTrust,
+  DnsUpstream,
+} from "../isolate/mod.ts";
 import type { ServerCertificate } from "./certificate.ts";
 import { wireNames } from "./dns_upstreams.ts";
 import type { OdohKeys } from "./odoh_keys.ts";
@@ -54,20 +60,28 @@ export interface DnsParts {
   readonly openMax: number;
   /** A queue of the query log for each; none: nothing is logged. */
   readonly logQueues: readonly SharedArrayBuffer[];
+  /** `null`: nothing is validated. */
+  readonly trust: DnsTrust | null;
+  readonly recursion: DnsRecursion | null;
+  readonly checks: CheckSupervisor | null;
 }
 
 /** What every dns isolate is started with. */
 export function dnsOptions(
   config: Config,
-  { upstreams, certificate, odoh, seed, isolates, openMax, logQueues }: DnsParts,
+  parts: DnsParts,
 ): DnsOptions {
   const { cache, security, server: { tls, rateLimit } } = config;
+  const { upstreams, certificate, odoh, seed, isolates, openMax, logQueues } = parts;
   return {
     seed,
     listen: config.server.listen,
     upstreams,
     openMax,
     logQueues,
+    trust: parts.trust,
+    recursion: parts.recursion,
+    checks: parts.checks,
     cacheBytes: Math.floor(cache.sizeBytes / isolates),
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),

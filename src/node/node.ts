@@ -5,6 +5,7 @@ import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
 import {
+  CheckSupervisor,
   compileRules,
   DnsSupervisor,
   type DnsUpstream,
@@ -14,12 +15,14 @@ import {
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { type FileLimit, type Native, openNative } from "../native/mod.ts";
-import { openNodeStore, type OpenStore, type Replicator } from "../store/mod.ts";
+import { openNodeStore, type Replicator, type Store } from "../store/mod.ts";
 import { RELEASED_MS, VERSION } from "../version.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
+import { ExpiredRules } from "./expired_rules.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
@@ -27,7 +30,7 @@ import { listsOf, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
-import { openMaxOf, workersOf } from "./open_files.ts";
+import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { LONE_NODE, seedSource } from "./seed.ts";
@@ -36,6 +39,9 @@ import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sock
 import { StopTime } from "./stop_time.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { dnsRecursion } from "./root_hints.ts";
+import { openTrust } from "./trust.ts";
+import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
 
 /** What an open node is made of, in the order that it is opened. */
@@ -45,7 +51,9 @@ interface Parts {
   readonly telemetry: Telemetry;
   readonly problems: Problems;
   readonly clock: TrustedClock;
-  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly store: { readonly replicator: Replicator; readonly store: Store };
+  /** `null`: it is in none. */
+  readonly cluster: NodeCluster | null;
   readonly get: HttpGet;
   readonly keeper: ListKeeper;
   readonly services: ServiceCatalogue;
@@ -60,6 +68,9 @@ interface Parts {
   /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
   readonly listening: Listening | null;
   readonly dns: DnsSupervisor;
+  /** Those who check signatures; `null`: nothing is validated. */
+  readonly checks: CheckSupervisor | null;
+  readonly trust: TrustKeeper | null;
 }
 
 /** Sockets, and what can be done with them. */
@@ -101,7 +112,11 @@ export class Node {
       await openStoreOf(config, problems, clock.judge),
       (one) => one.close(),
     );
-    const { replicator } = store;
+    const cluster = config.cluster === null
+      ? null
+      : await openCluster(config.cluster, config.store.dir, store, clock.judge);
+    opened.defer(() => cluster?.stop());
+    const replicator: Replicator = cluster?.replicator ?? store.replicator;
     // Nothing is downloaded, and no change is taken, before the first query is answered.
     const [laterDns, laterPolicy] = [new Later<DnsSupervisor>(), new Later<Policy>()];
     const get = nodeHttpGet({
@@ -136,21 +151,29 @@ export class Node {
       { place: DNS_CERTIFICATE, files, serverName },
       clock.judge,
     );
-    const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
+    const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
     const odoh = isTarget ? new OdohKeys() : null;
     const querylog = querylogOf(config, upstreams, isolates);
+    const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
+    const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
+    opened.defer(() => checks?.stop());
     const options = dnsOptions(config, {
       ...{ upstreams, certificate, odoh, seed, isolates },
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
+      trust: trustKeeper?.trust ?? null,
+      recursion: await dnsRecursion(config, isolates),
+      checks,
     });
     const listening = listenFor(config, isolates);
     opened.defer(() => listening?.api.close());
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
-      ...{ config, startedAtMs, telemetry, problems, clock, store, get, keeper, services },
+      ...{ config, startedAtMs, telemetry, problems, clock, cluster, get, keeper, services },
+      store: { store: store.store, replicator },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
+      ...{ checks, trust: trustKeeper },
     }, opened.move());
   }
 
@@ -172,14 +195,19 @@ export class Node {
 
   /** Answers queries. */
   async #answer(): Promise<void> {
-    const { clock, problems, querylog, odoh, dns, isolates } = this.#parts;
+    const { clock, problems, querylog, odoh, dns, isolates, checks, trust } = this.#parts;
     if (querylog !== null) {
       querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
       querylog.start();
     }
+    checks?.start();
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
-    problems.watch(() => this.#uncaught.problems);
+    problems.watch("internal", () => this.#uncaught.problems);
+    if (trust !== null) {
+      this.#opened.defer(trust.start());
+      problems.watch("dnssec", () => trust.problems);
+    }
     if (odoh !== null) this.#opened.defer(odoh.rotateDaily((seeds) => dns.renewOdoh(seeds)));
     log.info("answering", {
       listen: dns.listening.map(formatHostPort),
@@ -190,14 +218,16 @@ export class Node {
 
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
   async #serve(): Promise<void> {
-    const { config, problems, store, filtering, policy, dns, telemetry } = this.#parts;
+    const { config, problems, store, cluster, filtering, policy, dns, telemetry } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
+    await uncaught.survive(() => cluster?.start());
     await uncaught.survive(() => filtering.start());
+    this.#endRules();
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
-    problems.watch(() => this.#api?.problems ?? []);
+    problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
       telemetry.start({
         config,
@@ -211,20 +241,38 @@ export class Node {
     );
   }
 
+  /** Has rules deleted that come to their end, once the time is known. */
+  #endRules(): void {
+    const { store: { replicator }, clock: { judge }, cluster } = this.#parts;
+    const expired = new ExpiredRules({
+      replicator,
+      nowMs: () => judge.mayForget ? judge.nowMs() : null,
+      isLeader: () => cluster === null || cluster.report().state === "leader",
+    });
+    expired.start();
+    this.#opened.defer(() => expired.stop());
+  }
+
   #watchProblems(): void {
-    const { config, problems, store, filtering, certificate, dns, upstreams, telemetry, querylog } =
-      this.#parts;
+    const { config, problems, store, cluster, filtering, certificate, dns } = this.#parts;
+    const { upstreams, telemetry, querylog } = this.#parts;
     const { replicator } = store;
-    problems.watch(() => filtering.problems);
-    problems.watch(() => certificate?.problems ?? []);
-    problems.watch(() => dnsProblems(dns, upstreams));
-    problems.watch(() => dns.left.problems);
-    problems.watch(() => connectionProblems(this.#connected, config.querylog.anonymize));
-    problems.watch(() =>
-      openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+    problems.watch("cluster", () => cluster?.problems ?? []);
+    problems.watch("filter", () => filtering.problems);
+    problems.watch("certificate", () => certificate?.problems ?? []);
+    problems.watch("dns", () => dnsProblems(dns, upstreams));
+    problems.watch("internal", () => dns.left.problems);
+    problems.watch(
+      "connections",
+      () => connectionProblems(this.#connected, config.querylog.anonymize),
     );
-    problems.watch(() => telemetry.problems);
-    problems.watch(() => querylog?.problems ?? []);
+    problems.watch(
+      "open_resolver",
+      () => openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners),
+    );
+    problems.watch("telemetry", () => telemetry.problems);
+    problems.watch("querylog", () => querylog?.problems ?? []);
+    this.#opened.defer(problems.look());
   }
 
   get #connected(): Connected {
@@ -234,10 +282,11 @@ export class Node {
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
-    const { clock, keeper, filtering, services, telemetry, listening } = this.#parts;
+    const { clock, cluster, keeper, filtering, services, telemetry, listening } = this.#parts;
     return {
       config,
-      node: LONE_NODE,
+      node: nodeName(config),
+      cluster,
       clock: clock.judge,
       sockets: listening?.api ?? null,
       startedAtMs,
@@ -262,15 +311,17 @@ export class Node {
       exportFailures: () => telemetry.failures,
       uncaughtErrors: () => this.#uncaught.count,
       apiOccupancy: () => this.#connected.api,
+      eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
       inForce,
     };
   }
 
   /** Reads again what may have changed: lists and certificates. */
   reload(): void {
-    const { filtering, certificate, dns } = this.#parts;
+    const { cluster, filtering, certificate, dns } = this.#parts;
     log.info("reloading the lists");
     void filtering.reload();
+    void cluster?.renew();
     void this.#api?.renewTls();
     void certificate?.renewFor((identity) => dns.renewCertificate(identity));
   }
@@ -322,12 +373,17 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
   return found;
 }
 
+/** What others call this node. */
+function nodeName({ cluster }: Config): string {
+  return cluster?.node ?? LONE_NODE;
+}
+
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
 async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
   const opened = await openNodeStore(seedSource(filter), {
     directory: dir,
-    node: LONE_NODE,
+    node: nodeName(config),
     onFailure: filter.onFailure,
     clock,
     program: VERSION,
@@ -335,7 +391,7 @@ async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge
   // An audit log that can't be read says so to who asks for it.
   const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
   for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
-  problems.watch(() => opened.problems);
+  problems.watch("store", () => opened.problems);
   return opened;
 }
 
@@ -352,7 +408,7 @@ function follow(
   let inForce = Promise.resolve();
   /** Why the last change could not be put into force. */
   let failure: string | null = null;
-  problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
+  problems.watch("change", () => failure === null ? [] : [`a change is not in force: ${failure}`]);
   let { lists } = replicator.state.collections;
   replicator.subscribe(({ change, state }) => {
     if (change?.type.startsWith("user_")) return; // Users decide about no query.
@@ -380,7 +436,7 @@ async function startApi(
     return await serveApi(options);
   } catch (error) {
     options.sockets?.close();
-    problems.add(messageOf(error));
+    problems.add("api", messageOf(error));
     log.error("the API can't be served; DNS goes on without it", { error });
     return null;
   }
@@ -405,7 +461,7 @@ async function openKeeper(
   } catch (error) {
     const problem = `store.path: ${directory}: ${messageOf(error)}`;
     if (config.filter.onFailure === "closed") throw new SvcError("unavailable", problem);
-    problems.add(`${problem}; downloaded lists are gone with this process`);
+    problems.add("store", `${problem}; downloaded lists are gone with this process`);
     log.error("lists can't be kept", { directory, error });
     return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
   }

@@ -3,10 +3,12 @@ import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
-import type { OpenStore } from "../store/mod.ts";
+import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
+import type { NodeCluster } from "./cluster.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
+import type { SeenProblem } from "./problems.ts";
 import { VERSION } from "../version.ts";
 import type { Occupancy } from "../transport/mod.ts";
 
@@ -14,9 +16,9 @@ import type { Occupancy } from "../transport/mod.ts";
 export interface NodeParts {
   readonly config: Config;
   readonly startedAtMs: number;
-  readonly store: Pick<OpenStore, "replicator">;
+  readonly store: { readonly replicator: Pick<Replicator, "state"> };
   /** What the status warns of at the moment. */
-  readonly problems: () => readonly string[];
+  readonly problems: () => readonly SeenProblem[];
   readonly policy: Pick<Policy, "data">;
   readonly dns: Pick<
     DnsSupervisor,
@@ -34,11 +36,31 @@ export interface NodeParts {
   readonly exportFailures: () => number;
   /** Errors of this isolate that nobody caught. */
   readonly uncaughtErrors: () => number;
+  /** `null` on a node that is in no cluster. */
+  readonly cluster: Pick<NodeCluster, "channel" | "figures"> | null;
+  /** Readers of the API's events that were too slow. */
+  readonly eventReadersDropped: () => number;
   /** Who is connected to the API; `null` where it is not served. */
   readonly apiOccupancy: () => Occupancy | null;
 }
 
 type Status = ReturnType<NodePort["status"]>;
+
+/** What is wrong, for people and for programs. */
+export function problemsOf(
+  node: Pick<NodeParts, "problems">,
+): Pick<Status, "problem_items" | "problems"> {
+  const found = node.problems();
+  return {
+    problems: found.map(({ message }) => message),
+    problem_items: found.map(({ code, message, sinceMs, resource }) => ({
+      code,
+      message,
+      since: new Date(sinceMs).toISOString(),
+      resource,
+    })),
+  };
+}
 
 /** What a node is doing at the moment, for the API. */
 export function statusOf(node: NodeParts): Status {
@@ -50,12 +72,16 @@ export function statusOf(node: NodeParts): Status {
   const { reports, counters, listeners } = dns;
   const builtAtMs = node.builtAtMs();
   return {
-    problems: [...node.problems()],
+    ...problemsOf(node),
     listeners: listeners.map(({ protocol, address }) => ({
       protocol,
       address: formatHostPort(address),
     })),
-    recursion: { enabled: config.recursion.enabled, dnssec: config.recursion.dnssec },
+    recursion: {
+      enabled: config.recursion.enabled,
+      dnssec: config.recursion.dnssec,
+      servers: Math.max(0, ...reports.map(({ recursion }) => recursion.servers)),
+    },
     filter: {
       rules: listRules + [...collections.rules.values()].filter(isOn).length,
       generation: policy.data.generation,
@@ -94,7 +120,10 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     exportFailures: node.exportFailures(),
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),
+    cluster: node.cluster?.figures ?? null,
+    channel: node.cluster?.channel ?? null,
     apiOccupancy: node.apiOccupancy(),
+    eventReadersDropped: node.eventReadersDropped(),
     isAnonymized: node.config.querylog.anonymize,
   });
 }

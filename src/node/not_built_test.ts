@@ -20,7 +20,7 @@ Deno.test("notBuilt() names the keys that are asked for and not in force", none,
   const rows = [
     ["", []],
     ['[server]\nuser = "svc"', ["server.user"]],
-    ["[recursion]\nenabled = true", ["recursion"]],
+    ["[recursion]\nenabled = true", []],
     ['[update]\nurl = "https://release.example"', []],
     ['[[upstream]]\naddress = "192.0.2.1"', []],
     ['[[upstream]]\naddress = "tls://192.0.2.2"', []],

@@ -8,8 +8,10 @@ import {
   type ClusterPort,
   createApi,
   emptyLogs,
+  EventFeed,
   LeakTests,
   type ListsPort,
+  type LogsPort,
   type NodePort,
   type TlsPem,
   type UiFiles,
@@ -22,15 +24,18 @@ import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../http/mod.ts";
 import { log } from "../log.ts";
-import type { OpenStore } from "../store/mod.ts";
+import { shownText } from "../model/mod.ts";
+import type { Replicator, Store } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
+import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import type { NodeCluster } from "./cluster.ts";
+import { explainAnswer } from "./explain_answer.ts";
 import { metricsText } from "./metrics_text.ts";
-import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
+import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
 import { openUiFiles } from "./ui_files.ts";
-import { checkUpdate } from "./update_check.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -39,17 +44,19 @@ export interface ServeApiOptions extends NodeParts {
   /** This node's name in the audit log and in reports. */
   readonly node: string;
   readonly clock: Clock;
+  /** `null`: it is in none. */
+  readonly cluster: NodeCluster | null;
   /** Where the API listens; `null`: it opens its own sockets. */
   readonly sockets: ApiSockets | null;
-  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly store: { readonly replicator: Replicator; readonly store: Store };
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
-  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
+  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "ask" | "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
   /** Fetches through this service's own upstreams. */
   readonly get: HttpGet;
   /** `null`: no query is logged. */
   readonly querylog:
-    | Pick<QuerylogSupervisor, "figures" | "search" | "statistics" | "watch">
+    | Pick<QuerylogSupervisor, "figures" | "names" | "search" | "statistics" | "watch">
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
@@ -63,6 +70,8 @@ export interface RunningApi {
   /** What is wrong with the certificate at the moment, for the status. */
   readonly problems: readonly string[];
   readonly occupancy: Occupancy;
+  /** Readers of events that were too slow, since the start. */
+  readonly eventReadersDropped: number;
   stop(graceMs: number): Promise<void>;
 }
 
@@ -79,12 +88,13 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     options.clock,
   );
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
+  const events = eventsOf(options);
   const server = new ApiServer({
     listen: api.listen,
     sockets: options.sockets,
     tls: identity === null ? null : pemOf(identity),
     hasToken: api.tokenSha256 !== null,
-    handler: createApi(apiDeps(options, api.webUi ? await openUiFiles() : null)),
+    handler: createApi(apiDeps(options, events, api.webUi ? await openUiFiles() : null)),
   });
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
@@ -99,7 +109,13 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     get occupancy() {
       return server.occupancy;
     },
-    stop: (graceMs) => server.stop(graceMs),
+    get eventReadersDropped() {
+      return events.dropped;
+    },
+    async stop(graceMs) {
+      events.end();
+      await server.stop(graceMs);
+    },
   };
 }
 
@@ -113,7 +129,11 @@ function randomHex(lengthBytes: number): string {
 }
 
 /** What the API works on, over the parts of a running node. */
-function apiDeps(options: ServeApiOptions, ui: UiFiles | null): ApiDeps {
+function apiDeps(
+  options: ServeApiOptions,
+  events: EventFeed,
+  ui: UiFiles | null,
+): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
@@ -134,10 +154,14 @@ function apiDeps(options: ServeApiOptions, ui: UiFiles | null): ApiDeps {
     accounts: new UserAccounts(auth),
     node: nodePort(options),
     lists: options.lists,
-    logs: options.querylog === null
-      ? emptyLogs(node, clock, leakTests)
-      : nodeLogs(node, options.querylog, leakTests),
-    cluster: clusterPort(options),
+    logs: clusterLogs(
+      options.cluster,
+      options.querylog === null
+        ? emptyLogs(node, clock, leakTests)
+        : nodeLogs(node, options.querylog, leakTests),
+    ),
+    cluster: options.cluster ?? aloneCluster(options),
+    events,
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
@@ -147,8 +171,45 @@ function apiDeps(options: ServeApiOptions, ui: UiFiles | null): ApiDeps {
   };
 }
 
+/** The logs of this node, with statistics of the whole cluster where they are asked for. */
+function clusterLogs(cluster: NodeCluster | null, logs: LogsPort): LogsPort {
+  if (cluster === null) return logs;
+  cluster.onStatistics = (hours) => logs.statistics({ hours, scope: "node" });
+  return {
+    ...logs,
+    statistics: async (query) => {
+      const own = await logs.statistics(query);
+      if (query.scope !== "cluster") return own;
+      return { ...own, ...await cluster.addStatistics(own, query.hours) };
+    },
+  };
+}
+
+/** Tells of changes and of the status. */
+function eventsOf(options: ServeApiOptions): EventFeed {
+  const { policy, store: { replicator } } = options;
+  const node = nodePort(options);
+  const cluster = options.cluster ?? aloneCluster(options);
+  return new EventFeed({
+    replicator,
+    status: () => ({
+      version: node.version,
+      status: node.health(),
+      protection: replicator.state.settings.spec.protection,
+      paused_until: timestampOf(node.pausedUntilMs()),
+      problem_items: problemsOf(options).problem_items,
+      generation: policy.data.generation,
+      writable: cluster.report().writable,
+    }),
+  });
+}
+
+function timestampOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
 function nodePort(options: ServeApiOptions): NodePort {
-  const { config, node, startedAtMs, policy, dns } = options;
+  const { config, node, startedAtMs, policy, dns, store: { replicator } } = options;
   return {
     name: node,
     version: VERSION,
@@ -158,20 +219,26 @@ function nodePort(options: ServeApiOptions): NodePort {
     pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
-    explain: async ({ name, type, client }) => {
+    explain: async ({ name, type, client, group, draft, isTraced }) => {
       await options.inForce();
       const qtype = parseQtype(type.toUpperCase());
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
-      const explanation = policy.explain(name, qtype, client);
+      if (group !== null && !replicator.state.collections.groups.has(group)) {
+        throw new SvcError("bad_request", `group: no group has the ID ${shownText(group)}`);
+      }
+      const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      return { name, type: type.toUpperCase(), ...explanation };
+      const answer = explanation.outcome === "forwarded"
+        ? await explainAnswer(config, dns, { name, qtype, isTraced })
+        : { dnssec: null, trace: null };
+      return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },
     checkUpdate: () => checkUpdate(config.update.url, options.get),
     metrics: () => metricsText(familiesOf(options)),
   };
 }
 
-function clusterPort({ node, store: { replicator } }: ServeApiOptions): ClusterPort {
+function aloneCluster({ node, store: { replicator } }: ServeApiOptions): ClusterPort {
   const refuse = async () => {
     await undefined;
     throw new SvcError("conflict", "cluster: this node is in none");

@@ -13,4 +13,5 @@ export {
   lookUpUser,
   type UserIds,
 } from "./privileges.ts";
+export { type ListeningSocket, listeningSockets } from "./listening.ts";
 export { executeSelf, inheritedSockets } from "./self.ts";

@@ -129,6 +129,8 @@ export class Query {
   upstream = -1;
   /** What validation said of its answer. */
   dnssec: DnssecState = DnssecState.None;
+  /** Why that is not secure, where it was validated for this query; else "". */
+  dnssecReason = "";
   /** Records of ours led from the client's question to this one; they go before its answer. */
   chain: OwnChain | null = null;
 
@@ -188,6 +190,7 @@ export class Query {
     this.receivedAtMs = other.receivedAtMs;
     this.upstream = other.upstream;
     this.dnssec = other.dnssec;
+    this.dnssecReason = other.dnssecReason;
     this.generation = other.generation;
     this.address.keep(other.address);
     this.client = other.client;
@@ -199,6 +202,12 @@ export class Query {
 /** Hash of the cache key of a question; `nameHash` is that of the whole name. */
 export function keyHashOf(nameHash: number, qtype: number, keyBits: number): number {
   return finishHash(nameHash ^ Math.imul(qtype | (keyBits << 16), 0x9e3779b1));
+}
+
+/** Sets `keyHash` of a query of our own; `name` is scratch, `seed` that of every hash of a name. */
+export function hashQuestion(query: Query, name: HashedName, seed: number): void {
+  name.read(query.packet, query.qname, query.packet.length, seed);
+  query.keyHash = keyHashOf(name.hashes[0], query.qtype, query.keyBits);
 }
 
 /** A query of its own, which `keep` fills. */
@@ -237,6 +246,7 @@ export function readQuery(
   query.isLogged = true;
   query.upstream = -1;
   query.dnssec = DnssecState.None;
+  query.dnssecReason = "";
   query.edns = false;
   query.dnssecOk = false;
   query.isPadded = query.hasCookie = false;

@@ -18,6 +18,8 @@ export interface OpenStore {
   readonly store: Store;
   readonly applier: Applier;
   readonly replicator: LocalReplicator;
+  /** It is in memory alone, and nothing that is promised of it would outlive the process. */
+  readonly isTemporary: boolean;
   /** What the status says at the moment: why changes are refused, or will be gone. */
   readonly problems: readonly string[];
   /** Finishes what was proposed, closes the store and gives it free. */
@@ -92,7 +94,7 @@ async function openSeeded(
     log.error("store not opened, changes will be lost with this process", { error });
     const problems = [`${messageOf(error)}; changes are kept in memory only`];
     const temporary = await seeded(await openTemporaryStore(options), source, options, hold);
-    return { ...temporary, problems };
+    return { ...temporary, isTemporary: true, problems };
   }
 }
 
@@ -134,6 +136,7 @@ function opened(store: Store, hold: StoreHold | null, options: StoreFileOptions)
     store,
     applier,
     replicator,
+    isTemporary: false,
     get problems() {
       return store.problem === null ? [] : [store.problem];
     },

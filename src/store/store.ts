@@ -21,6 +21,7 @@ import {
   keyText,
   numberText,
   PROBE_KEY,
+  RAFT_KEY,
 } from "./keys.ts";
 import { appliedRecord, type AuditRange, load, type Loaded, MIGRATIONS } from "./load.ts";
 import type { LocalStore } from "./ports.ts";
@@ -422,6 +423,19 @@ export class Store implements LocalStore {
 
   async rememberFilterDigest(digest: string): Promise<void> {
     await orUnavailable(this.#kv.set(FILTER_DIGEST_KEY, encodeValue(digest)));
+  }
+
+  /** Which member of which cluster this is, as `RaftStorage` has it; `null`: it never was in one. */
+  async raftMember(): Promise<unknown> {
+    return (await orUnavailable(readKey(this.#kv, RAFT_KEY)))?.value ?? null;
+  }
+
+  /** @throws {SvcError} `unavailable`, if it could not be stored. */
+  async putRaftMember(value: unknown): Promise<void> {
+    await this.#inOrder(async () => {
+      if (this.#isCopy) throw unavailable(`${this.#failure}`);
+      await orUnavailable(this.#kv.set(RAFT_KEY, encodeValue(value)));
+    });
   }
 
   /** Resolves once nothing is on its way to the file. */

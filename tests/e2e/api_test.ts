@@ -73,13 +73,16 @@ class Node implements AsyncDisposable {
     node.#api = await serveApi({
       config,
       node: NODE,
+      cluster: null,
       clock: { nowMs: Date.now },
       sockets: null,
       startedAtMs: Date.now(),
       store,
-      problems: () => store.problems,
+      problems: () =>
+        store.problems.map((message) => ({ code: "store", message, resource: null, sinceMs: 0 })),
       policy,
       dns: {
+        ask: () => Promise.reject(new Error("nobody is asked")),
         counters: [],
         crashes: 0,
         flushCaches: async () => {},
@@ -112,6 +115,7 @@ class Node implements AsyncDisposable {
       exportFailures: () => 0,
       uncaughtErrors: () => 0,
       apiOccupancy: () => null,
+      eventReadersDropped: () => 0,
       inForce: () => inForce,
     });
     return node;

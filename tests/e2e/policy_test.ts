@@ -59,6 +59,8 @@ class Running {
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
       serveStale: 0,
       prefetch: false,
+      trust: null,
+      recursion: null,
       rebindingExempt: [],
       failClosed: false,
       traces: null,

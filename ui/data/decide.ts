@@ -73,9 +73,9 @@ export async function decide(
     enabled: true,
     comment: "",
     managed_by: "api",
-    ...(end !== null && { expires_at: end.toISOString() }),
-    ...(who.kind === "client" && { clients: [who.id] }),
-    ...(who.kind === "group" && { groups: [who.id] }),
+    expires_at: end?.toISOString() ?? null,
+    clients: who.kind === "client" ? [who.id] : [],
+    groups: who.kind === "group" ? [who.id] : [],
   });
   const now = await explainNow(decision.name, ask.type, ask.client);
   const isBlocked = now?.outcome === "blocked";
@@ -95,7 +95,7 @@ export async function decide(
 
 /** Takes the end off a rule that was for a while. */
 async function keepRule({ id }: Resource<"rules">): Promise<void> {
-  await change("rules", id, ({ expires_at: _, ...spec }) => spec, { said: t.panel.kept });
+  await change("rules", id, (spec) => ({ ...spec, expires_at: null }), { said: t.panel.kept });
 }
 
 async function explainNow(

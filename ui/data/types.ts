@@ -25,22 +25,16 @@ export type {
   UpdateCheck,
 } from "../../src/api/mod.ts";
 
-/** Fields that a node may lack, and that are sent only where somebody set them. */
-interface Timed {
-  readonly paused_until?: string | null;
-}
 type Mutable<T> = T extends readonly (infer U)[] ? Mutable<U>[]
   : T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> }
   : T;
 
 export interface Specs {
   lists: Mutable<ListSpec>;
-  rules: Mutable<RuleSpec> & { expires_at?: string | null; groups?: string[]; clients?: string[] };
+  rules: Mutable<RuleSpec>;
   records: Mutable<RecordSpec>;
-  groups: Omit<Mutable<GroupSpec>, "blocked_services"> & Timed & {
-    blocked_services: (Mutable<GroupSpec>["blocked_services"][number] & Timed)[];
-  };
-  clients: Mutable<ClientSpec> & Timed;
+  groups: Mutable<GroupSpec>;
+  clients: Mutable<ClientSpec>;
   schedules: Mutable<ScheduleSpec>;
   users: UserSpec;
 }

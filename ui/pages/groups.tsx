@@ -22,6 +22,7 @@ const NEW: Specs["groups"] = {
   safe_search: false,
   lists: [],
   blocked_services: [],
+  paused_until: null,
 };
 
 export default function Groups() {

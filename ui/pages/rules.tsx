@@ -22,7 +22,15 @@ import { t } from "../text/mod.ts";
 
 type Rule = Resource<"rules">;
 
-const NEW: Specs["rules"] = { rule: "", enabled: true, comment: "", managed_by: "api" };
+const NEW: Specs["rules"] = {
+  rule: "",
+  enabled: true,
+  comment: "",
+  managed_by: "api",
+  expires_at: null,
+  groups: [],
+  clients: [],
+};
 
 export default function Rules() {
   const rules = useCollection("rules");
@@ -75,7 +83,7 @@ export default function Rules() {
 }
 
 /** For whom: nobody named is everybody. */
-function whomOf({ groups = [], clients = [] }: Specs["rules"]): string {
+function whomOf({ groups, clients }: Specs["rules"]): string {
   return groups[0] ?? clients[0] ?? "";
 }
 
@@ -84,7 +92,7 @@ function forWhom(id: string): Pick<Specs["rules"], "groups" | "clients"> {
 }
 
 function RuleFields({ value, set, problem }: Draft<Specs["rules"]>) {
-  const many = (value.groups?.length ?? 0) + (value.clients?.length ?? 0) > 1;
+  const many = value.groups.length + value.clients.length > 1;
   return (
     <>
       <Field label={t.rules.rule} hint={ruleWords(value.rule)} error={problem("rule")}>
@@ -139,8 +147,8 @@ function AddRule({ onDraft }: { onDraft: (text: string) => void }) {
         ...NEW,
         rule,
         comment,
-        ...(whom !== "" && forWhom(whom)),
-        ...(end !== null && { expires_at: end.toISOString() }),
+        ...forWhom(whom),
+        expires_at: end?.toISOString() ?? null,
       }));
     if (specs.length > 1) {
       const { added } = await call<{ added: readonly Rule[] }>("POST", "rules/batch", {
@@ -280,7 +288,7 @@ function RuleTable({ rows, onEdit }: { rows: readonly Rule[]; onEdit: (rule: Rul
         {
           key: "whom",
           title: t.panel.forWhom,
-          cell: ({ spec: { groups = [], clients = [] } }) =>
+          cell: ({ spec: { groups, clients } }) =>
             groups.length + clients.length === 0
               ? <span class="muted">{t.panel.everybody}</span>
               : <Name text={[...groups, ...clients].map(nameOfId).join(", ")} />,

@@ -10,6 +10,7 @@ export const NEW_CLIENT: Specs["clients"] = {
   addresses: [],
   ids: [],
   group: DEFAULT_GROUP,
+  paused_until: null,
 };
 
 /** Lines that somebody ends by hand stay as they are until they are sent. */

@@ -1,17 +1,18 @@
-import type { HostPort } from "../../addr/mod.ts";
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
-import { type EventQueue, UdpBatch } from "../../native/mod.ts";
+import type { EventQueue } from "../../native/mod.ts";
 import {
-  Asker,
-  Flights,
-  Forwarder,
+  type Asker,
+  type AskHow,
+  type Flights,
+  type Forwarder,
   type Found,
   Lookups,
+  type OwnAnswer,
+  OwnQuestions,
   Pipeline,
   QueryLog,
   RateLimiter,
-  RebindingProtection,
   Resolver,
   TICK_MS,
   TurnClock,
@@ -34,10 +35,14 @@ import { LeakLookups } from "./leak_lookups.ts";
 import { type Loaded, loadFor } from "./loaded.ts";
 import { type NativeSide, openNativeSide } from "./native_side.ts";
 import { SYSTEM_TIME } from "../kept_isolate.ts";
-import { occupancyOf } from "./occupancy.ts";
+import { listenPortable } from "./portable_listeners.ts";
+import type { RecursionSide } from "./recursion_side.ts";
+import { reportOf } from "./report.ts";
+import { openResolving } from "./resolving.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
+import type { ValidationSide } from "./validation_side.ts";
 import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "../messages.ts";
 
 /** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
@@ -60,9 +65,6 @@ const DRAIN_POLL_MS = 10;
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
 
-/** Ports that are drawn until one is free over UDP and TCP. */
-const PORT_TRIES_MAX = 16;
-
 /** All of a dns isolate: its sockets, its cache, its queries in flight. */
 export class DnsIsolate {
   readonly #start: DnsStart;
@@ -72,11 +74,16 @@ export class DnsIsolate {
   readonly #asker: Asker;
   readonly #forwarder: Forwarder;
   readonly #flights: Flights;
+  /** `null`: upstreams are asked for every name. */
+  readonly #recursion: RecursionSide | null;
+  /** `null`: nothing is validated. */
+  readonly validation: ValidationSide | null;
   readonly #clock = new TurnClock({
     wallMs: () => Date.now(),
     monotonicMs: () => performance.now(),
   });
   readonly #resolver: Resolver;
+  readonly #questions: OwnQuestions;
   readonly #lookups: Lookups;
   readonly #slow: SlowQueries | null;
   readonly #limits: RateLimiter | null;
@@ -154,35 +161,21 @@ export class DnsIsolate {
     };
     const queue = this.#exchangeQueue();
     const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
-    const nowMs = () => performance.now();
-    const asker = this.#asker = new Asker({
-      exchange,
-      counters,
-      openMax: start.openMax,
-      nowMs,
-      random: (target) => void crypto.getRandomValues(target),
-    });
-    this.#forwarder = new Forwarder({
-      upstreams: start.upstreams,
-      exchange,
-      asker,
-      counters,
-      ttl: start.ttl,
-      nowMs,
-    });
-    this.#flights = new Flights({
-      source: this.#forwarder,
-      cache,
-      counters,
-      rebinding: start.rebindingExempt === null
-        ? null
-        : new RebindingProtection(start.rebindingExempt),
-      serveStale,
-      senderBytes: UdpBatch.SENDER_BYTES,
-      nowMs,
+    const { asker, forwarder, recursion, validation, flights } = openResolving(start, loaded, {
+      ...{ exchange, cache, counters },
+      nowMs: () => performance.now(),
       nowSeconds: () => this.#pipeline.nowSeconds,
+      beginTurn: () => {
+        this.#setTime();
+        this.#flushSoon();
+      },
       ticking: (on) => this.#setTicking(on),
     });
+    this.#asker = asker;
+    this.#forwarder = forwarder;
+    this.#recursion = recursion;
+    this.validation = validation;
+    this.#flights = flights;
     const { logQueue, traces } = start;
     const slow = this.#slow = traces === null
       ? null
@@ -197,7 +190,8 @@ export class DnsIsolate {
       counters,
       onSlow: slow === null ? null : (...what) => slow.note(...what),
     });
-    this.#lookups = new Lookups(this.#resolver);
+    this.#questions = new OwnQuestions(this.#resolver, () => performance.now());
+    this.#lookups = new Lookups(this.#questions);
     this.#bootstrap = this.#newBootstrap();
     this.#front = {
       resolver: this.#resolver,
@@ -230,30 +224,19 @@ export class DnsIsolate {
 
   async #listenPortable(): Promise<number[]> {
     const ports: number[] = [];
-    for (const address of this.#start.listen) ports.push(await this.#listenPortableAt(address));
-    return ports;
-  }
-
-  async #listenPortableAt(address: HostPort): Promise<number> {
-    for (let attempt = 1;; attempt++) {
-      const udp = new PortableUdpListener(address, (packet, client, reply) => {
-        this.#setTime();
-        this.#counts[Counter.QueriesUdp]++;
-        new DatagramFront(this.#resolver, client, reply).onPacket(packet);
-      });
-      const { port } = udp;
-      try {
-        await this.#newTcp().listenAt({ ip: address.ip, port });
-      } catch (error) {
-        udp.close();
-        this.#tcp.pop();
-        // The system gave a port that is free over UDP; over TCP it may be somebody's.
-        if (address.port !== 0 || attempt === PORT_TRIES_MAX) throw error;
-        continue;
-      }
+    for (const address of this.#start.listen) {
+      const newUdp = () =>
+        new PortableUdpListener(address, (packet, client, reply) => {
+          this.#setTime();
+          this.#counts[Counter.QueriesUdp]++;
+          new DatagramFront(this.#resolver, client, reply).onPacket(packet);
+        });
+      const { udp, tcp } = await listenPortable(address, newUdp, () => this.#newTcp());
       this.#portable.push(udp);
-      return port;
+      this.#tcp.push(tcp);
+      ports.push(udp.port);
     }
+    return ports;
   }
 
   /** Serves until it drains. */
@@ -289,6 +272,7 @@ export class DnsIsolate {
    */
   get #needsLoop(): boolean {
     return this.#handling > 0 || this.#exchange.needsLoop ||
+      (this.validation?.needsLoop ?? false) ||
       this.#tcp.some((listener) => listener.connections > 0) ||
       (this.#encrypted?.needsLoop ?? false);
   }
@@ -331,6 +315,8 @@ export class DnsIsolate {
   /** Forgets every cached answer. */
   flush(): void {
     this.#cache.flush();
+    this.#recursion?.recursor.flush();
+    this.validation?.judge.forget();
   }
 
   /** Finds the addresses of a name for the service itself; `done` is called now or later. */
@@ -339,29 +325,22 @@ export class DnsIsolate {
     this.#lookups.lookup(hostname, qtype, done);
   }
 
+  /** Asks a query for the service itself; `done` is called now or later. */
+  ask(packet: Uint8Array, how: AskHow, done: (answer: OwnAnswer) => void): void {
+    this.#setTime();
+    this.#questions.ask(packet, how, done);
+  }
+
   report(): DnsReport {
-    return {
-      cacheEntries: this.#cache.entries,
-      cacheBytes: this.#cache.usedBytes,
-      cacheEvicted: this.#cache.evicted,
-      connections: {
-        tcp: occupancyOf(this.#tcp),
-        ...(this.#encrypted?.occupancy ?? { dot: null, doh: null, doq: null }),
-      },
-      cutOff: {
-        unfinished: this.#bounds.unfinished.cutOff,
-        unread: this.#bounds.unread.cutOff,
-      },
-      lacksSockets: this.#forwarder.lacksSockets,
-      upstreams: this.#forwarder.upstreams.map((upstream) => ({
-        healthy: upstream.healthy,
-        latencyMs: upstream.latencyMs,
-        failures: upstream.failures,
-        reason: upstream.reason,
-        sent: upstream.sent,
-        failed: upstream.failuresTotal,
-      })),
-    };
+    return reportOf({
+      cache: this.#cache,
+      tcp: this.#tcp,
+      encrypted: this.#encrypted,
+      bounds: this.#bounds,
+      forwarder: this.#forwarder,
+      recursor: this.#recursion?.recursor ?? null,
+      validation: this.validation,
+    });
   }
 
   /** Sampled queries that waited, since the last call. */
@@ -390,6 +369,7 @@ export class DnsIsolate {
     for (const listener of this.#portable) listener.close();
     for (const listener of this.#tcp) listener.close();
     await this.#encrypted?.close();
+    this.validation?.ways.close();
     this.#bootstrap.close();
     this.#exchange.close();
   }
@@ -441,15 +421,15 @@ export class DnsIsolate {
       queue.watch(fd, CONNECT_TOKEN);
     }
     for (const fd of sockets.tcp) {
-      await this.#newTcp().listenOn(() => ownCopy(native, fd));
+      const tcp = this.#newTcp();
+      this.#tcp.push(tcp);
+      await tcp.listenOn(() => ownCopy(native, fd));
     }
   }
 
   #newTcp(): TcpListener {
     const front = new StreamFront(OVER_TCP, this.#front);
-    const tcp = new TcpListener(front, this.#start.tcp, this.#bounds);
-    this.#tcp.push(tcp);
-    return tcp;
+    return new TcpListener(front, this.#start.tcp, this.#bounds);
   }
 
   #exchangeQueue(): ExchangeQueue | null {

@@ -12,20 +12,28 @@ import {
   threadCpuMs,
   wake,
 } from "../../native/mod.ts";
-import { COOKIE_SECRET_BYTES, type Found, RateLimiter } from "../../resolver/mod.ts";
+import {
+  type AskHow,
+  COOKIE_SECRET_BYTES,
+  type Found,
+  type OwnAnswer,
+  RateLimiter,
+} from "../../resolver/mod.ts";
 import { memoryOf, type SnapshotData } from "../../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
 import { NativeUdpExchange, type TlsIdentity } from "../../transport/mod.ts";
 import { Inbox } from "./inbox.ts";
+import type { CheckSupervisor } from "../check/supervisor.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import { LeftThreads } from "../left_threads.ts";
-import { PendingLookups } from "./pending_lookups.ts";
+import { Pending } from "./pending.ts";
 import type { DnsSeats, Seat } from "./seats.ts";
 import type {
   DnsPorts,
   DnsReport,
   DnsSockets,
   DnsStart,
+  DnsTrust,
   FromDns,
   LeakLookup,
   ToDns,
@@ -68,6 +76,8 @@ export type DnsOptions =
   & {
     /** A queue of the query log for each isolate; none: nothing is logged. */
     readonly logQueues?: readonly SharedArrayBuffer[];
+    /** Those who check signatures; `null`: nothing is validated. */
+    readonly checks?: CheckSupervisor | null;
   };
 
 /** An address that is listened on, and what is spoken there. */
@@ -87,7 +97,8 @@ class Member {
   generation = -1;
   /** The one it was started with. */
   firstGeneration = -1;
-  readonly lookups: PendingLookups = new PendingLookups();
+  readonly lookups: Pending<Found> = new Pending();
+  readonly questions: Pending<OwnAnswer> = new Pending();
   /** What it last said of itself. */
   report: DnsReport | null = null;
   flushed: PromiseWithResolvers<void> | null = null;
@@ -105,7 +116,7 @@ class Member {
   /** Sends a message, and ends the wait of a thread that would not hear of it. */
   send(worker: Worker, message: ToDns, native: Native | null): void {
     if (this.sockets !== null) Inbox.announce(this.sockets.inboxMemory);
-    worker.postMessage(message);
+    worker.postMessage(message, message.type === "checker" ? [message.port] : []);
     if (native !== null && this.sockets !== null) wake(native, this.sockets.wake);
   }
 }
@@ -184,6 +195,13 @@ export class DnsSupervisor {
     for (const member of this.#members) member.isolate.tell({ type: "certificate", identity });
   }
 
+  /** Has every isolate validate by other anchors. */
+  renewTrust(trust: DnsTrust): void {
+    if (this.#options.trust === null) return;
+    this.#options = { ...this.#options, trust };
+    for (const member of this.#members) member.isolate.tell({ type: "trust", trust });
+  }
+
   /** Has every isolate go on with other keys of Oblivious DoH, the current one first. */
   renewOdoh(odohSeeds: readonly Uint8Array[]): void {
     const { tls } = this.#options;
@@ -248,16 +266,32 @@ export class DnsSupervisor {
    * came first.
    */
   async lookup(hostname: string, qtype: number, signal: AbortSignal): Promise<Found> {
+    const { lookups, isolate } = this.#answering(hostname);
+    const what = `${hostname} can't be looked up`;
+    const found = await lookups.start(what, signal, (id) => {
+      isolate.tell({ type: "lookup", id, hostname, qtype });
+    });
+    if (found.failure === null) return found;
+    throw new SvcError("unavailable", `${what}: ${found.failure}`);
+  }
+
+  /**
+   * Asks a query for the service itself, the same way.
+   *
+   * @throws {SvcError} `unavailable`: no isolate answers, too many questions wait, or `signal` came
+   * first.
+   */
+  async ask(packet: Uint8Array, how: AskHow, signal: AbortSignal): Promise<OwnAnswer> {
+    const { questions, isolate } = this.#answering("a question");
+    return await questions.start("a question can't be asked", signal, (id) => {
+      isolate.tell({ type: "ask", id, packet, how });
+    });
+  }
+
+  #answering(what: string): Member {
     const member = this.#members.find(({ generation }) => generation >= 0);
-    if (member === undefined) {
-      throw new SvcError("unavailable", `${hostname}: no dns isolate runs to look it up`);
-    }
-    return await member.lookups.start(
-      hostname,
-      qtype,
-      signal,
-      (message) => member.isolate.tell(message),
-    );
+    if (member !== undefined) return member;
+    throw new SvcError("unavailable", `${what}: no dns isolate runs to look it up`);
   }
 
   /** Isolates that answer at this moment, and those there are to be. */
@@ -332,7 +366,7 @@ export class DnsSupervisor {
   #begin(member: Member): void {
     member.sockets = this.#socketsOf(member);
     member.firstGeneration = this.#snapshot.generation;
-    const { logQueues, ...options } = this.#options;
+    const { logQueues, checks, ...options } = this.#options;
     const start: DnsStart = {
       ...options,
       index: member.index,
@@ -345,6 +379,9 @@ export class DnsSupervisor {
       snapshot: this.#snapshot,
     };
     member.isolate.tell({ type: "start", start });
+    checks?.connect(member.index, (thread, port) => {
+      member.isolate.tell({ type: "checker", thread, port });
+    });
   }
 
   #socketsOf({ seat }: Member): DnsSockets | null {
@@ -380,6 +417,9 @@ export class DnsSupervisor {
         if (this.#options.tls !== null && this.#options.tls.odohSeeds.length > 0) {
           member.isolate.tell({ type: "odoh", seeds: this.#options.tls.odohSeeds });
         }
+        if (this.#options.trust !== null) {
+          member.isolate.tell({ type: "trust", trust: this.#options.trust });
+        }
         member.ready.resolve(message.ports);
         return;
       case "swapped":
@@ -399,6 +439,9 @@ export class DnsSupervisor {
       case "lookedUp":
         member.lookups.end(message.id, message.found);
         return;
+      case "asked":
+        member.questions.end(message.id, message.answer);
+        return;
       case "pong":
         member.report = message.report;
         if (message.slow.length > 0) this.onSlow?.(message.slow);
@@ -415,6 +458,7 @@ export class DnsSupervisor {
     member.flushed?.resolve(); // Its cache went with it.
     member.flushed = null;
     member.lookups.fail("the dns isolate ended");
+    member.questions.fail("the dns isolate ended");
     member.generation = -1;
     for (const check of this.#swapWaiters) check();
     const native = this.#native;

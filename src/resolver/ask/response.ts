@@ -14,6 +14,7 @@ import {
   RCODE_MASK,
   readRecord,
   RecordView,
+  skipQuestion,
   TC_BIT,
 } from "../../dns/mod.ts";
 import { ExtendedErrors } from "../extended_errors.ts";
@@ -113,6 +114,13 @@ export class ResponseReader {
     // Cut to nothing, it is no denial but no answer at all.
     if (this.isCut && getU16(packet, 6) === 0) return Fit.Failure;
     return this.#readSections(packet, length, questionEnd);
+  }
+
+  /** Reads a response that is kept here, or was made here; says whether it holds an answer. */
+  readKept(message: Uint8Array): boolean {
+    const questionEnd = skipQuestion(message, HEADER_BYTES, message.length);
+    if (questionEnd < 0) return false;
+    return this.read(message, message.length, message, questionEnd, true) === Fit.Response;
   }
 
   /**

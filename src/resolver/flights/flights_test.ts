@@ -55,7 +55,7 @@ class Bench implements Source, Taker {
   readonly flights: Flights;
   /** By name. */
   readonly tasks = new Map<string, FakeTask>();
-  readonly share: Share = { flights: 0, flightMs: 5_000 };
+  readonly share: Share = { flights: 0, flightMs: 5_000, flightsMax: Infinity };
   /** What clients were told. */
   readonly told: string[] = [];
   nowMs = 0;
@@ -66,6 +66,7 @@ class Bench implements Source, Taker {
       source: this,
       cache: new Cache({ sizeBytes: 1024 * 1024, serveStale: 0 }),
       counters: new CounterBlock(new ArrayBuffer(COUNTERS_BYTES)),
+      judge: null,
       rebinding: null,
       serveStale: 0,
       nowSeconds: () => 1_800_000_000,

@@ -5,14 +5,17 @@ import {
   DENIAL_TTL,
   Fit,
   NOT_SENT,
+  ResponseReader,
   Scrubbed,
   type Scrubber,
   type Sending,
 } from "../ask/mod.ts";
+import { formatName, HashedName, rcodeName } from "../../dns/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
-import type { Flight, Task } from "../flights/mod.ts";
+import type { Flight, KeptMessages, Task, Waiter } from "../flights/mod.ts";
 import { isServiceName } from "../own_names.ts";
-import { keptQuery, KEY_DO, type Query } from "../query.ts";
+import { hashQuestion, keptQuery, KEY_DO, type Query } from "../query.ts";
+import { questionText } from "../trace.ts";
 import {
   endless,
   leadsBack,
@@ -42,6 +45,15 @@ export interface ForwardingMeans {
   readonly scrubber: Scrubber;
   readonly health: Health;
   readonly nowMs: () => number;
+  /** `null`: nobody else is asked. */
+  readonly elsewhere: Elsewhere | null;
+}
+
+/** What it takes to have names resolved that no upstream serves, and to read what came of it. */
+export interface Elsewhere {
+  readonly messages: KeptMessages;
+  /** Of every hash of a name. */
+  readonly seed: number;
 }
 
 /**
@@ -68,8 +80,8 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   #lead: Uint8Array = NOTHING;
   /** Seconds that the chain holds. */
   #leadTtl = Infinity;
-  /** The question about a chain's target; made when first needed. */
-  #target: Query | null = null;
+  /** What is asked where that is not the flight's question as it is; made when first needed. */
+  #other: Query | null = null;
 
   constructor(flight: Flight, means: ForwardingMeans) {
     this.#flight = flight;
@@ -84,7 +96,11 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#nextAtMs = flight.startedAtMs;
     this.#asked.length = this.#declined.length = 0;
     this.#failure = null;
-    this.#asking = flight.query;
+    this.#asking = flight.askBits === flight.query.keyBits
+      ? flight.query
+      : this.#copyOf(flight.query);
+    // What it said is not to be believed, so that any other comes before it.
+    if (flight.avoids >= 0) this.#asked.push(flight.avoids);
     this.#lead = flight.query.packet.subarray(0, flight.query.questionEnd);
     this.#leadTtl = Infinity;
     this.#askNext();
@@ -108,14 +124,33 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     return null;
   }
 
-  /** It has no question asked beside its own. */
-  onChild(): void {}
+  /** What was asked elsewhere, the target of a chain, has come to its end. */
+  onChild({ failure }: Waiter, entry: number): void {
+    const { scrubber, elsewhere } = this.#means;
+    const kept = new ResponseReader();
+    if (entry < 0 || elsewhere === null || !kept.readKept(elsewhere.messages.copy(entry))) {
+      this.#flight.fail(failure ?? NOBODY_SERVES);
+      return;
+    }
+    const dnssecOk = (this.#flight.askBits & KEY_DO) !== 0;
+    if (scrubber.scrub(kept, dnssecOk, this.#lead) !== Scrubbed.Whole) {
+      this.#flight.fail(NOBODY_SERVES);
+      return;
+    }
+    scrubber.ttl = Math.min(scrubber.ttl, this.#leadTtl);
+    this.#flight.answer(scrubber, NOTHING);
+  }
 
   onSending({ server: upstream, sentAtMs, overTcp }: Ask<Upstream>): void {
     if (overTcp) {
       this.#nextAtMs = sentAtMs + upstream.spec.timeoutMs;
       return;
     }
+    this.#flight.trace?.note(this.#flight.depth, {
+      event: "asked",
+      question: questionText(this.#asking),
+      server: upstream.spec.address,
+    });
     // Each time the same upstream is asked again, it gets twice the time.
     const before = this.#timesAsked(upstream);
     this.#asked.push(upstream.index);
@@ -131,7 +166,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     const { asker, scrubber, health } = this.#means;
     const { response } = asker;
     const { server: upstream } = ask;
-    const dnssecOk = (this.#flight.query.keyBits & KEY_DO) !== 0;
+    const dnssecOk = (this.#flight.askBits & KEY_DO) !== 0;
     const scrubbed = fit === Fit.Response
       ? scrubber.scrub(response, dnssecOk, this.#lead)
       : Scrubbed.Nothing;
@@ -158,6 +193,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       : scrubbed === Scrubbed.Endless
       ? endless(upstream)
       : unhelpful(upstream, response);
+    this.#note("failed", upstream, this.#failure.text);
     asker.release(ask);
     // What is malformed over TCP as well is no forgery.
     const hopeless = isBroken ? this.#doubted(upstream) : null;
@@ -256,18 +292,17 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       this.#answer(upstream, Math.min(scrubber.ttl, DENIAL_TTL));
       return;
     }
+    this.#note("alias", upstream, formatName(scrubber.target));
     asker.releaseAll(this);
     this.#failure = null;
-    const asking = this.#target ??= keptQuery();
-    asking.keep(flight.query);
+    const asking = this.#asking = this.#copyOf(flight.query);
     asking.rename(scrubber.target);
-    this.#asking = asking;
     this.#lead = scrubber.message.slice(0, scrubber.length);
     this.#leadTtl = Math.min(this.#leadTtl, scrubber.ttl);
     this.#asked.length = this.#declined.length = 0;
     const set = table.forName(asking.packet, asking.qname, asking.qnameLength);
     if (set === null) {
-      flight.fail(NOBODY_SERVES);
+      this.#askElsewhere(asking);
       return;
     }
     this.#set = set;
@@ -276,11 +311,39 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#askNext();
   }
 
+  /** Has a name resolved that no upstream serves, where anybody else does. */
+  #askElsewhere(asking: Query): void {
+    const { elsewhere } = this.#means;
+    const flight = this.#flight;
+    this.#nextAtMs = Infinity;
+    flight.isOwnDomain = false;
+    if (elsewhere !== null) {
+      asking.keyBits = flight.query.keyBits;
+      hashQuestion(asking, new HashedName(), elsewhere.seed);
+      if (flight.ask(asking)) return;
+    }
+    flight.fail(NOBODY_SERVES);
+  }
+
+  /** A copy of the question, to be asked with the bits that servers are to see. */
+  #copyOf(query: Query): Query {
+    const copy = this.#other ??= keptQuery();
+    copy.keep(query);
+    copy.keyBits = this.#flight.askBits;
+    return copy;
+  }
+
   #answer(upstream: Upstream, ttl: number): void {
     const { asker, scrubber } = this.#means;
     scrubber.ttl = Math.min(ttl, this.#leadTtl);
+    this.#note("answered", upstream, rcodeName(asker.response.rcode));
     this.#flight.upstream = upstream.index;
     this.#flight.answer(scrubber, asker.response.errors.view());
+  }
+
+  #note(event: "answered" | "alias" | "failed", upstream: Upstream, detail: string): void {
+    const { trace, depth } = this.#flight;
+    trace?.note(depth, { event, server: upstream.spec.address, detail });
   }
 
   /** The ask that an upstream has answered with a malformed message, or `null`. */
