@@ -20,7 +20,7 @@ import {
 } from "./statistics.ts";
 
 /** Entries of one step of the work: some tens of milliseconds, behind which others have their turn. */
-const SLICE_ENTRIES = 50_000;
+const SLICE_ENTRIES = 20_000;
 /** Addresses of one answer, and those that are put together between two turns of others. */
 const SEEN_MAX = 10_000;
 const SEEN_SLICE = 1_000;
