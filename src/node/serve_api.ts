@@ -144,7 +144,7 @@ function apiDeps(
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
-  const hostNames = new HostNames({
+  const hostNames = options.config.querylog.anonymize ? null : new HostNames({
     dns: options.dns,
     upstreams: options.config.upstreams,
     state: () => replicator.state,
