@@ -7,7 +7,7 @@ import { type Body, type Entry, WireError } from "../raft/mod.ts";
 import { decodeCommand, encodeCommand, type Proposal } from "./command_codec.ts";
 import { decodeFrame, encodeFrame, type Frame } from "./frames.ts";
 
-const ROUNDS = 60_000;
+const ROUNDS = 30_000;
 const none = { permissions: "none" } as const;
 
 const CONFIGURATION = {

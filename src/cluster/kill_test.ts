@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { denoRaftDisk, openStore, RaftStorage } from "../store/mod.ts";
 
-const KILLS = Number(Deno.env.get("SVC_KILLS") ?? 15);
+const KILLS = Number(Deno.env.get("SVC_KILLS") ?? 10);
 const KILL_AFTER_MS_MAX = 120;
 
 const program = new URL("./kill_child.ts", import.meta.url).href;

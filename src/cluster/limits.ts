@@ -15,7 +15,7 @@ export const TEND_TICKS = SECOND_TICKS;
 export const BOOTSTRAP_TICKS_MAX = 3 * SECOND_TICKS;
 
 /** A change that nobody took in this time is answered with 503. */
-export const PROPOSAL_TICKS_MAX = 8 * SECOND_TICKS;
+export const PROPOSAL_TICKS_MAX = 6 * SECOND_TICKS;
 /** A leader that has said nothing of a change is asked once more. */
 export const RETRY_TICKS = SECOND_TICKS;
 /** Most changes of this member that wait; one more is refused. */

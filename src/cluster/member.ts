@@ -4,10 +4,9 @@ import type { Actor } from "../model/mod.ts";
 import { isVoter, type Message, type RaftState, WireError } from "../raft/mod.ts";
 import type { Applier, RaftStorage, Replicator, Store } from "../store/mod.ts";
 import { Answers } from "./answers.ts";
-import { decodeCommand } from "./command_codec.ts";
 import { Consensus } from "./consensus.ts";
 import { lagsOf, type MemberFigures } from "./figures.ts";
-import { otherVersions, Peers, stateOf, versionRefusal } from "./facts.ts";
+import { Peers, stateOf } from "./facts.ts";
 import {
   decodeFrame,
   encodeFrame,
@@ -25,6 +24,7 @@ import {
 } from "./limits.ts";
 import type { Channel, ChannelHandler, PeerState } from "./ports.ts";
 import { type Leadership, Proposals } from "./proposals.ts";
+import { Intake } from "./intake.ts";
 import { obstacleOf, type Report, type ReportFacts, reportOf } from "./report.ts";
 import { Removals } from "./removals.ts";
 import { SnapshotReceiver, SnapshotSender } from "./snapshots.ts";
@@ -62,6 +62,7 @@ export class Member implements ChannelHandler {
   readonly #proposals: Proposals;
   readonly #sender: SnapshotSender;
   readonly #receiver: SnapshotReceiver;
+  readonly #intake: Intake;
   readonly #removals: Removals;
   readonly #takeover: Takeover;
   readonly #waits = new Waits();
@@ -106,6 +107,7 @@ export class Member implements ChannelHandler {
         this.#consensus.install({ cluster, message, spool }, (taken) => after(taken === null));
       },
     );
+    this.#intake = new Intake(options, this.#consensus, this.#peers);
     this.#removals = new Removals(this.#consensus, this.#waits);
     this.#takeover = new Takeover({
       ...{ node, storage, store, drawId },
@@ -178,8 +180,7 @@ export class Member implements ChannelHandler {
       case "answer":
         return this.#answers.came(frame.number, frame.outcome);
       case "part":
-        if (frame.head !== null && !this.#isFor(from, frame.head.message)) return this.#drop();
-        return this.#receiver.onPart(from, frame);
+        return this.#onPart(from, frame);
       case "partAnswer":
         return this.#sender.onAnswer(from, frame);
     }
@@ -187,6 +188,12 @@ export class Member implements ChannelHandler {
 
   #drop(): void {
     this.#droppedFrames++;
+  }
+
+  #onPart(from: string, frame: Extract<Frame, { type: "part" }>): void {
+    const { head } = frame;
+    const isOurs = head === null || (this.#isFor(from, head.message) && this.#isOurs(head.cluster));
+    return isOurs ? this.#receiver.onPart(from, frame) : this.#drop();
   }
 
   #isFor(from: string, message: Message): boolean {
@@ -217,25 +224,18 @@ export class Member implements ChannelHandler {
     this.#consensus.take({ type: "message", message });
   }
 
+  #answerTo(from: string, number: number): (outcome: Outcome) => void {
+    return (outcome) => void this.#send(from, { type: "answer", number, outcome });
+  }
+
   #onPropose(from: string, frame: Extract<Frame, { type: "propose" }>): void {
-    const answer = (outcome: Outcome) => {
-      this.#send(from, { type: "answer", number: frame.number, outcome });
-    };
+    const answer = this.#answerTo(from, frame.number);
     if (frame.cluster !== this.#cluster) return answer({ kind: "notLeader" });
-    try {
-      // Whoever asks is who the audit log will say was asked.
-      if (decodeCommand(frame.data).command.node !== from) return this.#drop();
-    } catch (error) {
-      if (!(error instanceof WireError)) throw error;
-      return this.#drop();
-    }
-    this.#append(frame.data, answer);
+    if (!this.#intake.appendFor(from, frame.data, answer)) this.#drop();
   }
 
   #onRemove(from: string, frame: Extract<Frame, { type: "remove" }>): void {
-    const answer = (outcome: Outcome) => {
-      this.#send(from, { type: "answer", number: frame.number, outcome });
-    };
+    const answer = this.#answerTo(from, frame.number);
     if (frame.cluster !== this.#cluster) return answer({ kind: "notLeader" });
     this.#removals.remove(frame.node, answer);
   }
@@ -307,30 +307,14 @@ export class Member implements ChannelHandler {
   }
 
   #hand(leader: string, data: Uint8Array, answer: (outcome: Outcome) => void): void {
-    if (leader === this.state.id) return this.#append(data, answer);
+    if (leader === this.state.id) return this.#intake.append(data, answer);
     const number = this.#answers.expect(answer);
     this.#send(nodeOf(leader), { type: "propose", cluster: this.#cluster, number, data });
-  }
-
-  #append(data: Uint8Array, answer: (outcome: Outcome) => void): void {
-    const { node, version } = this.#options;
-    const others = otherVersions(this.state, version, this.#peers.all);
-    const refusal = versionRefusal(node, version, others);
-    if (this.state.role !== "leader") return answer({ kind: "notLeader" });
-    if (refusal !== null) return answer({ kind: "refused", code: "unavailable", message: refusal });
-    this.#consensus.take({ type: "propose", commands: [data] }, (taken) => {
-      if (taken === null) answer({ kind: "taken" });
-      else if (taken === "not leader") answer({ kind: "notLeader" });
-      else if (taken === "lost") {
-        answer({ kind: "retry", message: this.#consensus.problems.join() });
-      } else answer({ kind: "retry", message: `the leader can't take it: ${taken}` });
-    });
   }
 
   // Time.
 
   tick(): void {
-    if (this.#isStopped && !this.#isStopping) return;
     this.#ticks++;
     this.#peers.tick();
     this.#consensus.tick();

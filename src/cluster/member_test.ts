@@ -294,3 +294,25 @@ Deno.test("where the witness alone has what is newest, the node that is left fet
   );
   sim.close();
 });
+
+Deno.test("the term that a member tells of does not fall when it joins a cluster of earlier terms", async () => {
+  const sim = await whole({ nodes: ["a", "b"] });
+  sim.crash(sim.node("a"));
+  await sim.until(() => sim.report("b").leader === null, "a is missed");
+  await sim.settled(sim.member("b").promote(false, ACTOR));
+  sim.crash(sim.node("b"));
+  for (let start = 0; start < 5; start++) {
+    await sim.start(sim.node("a"));
+    await sim.until(() => sim.report("a").state === "leader", "a leads what it knows");
+    if (start < 4) sim.crash(sim.node("a"));
+  }
+  await sim.start(sim.node("b"));
+  await sim.until(() => sim.report("b").state === "leader", "b leads the new one");
+  const { term } = sim.report("a");
+  assert.ok(term > sim.report("b").term);
+  await sim.run(10);
+  await sim.settled(sim.member("a").demote(false, ACTOR));
+  await sim.until(() => sim.isWell, "a is in the new cluster");
+  assert.ok(sim.report("a").term >= term, `${sim.report("a").term} after ${term}`);
+  sim.close();
+});

@@ -116,11 +116,9 @@ export class Takeover {
         "cluster: no leader of another cluster answers, so there is none to join",
       );
     }
-    // The term that this node tells of does not fall, as long as that disturbs nobody.
-    const term = (other?.status?.term ?? 0) >= state.currentTerm ? state.currentTerm : 0;
     this.#isBootstrapping = false;
     leaving();
-    await consensus.become(() => storage.leave(term));
+    await consensus.become(() => storage.leave());
     became();
     log.info("left the cluster and waits to be added to another", { cluster });
     await this.#note("demote", cluster, actor);

@@ -236,14 +236,15 @@ export class RaftStorage {
   }
 
   /**
-   * Leaves the cluster: the store waits to be added to another one. `term` is what it goes on from, so
-   * that the term it tells does not fall.
+   * Leaves the cluster: the store waits to be added to another one. It goes on from its term, so that
+   * the one it tells of does not fall; a leader of an earlier one is elected once more.
    *
    * @throws {SvcError} `unavailable`; then nothing has changed.
    */
-  async leave(term: number): Promise<void> {
+  async leave(): Promise<void> {
     const member = newMember(this.#options, this.#member, true);
-    const hardState = { ...NOTHING_PERSISTED.hardState, currentTerm: term };
+    const { currentTerm } = this.#log.content.hardState;
+    const hardState = { ...NOTHING_PERSISTED.hardState, currentTerm };
     const log = await RaftLog.prepare(
       this.#options.disk,
       logOf(member, { ...NOTHING_PERSISTED, hardState }),
@@ -315,7 +316,11 @@ async function reconcile(
       await raftLog.append({ hardState: null, snapshot, entries: [] });
     }
   }
-  const { snapshot: base, entries } = raftLog.content;
+  const { snapshot: base, entries, hardState } = raftLog.content;
+  const lastTerm = entries.at(-1)?.term ?? base.term;
+  if (hardState.currentTerm < lastTerm) {
+    throw new DamagedLog(`it is of term ${hardState.currentTerm}, and has entries of ${lastTerm}`);
+  }
   if (base.index === 0) return;
   const lastIndex = base.index + entries.length;
   if (appliedIndex > lastIndex) {

@@ -118,7 +118,7 @@ function shown({ storage, store }: Opened): string {
 
 const WORK: Readonly<Record<string, (opened: Opened) => Promise<void>>> = {
   "startCluster()": ({ storage }) => storage.startCluster("other"),
-  "leave()": ({ storage }) => storage.leave(3),
+  "leave()": ({ storage }) => storage.leave(),
   "install()": async ({ storage }) => {
     const { parts, index } = await otherParts();
     const configuration = { voters: ["b.1"], outgoing: [], learners: ["a.1"], witnesses: [] };

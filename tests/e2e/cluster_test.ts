@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { Qtype, Rcode } from "../../src/dns/mod.ts";
 import { ask } from "./clients.ts";
 import { PERMISSIONS, runProgram, svcCommand, until } from "./harness.ts";
-import { Members } from "./members.ts";
+import { Members, type Report } from "./members.ts";
 
+const DAMAGED = "the cluster's log is damaged: this node votes no more as the member it was";
 const HEALTH = "health.svc.test";
 
 Deno.test("three nodes are one cluster that goes on without any one of them", {
@@ -128,3 +129,111 @@ async function putUntilTaken(
   });
   return { id: taken.id ?? "" };
 }
+
+Deno.test("what is left of two nodes takes over, and the other one joins it", {
+  permissions: PERMISSIONS,
+}, async (t) => {
+  await using members = await Members.make("a", "b");
+  const untilReport = async (name: string, what: string, test: (report: Report) => boolean) => {
+    await until(`${name}: ${what}`, async () => test(await members.report(name)));
+  };
+  const isWell = ({ writable, problems, members }: Report) =>
+    writable && problems.length === 0 &&
+    members.every(({ membership, state }) => membership !== "configured" && state !== "unknown");
+  const post = async (name: string, action: string, force = false) => {
+    return await members.api(name).call("POST", `cluster/${action}`, { force });
+  };
+
+  await t.step("two nodes alone have one voter, and nothing to take over", async () => {
+    await members.start("a");
+    await members.start("b");
+    for (const name of members.names) await untilReport(name, "a whole cluster", isWell);
+    const report = await members.report("b");
+    assert.deepEqual(report.members.map(({ membership }) => membership), ["voter", "learner"]);
+    for (const action of ["promote", "demote"]) {
+      const { status, error } = await post("b", action);
+      assert.deepEqual([status, error.code], [409, "conflict"], action);
+    }
+  });
+
+  await t.step(
+    "without its voter the configuration is frozen, until the other is promoted",
+    async () => {
+      const before = await members.report("b");
+      await members.kill("a");
+      await untilReport("b", "it misses the leader", ({ leader }) => leader === null);
+      const after: Report = await post("b", "promote");
+      assert.deepEqual([after.state, after.writable], ["leader", true], JSON.stringify(after));
+      assert.ok(after.term > before.term && after.config.epoch > before.config.epoch);
+      assert.notEqual(after.cluster, before.cluster);
+      await members.api("b").create("rules", { rule: "||new.example^" });
+    },
+  );
+
+  await t.step("the one that comes back says so, and joins once it is demoted", async () => {
+    await members.start("a");
+    for (const [name, other] of ["ab", "ba"]) {
+      const text = `member ${other} is in another cluster`;
+      await untilReport(name, text, ({ problems }) => problems.some((one) => one.includes(text)));
+    }
+    assert.equal((await post("a", "demote")).status, undefined);
+    for (const name of members.names) await untilReport(name, "a whole cluster", isWell);
+    const { items } = await members.api("a").call("GET", "rules");
+    assert.deepEqual(items.map((item: { spec: { rule: string } }) => item.spec.rule), [
+      "||new.example^",
+    ]);
+    const { items: audit } = await members.api("b").call("GET", "audit");
+    assert.ok(audit.some(({ action }: { action: string }) => action === "promote"));
+  });
+
+  await t.step(
+    "a log that was cut is said to be damaged, and its member is added anew",
+    async () => {
+      await members.kill("a");
+      const path = `${members.directory("a")}/store/raft.log`;
+      const { size } = await Deno.stat(path);
+      await Deno.truncate(path, size - 1);
+      await members.start("a");
+      assert.equal(members.service("a").count(DAMAGED), 1);
+      for (const name of members.names) await untilReport(name, "a whole cluster", isWell);
+    },
+  );
+
+  await t.step(
+    "a password that is changed through one member ends sessions on the other",
+    async () => {
+      const password = "a long enough password";
+      await members.api("a").create("users", { name: "ann", role: "admin", password });
+      const call = async (
+        name: string,
+        method: string,
+        path: string,
+        cookie: string,
+        body?: unknown,
+      ) => {
+        const response = await fetch(`${members.api(name).base}/${path}`, {
+          method,
+          headers: { "content-type": "application/json", cookie },
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+        });
+        await response.body?.cancel();
+        return response;
+      };
+      const login = async (name: string) => {
+        const { status, headers } = await call(name, "POST", "auth/login", "", {
+          name: "ann",
+          password,
+        });
+        assert.equal(status, 200);
+        return headers.get("set-cookie")?.split(";")[0] ?? "";
+      };
+      const cookies = { a: await login("a"), b: await login("b") };
+      assert.equal((await call("a", "GET", "auth/me", cookies.a)).status, 200);
+      const change = { current: password, password: "another long password" };
+      assert.equal((await call("b", "PUT", "auth/password", cookies.b, change)).status, 204);
+      await until("the end of the session on a", async () => {
+        return (await call("a", "GET", "auth/me", cookies.a)).status === 401;
+      });
+    },
+  );
+});
