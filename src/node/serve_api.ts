@@ -14,6 +14,7 @@ import {
   type LogsPort,
   type NodePort,
   type TlsPem,
+  type UiFiles,
 } from "../api/mod.ts";
 import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
@@ -30,10 +31,13 @@ import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import type { NodeCluster } from "./cluster.ts";
 import { askedOutcome, explainAnswer } from "./explain_answer.ts";
+import { HostNames } from "./host_names.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
+import { Profiles } from "./profiles.ts";
+import { openUiFiles } from "./ui_files.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -48,13 +52,18 @@ export interface ServeApiOptions extends NodeParts {
   readonly sockets: ApiSockets | null;
   readonly store: { readonly replicator: Replicator; readonly store: Store };
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
-  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "ask" | "flushCaches" | "onLeakLookup">;
+  readonly dns:
+    & NodeParts["dns"]
+    & Pick<DnsSupervisor, "ask" | "flushCaches" | "lookup" | "onLeakLookup">;
   readonly lists: ListsPort;
   /** Fetches through this service's own upstreams. */
   readonly get: HttpGet;
   /** `null`: no query is logged. */
   readonly querylog:
-    | Pick<QuerylogSupervisor, "figures" | "names" | "search" | "statistics" | "watch">
+    | Pick<
+      QuerylogSupervisor,
+      "counts" | "figures" | "names" | "seen" | "search" | "statistics" | "watch"
+    >
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
@@ -92,7 +101,7 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     sockets: options.sockets,
     tls: identity === null ? null : pemOf(identity),
     hasToken: api.tokenSha256 !== null,
-    handler: createApi(apiDeps(options, events)),
+    handler: createApi(apiDeps(options, events, api.webUi ? await openUiFiles() : null)),
   });
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
@@ -127,10 +136,20 @@ function randomHex(lengthBytes: number): string {
 }
 
 /** What the API works on, over the parts of a running node. */
-function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
+function apiDeps(
+  options: ServeApiOptions,
+  events: EventFeed,
+  ui: UiFiles | null,
+): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
+  const hostNames = new HostNames({
+    dns: options.dns,
+    upstreams: options.config.upstreams,
+    state: () => replicator.state,
+    nowMs: () => clock.nowMs(),
+  });
   const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
   const auth: Auth = {
     users: replicator,
@@ -152,14 +171,16 @@ function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
       options.cluster,
       options.querylog === null
         ? emptyLogs(node, clock, leakTests)
-        : nodeLogs(node, options.querylog, leakTests),
+        : nodeLogs(node, options.querylog, leakTests, () => replicator.state, hostNames),
     ),
     cluster: options.cluster ?? aloneCluster(options),
     events,
+    profiles: profilesOf(options),
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
+    ui,
     publicUrl: api.publicUrl,
   };
 }
@@ -167,15 +188,29 @@ function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
 /** The logs of this node, with statistics of the whole cluster where they are asked for. */
 function clusterLogs(cluster: NodeCluster | null, logs: LogsPort): LogsPort {
   if (cluster === null) return logs;
-  cluster.onStatistics = (hours) => logs.statistics({ hours, scope: "node" });
+  cluster.onStatistics = (query) => logs.statistics({ ...query, scope: "node" });
   return {
     ...logs,
     statistics: async (query) => {
       const own = await logs.statistics(query);
       if (query.scope !== "cluster") return own;
-      return { ...own, ...await cluster.addStatistics(own, query.hours) };
+      return { ...own, ...await cluster.addStatistics(own, query) };
     },
   };
+}
+
+function profilesOf({ config, clock, dns, certificate }: ServeApiOptions): Profiles {
+  const portsOf = (wanted: string) =>
+    dns.listeners.filter(({ protocol }) => protocol === wanted).map(({ address }) => address.port);
+  return new Profiles({
+    clock,
+    randomHex,
+    publicUrl: config.api.publicUrl,
+    serverName: config.server.tls.serverName,
+    dohPorts: portsOf("doh"),
+    dotPorts: portsOf("dot"),
+    identity: () => certificate?.identity ?? null,
+  });
 }
 
 /** Tells of changes and of the status. */
