@@ -137,6 +137,7 @@ Deno.test("Other behaviors, 1 and 2, and decisions, 5", OPTIONS, async (t) => {
       upstream: bench.upstream.text,
       cached: false,
       dnssec: null,
+      dnssec_reason: null,
       node: (await api.call("GET", "status")).node,
     });
   });

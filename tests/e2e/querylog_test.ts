@@ -192,6 +192,7 @@ Deno.test({
           upstream: null,
           cached: false,
           dnssec: null,
+          dnssec_reason: null,
           node: "local",
           ...want,
         });
