@@ -14,6 +14,7 @@ import {
   type LogsPort,
   type NodePort,
   type TlsPem,
+  type UiFiles,
 } from "../api/mod.ts";
 import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
@@ -36,6 +37,7 @@ import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
 import { Profiles } from "./profiles.ts";
+import { openUiFiles } from "./ui_files.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -99,7 +101,7 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     sockets: options.sockets,
     tls: identity === null ? null : pemOf(identity),
     hasToken: api.tokenSha256 !== null,
-    handler: createApi(apiDeps(options, events)),
+    handler: createApi(apiDeps(options, events, api.webUi ? await openUiFiles() : null)),
   });
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
@@ -134,11 +136,15 @@ function randomHex(lengthBytes: number): string {
 }
 
 /** What the API works on, over the parts of a running node. */
-function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
+function apiDeps(
+  options: ServeApiOptions,
+  events: EventFeed,
+  ui: UiFiles | null,
+): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
-  const hostNames = new HostNames({
+  const hostNames = options.config.querylog.anonymize ? null : new HostNames({
     dns: options.dns,
     upstreams: options.config.upstreams,
     state: () => replicator.state,
@@ -174,6 +180,7 @@ function apiDeps(options: ServeApiOptions, events: EventFeed): ApiDeps {
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
+    ui,
     publicUrl: api.publicUrl,
   };
 }

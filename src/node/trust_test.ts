@@ -10,7 +10,7 @@ function configOf(recursion: string): Config {
   const text = `[recursion]\n${recursion}\n[[upstream]]\naddress = "192.0.2.1"\n` +
     `[[upstream]]\naddress = "192.0.2.2"\ndomains = ["corp.example", "lan"]\n`;
   const { config, problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
-  assert.deepEqual(problems, []);
+  assert.deepEqual(problems.filter(({ severity }) => severity !== "note"), []);
   return config!;
 }
 
