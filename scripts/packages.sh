@@ -15,9 +15,9 @@ package_of() {
     h2load) echo nghttp2-client ;;
     dig | delv) echo bind9-dnsutils ;;
     dnssec-keygen | dnssec-signzone) echo bind9-utils ;;
+    drill) echo ldnsutils ;;
     qemu-aarch64-static)
       echo qemu-user-static libc6-arm64-cross libgcc-s1-arm64-cross libstdc++6-arm64-cross ;;
-    drill) echo ldnsutils ;;
     *) echo "$1" ;;
   esac
 }
