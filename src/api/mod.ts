@@ -16,6 +16,7 @@ export type {
   LogWatcher,
   NewUser,
   NodePort,
+  ProfilesPort,
   SignIn,
 } from "./ports.ts";
 export {
@@ -40,7 +41,10 @@ export type {
   Settings,
 } from "../model/mod.ts";
 export { emptyLogs } from "./empty_logs.ts";
+export type { Profile, ProfileRequest } from "./schemas/profiles.ts";
+export { STEPS } from "./schemas/statistics.ts";
 export { LeakTests } from "./leak_tests.ts";
+export type { ClientsSeen } from "./schemas/clients_seen.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export type { ErrorAnswer } from "./schemas/common.ts";
 export type {
@@ -49,9 +53,8 @@ export type {
   QuerylogFilter,
   QuerylogPage,
   QuerylogQuery,
-  Statistics,
-  StatisticsQuery,
 } from "./schemas/logs.ts";
+export type { Statistics, StatisticsQuery } from "./schemas/statistics.ts";
 export type {
   Directory,
   DirectoryDetails,

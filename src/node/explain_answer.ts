@@ -1,16 +1,33 @@
 /** What becomes of a name that is asked for elsewhere, for who asks why. */
 import type { Explanation } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
-import { decodeMessage, encodeQuery, parseName, Qtype, qtypeName, rcodeName } from "../dns/mod.ts";
+import {
+  decodeMessage,
+  encodeQuery,
+  isAtOrBelow,
+  parseName,
+  Qtype,
+  qtypeName,
+  rcodeName,
+} from "../dns/mod.ts";
 import { messageOf } from "../errors.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
 import { DNSSEC_NAMES } from "../logqueue/mod.ts";
 import type { TraceStep } from "../resolver/mod.ts";
+import { wireNames } from "./dns_upstreams.ts";
 import { validates } from "./trust.ts";
 
 type AnswerExplanation = Pick<Explanation, "dnssec" | "trace">;
 
 const NOTHING: AnswerExplanation = { dnssec: null, trace: null };
+
+/** What becomes of a name that is asked for elsewhere, as the query log has it. */
+export function askedOutcome({ recursion, upstreams }: Config, name: string): string {
+  const wire = parseName(name);
+  const own = wireNames(upstreams.flatMap(({ domains }) => domains));
+  const isForwarded = wire === null || own.some((domain) => isAtOrBelow(wire, 0, domain, 0));
+  return recursion.enabled && !isForwarded ? "recursed" : "forwarded";
+}
 
 /** Asks for a name anew, whatever is in a cache: what validation says, and each step if wanted. */
 export async function explainAnswer(

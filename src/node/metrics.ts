@@ -220,6 +220,16 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
       bogus: Counter.DnssecBogus,
       indeterminate: Counter.DnssecIndeterminate,
     }, "result"),
+    sum(
+      "svc_dnssec_checks_refused_total",
+      "Signatures that were not checked because too many waited.",
+      Counter.ChecksRefused,
+    ),
+    sum(
+      "svc_dnssec_deduced_total",
+      "Questions answered by what was proven not to be there before.",
+      Counter.Deduced,
+    ),
     ...recursionFamilies(blocks),
   ];
 }

@@ -31,6 +31,7 @@ import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
+import { OwnAddresses } from "./own_addresses.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { LONE_NODE, seedSource } from "./seed.ts";
@@ -89,6 +90,7 @@ export class Node {
     target: globalThis,
     nowMs: () => performance.now(),
   });
+  readonly #ownAddresses = new OwnAddresses();
   #api: RunningApi | null = null;
 
   private constructor(parts: Parts, opened: AsyncDisposableStack) {
@@ -282,7 +284,8 @@ export class Node {
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
-    const { clock, cluster, keeper, filtering, services, telemetry, listening } = this.#parts;
+    const { clock, cluster, keeper, filtering, services, telemetry, listening, certificate } = this
+      .#parts;
     return {
       config,
       node: nodeName(config),
@@ -294,6 +297,8 @@ export class Node {
       problems: () => problems.now(),
       policy,
       dns,
+      certificate,
+      ownAddresses: this.#ownAddresses,
       upstreams: upstreams.map(({ address }) => address),
       lists: new NodeLists({
         config: config.filter,

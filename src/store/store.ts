@@ -402,6 +402,10 @@ export class Store implements LocalStore {
     await orUnavailable(this.#sessions.put(session));
   }
 
+  sessionsOf(userId: string): Promise<readonly Session[]> {
+    return Promise.resolve(this.#sessions.of(userId));
+  }
+
   session(sha256: string): Promise<Session | null> {
     return Promise.resolve(this.#sessions.get(sha256));
   }

@@ -173,7 +173,9 @@ export async function signZones(
       "@ SOA ns postmaster 1 3600 600 86400 300",
       "@ NS ns",
       "ns A 127.0.0.1",
-      ...children.flatMap((child) => [`${child} NS ns.${child}`, `ns.${child} A 127.0.0.1`]),
+      ...children.flatMap((
+        child,
+      ) => [`${child} NS ns.${child}`, `ns.${child} A 127.0.0.1`]),
       ...records,
     ];
     await Deno.writeTextFile(`${directory}/${name}zone`, `${lines.join("\n")}\n`);

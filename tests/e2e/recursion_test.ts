@@ -84,7 +84,7 @@ Deno.test("svc run resolves from the root down", {
   ignore: !HAS_INTERNET,
 }, async (t) => {
   await using directory = await OwnDirectory.make();
-  await using internet = await FakeInternet.start(directory.path, HOSTS, SILENT);
+  await using internet = await FakeInternet.start(directory.path, HOSTS, { more: SILENT });
   const hints = `${directory.path}/root.hints`;
   await Deno.writeTextFile(
     hints,
@@ -156,6 +156,7 @@ Deno.test("svc run resolves from the root down", {
     ];
     const { code, stdout, stderr } = await runProgram(command, ...args);
     assert.equal(code, 0, stderr);
+    assert.match(stdout, /^www\.half\.example A: recursed$/m);
     assert.match(
       stdout,
       /asked: www\.half\.example A, zone half\.example, server \S+half\.example/,
@@ -165,4 +166,110 @@ Deno.test("svc run resolves from the root down", {
   await t.step("a known answer comes from the cache", async () => {
     assert.match(await ask("www.well.example"), /NOERROR[^]*203\.0\.113\.1\s/);
   });
+});
+
+/** As before, signed down to some zones; what is below them is signed, unsigned, or spoilt. */
+const SIGNED_HOSTS = {
+  [ROOT]: {
+    ".": [
+      "@ NS a.root-servers.net.",
+      `a.root-servers.net. A ${ROOT}`,
+      "example. NS ns.example.",
+      "ns.example. A 192.0.2.1",
+    ],
+  },
+  "192.0.2.1": {
+    "example.": [
+      "@ NS ns",
+      "ns A 192.0.2.1",
+      "signed NS ns.signed",
+      "ns.signed A 192.0.2.10",
+      "plain NS ns.plain",
+      "ns.plain A 192.0.2.10",
+      "stripped NS ns.stripped",
+      "ns.stripped A 192.0.2.11",
+    ],
+  },
+  "192.0.2.10": {
+    "signed.example.": [
+      "@ NS ns",
+      "ns A 192.0.2.10",
+      "www A 203.0.113.1",
+      "a.b.c A 203.0.113.2",
+      "*.wild CNAME www",
+      "away CNAME www.plain.example.",
+    ],
+    "plain.example.": ["@ NS ns", "ns A 192.0.2.10", "www A 203.0.113.3"],
+  },
+  "192.0.2.11": { "stripped.example.": ["@ NS ns", "ns A 192.0.2.11", "www A 203.0.113.4"] },
+};
+
+Deno.test("svc run proves what it resolves", {
+  permissions: PERMISSIONS,
+  ignore: !HAS_INTERNET,
+}, async (t) => {
+  await using directory = await OwnDirectory.make();
+  const signed = ["signed.example.", "stripped.example.", "example.", "."];
+  const stripped = ["stripped.example."]; // Its DS is there, and its signatures are not.
+  await using internet = await FakeInternet.start(directory.path, SIGNED_HOSTS, {
+    signed,
+    stripped,
+  });
+  const hints = `${directory.path}/root.hints`;
+  await Deno.writeTextFile(hints, `a.root-servers.net. 3600 A ${ROOT}\n`);
+  await using service = await Service.start({
+    prefix: internet.prefix,
+    config: {
+      recursion: { enabled: true, root_hints: hints, trust_anchor: internet.anchorsOf(".") },
+    },
+  });
+  const { port } = service.address;
+  const ask = (...args: string[]) =>
+    internet.dig("@127.0.0.1", "-p", `${port}`, "+time=6", "+dnssec", ...args);
+  const CASES: readonly (readonly [string, string[], RegExp])[] = [
+    [
+      "a signed answer",
+      ["www.signed.example"],
+      /NOERROR[^]*flags: qr rd ra ad;[^]*203\.0\.113\.1\s/,
+    ],
+    [
+      "a name below empty non-terminals",
+      ["a.b.c.signed.example"],
+      /flags: qr rd ra ad;[^]*203\.0\.113\.2\s/,
+    ],
+    ["a wildcard's alias", ["x.wild.signed.example"], /flags: qr rd ra ad;[^]*203\.0\.113\.1\s/],
+    [
+      "an alias to an unsigned zone",
+      ["away.signed.example"],
+      /flags: qr rd ra;[^]*203\.0\.113\.3\s/,
+    ],
+    [
+      "a name that is proven not to be there",
+      ["nothing.signed.example"],
+      /NXDOMAIN[^]*flags: qr rd ra ad;/,
+    ],
+    [
+      "a name below one that is not there",
+      ["a.nothing.signed.example"],
+      /NXDOMAIN[^]*flags: qr rd ra ad;/,
+    ],
+    ["a top-level domain that is not there", ["www.nowhere"], /NXDOMAIN[^]*flags: qr rd ra ad;/],
+    [
+      "the DS of a signed zone",
+      ["signed.example", "DS"],
+      /NOERROR[^]*flags: qr rd ra ad;[^]*\sDS\s/,
+    ],
+    [
+      "no DS of an unsigned zone",
+      ["plain.example", "DS"],
+      /NOERROR[^]*flags: qr rd ra ad;[^]*NSEC/,
+    ],
+    ["an unsigned zone", ["www.plain.example"], /NOERROR[^]*flags: qr rd ra;[^]*203\.0\.113\.3\s/],
+    ["a zone whose signatures are missing", ["www.stripped.example"], /SERVFAIL[^]*EDE: (9|10)/],
+    ["the same without checking", ["www.stripped.example", "+cd"], /NOERROR[^]*203\.0\.113\.4\s/],
+    ["a special-use name", ["printer.local"], /NXDOMAIN[^]*flags: qr rd ra;/],
+  ];
+  for (const [what, args, want] of CASES) {
+    await t.step(what, async () => assert.match(await ask(...args), want));
+  }
 });

@@ -62,7 +62,8 @@ export class AddressLookups {
   /** The answer for `child` is in the cache under `entry`, or there is none. */
   onChild(cut: Cut, { query }: Waiter, entry: number): void {
     const server = cut.entryOf(query.packet, query.qname);
-    if (server === null) return;
+    // Of a zone that was left by now, where it is a server of this one as well.
+    if (server === null || server.lookup !== Lookup.Asked) return;
     cut.looking--;
     const isIpv6 = query.qtype === Qtype.AAAA;
     const found = entry < 0 ? -1 : this.#take(server, entry, query.qtype);

@@ -165,6 +165,7 @@ export interface BenchOptions extends Partial<RecursorOptions> {
   readonly anyServer?: FakeServer;
   readonly hintsText?: string;
   readonly prngSeed?: number;
+  readonly serveStale?: number;
   readonly rebinding?: RebindingProtection | null;
   readonly startSeconds?: number;
   /** Upstreams, by address, and the domains that each serves. */
@@ -185,7 +186,7 @@ interface Pending {
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
 
 export class RecursorBench implements Exchange {
-  readonly front: PipelineBench = new PipelineBench();
+  readonly front: PipelineBench;
   readonly asker: Asker;
   readonly recursor: Recursor;
   readonly flights: Flights;
@@ -207,6 +208,8 @@ export class RecursorBench implements Exchange {
   #pending: Pending[] = [];
 
   constructor(options: BenchOptions = {}) {
+    const { serveStale = 0 } = options;
+    this.front = new PipelineBench(undefined, serveStale);
     const prng = new Prng(options.prngSeed ?? 1);
     const nowMs = () => this.nowMs;
     const nowSeconds = () => this.front.pipeline.nowSeconds;
@@ -247,7 +250,7 @@ export class RecursorBench implements Exchange {
       cache,
       counters,
       rebinding: options.rebinding ?? null,
-      serveStale: 0,
+      serveStale,
       senderBytes: 128,
       nowMs,
       nowSeconds,

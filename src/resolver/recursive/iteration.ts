@@ -218,7 +218,8 @@ export class Iteration implements Task, StepOwner {
       return;
     }
     if (this.#trail.isAlias && this.#seekElsewhere()) return;
-    const denial = delegations.denial(hashed, this.#name, 0);
+    // What is not believed is asked for anew.
+    const denial = flight.attempt > 0 ? null : delegations.denial(hashed, this.#name, 0);
     if (denial !== null && this.#concludeKept(denial)) return;
     // Of a zone's DS the zone above it speaks, and may have done so with its referral.
     const from = qtype === Qtype.DS && hashed.count > 0 ? 1 : 0;
