@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { Qtype } from "../../src/dns/mod.ts";
 import { fakeDoh } from "../../src/transport/exchange/fakes.ts";
 import { makeAuthority } from "./certificates.ts";
-import { ask, decode } from "./clients.ts";
-import { address, FakeUpstream, type Seen } from "./fake_upstream.ts";
+import { ask } from "./clients.ts";
+import { address, FakeUpstream, seenInStream } from "./fake_upstream.ts";
 import { OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
 
 /** Each isolate has connections of its own, which all end at once. */
@@ -25,12 +25,7 @@ Deno.test("a DoH upstream that says goodbye ends nothing", {
   const ca = `${directory.path}/ca.pem`;
   await Deno.writeTextFile(ca, authority.cert);
   await using doh = await fakeDoh(issued);
-  doh.script = ({ packet, reply }) => {
-    const message = decode(packet);
-    const [{ name, type }] = message.questions;
-    const seen: Seen = { transport: "tcp", port: 0, bytes: packet, message, name, type, atMs: 0 };
-    reply(address(seen, OF.doh));
-  };
+  doh.script = ({ packet, reply }) => reply(address(seenInStream(packet), OF.doh));
   await using plain = await FakeUpstream.start((seen) => address(seen, OF.plain));
   await using service = await Service.start({
     config: {
