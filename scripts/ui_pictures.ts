@@ -27,8 +27,9 @@ function dayOf(stats: any): unknown {
   for (const name of Object.keys(outcomes)) outcomes[name] = 0;
   // deno-lint-ignore no-explicit-any -- likewise
   const series = stats.series.map((row: any, i: number) => {
-    const awake = Math.max(0.15, Math.sin((i / stats.series.length) * Math.PI * 1.6 - 1.1));
-    const wave = 1 + 0.35 * Math.sin(i * 1.7) + 0.2 * Math.sin(i * 0.61);
+    const hour = new Date(row.time).getHours() + new Date(row.time).getMinutes() / 60;
+    const awake = Math.max(0.12, Math.sin(((hour - 6.5) / 16.5) * Math.PI));
+    const wave = 1 + 0.14 * Math.sin(i * 1.7) + 0.16 * Math.sin(i * 0.37);
     const all = Math.round(140 * awake * wave);
     const counts: Record<string, number> = {
       blocked: Math.round(all * 0.19),
