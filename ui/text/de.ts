@@ -73,6 +73,7 @@ export const de: Text = {
   shell: {
     skip: "Zum Inhalt",
     navigation: "Navigation",
+    notices: "Hinweise",
     more: "Mehr",
     notFound: "Diese Seite gibt es nicht.",
     pageFailed: "Diese Seite konnte nicht geladen werden.",

@@ -73,6 +73,7 @@ export const en = {
   shell: {
     skip: "To the content",
     navigation: "Navigation",
+    notices: "Notices",
     more: "More",
     notFound: "There is no such page.",
     pageFailed: "This page could not be loaded.",
