@@ -95,15 +95,16 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
+    entrances: ["seats.ts", "workers.ts"],
   },
   node: {
     imports: [
       ...["addr", "bytes", "clock", "dns", "filter", "model", "snapshot", "telemetry", "otlp"],
-      ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
-      ...["lists", "querylog", "api", "isolate"],
+      ...["logqueue", "resolver", "config", "native", "process", "transport", "http", "auth"],
+      ...["store", "lists", "querylog", "api", "isolate"],
     ],
     scope: "what it wires",
-    entrances: ["open_files.ts", "seed.ts"],
+    entrances: ["first_stage.ts", "open_files.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {

@@ -1,5 +1,7 @@
 import { formatProblem } from "../config/mod.ts";
-import { runService } from "../node/mod.ts";
+import { openNative } from "../native/mod.ts";
+import { openProcess } from "../native/system.ts";
+import { inherit } from "../process/mod.ts";
 import { loadConfig } from "./check_config.ts";
 import { readOptions } from "./options.ts";
 
@@ -16,8 +18,16 @@ export async function run(args: string[]): Promise<number> {
   const options = readOptions("run", HELP, args, { config: { type: "string" } });
   if (typeof options === "number") return options;
   const { config, problems, fromDefaults, source } = await loadConfig(options.config);
-  for (const problem of problems) console.error(formatProblem(problem));
+  const [native, process] = [openNative(), openProcess()];
+  const legacy = process === null ? null : inherit(process);
+  if (legacy === null) { for (const problem of problems) console.error(formatProblem(problem)); }
   if (config === null) return 2;
-  await runService(config, fromDefaults ? source.file : null);
+  if (native !== null && process !== null && legacy === null) {
+    const { enterFirstStage } = await import("../node/first_stage.ts");
+    await enterFirstStage(native, process, config, source.file);
+  }
+  process?.close(); // What could change the process again.
+  const { runService } = await import("../node/mod.ts");
+  await runService(config, { legacy, missingFile: fromDefaults ? source.file : null });
   return 0;
 }

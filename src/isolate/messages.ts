@@ -83,6 +83,8 @@ export interface DnsStart {
   readonly failClosed: boolean;
   /** Which queries that waited are told with `pong`; `null`: none. */
   readonly traces: SlowSample | null;
+  /** Once it has its sockets it gives up the right to call any more of the C library. */
+  readonly isShutIn: boolean;
   /** Log lines are handed on with `logged`. */
   readonly handsLogOn: boolean;
   /** `null`: no client is limited. */

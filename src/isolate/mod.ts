@@ -20,5 +20,5 @@ export {
   QuerylogSupervisor,
   type Watcher,
 } from "./querylog/supervisor.ts";
-export { closeSeats, type DnsSeats, openSeats } from "./dns/seats.ts";
+export type { DnsSeats } from "./seats.ts";
 export { type DnsListener, type DnsOptions, DnsSupervisor, PARKED_MS } from "./dns/supervisor.ts";

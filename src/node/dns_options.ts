@@ -74,6 +74,7 @@ export function dnsOptions(
     prefetch: cache.prefetch,
     rebindingExempt: security.rebindingProtection ? wireNames(security.rebindingExempt) : null,
     failClosed: config.filter.onFailure === "closed",
+    isShutIn: security.sandbox,
     traces: slowSample(config.telemetry),
     rateLimit: rateLimit.queriesPerSecond === 0 ? null : rateLimit,
     requireClientId: tls.requireClientId,

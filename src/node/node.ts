@@ -32,7 +32,14 @@ import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { LONE_NODE, seedSource } from "./seed.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
-import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sockets.ts";
+import { type SecondStage, secondStage } from "./second_stage.ts";
+import {
+  ApiListeners,
+  closeDnsSockets,
+  type LeftSockets,
+  openSockets,
+  type Sockets,
+} from "./sockets.ts";
 import { StopTime } from "./stop_time.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
@@ -43,6 +50,7 @@ interface Parts {
   readonly config: Config;
   readonly startedAtMs: number;
   readonly telemetry: Telemetry;
+  readonly stage: SecondStage;
   readonly problems: Problems;
   readonly clock: TrustedClock;
   readonly store: Pick<OpenStore, "replicator" | "store">;
@@ -91,11 +99,16 @@ export class Node {
    *
    * @throws {SvcError} With what is in the way.
    */
-  static async open(config: Config, fileLimit: FileLimit | null): Promise<Node> {
+  static async open(
+    config: Config,
+    fileLimit: FileLimit | null,
+    stage: SecondStage = secondStage(config, null),
+  ): Promise<Node> {
     await using opened = new AsyncDisposableStack();
     const startedAtMs = Date.now();
     const telemetry = opened.adopt(new Telemetry(config.telemetry), (one) => one.stop(0));
     const problems = new Problems();
+    for (const problem of stage.problems) problems.add(problem);
     const clock = opened.adopt(trustedClock(problems), (one) => one.stop());
     const store = opened.adopt(
       await openStoreOf(config, problems, clock.judge),
@@ -144,12 +157,12 @@ export class Node {
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
     });
-    const listening = listenFor(config, isolates);
+    const listening = listenFor(config, isolates, stage.left);
     opened.defer(() => listening?.api.close());
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
-      ...{ config, startedAtMs, telemetry, problems, clock, store, get, keeper, services },
+      ...{ config, startedAtMs, telemetry, stage, problems, clock, store, get, keeper, services },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
     }, opened.move());
   }
@@ -234,13 +247,14 @@ export class Node {
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
-    const { clock, keeper, filtering, services, telemetry, listening } = this.#parts;
+    const { clock, keeper, filtering, services, telemetry, listening, stage } = this.#parts;
     return {
       config,
       node: LONE_NODE,
       clock: clock.judge,
       sockets: listening?.api ?? null,
       startedAtMs,
+      sandbox: stage.status,
       store,
       problems: () => problems.now(),
       policy,
@@ -305,10 +319,14 @@ export class Node {
   }
 }
 
-function listenFor(config: Config, isolates: number): Listening | null {
+function listenFor(
+  config: Config,
+  isolates: number,
+  left: LeftSockets | null,
+): Listening | null {
   const native = openNative();
   if (native === null) return null;
-  const sockets = openSockets(native, config, isolates);
+  const sockets = openSockets(native, config, isolates, left ?? undefined);
   return { native, sockets, api: new ApiListeners(native, sockets) };
 }
 

@@ -7,6 +7,7 @@ import type { OpenStore } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
+import type { SandboxStatus } from "./second_stage.ts";
 import { VERSION } from "../version.ts";
 import type { Occupancy } from "../transport/mod.ts";
 
@@ -14,6 +15,7 @@ import type { Occupancy } from "../transport/mod.ts";
 export interface NodeParts {
   readonly config: Config;
   readonly startedAtMs: number;
+  readonly sandbox: SandboxStatus;
   readonly store: Pick<OpenStore, "replicator">;
   /** What the status warns of at the moment. */
   readonly problems: () => readonly string[];
@@ -69,6 +71,7 @@ export function statusOf(node: NodeParts): Status {
       misses: sumCounters(counters, Counter.CacheMisses),
     },
     upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
+    sandbox: { ...node.sandbox, capabilities: [...node.sandbox.capabilities] },
     querylog: {
       entries: node.querylog?.figures.entries ?? 0,
       dropped: node.querylog?.figures.dropped ?? 0,

@@ -5,12 +5,10 @@ import type { Config } from "../config/mod.ts";
  * start, so that nobody counts on it.
  */
 export function notBuilt(config: Config): string[] {
-  const { server, recursion, cluster } = config;
+  const { recursion, cluster } = config;
   const asked: [string, boolean][] = [
-    ["server.user", server.user !== null],
     ["recursion", recursion.enabled],
     ["cluster", cluster !== null],
-    ["security.sandbox", config.security.sandbox],
   ];
   return asked.filter(([, wanted]) => wanted).map(([key]) => key);
 }

@@ -10,7 +10,21 @@ export {
   type CapabilityNumber,
   dropPrivileges,
   hasCapabilities,
+  type Held,
+  heldBy,
   lookUpUser,
+  nameOf,
   type UserIds,
 } from "./privileges.ts";
-export { executeSelf, inheritedSockets } from "./self.ts";
+export {
+  environmentOf,
+  executeProgram,
+  executeSelf,
+  inherit,
+  inheritedSockets,
+  type Legacy,
+  ownProgram,
+  type Program,
+} from "./self.ts";
+export { landlockVersion, type PathRule, restrictPaths } from "./landlock.ts";
+export { denySystemCalls } from "./seccomp.ts";

@@ -5,8 +5,10 @@ import {
   closeSocket,
   dropPages,
   EventQueue,
+  type Host,
   type Native,
   openEpoll,
+  openHost,
   openNative,
   openWake,
   threadCpuMs,
@@ -117,6 +119,7 @@ class Member {
 export class DnsSupervisor {
   #options: DnsOptions;
   readonly #native: Native | null;
+  readonly #host: Host | null = openHost();
   readonly #members: Member[];
   readonly #startWorker: () => Worker;
   #snapshot: SnapshotData;
@@ -224,7 +227,7 @@ export class DnsSupervisor {
         isolate.isThere && generation < snapshot.generation;
       if (this.#members.some(isLate)) return;
       // Nobody reads the former one any more; as garbage it could lie about for minutes.
-      if (this.#native !== null) { for (const memory of former) dropPages(this.#native, memory); }
+      if (this.#host !== null) { for (const memory of former) dropPages(this.#host, memory); }
       swapped.resolve();
     };
     this.#swapWaiters.push(check);

@@ -70,6 +70,7 @@ function options(
     prefetch: false,
     rebindingExempt: [],
     failClosed: false,
+    isShutIn: true,
     traces: null,
     rateLimit: null,
     requireClientId: false,
