@@ -10,6 +10,7 @@ import type { Native } from "../native/mod.ts";
 import type { Process } from "../native/system.ts";
 import {
   Capability,
+  cString,
   denySystemCalls,
   dropPrivileges,
   environmentOf,
@@ -49,6 +50,7 @@ export interface Fence {
 /** The file that carries runtime and program, if they were extracted from one. */
 const FILE_VARIABLE = "SVC_FILE";
 const NOTIFY_VARIABLE = "NOTIFY_SOCKET";
+const TEMPORARY_VARIABLE = "TMPDIR";
 const UNPRIVILEGED_PORT_MIN = 1_024;
 const OWNER_ONLY = 0o700;
 /** The folder of all modules, without the slash at its end. */
@@ -68,7 +70,7 @@ export async function enterFirstStage(
 ): Promise<never> {
   const user = userOf(process, config);
   const program = ownProgram(process);
-  const places = programPlaces(process, configFile);
+  const places = programPlaces(process, configFile, user);
   makeStoreDirectory(process, config, user);
   await warmCaches(places.modules, places.caches);
   const rules = placesOf(config, places, realPath);
@@ -129,7 +131,7 @@ function makeStoreDirectory(
   } catch {
     return; // The same.
   }
-  if (user !== null) symbols.chown(new TextEncoder().encode(`${dir}\0`), user.uid, user.gid);
+  if (user !== null) symbols.chown(cString(dir), user.uid, user.gid);
 }
 
 /** QUIC's sockets are the runtime's: no other process can open them. */
@@ -158,7 +160,11 @@ function raiseFence(process: Process, rules: readonly PathRule[]): Fence {
   return { landlock, seccomp, rules: landlock ? rules : [], problems };
 }
 
-function programPlaces(process: Process, configFile: string): ProgramPlaces {
+function programPlaces(
+  process: Process,
+  configFile: string,
+  user: UserIds | null,
+): ProgramPlaces {
   const home = environmentOf(process, "HOME");
   const cacheHome = environmentOf(process, "XDG_CACHE_HOME") ??
     (home === null ? null : `${home}/.cache`);
@@ -167,9 +173,33 @@ function programPlaces(process: Process, configFile: string): ProgramPlaces {
     modules: PROGRAM,
     file: environmentOf(process, FILE_VARIABLE),
     caches: environmentOf(process, "DENO_DIR") ?? (cacheHome === null ? null : `${cacheHome}/deno`),
-    temporary: environmentOf(process, "TMPDIR") ?? "/tmp",
+    temporary: temporaryDirectory(process, user),
     config: configFile,
   };
+}
+
+/**
+ * A directory of the user's own for files of the moment, in place of one that everybody shares;
+ * `null`, where somebody else has made it. It stays: whoever is shut in can't remove it.
+ */
+function temporaryDirectory(process: Process, user: UserIds | null): string | null {
+  const { symbols } = process;
+  const uid = user?.uid ?? symbols.geteuid();
+  const path = `${environmentOf(process, TEMPORARY_VARIABLE) ?? "/tmp"}/svc-tmp-${uid}`;
+  try {
+    Deno.mkdirSync(path, { mode: OWNER_ONLY });
+    if (user !== null) symbols.chown(cString(path), user.uid, user.gid);
+  } catch {
+    // It is there, or nothing can be.
+  }
+  try {
+    const found = Deno.lstatSync(path);
+    if (!found.isDirectory || found.uid !== uid) return null;
+  } catch {
+    return null;
+  }
+  symbols.setenv(cString(TEMPORARY_VARIABLE), cString(path), 1);
+  return path;
 }
 
 function realPath(path: string): string | null {

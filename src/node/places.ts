@@ -12,7 +12,8 @@ export interface ProgramPlaces {
   readonly file: string | null;
   /** The runtime's caches. */
   readonly caches: string | null;
-  readonly temporary: string;
+  /** For copies of what can't be written where it is; `null`: there is no such place. */
+  readonly temporary: string | null;
   /** The configuration, which need not be there. */
   readonly config: string;
 }
@@ -39,8 +40,7 @@ const SYSTEM_READ = [
   "/sys/devices/system/cpu",
   "/dev/urandom",
 ];
-/** A copy of a store that can't be written is made in one of these. */
-const SYSTEM_WRITE = ["/dev/null", "/dev/shm"];
+const SYSTEM_WRITE = ["/dev/null"];
 /** What starts programs, by architecture. */
 const LOADERS = {
   x86_64: "/lib64/ld-linux-x86-64.so.2",

@@ -26,5 +26,6 @@ export {
   ownProgram,
   type Program,
 } from "./self.ts";
+export { cString } from "./c_string.ts";
 export { landlockVersion, type PathRule, restrictPaths } from "./landlock.ts";
 export { denySystemCalls } from "./seccomp.ts";
