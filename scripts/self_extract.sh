@@ -24,9 +24,12 @@ fail() {
 
 # @PERMISSIONS@
 
-# Sets `cache`: the directory that holds extractions.
+# Sets `cache`: the directory that holds extractions, and `mask`: what is kept from others there.
+# Whoever root becomes has to read what root extracts; there is nothing secret in it.
 find_cache() {
   user=$(id -u) || fail "cannot run id: install coreutils"
+  mask=077
+  [ "$user" -ne 0 ] || mask=022
   if [ -n "${SVC_CACHE_DIR-}" ]; then
     cache=$SVC_CACHE_DIR
   elif [ -n "${XDG_CACHE_HOME-}" ]; then
@@ -48,7 +51,7 @@ find_cache() {
 
 # Refuses a cache directory in which somebody else could have put a program, or still could.
 check_cache() {
-  [ -d "$cache" ] || (umask 077 && mkdir -p -- "$cache") 2>/dev/null ||
+  [ -d "$cache" ] || (umask "$mask" && mkdir -p -- "$cache") 2>/dev/null ||
     fail "cannot make the cache directory $cache: set SVC_CACHE_DIR to one that can be written"
   listing=$(LC_ALL=C ls -ldn -- "$cache/") || fail "cannot look at the cache directory $cache"
   # Split on purpose: mode, number of links, owner.
@@ -77,7 +80,7 @@ payload() {
 # Extracts next to the final place and renames, so that no start sees half of it. The body is a
 # subshell: its umask and its traps stay here.
 extract() (
-  umask 077
+  umask "$mask"
   [ "$(uname -s)-$(uname -m)" = "Linux-${target%%-*}" ] ||
     fail "this file is for $target, the machine is $(uname -s) on $(uname -m): use its own file"
   for tool in tail sha256sum gzip tar mktemp find wc; do
@@ -90,6 +93,7 @@ extract() (
   find "$cache/." ! -name . -prune -name 'new.*' -mtime +0 -exec rm -rf {} + 2>/dev/null
   new=$(mktemp -d "$cache/new.XXXXXX" 2>/dev/null) ||
     fail "cannot write to the cache directory $cache: set SVC_CACHE_DIR to one that can be written"
+  [ "$mask" = 077 ] || chmod 755 "$new"
   trap 'rm -rf "$new"' EXIT
   trap 'exit 1' HUP INT TERM
   if ! trouble=$(payload 2>/dev/null | { gzip -dc | tar -xof - -C "$new"; } 2>&1); then
@@ -115,6 +119,10 @@ extract() (
 )
 
 self=$0
+case $self in
+  /*) ;;
+  *) self=$PWD/$self ;;
+esac
 find_cache
 check_cache
 extracted=$cache/svc-$payload_sha256
@@ -123,6 +131,8 @@ is_whole "$extracted" || extract || exit 1
 permissions_of "$@"
 # Deno's caches lie beside the program: nothing is compiled twice, the user's are not touched.
 export DENO_DIR="$extracted/deno_dir" DENO_NO_UPDATE_CHECK=1
+# What an upgrade starts: by then it may be another file of this name.
+export SVC_FILE="$self"
 # Unquoted on purpose: a list of flags, none of which holds a space.
 exec "$extracted/deno" run --quiet --no-prompt --no-remote --cached-only --no-lock \
   --config "$extracted/program/deno.json" $permissions "$extracted/program/main.ts" "$@"

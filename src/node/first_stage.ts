@@ -2,6 +2,7 @@
  * Stage 1 of a service: with whatever rights it was started, it opens what takes them, gives them up
  * and executes the program anew. Loads nothing that answers anybody. Scope: ffi, read, write. @module
  */
+import { dirname } from "node:path/posix";
 import type { HostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
@@ -71,6 +72,7 @@ export async function enterFirstStage(
   const user = userOf(process, config);
   const program = ownProgram(process);
   const places = programPlaces(process, configFile, user);
+  for (const path of [places.runtime, `${places.modules}/main.ts`]) checkReach(config, user, path);
   makeStoreDirectory(process, config, user);
   await warmCaches(places.modules, places.caches);
   const rules = placesOf(config, places, realPath);
@@ -112,6 +114,27 @@ function userOf(process: Process, { server: { user } }: Config): UserIds | null 
     );
   }
   return isRoot ? ids : null;
+}
+
+/**
+ * A program that root alone can get at is no program for anybody else.
+ *
+ * @throws {SvcError} `forbidden`, with the directory in the way.
+ */
+function checkReach({ server: { user: name } }: Config, user: UserIds | null, path: string): void {
+  if (user === null) return;
+  for (let folder = dirname(path);; folder = dirname(folder)) {
+    const { uid, gid, mode } = Deno.statSync(folder);
+    const shift = uid === user.uid ? 6 : gid === user.gid ? 3 : 0;
+    if (((mode ?? 0) >> shift & 1) === 0) {
+      throw new SvcError(
+        "forbidden",
+        `server.user: ${name} may not enter ${folder}, where the program is: put it into a folder ` +
+          "that everybody may enter, or set SVC_CACHE_DIR to one",
+      );
+    }
+    if (folder === "/") return;
+  }
 }
 
 /** The owner can't make it itself where only root may write. */
