@@ -29,3 +29,6 @@ export {
 export { cString } from "./c_string.ts";
 export { landlockVersion, type PathRule, restrictPaths } from "./landlock.ts";
 export { denySystemCalls } from "./seccomp.ts";
+export { GONE, LATE, Line } from "./line.ts";
+export { Memory } from "./memory.ts";
+export { exitCodeOf, killProcess, startProgram } from "./spawn.ts";
