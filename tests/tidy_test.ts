@@ -104,7 +104,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["store", "lists", "querylog", "api", "isolate"],
     ],
     scope: "what it wires",
-    entrances: ["first_stage.ts", "open_files.ts", "seed.ts"],
+    entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {

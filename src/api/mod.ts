@@ -28,7 +28,7 @@ export {
 } from "./server.ts";
 export { aloneReport } from "./alone.ts";
 export { emptyLogs } from "./empty_logs.ts";
-export { LeakTests } from "./leak_tests.ts";
+export { LeakTests, type SavedLeakTest } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export type { ErrorAnswer } from "./schemas/common.ts";
 export type {

@@ -7,8 +7,9 @@ import { readOptions } from "./options.ts";
 
 const HELP = `svc run [--config FILE]
 
-Answers DNS queries until it gets SIGTERM or SIGINT; SIGHUP reloads lists and
-certificates.
+Answers DNS queries until it gets SIGTERM or SIGINT. SIGHUP reloads lists and
+certificates; SIGUSR2 hands over to the program and the configuration as they are
+by then, without a query lost.
 
   --config FILE  the configuration (default /etc/svc/svc.toml; built-in defaults if that is missing)
   --help         this text`;
@@ -20,8 +21,20 @@ export async function run(args: string[]): Promise<number> {
   const { config, problems, fromDefaults, source } = await loadConfig(options.config);
   const [native, process] = [openNative(), openProcess()];
   const legacy = process === null ? null : inherit(process);
-  if (legacy === null) { for (const problem of problems) console.error(formatProblem(problem)); }
-  if (config === null) return 2;
+  const upgrade = await import("../node/launch.ts");
+  const isLaunch = legacy !== null && upgrade.isToLaunch(legacy);
+  if (legacy === null || isLaunch) {
+    for (const problem of problems) console.error(formatProblem(problem));
+  }
+  if (config === null) {
+    const found = problems.find(({ severity }) => severity === "error");
+    if (legacy !== null && found !== undefined) upgrade.refuse(legacy, formatProblem(found));
+    return 2;
+  }
+  if (process !== null && isLaunch) {
+    upgrade.launch(process, config, source.file, legacy);
+    return 0;
+  }
   if (native !== null && process !== null && legacy === null) {
     const { enterFirstStage } = await import("../node/first_stage.ts");
     await enterFirstStage(native, process, config, source.file);

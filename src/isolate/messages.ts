@@ -49,6 +49,8 @@ export interface DnsTls {
   readonly doh: readonly HostPort[];
   /** QUIC shares no port: these are the first isolate's, which opens them itself. */
   readonly doq: readonly HostPort[];
+  /** Another process has the ports of QUIC until it ends. */
+  readonly waitsForDoq: boolean;
   readonly dotLimits: DotLimits;
   readonly doqLimits: DoqLimits;
   readonly dohLimits: DohLimits;
@@ -73,6 +75,8 @@ export interface DnsStart {
   /** Queries on their way to upstreams at one time; each may take a descriptor. */
   readonly openMax: number;
   readonly cacheBytes: number;
+  /** Cached answers that another isolate has saved; `null`: it begins with none. */
+  readonly savedAnswers: SharedArrayBuffer | null;
   readonly ttl: TtlBounds;
   /** Seconds. */
   readonly serveStale: number;
@@ -102,8 +106,13 @@ export interface DnsStart {
 export type ToDns =
   | { readonly type: "start"; readonly start: DnsStart }
   | { readonly type: "snapshot"; readonly snapshot: SnapshotData }
-  /** Answer what waits, take nothing new, then say `drained`. */
-  | { readonly type: "drain"; readonly graceMs: number }
+  /**
+   * Answer what waits, take nothing new, then say `drained`. With a successor, connections are
+   * left to it, and end as they come to rest.
+   */
+  | { readonly type: "drain"; readonly graceMs: number; readonly successor: boolean }
+  /** Say `saved`, with the cached answers. */
+  | { readonly type: "save" }
   /** Forget every cached answer, then say `flushed`. */
   | { readonly type: "flush" }
   /** Find the addresses of a name for the service itself, then say `lookedUp`. */
@@ -174,6 +183,7 @@ export type FromDns =
   | { readonly type: "drained" }
   | { readonly type: "leak"; readonly lookup: LeakLookup }
   | { readonly type: "flushed" }
+  | { readonly type: "saved"; readonly answers: SharedArrayBuffer }
   | { readonly type: "lookedUp"; readonly id: number; readonly found: Found }
   | {
     readonly type: "pong";

@@ -21,4 +21,10 @@ export {
   type Watcher,
 } from "./querylog/supervisor.ts";
 export type { DnsSeats } from "./seats.ts";
-export { type DnsListener, type DnsOptions, DnsSupervisor, PARKED_MS } from "./dns/supervisor.ts";
+export {
+  type DnsListener,
+  type DnsOptions,
+  DnsSupervisor,
+  type FormerDns,
+  PARKED_MS,
+} from "./dns/supervisor.ts";

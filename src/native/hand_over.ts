@@ -29,6 +29,6 @@ export function openHandOver(): HandOver | null {
 
 /** The environment as it is at this moment, for who starts a program. */
 export function environmentPointer(): Deno.PointerValue {
-  const library = openLibrary({ environ: { type: "pointer" } } as const);
-  return library === null ? null : library.symbols.environ;
+  const place = openLibrary({ environ: { type: "pointer" } } as const)?.symbols.environ ?? null;
+  return place === null ? null : new Deno.UnsafePointerView(place).getPointer();
 }

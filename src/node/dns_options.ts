@@ -1,5 +1,5 @@
 import type { Config } from "../config/mod.ts";
-import type { DnsOptions, DnsUpstream } from "../isolate/mod.ts";
+import type { DnsOptions, DnsUpstream, FormerDns } from "../isolate/mod.ts";
 import type { ServerCertificate } from "./certificate.ts";
 import { wireNames } from "./dns_upstreams.ts";
 import type { OdohKeys } from "./odoh_keys.ts";
@@ -54,12 +54,14 @@ export interface DnsParts {
   readonly openMax: number;
   /** A queue of the query log for each; none: nothing is logged. */
   readonly logQueues: readonly SharedArrayBuffer[];
+  /** What a former process left; `null`: there was none. */
+  readonly former: FormerDns | null;
 }
 
 /** What every dns isolate is started with. */
 export function dnsOptions(
   config: Config,
-  { upstreams, certificate, odoh, seed, isolates, openMax, logQueues }: DnsParts,
+  { upstreams, certificate, odoh, seed, isolates, openMax, logQueues, former }: DnsParts,
 ): DnsOptions {
   const { cache, security, server: { tls, rateLimit } } = config;
   return {
@@ -68,6 +70,7 @@ export function dnsOptions(
     upstreams,
     openMax,
     logQueues,
+    ...(former !== null && { former }),
     cacheBytes: Math.floor(cache.sizeBytes / isolates),
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),
@@ -85,6 +88,7 @@ export function dnsOptions(
       dot: tls.dot,
       doh: tls.doh,
       doq: tls.doq,
+      waitsForDoq: former !== null,
       dotLimits: DOT_LIMITS,
       doqLimits: DOQ_LIMITS,
       dohLimits: DOH_LIMITS,

@@ -25,6 +25,7 @@ import {
   type UserIds,
 } from "../process/mod.ts";
 import { workersOf } from "./open_files.ts";
+import { FILE_VARIABLE } from "./next_program.ts";
 import { narrowed, placesOf, type ProgramPlaces } from "./places.ts";
 import { namedSockets, openSockets, type SocketName } from "./sockets.ts";
 import { warmCaches } from "./warm.ts";
@@ -48,8 +49,6 @@ export interface Fence {
   readonly problems: readonly string[];
 }
 
-/** The file that carries runtime and program, if they were extracted from one. */
-const FILE_VARIABLE = "SVC_FILE";
 const NOTIFY_VARIABLE = "NOTIFY_SOCKET";
 const TEMPORARY_VARIABLE = "TMPDIR";
 const UNPRIVILEGED_PORT_MIN = 1_024;
@@ -163,7 +162,7 @@ function needsLowPorts(doq: readonly HostPort[]): boolean {
 }
 
 /** Has the kernel deny what it can deny; a kernel that can't is a problem, and no failure. */
-function raiseFence(process: Process, rules: readonly PathRule[]): Fence {
+export function raiseFence(process: Process, rules: readonly PathRule[]): Fence {
   const problems: string[] = [];
   const attempt = (work: () => void): boolean => {
     try {
@@ -183,7 +182,7 @@ function raiseFence(process: Process, rules: readonly PathRule[]): Fence {
   return { landlock, seccomp, rules: landlock ? rules : [], problems };
 }
 
-function programPlaces(
+export function programPlaces(
   process: Process,
   configFile: string,
   user: UserIds | null,
@@ -208,7 +207,9 @@ function programPlaces(
 function temporaryDirectory(process: Process, user: UserIds | null): string | null {
   const { symbols } = process;
   const uid = user?.uid ?? symbols.geteuid();
-  const path = `${environmentOf(process, TEMPORARY_VARIABLE) ?? "/tmp"}/svc-tmp-${uid}`;
+  const former = environmentOf(process, TEMPORARY_VARIABLE) ?? "/tmp";
+  const name = `/svc-tmp-${uid}`;
+  const path = former.endsWith(name) ? former : former + name; // It is, behind an upgrade.
   try {
     Deno.mkdirSync(path, { mode: OWNER_ONLY });
     if (user !== null) symbols.chown(cString(path), user.uid, user.gid);
@@ -225,7 +226,7 @@ function temporaryDirectory(process: Process, user: UserIds | null): string | nu
   return path;
 }
 
-function realPath(path: string): string | null {
+export function realPath(path: string): string | null {
   try {
     return Deno.realPathSync(path);
   } catch {

@@ -14,12 +14,14 @@ import {
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { type FileLimit, type Native, openNative } from "../native/mod.ts";
+import type { Memory } from "../process/mod.ts";
 import { openNodeStore, type OpenStore, type Replicator } from "../store/mod.ts";
 import { RELEASED_MS, VERSION } from "../version.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
+import { type Former, saveFormer } from "./former.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
@@ -36,14 +38,20 @@ import { type SecondStage, secondStage } from "./second_stage.ts";
 import {
   ApiListeners,
   closeDnsSockets,
-  type LeftSockets,
+  namedSockets,
   openSockets,
   type Sockets,
 } from "./sockets.ts";
 import { StopTime } from "./stop_time.ts";
+import type { TakeOver } from "./take_over.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
 import { UncaughtErrors } from "./uncaught.ts";
+
+/** Longest time for requests to end before the store is left to another process. */
+const SUSPEND_MS_MAX = 2_000;
+/** The same for queries, and for what is written of them. */
+const RETIRE_MS_MAX = 5_000;
 
 /** What an open node is made of, in the order that it is opened. */
 interface Parts {
@@ -51,9 +59,10 @@ interface Parts {
   readonly startedAtMs: number;
   readonly telemetry: Telemetry;
   readonly stage: SecondStage;
+  readonly former: Former | null;
   readonly problems: Problems;
   readonly clock: TrustedClock;
-  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly store: Pick<OpenStore, "replicator" | "store" | "suspend" | "resume">;
   readonly get: HttpGet;
   readonly keeper: ListKeeper;
   readonly services: ServiceCatalogue;
@@ -103,6 +112,7 @@ export class Node {
     config: Config,
     fileLimit: FileLimit | null,
     stage: SecondStage = secondStage(config, null),
+    former: Former | null = null,
   ): Promise<Node> {
     await using opened = new AsyncDisposableStack();
     const startedAtMs = Date.now();
@@ -139,6 +149,7 @@ export class Node {
       seed,
       state: replicator.state,
       base,
+      pausedUntilMs: former?.pausedUntilMs ?? 0,
       publish: (data) => laterDns.part.publish(data),
       compile: compileRules,
     });
@@ -150,46 +161,64 @@ export class Node {
       clock.judge,
     );
     const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
-    const odoh = isTarget ? new OdohKeys() : null;
+    const odoh = isTarget ? new OdohKeys(former?.odohSeeds) : null;
     const querylog = querylogOf(config, upstreams, isolates);
     const options = dnsOptions(config, {
       ...{ upstreams, certificate, odoh, seed, isolates },
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
+      former: former?.dns ?? null,
     });
-    const listening = listenFor(config, isolates, stage.left);
+    const listening = listenFor(config, isolates, stage.sockets);
     opened.defer(() => listening?.api.close());
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
-      ...{ config, startedAtMs, telemetry, stage, problems, clock, store, get, keeper, services },
+      ...{
+        config,
+        startedAtMs,
+        telemetry,
+        stage,
+        former,
+        problems,
+        clock,
+        store,
+        get,
+        keeper,
+        services,
+      },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
     }, opened.move());
   }
 
   /**
    * Lets queries in, then everything that DNS does without: renewal of lists, API, telemetry. Resolves
-   * when all of it runs.
+   * when all of it runs. What a former program writes to is left alone until `takeOver` knows that it
+   * is gone.
    *
    * @throws {SvcError} When queries can't be answered; what is open is closed then.
    */
-  async start(): Promise<void> {
+  async start(takeOver: TakeOver | null = null): Promise<void> {
+    const { querylog, filtering } = this.#parts;
     try {
+      if (takeOver === null) querylog?.start();
       await this.#answer();
     } catch (error) {
       await this.#end(() => 0, () => 0);
       throw error;
     }
-    await this.#serve();
+    const gone = takeOver?.answers();
+    void gone?.then(() => querylog?.start());
+    await this.#serve(async () => {
+      await gone;
+      filtering.start();
+    });
   }
 
   /** Answers queries. */
   async #answer(): Promise<void> {
     const { clock, problems, querylog, odoh, dns, isolates } = this.#parts;
-    if (querylog !== null) {
-      querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
-      querylog.start();
-    }
+    if (querylog !== null) querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
     problems.watch(() => this.#uncaught.problems);
@@ -202,11 +231,11 @@ export class Node {
   }
 
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
-  async #serve(): Promise<void> {
+  async #serve(startFiltering: () => Promise<void>): Promise<void> {
     const { config, problems, store, filtering, policy, dns, telemetry } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
-    await uncaught.survive(() => filtering.start());
+    const isFiltering = uncaught.survive(startFiltering);
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
@@ -222,6 +251,7 @@ export class Node {
         families: () => familiesOf(options),
       })
     );
+    await isFiltering;
   }
 
   #watchProblems(): void {
@@ -255,6 +285,7 @@ export class Node {
       sockets: listening?.api ?? null,
       startedAtMs,
       sandbox: stage.status,
+      leakTests: this.#parts.former?.leakTests ?? [],
       store,
       problems: () => problems.now(),
       policy,
@@ -280,6 +311,11 @@ export class Node {
     };
   }
 
+  /** What is wrong with the node. */
+  get problems(): Problems {
+    return this.#parts.problems;
+  }
+
   /** Reads again what may have changed: lists and certificates. */
   reload(): void {
     const { filtering, certificate, dns } = this.#parts;
@@ -289,13 +325,50 @@ export class Node {
     void certificate?.renewFor((identity) => dns.renewCertificate(identity));
   }
 
+  /** The sockets for another process, by what they are for. */
+  get named(): ReturnType<typeof namedSockets> {
+    const { listening, config } = this.#parts;
+    return listening === null ? [] : namedSockets(listening.sockets, config);
+  }
+
+  /**
+   * Leaves store and API to another process, and what is in memory alone in `memory`. Queries are
+   * answered all the while.
+   */
+  async suspend(memory: Memory): Promise<void> {
+    const { policy, odoh, dns, store } = this.#parts;
+    await this.#api?.suspend(SUSPEND_MS_MAX);
+    await store.suspend();
+    await saveFormer(memory, {
+      pausedUntilMs: policy.pausedUntilMs,
+      leakTests: this.#api?.leakTests ?? [],
+      odohSeeds: odoh?.seeds ?? [],
+      cookieSecret: dns.cookieSecret,
+    }, dns.save());
+  }
+
+  /** Goes on as before `suspend`. */
+  async resume(): Promise<void> {
+    await this.#parts.store.resume();
+    await this.#api?.resume();
+  }
+
+  /** Ends the node, whose sockets another one reads by now. */
+  async retire(): Promise<void> {
+    await this.#end(() => RETIRE_MS_MAX, () => RETIRE_MS_MAX, true);
+  }
+
   /** Ends the node within its time, whatever hangs. */
   async stop(): Promise<void> {
     const time = new StopTime(() => performance.now());
     await this.#end(() => time.firstMs(), () => time.lastMs());
   }
 
-  async #end(firstMs: () => number, lastMs: () => number): Promise<void> {
+  async #end(
+    firstMs: () => number,
+    lastMs: () => number,
+    hasSuccessor = false,
+  ): Promise<void> {
     const { filtering, querylog, dns, telemetry, listening } = this.#parts;
     const uncaught = this.#uncaught;
     filtering.stop();
@@ -303,7 +376,7 @@ export class Node {
     const graceMs = firstMs();
     // Whatever one of them fails of, the others come to their end.
     await Promise.all([
-      uncaught.survive(() => dns.stop(graceMs)),
+      uncaught.survive(() => dns.stop(graceMs, hasSuccessor)),
       // A change that was taken is durable before it is answered.
       uncaught.survive(() => this.#api?.stop(graceMs)),
       uncaught.survive(() => telemetry.stop(graceMs)),
@@ -322,11 +395,11 @@ export class Node {
 function listenFor(
   config: Config,
   isolates: number,
-  left: LeftSockets | null,
+  opened: Sockets | null,
 ): Listening | null {
   const native = openNative();
   if (native === null) return null;
-  const sockets = openSockets(native, config, isolates, left ?? undefined);
+  const sockets = opened ?? openSockets(native, config, isolates);
   return { native, sockets, api: new ApiListeners(native, sockets) };
 }
 

@@ -4,7 +4,9 @@ import { openNative } from "../native/mod.ts";
 import { openProcess } from "../native/system.ts";
 import { heldBy, type Legacy } from "../process/mod.ts";
 import type { StageNotes } from "./first_stage.ts";
-import { LeftSockets } from "./sockets.ts";
+import { workersOf } from "./open_files.ts";
+import { LeftSockets, openSockets, type Sockets } from "./sockets.ts";
+import { upgradeNotes } from "./take_over.ts";
 
 /** What this process may do, for the status. */
 export interface SandboxStatus {
@@ -19,21 +21,27 @@ export interface SandboxStatus {
 /** What a process finds that has gone through stage 1. */
 export interface SecondStage {
   /** `null`: whoever listens opens sockets of its own. */
-  readonly left: LeftSockets | null;
+  readonly sockets: Sockets | null;
+  /** For the next program; `null`: there was no stage 1. */
+  readonly notes: StageNotes | null;
   readonly status: SandboxStatus;
   readonly problems: readonly string[];
 }
 
-/** Takes over what stage 1 left. */
-export function secondStage(
-  { security: { sandbox } }: Pick<Config, "security">,
-  legacy: Legacy | null,
-): SecondStage {
+/**
+ * Takes over what stage 1, or a former program, left.
+ *
+ * @throws {SvcError} `unavailable`, for a socket that is lacking and can't be opened.
+ */
+export function secondStage(config: Config, legacy: Legacy | null): SecondStage {
   const [native, process] = [openNative(), openProcess()];
   const held = process === null ? null : heldBy(process);
   process?.close();
-  if (native === null || legacy === null) return { left: null, ...unfenced(sandbox) };
-  const { sockets, user, fence } = legacy.notes as StageNotes;
+  if (native === null || legacy === null) {
+    return { sockets: null, notes: null, ...unfenced(config.security.sandbox) };
+  }
+  const notes = upgradeNotes(legacy)?.stage ?? legacy.notes as StageNotes;
+  const { sockets, user, fence } = notes;
   const status: SandboxStatus = {
     user,
     capabilities: held?.capabilities ?? [],
@@ -42,7 +50,13 @@ export function secondStage(
   };
   log.info("shut in", { ...status });
   return {
-    left: new LeftSockets(native, sockets, legacy.descriptors),
+    sockets: openSockets(
+      native,
+      config,
+      workersOf(config),
+      new LeftSockets(native, sockets, legacy.descriptors),
+    ),
+    notes,
     status,
     problems: fence.problems,
   };

@@ -11,6 +11,7 @@ import {
   LeakTests,
   type ListsPort,
   type NodePort,
+  type SavedLeakTest,
   type TlsPem,
 } from "../api/mod.ts";
 import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
@@ -51,6 +52,8 @@ export interface ServeApiOptions extends NodeParts {
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
+  /** Of a former process. */
+  readonly leakTests: readonly SavedLeakTest[];
 }
 
 export interface RunningApi {
@@ -61,7 +64,13 @@ export interface RunningApi {
   /** What is wrong with the certificate at the moment, for the status. */
   readonly problems: readonly string[];
   readonly occupancy: Occupancy;
+  /** Leak tests, for a process that takes them over. */
+  readonly leakTests: readonly SavedLeakTest[];
   stop(graceMs: number): Promise<void>;
+  /** Answers who is connected, and leaves the sockets to another process until `resume`. */
+  suspend(graceMs: number): Promise<void>;
+  /** @throws {SvcError} `unavailable`. */
+  resume(): Promise<void>;
 }
 
 /**
@@ -77,19 +86,27 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     options.clock,
   );
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
-  const server = new ApiServer({
-    listen: api.listen,
-    sockets: options.sockets,
-    tls: identity === null ? null : pemOf(identity),
-    hasToken: api.tokenSha256 !== null,
-    handler: createApi(apiDeps(options)),
-  });
+  const leakTests = new LeakTests({ clock: options.clock, randomHex }, options.leakTests);
+  const handler = createApi(apiDeps(options, leakTests));
+  let tls = identity === null ? null : pemOf(identity);
+  const newServer = () =>
+    new ApiServer({
+      listen: api.listen,
+      sockets: options.sockets,
+      tls,
+      hasToken: api.tokenSha256 !== null,
+      handler,
+    });
+  let server = newServer();
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
   return {
     listening,
     async renewTls() {
-      await certificate?.renewFor((renewed) => server.renewTls(pemOf(renewed)));
+      await certificate?.renewFor((renewed) => {
+        tls = pemOf(renewed);
+        server.renewTls(tls);
+      });
     },
     get problems() {
       return certificate?.problems ?? [];
@@ -97,7 +114,15 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     get occupancy() {
       return server.occupancy;
     },
+    get leakTests() {
+      return leakTests.save();
+    },
     stop: (graceMs) => server.stop(graceMs),
+    suspend: (graceMs) => server.stop(graceMs, true),
+    async resume() {
+      server = newServer();
+      await server.start();
+    },
   };
 }
 
@@ -111,9 +136,8 @@ function randomHex(lengthBytes: number): string {
 }
 
 /** What the API works on, over the parts of a running node. */
-function apiDeps(options: ServeApiOptions): ApiDeps {
+function apiDeps(options: ServeApiOptions, leakTests: LeakTests): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
-  const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
   const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
   const auth: Auth = {

@@ -14,8 +14,10 @@ import { VERSION } from "../version.ts";
 import { Node } from "./node.ts";
 import { notBuilt } from "./not_built.ts";
 import { fileLimitWarning } from "./open_files.ts";
-import { secondStage } from "./second_stage.ts";
+import { type SecondStage, secondStage } from "./second_stage.ts";
 import { Signals } from "./signals.ts";
+import { TakeOver } from "./take_over.ts";
+import { Upgrade } from "./upgrade.ts";
 
 /** Permissions that no part of a running service asks for. */
 const UNUSED = ["run", "env", "import"] as const;
@@ -63,16 +65,47 @@ export async function runService(
       listen: listen.map(formatHostPort),
     });
   }
-  const stage = secondStage(config, legacy);
   if (config.security.sandbox) {
     for (const name of UNUSED) Deno.permissions.revokeSync({ name });
   }
-  const node = await Node.open(config, files, stage);
-  await node.start();
+  const takeOver = TakeOver.of(legacy);
+  try {
+    const stage = secondStage(config, legacy);
+    const former = await takeOver?.begin() ?? null;
+    const node = await Node.open(config, files, stage, former);
+    await node.start(takeOver);
+    await live(node, stage, signals);
+  } catch (error) {
+    takeOver?.fail(error); // Heard by nobody once the former program is gone.
+    throw error;
+  }
+}
+
+/** Until a signal asks for the end, or the next program answers. */
+async function live(
+  node: Node,
+  stage: SecondStage,
+  signals: Signals,
+): Promise<void> {
+  const handedOver = Promise.withResolvers<"SIGUSR2">();
+  const upgrade = new Upgrade({ node, stage, onReady: () => {} });
+  let upgrading: Promise<void> = Promise.resolve();
+  node.problems.watch(() => upgrade.problems);
   signals.onHangup = () => node.reload();
-  const signal = await signals.stop;
+  signals.onUpgrade = () => {
+    upgrading = upgrade.run().then((isDone) => {
+      if (isDone) handedOver.resolve("SIGUSR2");
+    });
+  };
+  const signal = await Promise.race([signals.stop, handedOver.promise]);
   log.info("stopping", { signal });
-  signals.onHangup = () => {};
-  await node.stop();
+  signals.onHangup = signals.onUpgrade = () => {};
+  if (signal === "SIGUSR2") {
+    await node.retire();
+  } else {
+    upgrade.cancel();
+    await upgrading;
+    await node.stop();
+  }
   log.info("stopped");
 }

@@ -4,6 +4,8 @@ export class Signals {
   readonly stop: Promise<Deno.Signal>;
   /** Asked to read again what may have changed; unheard, the signal would end the process. */
   onHangup: () => void = () => {};
+  /** Asked to hand over to the program as it is on disk by now; unheard, the same. */
+  onUpgrade: () => void = () => {};
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<Deno.Signal>();
@@ -17,5 +19,6 @@ export class Signals {
       });
     }
     Deno.addSignalListener("SIGHUP", () => this.onHangup());
+    Deno.addSignalListener("SIGUSR2", () => this.onUpgrade());
   }
 }

@@ -46,6 +46,8 @@ Deno.test("startProgram() starts what there is, and says what there is not", opt
     }
   };
   assert.equal(await ended(start("/bin/sh", "-c", "exit 3")), 3);
+  const told = ["/bin/sh", "-c", 'case $SVC_INHERITED in *"[]"*) exit 4 ;; esac'];
+  assert.equal(await ended(start(...told)), 4, "it is told what it inherits");
   const pid = start("/bin/sleep", "100");
   killProcess(library!, pid);
   assert.equal(await ended(pid), 128 + 9);

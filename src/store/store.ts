@@ -110,6 +110,8 @@ export class Store implements LocalStore {
   /** Ends when nobody works on the file. */
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
+  /** Another process has the file. */
+  #isSuspended = false;
 
   private constructor(
     kv: Deno.Kv,
@@ -330,7 +332,8 @@ export class Store implements LocalStore {
 
   /** Finds out whether the file can be written again, and goes on with it. Never throws. */
   async #recover(reopen: () => Promise<Deno.Kv>): Promise<void> {
-    if (this.#failure === null || this.#isTaken || this.#isClosed) return;
+    const isOthers = this.#isTaken || this.#isClosed || this.#isSuspended;
+    if (this.#failure === null || isOthers) return;
     try {
       const isWell = !this.#isCopy && await canWrite(this.#kv) && await this.#isSettled();
       if (!isWell) await this.#goOnWith(await reopen());
@@ -346,7 +349,8 @@ export class Store implements LocalStore {
       await kv.set(PROBE_KEY, encodeValue(this.#options.program));
       const loaded = await loadAll(kv, this.#options);
       await this.#sessions.moveTo(kv);
-      this.#kv.close();
+      if (!this.#isSuspended) this.#kv.close();
+      this.#isSuspended = false;
       this.#kv = kv;
       this.#isCopy = this.#isUncertain = false;
       this.#sealed = null;
@@ -424,6 +428,33 @@ export class Store implements LocalStore {
     await orUnavailable(this.#kv.set(FILTER_DIGEST_KEY, encodeValue(digest)));
   }
 
+  /**
+   * Leaves the file to another process, once what is on its way is stored; nothing is stored until
+   * `resume`.
+   */
+  async suspend(): Promise<void> {
+    await this.#inOrder(() => {
+      this.#cancelRetry();
+      this.#sealed = "it is handed to another program: try again in a moment";
+      this.#isSuspended = true;
+      this.#kv.close();
+      return Promise.resolve();
+    });
+  }
+
+  /**
+   * Goes on with the file, and with what has been written to it.
+   *
+   * @throws If it can't be opened; changes are refused then.
+   */
+  async resume(): Promise<void> {
+    const { reopen } = this.#options;
+    await this.#inOrder(async () => {
+      if (!this.#isSuspended || reopen === undefined) return;
+      await this.#goOnWith(await reopen());
+    });
+  }
+
   /** Resolves once nothing is on its way to the file. */
   async idle(): Promise<void> {
     await this.#last;
@@ -432,7 +463,7 @@ export class Store implements LocalStore {
   close(): void {
     this.#isClosed = true;
     this.#cancelRetry();
-    this.#kv.close();
+    if (!this.#isSuspended) this.#kv.close();
   }
 }
 

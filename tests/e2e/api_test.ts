@@ -76,6 +76,7 @@ class Node implements AsyncDisposable {
       clock: { nowMs: Date.now },
       sockets: null,
       startedAtMs: Date.now(),
+      leakTests: [],
       sandbox: { user: null, capabilities: [], landlock: false, seccomp: false },
       store,
       problems: () => store.problems,

@@ -7,6 +7,7 @@ import {
   Flights,
   Forwarder,
   type Found,
+  keyHasher,
   Lookups,
   Pipeline,
   QueryLog,
@@ -56,6 +57,8 @@ const MESSAGE_MS = 5;
 const WAIT_MS_MAX = 5_000;
 /** How often a draining isolate looks whether the last query is answered. */
 const DRAIN_POLL_MS = 10;
+/** How long connections may take to come to rest, where somebody else takes the next ones. */
+const REST_MS_MAX = 1_000;
 
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
@@ -120,6 +123,9 @@ export class DnsIsolate {
     this.#counts = counters.values;
     const { cacheBytes: sizeBytes, serveStale } = start;
     const cache = this.#cache = new Cache({ sizeBytes, serveStale });
+    if (start.savedAnswers !== null) {
+      cache.load(start.savedAnswers, keyHasher(start.seed), Math.floor(Date.now() / 1_000));
+    }
     this.#pipeline = new Pipeline({
       seed: start.seed,
       cache,
@@ -369,21 +375,31 @@ export class DnsIsolate {
     return this.#slow?.take() ?? [];
   }
 
-  /** Takes nothing new and answers what waits; what still waits after `graceMs` gets SERVFAIL. */
-  async drain(graceMs: number): Promise<void> {
+  /** The cached answers, for `DnsStart.savedAnswers`. */
+  save(): SharedArrayBuffer {
+    return this.#cache.save();
+  }
+
+  /**
+   * Takes nothing new and answers what waits; what still waits after `graceMs` gets SERVFAIL. A
+   * successor reads the same sockets: until then connections end as they come to rest.
+   */
+  async drain(graceMs: number, hasSuccessor: boolean): Promise<void> {
     const endsAtMs = performance.now() + graceMs;
     this.#draining = true;
     this.#evaluator.set(Infinity);
     this.#setTime();
     // What the kernel has queued by now was asked before the end.
     for (const listener of this.#udp) listener.receive();
+    if (hasSuccessor) {
+      for (const listener of this.#tcp) listener.retire();
+      this.#encrypted?.retire();
+      const restsAtMs = Math.min(endsAtMs, performance.now() + REST_MS_MAX);
+      await this.#waitWhile(() => this.#connections > 0, restsAtMs);
+    }
     for (const listener of this.#tcp) listener.drain();
     this.#encrypted?.drain();
-    while (this.#flights.waiting > 0 && performance.now() < endsAtMs) {
-      if (this.#native !== null) this.#look(this.#native);
-      this.#alarms.run(performance.now());
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
-    }
+    await this.#waitWhile(() => this.#flights.waiting > 0, endsAtMs);
     this.#flights.close();
     this.#alarms.clear();
     this.#flush();
@@ -392,6 +408,19 @@ export class DnsIsolate {
     await this.#encrypted?.close();
     this.#bootstrap.close();
     this.#exchange.close();
+  }
+
+  get #connections(): number {
+    const tcp = this.#tcp.reduce((sum, { connections }) => sum + connections, 0);
+    return tcp + (this.#encrypted?.connections ?? 0);
+  }
+
+  async #waitWhile(condition: () => boolean, endsAtMs: number): Promise<void> {
+    while (condition() && performance.now() < endsAtMs) {
+      if (this.#native !== null) this.#look(this.#native);
+      this.#alarms.run(performance.now());
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+    }
   }
 
   /** Handles what can be read at this moment. */

@@ -51,8 +51,11 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
       tell({ type: "swapped", generation: message.snapshot.generation });
       return;
     case "drain":
-      await opened.drain(message.graceMs);
+      await opened.drain(message.graceMs, message.successor);
       tell({ type: "drained" });
+      return;
+    case "save":
+      tell({ type: "saved", answers: opened.save() });
       return;
     case "flush":
       opened.flush();

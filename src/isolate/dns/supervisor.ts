@@ -66,11 +66,22 @@ export type DnsOptions =
     | "logQueue"
     | "snapshot"
     | "handsLogOn"
+    | "savedAnswers"
   >
   & {
     /** A queue of the query log for each isolate; none: nothing is logged. */
     readonly logQueues?: readonly SharedArrayBuffer[];
+    /** What a former process knew; left out: there was none. */
+    readonly former?: FormerDns;
   };
+
+/** What the dns isolates of one process leave to those of the next. */
+export interface FormerDns {
+  /** `null`: a new one is drawn. */
+  readonly cookieSecret: Uint8Array | null;
+  /** Cached answers, by isolate; each is dropped once it is taken. */
+  readonly answers: (SharedArrayBuffer | null)[];
+}
 
 /** An address that is listened on, and what is spoken there. */
 export interface DnsListener {
@@ -93,6 +104,7 @@ class Member {
   /** What it last said of itself. */
   report: DnsReport | null = null;
   flushed: PromiseWithResolvers<void> | null = null;
+  saved: PromiseWithResolvers<SharedArrayBuffer | null> | null = null;
   readonly isolate: KeptIsolate<ToDns, FromDns>;
 
   constructor(
@@ -134,7 +146,7 @@ export class DnsSupervisor {
   onLeakLookup: (lookup: LeakLookup) => void = () => {};
   /** How much each client has asked, whichever isolate it asked. */
   readonly #buckets = new SharedArrayBuffer(RateLimiter.MEMORY_BYTES);
-  readonly #cookieSecret = crypto.getRandomValues(new Uint8Array(COOKIE_SECRET_BYTES));
+  readonly cookieSecret: Uint8Array;
 
   /**
    * One isolate sits at each of the `seats`, whose sockets are the caller's; `null`, where the C
@@ -147,6 +159,8 @@ export class DnsSupervisor {
     startWorker: () => Worker = () => startIsolate("dns"),
   ) {
     this.#startWorker = startWorker;
+    this.cookieSecret = options.former?.cookieSecret ??
+      crypto.getRandomValues(new Uint8Array(COOKIE_SECRET_BYTES));
     const native = this.#native = openNative();
     this.#snapshot = snapshot;
     this.left = new LeftThreads((thread) => native === null ? null : threadCpuMs(native, thread));
@@ -284,12 +298,30 @@ export class DnsSupervisor {
     }));
   }
 
-  /** Has every query in flight answered, for `graceMs` at most, and ends the isolates. */
-  async stop(graceMs: number): Promise<void> {
+  /** The cached answers of each isolate in turn, for `FormerDns`; they go on answering. */
+  async *save(): AsyncGenerator<SharedArrayBuffer> {
+    for (const member of this.#members) {
+      if (member.generation < 0) continue;
+      member.saved = Promise.withResolvers();
+      member.isolate.tell({ type: "save" });
+      const saved = await member.saved.promise;
+      if (saved !== null) yield saved;
+      // As garbage it could lie about for minutes.
+      if (saved !== null && this.#host !== null) dropPages(this.#host, saved);
+    }
+  }
+
+  /**
+   * Has every query in flight answered, for `graceMs` at most, and ends the isolates. A successor
+   * reads their sockets by then.
+   */
+  async stop(graceMs: number, hasSuccessor = false): Promise<void> {
     this.#stopping = true;
     for (const { isolate } of this.#members) isolate.retire();
     const running = this.#members.filter(({ isolate }) => isolate.isThere);
-    for (const member of running) member.isolate.tell({ type: "drain", graceMs });
+    for (const member of running) {
+      member.isolate.tell({ type: "drain", graceMs, successor: hasSuccessor });
+    }
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, graceMs + PARKED_MS / 2);
@@ -335,7 +367,7 @@ export class DnsSupervisor {
   #begin(member: Member): void {
     member.sockets = this.#socketsOf(member);
     member.firstGeneration = this.#snapshot.generation;
-    const { logQueues, ...options } = this.#options;
+    const { logQueues, former, ...options } = this.#options;
     const start: DnsStart = {
       ...options,
       index: member.index,
@@ -343,7 +375,8 @@ export class DnsSupervisor {
       counters: member.counters,
       logQueue: logQueues?.[member.index] ?? null,
       buckets: this.#buckets,
-      cookieSecret: this.#cookieSecret,
+      cookieSecret: this.cookieSecret,
+      savedAnswers: takeAnswers(former, member.index),
       handsLogOn: areLogLinesHanded(),
       snapshot: this.#snapshot,
     };
@@ -395,6 +428,9 @@ export class DnsSupervisor {
       case "drained":
         member.drained.resolve();
         return;
+      case "saved":
+        member.saved?.resolve(message.answers);
+        return;
       case "flushed":
         member.flushed?.resolve();
         member.flushed = null;
@@ -417,6 +453,7 @@ export class DnsSupervisor {
     if (this.#stopping) member.drained.resolve();
     member.flushed?.resolve(); // Its cache went with it.
     member.flushed = null;
+    member.saved?.resolve(null);
     member.lookups.fail("the dns isolate ended");
     member.generation = -1;
     for (const check of this.#swapWaiters) check();
@@ -432,4 +469,11 @@ export class DnsSupervisor {
       }
     }, PARKED_MS);
   }
+}
+
+/** What a former isolate left to the one of this number, which takes it along. */
+function takeAnswers(former: FormerDns | undefined, index: number): SharedArrayBuffer | null {
+  const answers = former?.answers[index] ?? null;
+  if (former !== undefined) former.answers[index] = null;
+  return answers;
 }

@@ -39,6 +39,7 @@ const TLS: DnsTls = {
   dot: [],
   doh: [],
   doq: [],
+  waitsForDoq: false,
   dotLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, queriesMax: 16, idleMs: 10_000 },
     ...{ unreadBytesMax: 1024 * 1024, handshakeMs: 60_000, handshakesMax: 16 },
