@@ -5,12 +5,7 @@
 import type { Config } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
 import { openHandOver, type Process } from "../native/system.ts";
-import {
-  type Legacy,
-  ownProgram,
-  type PathRule,
-  startProgram,
-} from "../process/mod.ts";
+import { type Legacy, ownProgram, type PathRule, startProgram } from "../process/mod.ts";
 import { programPlaces, raiseFence, realPath } from "./first_stage.ts";
 import { narrowed, placesOf } from "./places.ts";
 import { TakeOver, upgradeNotes } from "./take_over.ts";

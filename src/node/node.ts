@@ -1,8 +1,7 @@
 import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
-import type { ClockJudge } from "../clock/mod.ts";
 import type { Config } from "../config/mod.ts";
-import { messageOf, SvcError } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
 import {
   compileRules,
@@ -15,8 +14,7 @@ import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { type FileLimit, type Native, openNative } from "../native/mod.ts";
 import type { Memory } from "../process/mod.ts";
-import { openNodeStore, type OpenStore, type Replicator } from "../store/mod.ts";
-import { RELEASED_MS, VERSION } from "../version.ts";
+import type { OpenStore, Replicator } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
@@ -30,9 +28,10 @@ import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { openMaxOf, workersOf } from "./open_files.ts";
+import { openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
-import { LONE_NODE, seedSource } from "./seed.ts";
+import { LONE_NODE } from "./seed.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { type SecondStage, secondStage } from "./second_stage.ts";
 import {
@@ -413,23 +412,6 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
   return found;
 }
 
-/** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
-async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
-  const { filter, store: { dir } } = config;
-  const opened = await openNodeStore(seedSource(filter), {
-    directory: dir,
-    node: LONE_NODE,
-    onFailure: filter.onFailure,
-    clock,
-    program: VERSION,
-  });
-  // An audit log that can't be read says so to who asks for it.
-  const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
-  for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
-  problems.watch(() => opened.problems);
-  return opened;
-}
-
 /**
  * Puts each change into force. Returns what resolves once every change applied so far holds for the
  * next query.
@@ -475,47 +457,4 @@ async function startApi(
     log.error("the API can't be served; DNS goes on without it", { error });
     return null;
   }
-}
-
-/** Opens the folder of kept lists; where that can't be, one for this run alone. */
-async function openKeeper(
-  config: Config,
-  problems: Problems,
-  get: HttpGet,
-): Promise<ListKeeper> {
-  const options = {
-    get,
-    clock: { nowMs: () => Date.now() },
-    chance: Math.random,
-    disk: denoDisk,
-    localListsDirectory: config.filter.localListsDir,
-  };
-  const directory = join(config.store.dir, "lists");
-  try {
-    return await ListKeeper.open(directory, options);
-  } catch (error) {
-    const problem = `store.path: ${directory}: ${messageOf(error)}`;
-    if (config.filter.onFailure === "closed") throw new SvcError("unavailable", problem);
-    problems.add(`${problem}; downloaded lists are gone with this process`);
-    log.error("lists can't be kept", { directory, error });
-    return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
-  }
-}
-
-/** What keeps the query log; `null` where there is to be none. */
-function querylogOf(
-  { querylog }: Config,
-  upstreams: readonly DnsUpstream[],
-  isolates: number,
-): QuerylogSupervisor | null {
-  if (!querylog.enabled) return null;
-  return new QuerylogSupervisor({
-    directory: querylog.dir,
-    maxEntries: querylog.maxEntries,
-    retentionMs: querylog.retentionMs,
-    anonymize: querylog.anonymize,
-    releasedMs: RELEASED_MS,
-    upstreams: upstreams.map(({ address }) => address),
-    writers: isolates,
-  });
 }

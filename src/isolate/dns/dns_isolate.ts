@@ -1,4 +1,3 @@
-import type { HostPort } from "../../addr/mod.ts";
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
 import { type EventQueue, UdpBatch } from "../../native/mod.ts";
@@ -21,7 +20,7 @@ import { REEVALUATE_MS, Snapshot, type SnapshotData } from "../../snapshot/mod.t
 import { Counter, CounterBlock } from "../../telemetry/mod.ts";
 import {
   type ExchangeEvents,
-  PortableUdpListener,
+  type PortableUdpListener,
   SharedBounds,
   TcpListener,
   type TlsIdentity,
@@ -35,7 +34,8 @@ import { LeakLookups } from "./leak_lookups.ts";
 import { type Loaded, loadFor } from "./loaded.ts";
 import { type NativeSide, openNativeSide } from "./native_side.ts";
 import { SYSTEM_TIME } from "../kept_isolate.ts";
-import { occupancyOf } from "./occupancy.ts";
+import { occupancyOf, upstreamReport } from "./occupancy.ts";
+import { listenPortable } from "./portable.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
@@ -59,12 +59,8 @@ const WAIT_MS_MAX = 5_000;
 const DRAIN_POLL_MS = 10;
 /** How long connections may take to come to rest, where somebody else takes the next ones. */
 const REST_MS_MAX = 1_000;
-
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
-
-/** Ports that are drawn until one is free over UDP and TCP. */
-const PORT_TRIES_MAX = 16;
 
 /** All of a dns isolate: its sockets, its cache, its queries in flight. */
 export class DnsIsolate {
@@ -159,8 +155,8 @@ export class DnsIsolate {
       },
     };
     const queue = this.#exchangeQueue();
-    const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
     const nowMs = () => performance.now();
+    const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
     const asker = this.#asker = new Asker({
       exchange,
       counters,
@@ -226,9 +222,8 @@ export class DnsIsolate {
     const opened = this.#native === null || sockets === null
       ? null
       : { native: this.#native.native, sockets };
-    let ports = listen.map(({ port }) => port);
-    if (this.#native === null || sockets === null) ports = await this.#listenPortable();
-    else await this.#listenNative(this.#native, sockets);
+    if (this.#native !== null && sockets !== null) await this.#listenNative(this.#native, sockets);
+    const ports = opened === null ? await this.#listenPortable() : listen.map(({ port }) => port);
     const encrypted = await this.#encrypted?.listen(opened, this.#start.index === 0) ??
       { dot: [], doh: [], doq: [] };
     return { listen: ports, ...encrypted };
@@ -236,30 +231,17 @@ export class DnsIsolate {
 
   async #listenPortable(): Promise<number[]> {
     const ports: number[] = [];
-    for (const address of this.#start.listen) ports.push(await this.#listenPortableAt(address));
-    return ports;
-  }
-
-  async #listenPortableAt(address: HostPort): Promise<number> {
-    for (let attempt = 1;; attempt++) {
-      const udp = new PortableUdpListener(address, (packet, client, reply) => {
+    for (const address of this.#start.listen) {
+      const opened = await listenPortable(address, (packet, client, reply) => {
         this.#setTime();
         this.#counts[Counter.QueriesUdp]++;
         new DatagramFront(this.#resolver, client, reply).onPacket(packet);
-      });
-      const { port } = udp;
-      try {
-        await this.#newTcp().listenAt({ ip: address.ip, port });
-      } catch (error) {
-        udp.close();
-        this.#tcp.pop();
-        // The system gave a port that is free over UDP; over TCP it may be somebody's.
-        if (address.port !== 0 || attempt === PORT_TRIES_MAX) throw error;
-        continue;
-      }
-      this.#portable.push(udp);
-      return port;
+      }, () => this.#newTcp());
+      this.#tcp.push(opened.tcp);
+      this.#portable.push(opened.udp);
+      ports.push(opened.udp.port);
     }
+    return ports;
   }
 
   /** Serves until it drains. */
@@ -294,9 +276,13 @@ export class DnsIsolate {
    * answers sooner than a wait on another thread.
    */
   get #needsLoop(): boolean {
-    return this.#handling > 0 || this.#exchange.needsLoop ||
-      this.#tcp.some((listener) => listener.connections > 0) ||
+    return this.#handling > 0 || this.#exchange.needsLoop || this.#hasConnections ||
       (this.#encrypted?.needsLoop ?? false);
+  }
+
+  get #hasConnections(): boolean {
+    return this.#tcp.some(({ connections }) => connections > 0) ||
+      (this.#encrypted?.hasConnections ?? false);
   }
 
   /** The main isolate's message has come, and is handled once `handled` is settled. */
@@ -315,10 +301,7 @@ export class DnsIsolate {
   #evaluate(): void {
     const nowMs = Date.now();
     const delayMs = this.#pipeline.snapshot.evaluate(nowMs) - nowMs;
-    if (delayMs === Infinity || this.#draining) {
-      this.#evaluator.set(Infinity);
-      return;
-    }
+    if (delayMs === Infinity || this.#draining) return this.#evaluator.set(Infinity);
     // Both clocks differ by a little: then the same instant is due once more.
     const waitMs = Math.max(EVALUATE_MS_MIN, Math.min(delayMs, REEVALUATE_MS));
     this.#evaluator.set(performance.now() + waitMs);
@@ -359,14 +342,7 @@ export class DnsIsolate {
         unread: this.#bounds.unread.cutOff,
       },
       lacksSockets: this.#forwarder.lacksSockets,
-      upstreams: this.#forwarder.upstreams.map((upstream) => ({
-        healthy: upstream.healthy,
-        latencyMs: upstream.latencyMs,
-        failures: upstream.failures,
-        reason: upstream.reason,
-        sent: upstream.sent,
-        failed: upstream.failuresTotal,
-      })),
+      upstreams: this.#forwarder.upstreams.map(upstreamReport),
     };
   }
 
@@ -395,7 +371,7 @@ export class DnsIsolate {
       for (const listener of this.#tcp) listener.retire();
       this.#encrypted?.retire();
       const restsAtMs = Math.min(endsAtMs, performance.now() + REST_MS_MAX);
-      await this.#waitWhile(() => this.#connections > 0, restsAtMs);
+      await this.#waitWhile(() => this.#hasConnections, restsAtMs);
     }
     for (const listener of this.#tcp) listener.drain();
     this.#encrypted?.drain();
@@ -408,11 +384,6 @@ export class DnsIsolate {
     await this.#encrypted?.close();
     this.#bootstrap.close();
     this.#exchange.close();
-  }
-
-  get #connections(): number {
-    const tcp = this.#tcp.reduce((sum, { connections }) => sum + connections, 0);
-    return tcp + (this.#encrypted?.connections ?? 0);
   }
 
   async #waitWhile(condition: () => boolean, endsAtMs: number): Promise<void> {
@@ -470,15 +441,15 @@ export class DnsIsolate {
       queue.watch(fd, CONNECT_TOKEN);
     }
     for (const fd of sockets.tcp) {
-      await this.#newTcp().listenOn(() => ownCopy(native, fd));
+      const tcp = this.#newTcp();
+      this.#tcp.push(tcp);
+      await tcp.listenOn(() => ownCopy(native, fd));
     }
   }
 
   #newTcp(): TcpListener {
     const front = new StreamFront(OVER_TCP, this.#front);
-    const tcp = new TcpListener(front, this.#start.tcp, this.#bounds);
-    this.#tcp.push(tcp);
-    return tcp;
+    return new TcpListener(front, this.#start.tcp, this.#bounds);
   }
 
   #exchangeQueue(): ExchangeQueue | null {

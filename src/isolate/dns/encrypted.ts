@@ -122,8 +122,7 @@ export class EncryptedListeners {
 
   /** Somebody is connected, or may be without a word to us: QUIC's socket is the runtime's. */
   get needsLoop(): boolean {
-    return this.#doq.length > 0 ||
-      [...this.#dot, ...this.#doh].some(({ connections }) => connections > 0);
+    return this.#doq.length > 0 || this.hasConnections;
   }
 
   /** Goes on with other keys of Oblivious DoH, the current one first. */
@@ -147,9 +146,9 @@ export class EncryptedListeners {
     for (const listener of this.#doq) listener.drain();
   }
 
-  /** Connections over TLS that there still are. */
-  get connections(): number {
-    return [...this.#dot, ...this.#doh].reduce((sum, { connections }) => sum + connections, 0);
+  /** Somebody is connected over TLS. */
+  get hasConnections(): boolean {
+    return [...this.#dot, ...this.#doh].some(({ connections }) => connections > 0);
   }
 
   /** Takes nothing new; what waits is answered. */

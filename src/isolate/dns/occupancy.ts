@@ -1,4 +1,6 @@
+import type { Forwarder } from "../../resolver/mod.ts";
 import type { Occupancy } from "../../transport/mod.ts";
+import type { DnsReport } from "../messages.ts";
 
 /**
  * The connections of several listeners of one protocol: the fullest of them, as that is where one
@@ -18,4 +20,11 @@ export function fullestOf(all: readonly (Occupancy | null)[]): Occupancy | null 
       one === null || (fullest !== null && share(fullest) >= share(one)) ? fullest : one,
     null,
   );
+}
+
+/** What is told of an upstream. */
+export function upstreamReport(
+  { healthy, latencyMs, failures, reason, sent, failuresTotal }: Forwarder["upstreams"][number],
+): DnsReport["upstreams"][number] {
+  return { healthy, latencyMs, failures, reason, sent, failed: failuresTotal };
 }
