@@ -99,7 +99,8 @@ async function live(
   };
   const signal = await Promise.race([signals.stop, handedOver.promise]);
   log.info("stopping", { signal });
-  signals.onHangup = signals.onUpgrade = () => {};
+  signals.onHangup = () => {};
+  signals.onUpgrade = null;
   if (signal === "SIGUSR2") {
     await node.retire();
   } else {
