@@ -9,21 +9,29 @@
  * @module
  */
 
+import { createPublicKey } from "node:crypto";
 import { resolve } from "node:path/posix";
 import { parseArgs } from "node:util";
+import { makeDeb } from "./deb.ts";
+import {
+  BuildError,
+  filesBelow,
+  type Program,
+  readProgram,
+  run,
+  type Target,
+  TARGETS,
+} from "./program.ts";
+import { findForeignLicences, readPackages } from "./sbom.ts";
 
 /** The checkout. */
 const ROOT = resolve(`${import.meta.dirname}/..`);
 
-/** Deno's names of the targets, with npm's of the same platform. */
-const TARGETS = {
-  "x86_64-unknown-linux-gnu": { platform: "linux-x64-glibc", os: "linux", arch: "x64" },
-  "aarch64-unknown-linux-gnu": { platform: "linux-arm64-glibc", os: "linux", arch: "arm64" },
-} as const;
-type Target = keyof typeof TARGETS;
-
 const KINDS = ["compiled", "self-extracting"] as const;
 type Kind = typeof KINDS[number];
+
+/** Where the program has the keys of its releases; none in a checkout. */
+const RELEASE_KEYS = "src/update/release_keys.json";
 
 const RELEASE_SITE = "https://dl.deno.land/release";
 /** How long the release site may take to answer at all. */
@@ -38,112 +46,37 @@ const OFFSET_PASSES_MAX = 8;
 const CACHES_MIB = 16;
 const MIB_BYTES = 1_048_576;
 
-const USAGE = `usage: scripts/build [--target TARGET] [--kind KIND]
+/** Who answers for a package; DEBFULLNAME and DEBEMAIL name somebody else. */
+const MAINTAINER = { name: "The svc authors", email: "svc@packages.example.org" };
+
+const USAGE = `usage: scripts/build [--target TARGET] [--kind KIND] [--deb] [--release-key FILE]...
 
 Makes dist/bin/svc-TARGET, one executable file.
 
   --target   ${Object.keys(TARGETS).join(" or ")} (default: this machine)
   --kind     ${KINDS.join(" or ")} (default: compiled, where Deno's
              compile runtime can be had, else self-extracting)
+  --deb      also make a Debian package of it
+  --release-key
+             PEM file of an Ed25519 public key whose releases svc update takes; may be given
+             several times (default: none, and svc update apply takes no release)
   --program  folder with main.ts, deno.json and deno.lock (default: this checkout)
   --output   folder for the file (default: dist/bin)
 `;
 
-/** What stops a build and can be mended; printed as one line. */
-class BuildError extends Error {
-  override readonly name = "BuildError";
-}
-
-interface Program {
-  readonly directory: string;
-  readonly modules: readonly string[];
-  readonly workers: readonly string[];
-  readonly assets: readonly string[];
-  /** The part of deno.json's `imports` that the modules use. */
-  readonly imports: Readonly<Record<string, string>>;
-  readonly unstable: readonly string[];
-  readonly version: string;
-}
-
-interface ModuleGraph {
-  readonly modules: readonly {
-    /** Where a module lies that is a file; npm packages have none. */
-    readonly local?: string;
-    readonly error?: string;
-    readonly dependencies?: readonly { readonly specifier: string }[];
-  }[];
-}
-
-async function run(
-  program: string,
-  args: readonly string[],
-  options: Deno.CommandOptions = {},
-): Promise<string> {
-  const { success, stdout, stderr } = await new Deno.Command(program, {
-    args: [...args],
-    stdin: "null",
-    ...options,
-  }).output();
-  if (!success) {
-    throw new BuildError(
-      `${program} ${args[0]} failed: ${new TextDecoder().decode(stderr).trim()}`,
-    );
-  }
-  return new TextDecoder().decode(stdout);
-}
-
-/** The files below `directory` as sorted paths relative to `root`, which ends in a slash. */
-async function filesBelow(root: string, directory: string): Promise<string[]> {
-  const files: string[] = [];
-  const pending = [directory];
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    for await (const entry of Deno.readDir(root + next)) {
-      const path = next === "" ? entry.name : `${next}/${entry.name}`;
-      if (entry.isDirectory) pending.push(path);
-      else files.push(path);
-    }
-  }
-  return files.sort();
-}
-
-/** Finds what the program needs at run time, starting from `main.ts` and the workers. */
-async function readProgram(directory: string): Promise<Program> {
-  const config = JSON.parse(await Deno.readTextFile(`${directory}/deno.json`));
-  const sources = await filesBelow(`${directory}/`, "src");
-  const workers = sources.filter((path) => path.endsWith("_worker.ts"));
-  const modules = new Set<string>();
-  const specifiers = new Set<string>();
-  for (const entry of ["main.ts", ...workers]) {
-    const graph: ModuleGraph = JSON.parse(
-      await run(Deno.execPath(), ["info", "--json", `${directory}/${entry}`]),
-    );
-    for (const module of graph.modules) {
-      if (module.error !== undefined) throw new BuildError(`${entry}: ${module.error}`);
-      const { local } = module;
-      if (local?.startsWith(`${directory}/`)) modules.add(local.slice(directory.length + 1));
-      for (const { specifier } of module.dependencies ?? []) specifiers.add(specifier);
-    }
-  }
-  const used = Object.entries<string>(config.imports ?? {}).filter(([name]) =>
-    [...specifiers].some((specifier) => specifier === name || specifier.startsWith(`${name}/`))
-  );
-  return {
-    directory,
-    modules: [...modules].sort(),
-    workers,
-    // Whatever lies among the sources and is no source is read by one of them.
-    assets: sources.filter((path) => !/\.tsx?$|(^|\/)testdata\//.test(path)),
-    imports: Object.fromEntries(used),
-    unstable: config.unstable ?? [],
-    version: config.version,
-  };
-}
-
 /** Copies the program into `stage` and installs its npm packages for `target` beside it. */
-async function stageProgram(program: Program, target: Target, stage: string): Promise<void> {
+async function stageProgram(
+  program: Program,
+  target: Target,
+  keys: readonly string[],
+  stage: string,
+): Promise<void> {
   for (const path of [...program.modules, ...program.assets]) {
     await Deno.mkdir(`${stage}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
     await Deno.copyFile(`${program.directory}/${path}`, `${stage}/${path}`);
+  }
+  if (program.assets.includes(RELEASE_KEYS)) {
+    await Deno.writeTextFile(`${stage}/${RELEASE_KEYS}`, JSON.stringify(keys));
   }
   const { imports, unstable } = program;
   // "manual": Deno resolves packages in node_modules and never asks the registry.
@@ -249,7 +182,7 @@ async function compile(
     // deno-fmt-ignore
     args: [
       "compile", "--quiet", "--no-check", "--no-lock", "--no-prompt", "--app-name", "svc",
-      "--target", target, "--output", file, ...includes, ...await permissionsOf("run"), "main.ts",
+      "--target", target, "--output", file, ...includes, ...await permissionsOf("compiled"), "main.ts",
     ],
     cwd: stage,
     stdin: "null",
@@ -276,18 +209,20 @@ async function whyNoStart(file: string, target: Target, work: string): Promise<s
   return `the built file does not start: ${new TextDecoder().decode(stderr)}`;
 }
 
-/** The pinned Deno of the target: the one that runs this, or npm's of the other architecture. */
+/**
+ * The pinned Deno of the target: the one that runs this, or npm's of the other architecture. What is
+ * carried off into a file is held against its pinned SHA-256 each time.
+ */
 async function denoFor(target: Target): Promise<string> {
-  if (target === Deno.build.target) return Deno.execPath();
-  const file = `${ROOT}/.deno/deno-${target}-${Deno.version.deno}`;
-  if (!await exists(file)) {
-    const script = '. "$0" && fetch_deno "$1" "$2"';
-    const { success } = await new Deno.Command("sh", {
-      args: ["-c", script, scriptPath("fetch_deno.sh"), TARGETS[target].platform, file],
-      stdin: "null",
-    }).spawn().status;
-    if (!success) throw new BuildError(`no Deno for ${target}: see the message above`);
-  }
+  const isOwn = target === Deno.build.target;
+  const file = isOwn ? Deno.execPath() : `${ROOT}/.deno/deno-${target}-${Deno.version.deno}`;
+  const script = '. "$0" && { [ -e "$2" ] || fetch_deno "$1" "$2"; } && ' +
+    'has_pinned_sum "$1" "$2" || fail "$2 is not the pinned Deno: remove it"';
+  const { success } = await new Deno.Command("sh", {
+    args: ["-c", script, scriptPath("fetch_deno.sh"), TARGETS[target].platform, file],
+    stdin: "null",
+  }).spawn().status;
+  if (!success) throw new BuildError(`no Deno for ${target}: see the message above`);
   return file;
 }
 
@@ -350,14 +285,24 @@ function fillScript(template: string, values: Readonly<Record<string, string>>):
   throw new BuildError("self_extract.sh: its length does not settle");
 }
 
-async function build(program: Program, target: Target, wanted: Kind | undefined, output: string) {
+interface BuildOptions {
+  readonly program: Program;
+  readonly target: Target;
+  readonly wanted: Kind | undefined;
+  /** Raw Ed25519 public keys in base64. */
+  readonly keys: readonly string[];
+  readonly output: string;
+}
+
+/** Builds the file; returns its path. */
+async function build({ program, target, wanted, keys, output }: BuildOptions): Promise<string> {
   const work = await Deno.makeTempDir({ prefix: "svc-build-" });
   // Built under another name: whoever starts the file meanwhile gets the old one or the new one.
   const unfinished = `${output}/.svc-${target}.${Deno.pid}`;
   try {
     const stage = `${work}/root/program`;
     await Deno.mkdir(stage, { recursive: true });
-    await stageProgram(program, target, stage);
+    await stageProgram(program, target, keys, stage);
     await Deno.mkdir(output, { recursive: true });
     let kind: Kind = "self-extracting";
     if (wanted !== "self-extracting") {
@@ -379,10 +324,43 @@ async function build(program: Program, target: Target, wanted: Kind | undefined,
       `${file}: ${kind}, carries ${content} and svc ${program.version}, ` +
         `${(size / MIB_BYTES).toFixed(1)} MiB`,
     );
+    return file;
   } finally {
     await Deno.remove(work, { recursive: true });
     if (await exists(unfinished)) await Deno.remove(unfinished);
   }
+}
+
+/** Makes a Debian package of a built file. */
+async function buildDeb(program: Program, target: Target, file: string, output: string) {
+  const packages = await readPackages(program.directory, program.imports);
+  const foreign = findForeignLicences(packages);
+  if (foreign.length > 0) throw new BuildError(`can't be given on: ${foreign.join(", ")}`);
+  const work = await Deno.makeTempDir({ prefix: "svc-deb-" });
+  const { name, email } = MAINTAINER;
+  try {
+    const deb = await makeDeb({
+      root: ROOT,
+      ...{ file, packages, work, output },
+      version: program.version,
+      architecture: TARGETS[target].debian,
+      maintainer: `${Deno.env.get("DEBFULLNAME") ?? name} <${Deno.env.get("DEBEMAIL") ?? email}>`,
+    });
+    console.log(`${deb}: Debian package`);
+  } finally {
+    await Deno.remove(work, { recursive: true });
+  }
+}
+
+/** Reads an Ed25519 public key; returns its 32 bytes in base64. */
+async function readReleaseKey(file: string): Promise<string> {
+  try {
+    const { x } = createPublicKey(await Deno.readTextFile(file)).export({ format: "jwk" });
+    if (x !== undefined) return Uint8Array.fromBase64(x, { alphabet: "base64url" }).toBase64();
+  } catch (error) {
+    throw new BuildError(`--release-key: ${file}: ${(error as Error).message}`);
+  }
+  throw new BuildError(`--release-key: ${file} holds no Ed25519 public key: make it with openssl`);
 }
 
 function isOneOf<T extends string>(choices: readonly T[], value: string): value is T {
@@ -393,7 +371,11 @@ async function main(args: string[]): Promise<number> {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
     args,
-    options: { target: text, kind: text, program: text, output: text, help: { type: "boolean" } },
+    options: {
+      ...{ target: text, kind: text, program: text, output: text, help: { type: "boolean" } },
+      deb: { type: "boolean", default: false },
+      "release-key": { type: "string", multiple: true, default: [] },
+    },
   });
   if (values.help) {
     console.log(USAGE);
@@ -409,7 +391,10 @@ async function main(args: string[]): Promise<number> {
     throw new BuildError(`no kind ${kind}: --kind takes ${KINDS.join(" or ")}`);
   }
   const program = await readProgram(await Deno.realPath(values.program ?? ROOT));
-  await build(program, target, kind, resolve(values.output ?? `${ROOT}/dist/bin`));
+  const output = resolve(values.output ?? `${ROOT}/dist/bin`);
+  const keys = await Promise.all(values["release-key"].map(readReleaseKey));
+  const file = await build({ program, target, wanted: kind, keys, output });
+  if (values.deb) await buildDeb(program, target, file, output);
   return 0;
 }
 

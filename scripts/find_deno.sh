@@ -1,6 +1,6 @@
 # Sourced by the other scripts with `scripts` set to their folder. Sets `root` (the checkout) and
-# `deno` (the pinned Deno): the one in .deno/, else one of that version on PATH, else npm's, which
-# goes into .deno/.
+# `deno` (the pinned Deno): the one in .deno/, which was checked when it came there, else the same on
+# PATH, else npm's, which goes into .deno/.
 
 PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
 export PATH
@@ -18,11 +18,12 @@ is_pinned() {
 find_deno() {
   deno=$root/.deno/deno
   is_pinned "$deno" && return
-  if on_path=$(command -v deno) && is_pinned "$on_path"; then
+  npm_platform "$(uname -s)" "$(uname -m)"
+  if on_path=$(command -v deno) && is_pinned "$on_path" && has_pinned_sum "$platform" "$on_path"
+  then
     deno=$on_path
     return
   fi
-  npm_platform "$(uname -s)" "$(uname -m)"
   fetch_deno "$platform" "$deno" || exit 1
   is_pinned "$deno" || fail "the Deno in $deno does not run on this machine: it needs glibc"
 }

@@ -1,6 +1,7 @@
 # Sourced by scripts/svc and copied into the self-extracting file: the one place that says what a
 # command may touch. `permissions_of COMMAND` sets `permissions` to Deno's flags for it; what is not
-# named is denied. `run` needs most, and its flags are what a compiled file gets for every command.
+# named is denied. `self` is the built file, where there is one. A compiled file has one set for every
+# command, that of `compiled`.
 
 # Argon2's loader asks for these; left out of the environment, they can lead it to no other file.
 argon2_env=--ignore-env=NAPI_RS_NATIVE_LIBRARY_PATH,NAPI_RS_FORCE_WASI,NAPI_RS_WASI_FLAVOR
@@ -16,7 +17,14 @@ v8_flags=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growing-
 v8_flags=$v8_flags,--invocation-count-for-maglev=20,--invocation-count-for-turbofan=200
 v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10
 
+administration=systemctl,useradd,userdel,getent,id,chown
+
 permissions_of() {
+  # A list of flags holds no path that would need quotes.
+  case ${self-} in
+    '' | *[!A-Za-z0-9._/+-]*) own_file= ;;
+    *) own_file=,$self ;;
+  esac
   case "${1-}" in
     # Any name server and any listener; paths stand in the configuration file, which is read later.
     # The query log steps back behind those who answer.
@@ -29,8 +37,23 @@ permissions_of() {
     explain) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.
     vrrp) permissions="--allow-ffi --allow-read $v8_flags" ;;
-    # The C library knows the limit on open files.
-    check-config) permissions='--allow-ffi --allow-read' ;;
+    # The C library opens its sockets; the configuration is a file. It also knows the limit on open
+    # files.
+    health | check-config) permissions='--allow-ffi --allow-read' ;;
+    # Files of the system, its users and its services, and the file itself, which extracts what it
+    # carries to where all find it.
+    install) permissions="--allow-ffi --allow-read --allow-write --allow-sys=uid"
+      permissions="$permissions --allow-env=SVC_FILE --allow-run=$administration$own_file" ;;
+    uninstall) permissions="--allow-read --allow-write --allow-sys=uid --allow-env=SVC_FILE"
+      permissions="$permissions --allow-run=$administration" ;;
+    # Any name server and any release service. What was downloaded is started once before it is put
+    # into place: Deno lets nothing be written that may be run, unless everything may be.
+    update) permissions="--allow-ffi --allow-net --allow-read --allow-write"
+      permissions="$permissions --allow-sys=setPriority --allow-env=SVC_FILE $v8_flags"
+      permissions="$permissions --allow-run" ;;
+    compiled) permissions_of run
+      permissions="$permissions --allow-sys=setPriority,uid --allow-env=SVC_FILE"
+      permissions="$permissions --allow-run=$administration" ;;
     *) permissions='' ;;
   esac
 }

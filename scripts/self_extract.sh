@@ -1,7 +1,7 @@
 #!/bin/sh
 # svc @VERSION@ for @TARGET@: one file that carries its runtime and its program, a
 # gzipped tar behind this script. The first start extracts them into a private cache directory,
-# where later starts find them.
+# where later starts find them. Where the file is installed they lie beside it, for all users.
 
 target=@TARGET@
 # SHA-256 of the tar, which names its extraction; the tar's first byte, counted from 1; what
@@ -47,6 +47,17 @@ find_cache() {
     /*) ;;
     *) cache=$PWD/$cache ;;
   esac
+}
+
+# Whether nobody but this user and root can put a program into a directory.
+is_safe() {
+  listing=$(LC_ALL=C ls -ldn -- "$1/" 2>/dev/null) || return 1
+  # Split on purpose: mode, number of links, owner.
+  set -- $listing
+  case $1 in
+    ?????w* | ????????w*) return 1 ;;
+  esac
+  [ "$3" -eq 0 ] || [ "$3" = "$(id -u)" ]
 }
 
 # Refuses a cache directory in which somebody else could have put a program, or still could.
@@ -118,20 +129,28 @@ extract() (
   fail "cannot replace $extracted, which was changed: remove it"
 )
 
-self=$0
-case $self in
-  /*) ;;
-  *) self=$PWD/$self ;;
-esac
-find_cache
-check_cache
-extracted=$cache/svc-$payload_sha256
-is_whole "$extracted" || extract || exit 1
+# Who installs for all makes Deno's caches as well: others can't write them.
+prepare_for_all() (
+  umask "$mask"
+  cd "$extracted/program" || return
+  DENO_DIR="$extracted/deno_dir" "$extracted/deno" cache --quiet --no-lock --config deno.json \
+    main.ts $(find src -name '*_worker.ts') >/dev/null 2>&1
+)
+
+self=$(readlink -f -- "$0") || fail "cannot run readlink: install coreutils"
+extracted=${self%/*}/svc-$payload_sha256
+if [ -n "${SVC_CACHE_DIR-}" ] || ! is_safe "${self%/*}" || ! is_whole "$extracted"; then
+  find_cache
+  check_cache
+  extracted=$cache/svc-$payload_sha256
+  is_whole "$extracted" || extract || exit 1
+  [ -z "${SVC_FOR_ALL-}" ] || prepare_for_all
+fi
 
 permissions_of "$@"
 # Deno's caches lie beside the program: nothing is compiled twice, the user's are not touched.
 export DENO_DIR="$extracted/deno_dir" DENO_NO_UPDATE_CHECK=1
-# What an upgrade starts: by then it may be another file of this name.
+# What an upgrade starts: by then it may be another file of this name. It is also what is installed.
 export SVC_FILE="$self"
 # Unquoted on purpose: a list of flags, none of which holds a space.
 exec "$extracted/deno" run --quiet --no-prompt --no-remote --cached-only --no-lock \

@@ -15,7 +15,7 @@ interface Row {
    * What a module may touch; nothing: it is handed its I/O as ports. In words where it holds parts
    * that differ.
    */
-  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "sys")[] | string;
+  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "run" | "sys")[] | string;
   /** Ways in beside `mod.ts`, for who needs a part of it and is not to hold the rest. */
   readonly entrances?: readonly string[];
 }
@@ -60,12 +60,13 @@ const TABLE: Readonly<Record<string, Row>> = {
       "logqueue",
     ],
     scope: none,
+    entrances: ["validate/mod.ts"],
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: { imports: ["model", "addr"], scope: none },
+  config: { imports: ["bytes", "addr", "model", "dnssec"], scope: none },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
-  process: { imports: ["native"], scope: ["ffi"] },
+  process: { imports: ["addr", "native"], scope: ["ffi"] },
   floating: {
     imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],
     scope: ["ffi"],
@@ -76,6 +77,8 @@ const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   http: { imports: ["addr", "model"], scope: ["net"] },
+  install: { imports: [], scope: ["read", "write", "run"] },
+  update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
@@ -91,20 +94,21 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...["addr", "filter", "model", "snapshot", "cache", "telemetry", "resolver", "native"],
-      ...["transport", "logqueue", "querylog", "thread"],
+      ...["addr", "dnssec", "filter", "model", "snapshot", "cache", "telemetry", "resolver"],
+      ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
     entrances: ["seats.ts", "workers.ts"],
   },
   node: {
     imports: [
-      ...["addr", "bytes", "clock", "dns", "filter", "model", "snapshot", "telemetry", "otlp"],
+      ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
+      ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "transport", "http", "auth"],
-      ...["store", "lists", "querylog", "api", "isolate"],
+      ...["store", "lists", "querylog", "api", "isolate", "update"],
     ],
     scope: "what it wires",
-    entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "seed.ts"],
+    entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {
@@ -121,6 +125,8 @@ const TABLE: Readonly<Record<string, Row>> = {
       "node",
       "client",
       "floating",
+      "install",
+      "update",
       "process",
     ],
     scope: "the program's flags",
@@ -322,6 +328,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ask: [],
   flights: [],
   forward: ["ask", "flights"],
+  validate: ["flights"],
 };
 
 Deno.test("rooms of the resolver know of each other what they may", reading, () => {

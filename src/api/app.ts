@@ -9,7 +9,15 @@ import type { Answer, Endpoint } from "./endpoint.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { errorResponse } from "./errors.ts";
 import { formatEtag, parseIfMatch, revisionAsked } from "./etag.ts";
-import { jsonBytes, PIECE_BYTES, SharedBodies, streamOfBytes } from "./json_bodies.ts";
+import {
+  GZIP_BYTES_MIN,
+  gzipped,
+  jsonBytes,
+  PIECE_BYTES,
+  SharedBodies,
+  streamOfBytes,
+  takesGzip,
+} from "./json_bodies.ts";
 import { OpenStreams } from "./open_streams.ts";
 import type { ApiDeps } from "./ports.ts";
 import { currentRevision } from "./revisions.ts";
@@ -147,13 +155,14 @@ async function serve(parts: Parts, endpoint: Endpoint, c: ApiContext): Promise<R
     param,
     query,
     body,
+    lastEventId: endpoint.takesLastEventId ? c.req.header("last-event-id") ?? null : null,
     ifMatch,
     deps,
   });
   onAnswer?.(endpoint, answer);
   // Before the answer to what ended somebody's access: whoever reads it finds their streams ended.
   if (endpoint.method !== "GET") await streams.check();
-  return responseOf(parts, endpoint, answer, c);
+  return await responseOf(parts, endpoint, answer, c);
 }
 
 /** @throws {SvcError} `bad_request`, with the first of the parameters of what takes none. */
@@ -181,12 +190,12 @@ async function bodyOf(
   return decode === null ? decodeWith(schema, json, "body", "invalid") : decode(json);
 }
 
-function responseOf(
+async function responseOf(
   { streams, shared }: Parts,
   endpoint: Endpoint,
   answer: Answer,
   c: ApiContext,
-): Response {
+): Promise<Response> {
   if (answer.revision !== undefined) c.header("ETag", formatEtag(answer.revision));
   if (answer.location !== undefined) c.header("Location", answer.location);
   if (answer.cookie !== undefined) c.header("Set-Cookie", answer.cookie);
@@ -200,10 +209,17 @@ function responseOf(
       });
     case "json": {
       const { madeOf } = answer;
-      const bytes = madeOf === undefined
-        ? jsonBytes(answer.body ?? null)
-        : shared.of(madeOf, () => jsonBytes(answer.body ?? null));
+      const make = () => jsonBytes(answer.body ?? null);
+      let bytes = madeOf === undefined ? make() : shared.of(madeOf, make);
       c.header("Content-Type", "application/json");
+      // Where there is an ETag, a strong one, the bytes are always the same.
+      if (!endpoint.hasSecrets && !endpoint.hasEtag && bytes.length >= GZIP_BYTES_MIN) {
+        c.header("Vary", "Accept-Encoding");
+        if (takesGzip(c.req.header("accept-encoding") ?? null)) {
+          c.header("Content-Encoding", "gzip");
+          bytes = await (madeOf === undefined ? gzipped(bytes) : shared.gzippedOf(madeOf, make));
+        }
+      }
       if (bytes.length <= PIECE_BYTES) return c.body(bytes, status as ContentfulStatusCode);
       c.header("Content-Length", String(bytes.length));
       return c.body(streamOfBytes(bytes), status as ContentfulStatusCode);

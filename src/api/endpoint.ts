@@ -17,6 +17,8 @@ export interface Call<B = unknown, Q = unknown> {
   readonly param: string;
   readonly query: Q;
   readonly body: B;
+  /** The ID of the last event that a stream's reader has, where it comes again. */
+  readonly lastEventId: string | null;
   /** The revision of `If-Match`; `null` where there is none, or any will do. */
   readonly ifMatch: number | null;
   readonly deps: ApiDeps;
@@ -51,7 +53,12 @@ export type Content =
   | { readonly kind: "json"; readonly schema: z.ZodType }
   | { readonly kind: "text"; readonly type: string }
   /** In one of these types. */
-  | { readonly kind: "stream"; readonly types: readonly string[] }
+  | {
+    readonly kind: "stream";
+    readonly types: readonly string[];
+    /** The data of each kind of event; `null` where there is one kind, an entry of the log. */
+    readonly events: Readonly<Record<string, z.ZodType>> | null;
+  }
   | { readonly kind: "none" };
 
 /** A row of the table that routes, checks and documents the API. */
@@ -77,6 +84,10 @@ export interface Endpoint {
   readonly content: Content;
   readonly hasEtag: boolean;
   readonly hasCookie: boolean;
+  /** It goes on behind the event that `Last-Event-ID` names. */
+  readonly takesLastEventId: boolean;
+  /** What it answers is never compressed: its length would tell of secrets in it (BREACH). */
+  readonly hasSecrets: boolean;
   /** What it may be refused with beyond what its access, body and query bring. */
   readonly errors: readonly ErrorCode[];
   readonly handle: (call: Call) => Promise<Answer> | Answer;
@@ -98,8 +109,11 @@ interface Definition<B extends z.ZodType, Q extends z.ZodType, A extends z.ZodTy
   readonly text?: string;
   /** The types that it streams. */
   readonly streams?: readonly string[];
+  readonly events?: Readonly<Record<string, z.ZodType>>;
   readonly hasEtag?: boolean;
   readonly hasCookie?: boolean;
+  readonly hasSecrets?: boolean;
+  readonly takesLastEventId?: boolean;
   readonly errors?: readonly ErrorCode[];
   readonly handle: (
     call: Call<z.output<B>, z.output<Q>>,
@@ -119,7 +133,7 @@ export function endpoint<
     : text !== undefined
     ? { kind: "text", type: text }
     : streams !== undefined
-    ? { kind: "stream", types: streams }
+    ? { kind: "stream", types: streams, events: definition.events ?? null }
     : { kind: "none" };
   return {
     method,
@@ -139,6 +153,8 @@ export function endpoint<
     content,
     hasEtag: definition.hasEtag ?? false,
     hasCookie: definition.hasCookie ?? false,
+    takesLastEventId: definition.takesLastEventId ?? false,
+    hasSecrets: definition.hasSecrets ?? false,
     errors: definition.errors ?? [],
     // What it is called with has been decoded by its own schemas.
     handle: definition.handle as Endpoint["handle"],

@@ -31,6 +31,7 @@ PUT DELETE /api/v1/pause | POST /api/v1/cache/flush | POST /api/v1/update/check
 POST GET /api/v1/leak-tests | GET /api/v1/leak-tests/{id}
 GET /api/v1/querylog | GET /api/v1/querylog/export | GET /api/v1/querylog/stream
 GET /api/v1/stats | GET /api/v1/audit | GET /api/v1/explain
+GET /api/v1/events | POST /api/v1/explain | GET /api/v1/auth/state
 GET /api/v1/cluster | POST /api/v1/cluster/promote | POST /api/v1/cluster/demote
 DELETE /api/v1/cluster/members/{node} | GET /metrics
 POST /api/v1/auth/recovery | POST /api/v1/auth/logout | GET /api/v1/auth/me
@@ -61,6 +62,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   },
   "/api/v1/users": { name: "eve", role: "viewer", password: "long enough" },
   "/api/v1/settings": { block_response: "nxdomain" },
+  "/api/v1/explain": { name: "ads.example", draft: ["@@||ads.example^"], without: ["li_1"] },
   "/api/v1/pause": { seconds: 60 },
   "/api/v1/auth/login": { name: "ann", password: "password", code: "000000" },
   "/api/v1/auth/recovery": { name: "ann", password: "password", recovery_code: "code-1" },
@@ -140,7 +142,7 @@ Deno.test("every endpoint answers over HTTP as its schema says", local, async (t
           "leak-tests": "lt_1",
         };
         const [, , , collection] = path.split("/");
-        const query = path.endsWith("/explain") ? "?name=ads.example" : "";
+        const query = `${method} ${path}` === "GET /api/v1/explain" ? "?name=ads.example" : "";
         const target = path.replace(/\{\w+\}/, ids[collection] ?? "x") + query;
         const response = await fetch(base + target, {
           method,

@@ -20,7 +20,19 @@ import {
 import type { AuditPage, AuditQuery } from "../store/mod.ts";
 import { aloneReport } from "./alone.ts";
 import { noCounts } from "./empty_logs.ts";
-import type { Accounts, ApiDeps, ClusterPort, ListsPort, LogsPort, NodePort } from "./ports.ts";
+import { EventFeed } from "./event_feed.ts";
+import type {
+  Accounts,
+  ApiDeps,
+  ClusterPort,
+  EventsPort,
+  ExplainQuestion,
+  ListsPort,
+  LogsPort,
+  NodePort,
+} from "./ports.ts";
+import { exampleOf } from "./schemas/common.ts";
+import { StatusEvent } from "./schemas/events.ts";
 import type { QuerylogEntry } from "./schemas/logs.ts";
 
 export const NODE = "node-1";
@@ -217,6 +229,7 @@ class FakeNode implements NodePort {
   status() {
     return {
       problems: [],
+      problem_items: [],
       listeners: [{ protocol: "udp", address: "127.0.0.1:53" }],
       recursion: { enabled: false, dnssec: true },
       filter: {
@@ -242,11 +255,11 @@ class FakeNode implements NodePort {
     this.flushes++;
     return Promise.resolve();
   }
-  explain({ name, type, client }: { name: string; type: string; client: string }) {
+  explain({ name, type, client }: ExplainQuestion) {
     return Promise.resolve({
       name,
       type,
-      client: client === LOOPBACK ? null : { id: "cl_1", name: client },
+      client: client === LOOPBACK || client === null ? null : { id: "cl_1", name: client },
       group: { id: "gr_0000000000000000", name: "Default" },
       outcome: "blocked",
       rule: `||${name}^`,
@@ -259,6 +272,7 @@ class FakeNode implements NodePort {
         effect: "block",
         lost: null,
       }],
+      dnssec: null,
     });
   }
   checkUpdate() {
@@ -348,6 +362,7 @@ function fakeLogs(): LogsPort {
 /** An entry of the query log; its name would be a formula in a spreadsheet. */
 export function fakeEntry(i: number): QuerylogEntry {
   return {
+    id: `e${i}`,
     time: new Date(NOW_MS + i).toISOString(),
     client: "192.0.2.7",
     client_name: 'a "large", old TV',
@@ -364,6 +379,7 @@ export function fakeEntry(i: number): QuerylogEntry {
     upstream: "192.0.2.1:53",
     cached: false,
     dnssec: null,
+    dnssec_reason: null,
     duration_us: 1_234,
     node: NODE,
   };
@@ -382,6 +398,18 @@ function fakeCluster(store: FakeStore): ClusterPort {
     removeMember: async (node) => {
       await undefined;
       throw new SvcError("not_found", `${node}: there is no such member`);
+    },
+  };
+}
+
+/** Events of which there is one, the status. */
+function fakeEvents(store: FakeStore): EventsPort {
+  return {
+    read: () => {
+      const feed = new EventFeed({ replicator: store, status: () => exampleOf(StatusEvent) });
+      const streamed = feed.read();
+      feed.end();
+      return streamed;
     },
   };
 }
@@ -408,6 +436,7 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     lists: fakeLists(),
     logs: fakeLogs(),
     cluster: fakeCluster(store),
+    events: fakeEvents(store),
     inForce: () => Promise.resolve(),
     clock,
     newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),

@@ -1,5 +1,6 @@
 /** The query log as a stream: all of it as a file, or what is new as it comes. */
 import type { Streamed } from "./endpoint.ts";
+import { eventStream } from "./event_stream.ts";
 import type { LogsPort } from "./ports.ts";
 import { PAGE_ITEMS_MAX } from "./schemas/common.ts";
 import {
@@ -11,19 +12,14 @@ import {
 
 export const CSV = "text/csv; charset=utf-8";
 export const NDJSON = "application/x-ndjson";
-export const EVENT_STREAM = "text/event-stream";
 
 /** The columns of the CSV form, which are the fields of an entry. */
 const COLUMNS = [
   ...["time", "client", "client_name", "client_id", "group", "protocol", "name", "type"],
   ...["outcome", "rcode", "rule", "list", "answers", "upstream", "cached", "dnssec"],
-  ...["duration_us", "node"],
+  ...["duration_us", "node", "dnssec_reason", "id"],
 ] as readonly (keyof QuerylogEntry)[];
 
-/** A proxy, and the server's own limit, close what is silent for longer. */
-const HEARTBEAT_MS = 15_000;
-/** A watcher has to come again after this, and show again who it is. */
-const WATCH_MS_MAX = 3_600_000;
 /** Entries that wait for a slow watcher; the oldest go first. */
 const WAITING_MAX = 1_000;
 
@@ -78,65 +74,60 @@ function csvCell(text: string): string {
 
 /**
  * New entries as server-sent events: each is the `data` of an event, in JSON; an event `skipped` has
- * the number of entries that were too many.
+ * the number of entries that were too many. `lastEventId` is the ID of the last entry that the reader
+ * has: those behind it come first, the newest 1,000 of them.
  *
- * @throws {SvcError} `unavailable`, where too many watch already.
+ * @throws {SvcError} `unavailable`, where too many watch already; `bad_request`, for an ID of none.
  */
-export function watchLog(logs: Pick<LogsPort, "watch">, filter: QuerylogFilter): Streamed {
+export async function watchLog(
+  logs: Pick<LogsPort, "search" | "watch">,
+  filter: QuerylogFilter,
+  lastEventId: string | null = null,
+): Promise<Streamed> {
   const waiting: QuerylogEntry[] = [];
   let skipped = 0;
-  let isOver = false;
-  let wake: (() => void) | null = null;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const end = () => {
-    isOver = true;
-    wake?.();
+  /** Until when entries are told by the log itself: the number of the last of them. */
+  let caughtUpId = "";
+  const keep = (entries: readonly QuerylogEntry[]) => {
+    for (const entry of entries) if (isAfter(entry.id, caughtUpId)) waiting.push(entry);
+    const excess = waiting.length - WAITING_MAX;
+    if (excess > 0) skipped += waiting.splice(0, excess).length;
   };
+  const { streamed, wake, end } = eventStream({
+    take() {
+      const events = waiting.splice(0).map((entry) =>
+        `id: ${entry.id}\ndata: ${JSON.stringify(entry)}\n\n`
+      );
+      if (skipped > 0) events.unshift(`event: skipped\ndata: ${skipped}\n\n`);
+      skipped = 0;
+      return events.join("");
+    },
+    onClose: () => unwatch(),
+  });
   const unwatch = logs.watch(filter, {
     tell(entries, more) {
       skipped += more;
-      for (const entry of entries) waiting.push(entry);
-      const excess = waiting.length - WAITING_MAX;
-      if (excess > 0) skipped += waiting.splice(0, excess).length;
-      wake?.();
+      keep(entries);
+      wake();
     },
     end,
   });
-  const life = setTimeout(end, WATCH_MS_MAX);
-  let isClosed = false;
-  const close = () => {
-    if (isClosed) return;
-    isClosed = true;
-    end();
-    clearTimeout(timer);
-    clearTimeout(life);
+  if (lastEventId === null) return streamed;
+  try {
+    const missed = await logs.search({ ...filter, limit: WAITING_MAX, after: lastEventId });
+    const come = waiting.splice(0);
+    waiting.push(...missed.entries.toReversed());
+    caughtUpId = missed.entries.at(0)?.id ?? lastEventId;
+    keep(come); // What came meanwhile may be among those.
+    if (missed.next !== null) skipped++; // At least.
+  } catch (error) {
     unwatch();
-  };
-  /** Resolves when there is something to send: news, the end, or a sign of life. */
-  const something = () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    wake = resolve;
-    clearTimeout(timer);
-    timer = setTimeout(resolve, HEARTBEAT_MS);
-    return promise;
-  };
-  let isGreeted = false;
-  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    async pull(controller) {
-      // At once: whoever watches knows that it does.
-      if (isGreeted && waiting.length === 0 && skipped === 0 && !isOver) await something();
-      isGreeted = true;
-      if (isClosed) return; // The reader has left meanwhile.
-      const events = waiting.splice(0).map((entry) => `data: ${JSON.stringify(entry)}\n\n`);
-      if (skipped > 0) events.unshift(`event: skipped\ndata: ${skipped}\n\n`);
-      skipped = 0;
-      if (isOver && events.length === 0) {
-        close();
-        return controller.close();
-      }
-      controller.enqueue(encoder.encode(events.length > 0 ? events.join("") : ":\n\n"));
-    },
-    cancel: close,
-  }, { highWaterMark: 0 });
-  return { type: EVENT_STREAM, body };
+    throw error;
+  }
+  return streamed;
+}
+
+/** Says whether an entry's ID is greater than another: more digits, or greater ones. */
+function isAfter(id: string, other: string): boolean {
+  return id.length === other.length ? id > other : id.length > other.length;
 }

@@ -16,7 +16,8 @@ async function textOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<st
 /** Logs whose only watcher is the test's to tell. */
 function watched() {
   const state = { watcher: null as LogWatcher | null, filter: {} as QuerylogFilter, ended: 0 };
-  const logs: Pick<LogsPort, "watch"> = {
+  const logs: Pick<LogsPort, "search" | "watch"> = {
+    search: () => Promise.reject(new Error("nobody has missed anything")),
     watch: (filter, watcher) => {
       Object.assign(state, { filter, watcher });
       return () => state.ended++;
@@ -41,11 +42,11 @@ Deno.test("exportLog() writes CSV that no spreadsheet calculates", none, async (
   const row = (i: number) =>
     `2026-01-02T03:04:05.${678 + i}Z,192.0.2.7,"a ""large"", old TV",,gr_0000000000000000,udp,` +
     `'=sum(${i}).example,A,forwarded,NOERROR,,,cdn.example ; 192.0.2.${i},192.0.2.1:53,false,,` +
-    "1234,node-1\r\n";
+    `1234,node-1,,e${i}\r\n`;
   assert.equal(
     await textOf(body),
     "time,client,client_name,client_id,group,protocol,name,type,outcome,rcode,rule,list,answers," +
-      `upstream,cached,dnssec,duration_us,node\r\n${row(2)}${row(1)}${row(0)}`,
+      `upstream,cached,dnssec,duration_us,node,dnssec_reason,id\r\n${row(2)}${row(1)}${row(0)}`,
   );
 });
 
@@ -89,14 +90,14 @@ Deno.test("exportLog() of an empty log is its head, or nothing", none, async () 
 
 Deno.test("watchLog() tells of entries as they come, and what it left out", none, async () => {
   const { logs, state } = watched();
-  const { type, body } = watchLog(logs, { outcome: "blocked" });
+  const { type, body } = await watchLog(logs, { outcome: ["blocked"] });
   assert.equal(type, "text/event-stream");
-  assert.deepEqual(state.filter, { outcome: "blocked" });
+  assert.deepEqual(state.filter, { outcome: ["blocked"] });
   const { next, cancel } = reading(body);
   assert.equal(await next(), ":\n\n");
   const waiting = next();
   state.watcher?.tell([fakeEntry(1), fakeEntry(2)], 0);
-  const data = (i: number) => `data: ${JSON.stringify(fakeEntry(i))}\n\n`;
+  const data = (i: number) => `id: e${i}\ndata: ${JSON.stringify(fakeEntry(i))}\n\n`;
   assert.equal(await waiting, data(1) + data(2));
   state.watcher?.tell([fakeEntry(3)], 4);
   assert.equal(await next(), `event: skipped\ndata: 4\n\n${data(3)}`);
@@ -106,25 +107,25 @@ Deno.test("watchLog() tells of entries as they come, and what it left out", none
 
 Deno.test("watchLog() keeps few entries for who does not read them", none, async () => {
   const { logs, state } = watched();
-  const { next, cancel } = reading(watchLog(logs, {}).body);
+  const { next, cancel } = reading((await watchLog(logs, {})).body);
   await next();
   for (let i = 0; i < 30; i++) {
     const entries: QuerylogEntry[] = Array.from({ length: 100 }, () => fakeEntry(i));
     state.watcher?.tell(entries, 0);
   }
   const text = await next() ?? "";
-  assert.match(text, /^event: skipped\ndata: 2000\n\ndata: .*sum\(20\)/);
+  assert.match(text, /^event: skipped\ndata: 2000\n\nid: e20\ndata: .*sum\(20\)/);
   assert.equal(text.match(/^data: \{/gm)?.length, 1_000);
   await cancel();
 });
 
 Deno.test("watchLog() ends when the log does", none, async () => {
   const { logs, state } = watched();
-  const { next } = reading(watchLog(logs, {}).body);
+  const { next } = reading((await watchLog(logs, {})).body);
   await next();
   state.watcher?.tell([fakeEntry(1)], 0);
   state.watcher?.end();
-  assert.match(await next() ?? "", /^data: /);
+  assert.match(await next() ?? "", /^id: e1\ndata: /);
   assert.equal(await next(), null);
   assert.equal(state.ended, 1);
 });
@@ -166,7 +167,7 @@ Deno.test(
       const { next } = reading(response.body);
       assert.equal(await next(), ":\n\n");
       state.watcher?.tell([fakeEntry(1)], 0);
-      assert.match(await next() ?? "", /^data: .*sum\(1\)/);
+      assert.match(await next() ?? "", /^id: e1\ndata: .*sum\(1\)/);
       assert.equal(state.ended, 0);
       client.abort();
       await until(() => state.ended === 1);
@@ -235,3 +236,31 @@ Deno.test("HEAD of a stream opens none", none, async () => {
   assert.deepEqual([response.status, response.body], [200, null]);
   assert.equal(state.ended, 1);
 });
+
+Deno.test(
+  "watchLog() goes on behind the entry that its reader has, and doubles none",
+  none,
+  async () => {
+    const { logs, state } = watched();
+    const found = Promise.withResolvers<void>();
+    const asked: unknown[] = [];
+    const search: LogsPort["search"] = async (query) => {
+      asked.push(query);
+      await found.promise;
+      return { entries: [fakeEntry(5), fakeEntry(4)], next: "e4" };
+    };
+    const opening = watchLog({ ...logs, search }, { name: "x" }, "e3");
+    state.watcher?.tell([fakeEntry(5), fakeEntry(6)], 0);
+    found.resolve();
+    const { next, cancel } = reading((await opening).body);
+    const event = (i: number) => `id: e${i}\ndata: ${JSON.stringify(fakeEntry(i))}\n\n`;
+    assert.equal(await next(), `event: skipped\ndata: 1\n\n${event(4)}${event(5)}${event(6)}`);
+    state.watcher?.tell([fakeEntry(10)], 0);
+    assert.equal(await next(), event(10), "it has more digits");
+    assert.deepEqual(asked, [{ name: "x", limit: 1_000, after: "e3" }]);
+    await cancel();
+    const failing = { ...logs, search: () => Promise.reject(new Error("no log")) };
+    await assert.rejects(watchLog(failing, {}, "e1"));
+    assert.equal(state.ended, 2, "who could not begin watches no more");
+  },
+);

@@ -27,6 +27,7 @@ export {
   type TlsPem,
 } from "./server.ts";
 export { aloneReport } from "./alone.ts";
+export { EventFeed } from "./event_feed.ts";
 export { emptyLogs } from "./empty_logs.ts";
 export { LeakTests, type SavedLeakTest } from "./leak_tests.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";

@@ -3,7 +3,8 @@ import type { ErrorCode } from "../errors.ts";
 import { ID_PREFIX, USER_ID_PREFIX } from "../model/mod.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { STATUS } from "./errors.ts";
-import { CSV, EVENT_STREAM, NDJSON } from "./log_streams.ts";
+import { EVENT_STREAM } from "./event_stream.ts";
+import { CSV, NDJSON } from "./log_streams.ts";
 import {
   answerSchemas,
   ErrorAnswer,
@@ -15,7 +16,7 @@ import { QuerylogEntry } from "./schemas/logs.ts";
 import { METRICS_TYPE } from "./schemas/node.ts";
 
 /** Of the interface, not of the program: it grows with what the API can do. */
-const API_VERSION = "1.1.0";
+const API_VERSION = "1.2.0";
 const SCHEMAS = "#/components/schemas/";
 
 type JsonObject = Record<string, unknown>;
@@ -164,9 +165,19 @@ function queryParameters(query: z.ZodType): JsonObject[] {
   }));
 }
 
-function parametersOf({ path, query, takesIfMatch }: Endpoint): JsonObject[] {
+function parametersOf({ path, query, takesIfMatch, takesLastEventId }: Endpoint): JsonObject[] {
   const parameters = pathParameters(path);
   if (query !== null) parameters.push(...queryParameters(query));
+  if (takesLastEventId) {
+    parameters.push({
+      name: "Last-Event-ID",
+      in: "header",
+      required: false,
+      description: "the ID of the last event that was read: those behind it come first",
+      example: "1ex0r5jkhs",
+      schema: { type: "string" },
+    });
+  }
   if (takesIfMatch) {
     parameters.push({
       name: "If-Match",
@@ -220,8 +231,19 @@ function contentOf({ content }: Endpoint): JsonObject | undefined {
     case "text":
       return texts([content.type]);
     case "stream":
-      return texts(content.types);
+      return content.events === null ? texts(content.types) : eventsOf(content.events);
   }
+}
+
+/** A stream of several kinds of events, whose data is JSON. */
+function eventsOf(events: Readonly<Record<string, z.ZodType>>): JsonObject {
+  const kinds = Object.entries(events);
+  const data = { anyOf: kinds.map(([, schema]) => schemaOf(schema, "output")) };
+  const example = kinds.map(([kind, schema]) =>
+    `event: ${kind}\ndata: ${JSON.stringify(exampleOf(schema))}\n\n`
+  );
+  const schema = { ...TEXT, contentMediaType: "application/json", contentSchema: data };
+  return { [EVENT_STREAM]: { schema, example: example.join("") } };
 }
 
 /** Why the server itself may refuse any request, whatever it asks for. */

@@ -78,7 +78,10 @@ Deno.test("documentOf() writes a spec as it is sent and as it is answered", none
   assert.equal(RuleSpec.additionalProperties, false);
   assert.equal(RuleSpec.properties?.managed_by.default, "api");
   assert.equal(RuleSpec.properties?.managed_by.maxLength, 128);
-  assert.deepEqual(RuleSpecAnswer.required, ["rule", "enabled", "comment", "managed_by"]);
+  assert.deepEqual(RuleSpecAnswer.required, [
+    ...["rule", "enabled", "comment", "managed_by"],
+    ...["expires_at", "groups", "clients"],
+  ]);
   assert.equal(Rule.properties?.spec.$ref, "#/components/schemas/RuleSpecAnswer");
   assert.equal(Rule.properties?.created_at.format, "date-time");
   assert.equal(Rule.additionalProperties, undefined);

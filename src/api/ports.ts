@@ -1,8 +1,9 @@
 import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import type { ListStatus, Refresh } from "../lists/mod.ts";
-import type { Actor, Role, StoredUser } from "../model/mod.ts";
+import type { Actor, Role, RuleSpec, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
+import type { EventFeed } from "./event_feed.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
 import type {
   LeakTest,
@@ -66,6 +67,21 @@ export interface NewUser {
   readonly password: string;
 }
 
+/** What a query would come to. */
+export interface ExplainQuestion {
+  readonly name: string;
+  readonly type: string;
+  /** An address, or the ID of a client; `null`: a client not known. */
+  readonly client: string | null;
+  /** The ID of the group that the client would be in; `null`: its own. */
+  readonly group: string | null;
+  /** Rules that there would be, and IDs of rules and lists that there would not be. */
+  readonly draft: {
+    readonly rules: readonly RuleSpec[];
+    readonly without: readonly string[];
+  } | null;
+}
+
 /** This node: what it is doing and what it can be told. */
 export interface NodePort {
   readonly name: string;
@@ -76,6 +92,7 @@ export interface NodePort {
   status(): Pick<
     Status,
     | "problems"
+    | "problem_items"
     | "listeners"
     | "recursion"
     | "filter"
@@ -88,8 +105,7 @@ export interface NodePort {
   /** Pauses filtering until then, or resumes it; resolves once that holds for the next query. */
   pause(untilMs: number | null): Promise<void>;
   flushCache(): Promise<void>;
-  /** `client` is an address, or the ID of a client. */
-  explain(question: { name: string; type: string; client: string }): Promise<Explanation>;
+  explain(question: ExplainQuestion): Promise<Explanation>;
   checkUpdate(): Promise<UpdateCheck>;
   /** The text exposition for a scraper. */
   metrics(): Promise<string>;
@@ -116,7 +132,8 @@ export interface LogWatcher {
 }
 
 export interface LogsPort {
-  search(query: QuerylogQuery): Promise<QuerylogPage>;
+  /** `after` is an entry's ID: only newer ones. */
+  search(query: QuerylogQuery & { readonly after?: string }): Promise<QuerylogPage>;
   /**
    * Tells of entries that pass as they come. Returns what ends that.
    *
@@ -136,6 +153,9 @@ export interface ClusterPort {
   removeMember(node: string, actor: Actor): Promise<void>;
 }
 
+/** Tells whoever reads it of changes and of the status. */
+export type EventsPort = Pick<EventFeed, "read">;
+
 /** Everything the API asks for; it holds no state of its own. */
 export interface ApiDeps {
   readonly replicator: Replicator;
@@ -148,6 +168,7 @@ export interface ApiDeps {
   readonly lists: ListsPort;
   readonly logs: LogsPort;
   readonly cluster: ClusterPort;
+  readonly events: EventsPort;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
   readonly clock: Clock;

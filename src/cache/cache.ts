@@ -20,6 +20,8 @@ export interface StoreOptions {
   readonly keyBits: number;
   /** Bytes of QNAME with its root. */
   readonly qnameLength: number;
+  /** What the caller knows of the message, 0 to 3: see `state`. */
+  readonly state?: number;
   /** Seconds until the entry expires; also the bound of every TTL it hands out. */
   readonly ttl: number;
   /** Extended errors to send with it, as options; none where left out. */
@@ -50,7 +52,9 @@ const VISITED_BIT = 1 << 28;
 const REFRESHING_BIT = 1 << 29;
 /** The message names nobody but whom it was asked about; see `hasNoAlias`. */
 const NO_ALIAS_BIT = 1 << 30;
-const KEY_MASK = VISITED_BIT - 1;
+const STATE_SHIFT = 26;
+const STATE_MASK = 3;
+const KEY_MASK = (1 << STATE_SHIFT) - 1;
 
 /** Of what `save` gives: another number with each change of what an entry is. */
 const SAVED_FORMAT = 1;
@@ -240,6 +244,11 @@ export class Cache {
     this.#words[entry + E_KEY] |= NO_ALIAS_BIT;
   }
 
+  /** What the entry was stored with as its `state`. */
+  state(entry: number): number {
+    return (this.#words[entry + E_KEY] >>> STATE_SHIFT) & STATE_MASK;
+  }
+
   /** The two flag bytes of the stored message. */
   flags(entry: number): number {
     const at = this.#messageAt(entry);
@@ -315,7 +324,8 @@ export class Cache {
     words[entry + E_WORDS] = size;
     words[entry + E_STORED] = options.nowSeconds;
     words[entry + E_EXPIRES] = options.nowSeconds + options.ttl;
-    words[entry + E_KEY] = options.qtype | (options.keyBits << 16);
+    words[entry + E_KEY] = options.qtype | (options.keyBits << 16) |
+      ((options.state ?? 0) << STATE_SHIFT);
     words[entry + E_LENGTHS] = length | (ttlCount << 16);
     words[entry + E_CLEAN] = 0;
     words[entry + E_QNAME] = options.qnameLength | (errors.length << 16);
@@ -336,8 +346,7 @@ export class Cache {
 
   /** Every entry that can be found, the oldest first, for the `load` of another cache. */
   save(): SharedArrayBuffer {
-    const memory = new SharedArrayBuffer(4 + this.usedBytes);
-    const target = new Uint32Array(memory);
+    const target = new Uint32Array(new SharedArrayBuffer(4 + this.usedBytes));
     target[0] = SAVED_FORMAT;
     let to = 1;
     for (let i = 1; i <= this.#segmentCount; i++) {
@@ -352,7 +361,7 @@ export class Cache {
         entry += size;
       }
     }
-    return memory;
+    return target.buffer as SharedArrayBuffer;
   }
 
   /**
@@ -376,9 +385,9 @@ export class Cache {
         const entry = this.#reserve(size);
         this.#words.set(source.subarray(at, at + size), entry);
         const key = this.#words[entry + E_KEY] &= ~(VISITED_BIT | REFRESHING_BIT);
-        const [qtype, keyBits] = [key & 0xffff, (key & KEY_MASK) >>> 16];
+        const keyBits = (key & KEY_MASK) >>> 16;
         const qname = this.#messageAt(entry) + HEADER_BYTES;
-        this.#words[entry + E_HASH] = hashOf(this.#bytes, qname, qtype, keyBits);
+        this.#words[entry + E_HASH] = hashOf(this.#bytes, qname, key & 0xffff, keyBits);
         this.#words[entry + E_CLEAN] = 0; // Of other rules.
         this.#link(entry, nowSeconds);
       }

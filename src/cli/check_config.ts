@@ -15,6 +15,7 @@ import { messageOf } from "../errors.ts";
 import { checkCatalogue } from "../lists/mod.ts";
 import { fileLimit, openNative } from "../native/mod.ts";
 import { fileLimitWarning } from "../node/open_files.ts";
+import { listeningSockets } from "../process/mod.ts";
 
 /** Read where no `--config` names another; it may be missing. */
 export const DEFAULT_CONFIG_FILE = "/etc/svc/svc.toml";
@@ -90,6 +91,11 @@ export const FILE_FACTS: FileFacts = {
     const packets = openPackets();
     if (native === null || packets === null) return null;
     return new KernelTables({ native, packets }).interfaces();
+  },
+  listening: async () => {
+    const { openProcess } = await import("../native/system.ts");
+    const process = openProcess();
+    return process === null ? [] : listeningSockets(process);
   },
   checkServices: checkCatalogue,
   nowMs: () => Date.now(),

@@ -73,9 +73,13 @@ async function ask(client: ApiClient, query: NonNullable<Question["query"]>): Pr
 /** Outcomes of rules: what is answered is known, even where it is nothing. */
 const DECIDED = ["blocked", "rewritten", "safe_search"];
 
+function because(reason: string | null): string {
+  return reason === null ? "" : `: ${reason}`;
+}
+
 /** An explanation as lines of text, without anything a terminal would act on. */
 export function formatExplanation(explanation: Explanation): string {
-  const { name, type, client, group, outcome, rule, list, records, matches } = explanation;
+  const { name, type, client, group, outcome, rule, list, records, matches, dnssec } = explanation;
   const [deciding, ...others] = matches.filter(({ lost }) => lost === null);
   const lines = [
     `${name} ${type}: ${outcome}`,
@@ -86,6 +90,7 @@ export function formatExplanation(explanation: Explanation): string {
       : `rule: ${rule} of ${deciding?.list_name ?? list} (${list})`,
     ...(records.length === 0 && DECIDED.includes(outcome) ? ["answer: no record"] : []),
     ...records.map((record) => `answer: ${record}`),
+    ...(dnssec === null ? [] : [`dnssec: ${dnssec.result}${because(dnssec.reason)}`]),
     ...others.map(({ rule, list_name }) => `also: ${rule} of ${list_name}`),
     ...matches.filter(({ lost }) => lost !== null).map(({ rule, list_name, lost }) =>
       `not: ${rule} of ${list_name}: ${lost}`

@@ -29,6 +29,7 @@ const EXPLANATION = {
       lost: "a rule of the same rank is about a longer name",
     },
   ],
+  dnssec: null,
 };
 
 Deno.test("formatExplanation() tells what decides, and what does not", none, () => {
@@ -55,6 +56,16 @@ Deno.test("formatExplanation() tells what decides, and what does not", none, () 
     "group: Default (gr_0000000000000000)",
     "rule: none decides",
     "answer: A 192.0.2.1",
+  ]);
+  const bogus = {
+    ...local,
+    outcome: "forwarded",
+    records: [],
+    dnssec: { result: "bogus", reason: "ads.example A: the signature of key 7 does not fit" },
+  } as const;
+  assert.deepEqual(formatExplanation(bogus).split("\n").slice(3), [
+    "rule: none decides",
+    "dnssec: bogus: ads.example A: the signature of key 7 does not fit",
   ]);
 });
 

@@ -35,7 +35,15 @@ Deno.test({
       );
       const options = { directory: `${directory}/store`, clock, program: VERSION, node: "local" };
       const { replicator, close } = await openStore(options);
-      const spec = { rule: "||mine.example^", enabled: true, comment: "", managed_by: "api" };
+      const spec = {
+        rule: "||mine.example^",
+        enabled: true,
+        comment: "",
+        managed_by: "api",
+        expires_at: null,
+        groups: [],
+        clients: [],
+      };
       const id = "ru_00000000000000aa";
       await replicator.propose(
         { type: "create", collection: "rules", id, spec },

@@ -39,6 +39,10 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "tells what a query would be answered, and why",
     run: async (args) => await (await import("./explain.ts")).explain(args),
   },
+  "health": {
+    summary: "tells whether the service on this machine answers",
+    run: async (args) => await (await import("./health.ts")).health(args),
+  },
   "openapi": {
     summary: "prints the API's OpenAPI document",
     run: async (args) => await (await import("./openapi.ts")).openapi(args),
@@ -46,6 +50,18 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   "vrrp": {
     summary: "moves the floating address between two nodes",
     run: async (args) => await (await import("./vrrp.ts")).vrrp(args),
+  },
+  "install": {
+    summary: "makes this file a service of the machine",
+    run: async (args) => await (await import("./install.ts")).install(args),
+  },
+  "uninstall": {
+    summary: "takes that away again",
+    run: async (args) => await (await import("./install.ts")).uninstall(args),
+  },
+  "update": {
+    summary: "looks for a newer release, and puts it in the place of this one",
+    run: async (args) => await (await import("./update.ts")).update(args),
   },
   "version": {
     summary: "prints version, Deno and V8 versions, and target",

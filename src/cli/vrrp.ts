@@ -6,14 +6,12 @@ import {
   adoptRawSockets,
   askStatus,
   FloatingAddress,
-  healthTarget,
   KernelTables,
   type Libc,
   openRawSockets,
 } from "../floating/mod.ts";
 import { log } from "../log.ts";
-import { openNative } from "../native/mod.ts";
-import { openPackets, openProcess, type Process } from "../native/system.ts";
+import { openProcess, type Process } from "../native/system.ts";
 import {
   capabilities,
   Capability,
@@ -25,6 +23,7 @@ import {
 } from "../process/mod.ts";
 import { DEFAULT_CONFIG_FILE, loadConfig } from "./check_config.ts";
 import { readOptions } from "./options.ts";
+import { openLibc, ownDns } from "./own_dns.ts";
 
 const EXIT_INVALID = 2;
 
@@ -56,11 +55,7 @@ export async function vrrp(args: string[]): Promise<number> {
     console.error(formatProblem({ ...source, line: 0, key: "vrrp", message, severity: "error" }));
     return EXIT_INVALID;
   }
-  const [native, packets] = [openNative(), openPackets()];
-  if (native === null || packets === null) {
-    throw new SvcError("unavailable", "this needs Linux with the GNU C library");
-  }
-  const libc = { native, packets };
+  const libc = openLibc();
   if (options.status === true) return tellStatus(libc, config.vrrp);
   return await hold(libc, config, config.vrrp);
 }
@@ -77,13 +72,7 @@ function tellStatus(libc: Libc, config: VrrpConfig): number {
 }
 
 async function hold(libc: Libc, config: Config, vrrp: VrrpConfig): Promise<number> {
-  const target = healthTarget(config.server.listen, vrrp.address);
-  if (target === null) {
-    throw new SvcError(
-      "invalid",
-      "server.listen: names no address where this node's own DNS can be asked: add 127.0.0.1:53",
-    );
-  }
+  const target = ownDns(config);
   const process = openProcess();
   if (process === null) {
     throw new SvcError("unavailable", "this needs Linux with the GNU C library");

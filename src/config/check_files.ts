@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { formatIp } from "../addr/mod.ts";
+import { formatIp, type HostPort } from "../addr/mod.ts";
+import { parseTrustAnchors } from "../dnssec/mod.ts";
 import { messageOf } from "../errors.ts";
 import { coversClientIds, coversName, keyWeakness } from "./certificates.ts";
 import type { Config, TlsFiles, VrrpConfig } from "./config.ts";
@@ -7,6 +8,7 @@ import type { Source } from "./parse.ts";
 import { isInside } from "./readers.ts";
 import { parseHeaders } from "./headers_file.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote, type Severity } from "./problem.ts";
+import { stubInTheWay } from "./taken_ports.ts";
 
 /** What a check may ask about the disk and the time. */
 export interface FileFacts {
@@ -17,6 +19,8 @@ export interface FileFacts {
   realPath(path: string): Promise<string>;
   /** This machine's network interfaces with their IPv4 addresses; `null` where nobody can tell. */
   interfaces(): Promise<readonly InterfaceFacts[] | null>;
+  /** Where somebody listens on this machine, as far as that can be told. */
+  listening(): Promise<readonly HostPort[]>;
   /** Throws for a text that is no catalogue of services. */
   checkServices(text: string): void;
   nowMs(): number;
@@ -61,17 +65,14 @@ export async function checkFiles(
     await checker.services(filter.servicesFile, ["filter", "services_file"]);
   }
   await checker.records(recursion.rootHintsFile, ["recursion", "root_hints"], /\s(A|AAAA)\s/i);
-  await checker.records(
-    recursion.trustAnchorFile,
-    ["recursion", "trust_anchor"],
-    /\s(DS|DNSKEY)\s/i,
-  );
+  await checker.trustAnchors(recursion.trustAnchorFile, ["recursion", "trust_anchor"]);
   await checker.certificate(api.tls, ["api"], ["tls_cert", "tls_key"], {});
   await checker.folder(store.dir, ["store", "path"]);
   if (cluster !== null) {
     const authority = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
     await checker.certificate(cluster, ["cluster"], ["cert", "key"], { authority });
   }
+  await checker.listen(server.listen);
   if (vrrp !== null) await checker.interface(vrrp);
   await checker.headers(telemetry.headersFile, ["telemetry", "headers_file"]);
   await checker.authorities(telemetry.caFile, ["telemetry", "ca_file"]);
@@ -127,6 +128,12 @@ class Checker {
     const names = all.map(({ name }) => name).join(", ");
     const message = `is ${quote(device)}, which this machine does not have now; there are ${names}`;
     this.#problem(["vrrp", "interface"], message, "note");
+  }
+
+  /** Addresses of plain DNS that another resolver of this machine has at the moment. */
+  async listen(listen: readonly HostPort[]): Promise<void> {
+    const taken = stubInTheWay(listen, await this.#facts.listening());
+    if (taken !== null) this.#problem(["server", "listen", taken.index], taken.message, "note");
   }
 
   /** A file of request headers. */
@@ -189,6 +196,15 @@ class Checker {
     if (lines.some((line) => wanted.test(line))) return;
     const types = /\((.*)\)/.exec(wanted.source)?.[1].replace("|", " or ");
     this.#problem(key, `${quote(file ?? "")} holds no ${types} record: name a file that does`);
+  }
+
+  /** A file of DS and DNSKEY records. */
+  async trustAnchors(file: string | null, key: KeyPath): Promise<void> {
+    const text = await this.text(file, key);
+    if (text === null) return;
+    for (const { line, message } of parseTrustAnchors(text).problems) {
+      this.#problem(key, `${quote(file ?? "")}: line ${line} ${message}`);
+    }
   }
 
   /** A file of CA certificates; returns the first. */

@@ -74,6 +74,7 @@ function disk(files: Record<string, string | null>, nowMs = NOW_MS): FileFacts {
       Promise.try(() =>
         path.endsWith("/lists") ? path : find(path).match(/^link (.*)/)?.[1] ?? path
       ),
+    listening: () => Promise.resolve([]),
     interfaces: () =>
       Promise.resolve([
         { name: "lo", addresses: [new Uint8Array([127, 0, 0, 1])] },
@@ -319,8 +320,16 @@ const CASES: readonly {
     want: [
       'svc.toml:2: recursion.root_hints: "/etc/svc/root.hints" holds no A or AAAA record: ' +
       "name a file that does",
-      'svc.toml:3: recursion.trust_anchor: "/etc/svc/root.ds" holds no DS or DNSKEY record: ' +
-      "name a file that does",
+      'svc.toml:3: recursion.trust_anchor: "/etc/svc/root.ds": line 1 holds no DS or DNSKEY record',
+    ],
+  },
+  {
+    name: "trust anchors of several zones, one of them broken",
+    text: `[recursion]\ntrust_anchor = "root.ds"\n`,
+    files: { "root.ds": "test. IN DS 1 8 2 E06D44B8\na.example. DNSKEY 257 3 15 AAAA\n" },
+    want: [
+      'svc.toml:2: recursion.trust_anchor: "/etc/svc/root.ds": line 2 the key has not the form of ' +
+      "algorithm 15",
     ],
   },
   {
@@ -372,3 +381,22 @@ Deno.test("checkFiles() never repeats a byte of a key", none, async () => {
   assert.equal(problems.length, 1);
   for (const line of broken.split("\n").slice(1, -1)) assert.ok(!problems[0].includes(line));
 });
+
+Deno.test(
+  "checkFiles() notes that systemd-resolved has the port, which may change",
+  none,
+  async () => {
+    const stub = { ip: new Uint8Array([127, 0, 0, 53]), port: 53 };
+    const facts = { ...disk({}), listening: () => Promise.resolve([stub]) };
+    const { draft, source } = parseConfig('[server]\nlisten = ["0.0.0.0"]\n', {
+      file: "svc.toml",
+      directory: DIRECTORY,
+    });
+    const [problem] = await checkFiles(draft!, facts, source);
+    assert.equal(problem.severity, "note");
+    assert.match(
+      formatProblem(problem),
+      /^svc\.toml:2: server\.listen\[0\]: 0\.0\.0\.0:53 is taken by/,
+    );
+  },
+);

@@ -123,6 +123,10 @@ export interface RecursionConfig {
   readonly rootHintsFile: string | null;
   /** `null`: the built-in anchors. */
   readonly trustAnchorFile: string | null;
+  /** Lower-case A-labels, "." for the root; names at and below them are not validated. */
+  readonly negativeTrustAnchors: readonly string[];
+  /** Answers of upstreams are validated as well. */
+  readonly validateForwarded: boolean;
 }
 
 export interface SecurityConfig {

@@ -38,3 +38,4 @@ export {
   type Source,
 } from "./parse.ts";
 export { formatProblem, type Problem, type Severity } from "./problem.ts";
+export { anybodyInTheWay } from "./taken_ports.ts";

@@ -388,6 +388,12 @@ function readRecursion(t: Table, directory: string): RecursionConfig {
     qnameMinimisation: t.read("qname_minimisation", boolean, true),
     rootHintsFile: t.optional("root_hints", path(directory)),
     trustAnchorFile: t.optional("trust_anchor", path(directory)),
+    negativeTrustAnchors: t.read(
+      "negative_trust_anchors",
+      arrayOf(domain, ENTRY_COUNT_MAX, String),
+      [],
+    ),
+    validateForwarded: t.read("validate_forwarded", boolean, false),
   };
 }
 

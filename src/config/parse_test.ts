@@ -75,6 +75,8 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       qnameMinimisation: true,
       rootHintsFile: null,
       trustAnchorFile: null,
+      negativeTrustAnchors: [],
+      validateForwarded: false,
     },
     security: { sandbox: true, rebindingProtection: true, rebindingExempt: [] },
     querylog: {
@@ -175,6 +177,8 @@ dnssec = false
 qname_minimisation = false
 root_hints = "root.hints"
 trust_anchor = "root.ds"
+negative_trust_anchors = ["Broken.example", "münchen.example."]
+validate_forwarded = true
 
 [security]
 sandbox = false
@@ -320,6 +324,8 @@ Deno.test("parseConfig() reads every key", none, () => {
       qnameMinimisation: false,
       rootHintsFile: "/etc/svc/root.hints",
       trustAnchorFile: "/etc/svc/root.ds",
+      negativeTrustAnchors: ["broken.example", "xn--mnchen-3ya.example"],
+      validateForwarded: true,
     },
     security: {
       sandbox: false,

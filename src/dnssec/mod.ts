@@ -39,6 +39,6 @@ export {
   stepRollover,
 } from "./rollover.ts";
 export { deduce, type Deduced, readDenials } from "./aggressive.ts";
-export type { Denials } from "./denial.ts";
+export type { Denials, Nsec3Record, NsecRecord } from "./denial.ts";
 export { publicKeySpki } from "./keys.ts";
-export { nameKey } from "./names.ts";
+export { ancestor, compareNames, nameKey, wildcardOf } from "./names.ts";

@@ -34,6 +34,8 @@ export interface ValidatedRrSet {
   readonly security: Security;
   /** Seconds that it may be kept. */
   readonly ttl: number;
+  /** The zone that has signed it, where it is SOA or proof of an absence that is proven. */
+  readonly zone?: Uint8Array;
 }
 
 /** What came of an answer. Nothing else of the response is to be passed on. */
@@ -189,9 +191,10 @@ class Validation {
     return this.#takeDenied(proofs, denyCloser(proofs, rrset.owner, labels));
   }
 
-  #takeDenied({ ttls }: Proofs, { finding, used }: Denied): boolean {
+  #takeDenied({ ttls, hashed: { denials: { zone } } }: Proofs, { finding, used }: Denied): boolean {
     for (const rrset of used) {
-      this.#authority.set(rrset, { rrset, security: Security.Secure, ttl: ttls.get(rrset) ?? 0 });
+      const ttl = ttls.get(rrset) ?? 0;
+      this.#authority.set(rrset, { rrset, security: Security.Secure, ttl, zone });
     }
     return this.#note(finding);
   }
@@ -288,7 +291,7 @@ class Validation {
     );
     if (soa === undefined) return true;
     const { finding, ttl } = await this.#judge(soa);
-    this.#authority.set(soa, { rrset: soa, security: finding.security, ttl });
+    this.#authority.set(soa, { rrset: soa, security: finding.security, ttl, zone: zone.name });
     return this.#note(finding);
   }
 
@@ -305,7 +308,8 @@ class Validation {
     }
     // Servers answer NXDOMAIN where only names below are there: what is proven counts.
     const noData = denyType(proofs, name, type);
-    if (!isMissing(noData)) {
+    const counts = nameError === null || noData.finding === SECURE;
+    if (counts && !isMissing(noData)) {
       this.#takeDenied(proofs, noData);
       return Rcode.NoError;
     }

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { wireName } from "../../tests/replay/records.ts";
+import { encodeBase32hex } from "../bytes/mod.ts";
 import { Ede, formatName, Qtype, qtypeName, Rcode } from "../dns/mod.ts";
 import { type RrSetResponse } from "./chain.ts";
 import { FakeKey, FakeWorld, rrsetsOf, type SignOptions, TIMES } from "./fakes.ts";
 import { type RrSet, Security, TrustAnchors, Validator, type Verdict } from "./mod.ts";
+import { nsec3Hash } from "./nsec3.ts";
 import { SEP_FLAG, ZONE_FLAG } from "./records.ts";
 
 const none = { permissions: "none" } as const;
@@ -512,4 +514,30 @@ Deno.test("Validator says what code is proven", none, async (t) => {
     });
     isBogus(verdict, Ede.DnssecBogus);
   });
+});
+
+/** Base32hex of a hash with a number added to its last byte. */
+function hashText(name: string, added = 0): string {
+  const hash = nsec3Hash(wireName(name), { salt: new Uint8Array(0), iterations: 0 });
+  hash[19] += added;
+  return encodeBase32hex(hash);
+}
+
+Deno.test("Validator makes no NOERROR of the NXDOMAIN that opt-out leaves open", none, async () => {
+  const { example, validate } = world();
+  const nsec3 = (from: string, to: string) =>
+    example.rrset([`${from}.example. NSEC3 1 1 0 - ${to} NS SOA RRSIG DNSKEY`]);
+  const around = (name: string) => nsec3(hashText(name, -1), hashText(name, 1));
+  const encloser = nsec3(hashText("example."), hashText("example.", 1));
+  const closer = around("gone.example.");
+  const wildcard = around("*.example.");
+  const rcode = Rcode.NXDomain;
+  const whole = { rcode, authority: [encloser, closer, wildcard] };
+  const verdict = await validate("gone.example.", Qtype.A, whole);
+  isInsecure(verdict);
+  assert.equal(verdict.rcode, Rcode.NXDomain);
+  // Without the wildcard nothing is proven of NXDOMAIN, but then neither is of NOERROR.
+  const half = await validate("gone.example.", Qtype.A, { rcode, authority: [encloser, closer] });
+  isInsecure(half);
+  assert.equal(half.rcode, Rcode.NXDomain);
 });

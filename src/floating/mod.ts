@@ -5,6 +5,7 @@
  * it, a holder that misses it adds it: whatever a crash, or a hand, has changed. Scope: ffi.
  * RFC 9568, 5227; rtnetlink(7), packet(7). @module
  */
+export { askHealth } from "./ask_health.ts";
 export { FloatingAddress } from "./floating_address.ts";
 export { healthQuery, healthTarget, isHealthy } from "./health_query.ts";
 export { KernelTables } from "./kernel_tables.ts";

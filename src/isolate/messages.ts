@@ -1,7 +1,14 @@
 import type { HostPort } from "../addr/mod.ts";
+import type { TrustAnchor } from "../dnssec/mod.ts";
 import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
-import type { Found, RateLimitOptions, TtlBounds, UpstreamSpec } from "../resolver/mod.ts";
+import type {
+  Found,
+  OwnAnswer,
+  RateLimitOptions,
+  TtlBounds,
+  UpstreamSpec,
+} from "../resolver/mod.ts";
 import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
 import type { SlowQuery, SlowSample } from "./dns/slow_queries.ts";
@@ -58,6 +65,15 @@ export interface DnsTls {
   readonly odohSeeds: readonly Uint8Array[];
 }
 
+/** What answers are held against. */
+export interface DnsTrust {
+  readonly anchors: readonly TrustAnchor[];
+  /** Names, uncompressed, at and below which nothing is validated. */
+  readonly negative: readonly Uint8Array[];
+  /** The system's clock is not evidently wrong; else nothing is validated. */
+  readonly believesClock: boolean;
+}
+
 /** What a dns isolate is started with. */
 export interface DnsStart {
   readonly index: number;
@@ -81,6 +97,8 @@ export interface DnsStart {
   /** Seconds. */
   readonly serveStale: number;
   readonly prefetch: boolean;
+  /** `null`: nothing is validated. */
+  readonly trust: DnsTrust | null;
   /** Names, uncompressed, at and below which private addresses stay; `null`: they stay everywhere. */
   readonly rebindingExempt: readonly Uint8Array[] | null;
   /** A name that can't be checked gets SERVFAIL. */
@@ -122,8 +140,20 @@ export type ToDns =
     readonly hostname: string;
     readonly qtype: number;
   }
+  /** Ask the query of this packet for the service itself, then say `asked`. */
+  | {
+    readonly type: "ask";
+    readonly id: number;
+    readonly packet: Uint8Array;
+    /** What is in the cache is not wanted. */
+    readonly isAnew: boolean;
+  }
   /** Show this certificate from now on; connections that stand stay. */
   | { readonly type: "certificate"; readonly identity: TlsIdentity }
+  /** Validate by these from now on. */
+  | { readonly type: "trust"; readonly trust: DnsTrust }
+  /** A way to a thread that checks signatures, in place of that to the one before it. */
+  | { readonly type: "checker"; readonly thread: number; readonly port: MessagePort }
   /** Go on with these keys of Oblivious DoH, the current one first. */
   | { readonly type: "odoh"; readonly seeds: readonly Uint8Array[] }
   | ToKept;
@@ -152,6 +182,8 @@ export interface DnsReport {
   readonly cutOff: { readonly unfinished: number; readonly unread: number };
   /** Queries were not sent of late because the process has no socket left. */
   readonly lacksSockets: boolean;
+  /** Keys of a trust anchor fail by the time alone: the clock may be wrong. */
+  readonly clockSuspect: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */
   readonly upstreams: readonly {
     readonly healthy: boolean;
@@ -185,6 +217,7 @@ export type FromDns =
   | { readonly type: "flushed" }
   | { readonly type: "saved"; readonly answers: SharedArrayBuffer }
   | { readonly type: "lookedUp"; readonly id: number; readonly found: Found }
+  | { readonly type: "asked"; readonly id: number; readonly answer: OwnAnswer }
   | {
     readonly type: "pong";
     readonly report: DnsReport;

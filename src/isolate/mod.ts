@@ -2,11 +2,13 @@
  * The isolates of `svc run`: what each may touch, what is said between them, and who starts them
  * again. Scope: each entry's own. @module
  */
+export { CheckSupervisor } from "./check/supervisor.ts";
 export { type CompiledRules, compileRules } from "./compile/compile.ts";
 export {
   type CompileRequest,
   type DnsReport,
   type DnsTls,
+  type DnsTrust,
   type DnsUpstream,
   type LeakLookup,
   STREAM_PROTOCOLS,
@@ -21,10 +23,5 @@ export {
   type Watcher,
 } from "./querylog/supervisor.ts";
 export type { DnsSeats } from "./seats.ts";
-export {
-  type DnsListener,
-  type DnsOptions,
-  DnsSupervisor,
-  type FormerDns,
-  PARKED_MS,
-} from "./dns/supervisor.ts";
+export type { DnsListener, DnsOptions, FormerDns } from "./dns/options.ts";
+export { DnsSupervisor, PARKED_MS } from "./dns/supervisor.ts";

@@ -11,10 +11,11 @@ import {
 const START_DESCRIPTORS = 64;
 
 /** The isolates that `svc run` starts. */
-export type Isolate = "compile" | "dns" | "querylog";
+export type Isolate = "check" | "compile" | "dns" | "querylog";
 
 /** What each isolate may touch; whatever is not named here is denied. */
 export const SCOPES = {
+  check: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
   compile: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
   dns: () => ({ net: true, ffi: mayFfi() }), // Any name server there is; UDP in batches.
   querylog: (directory: string) => ({
@@ -36,6 +37,7 @@ function maySetPriority(): boolean {
 
 /** How long the time slices of each isolate are. */
 const TIME_SLICES: Record<Isolate, TimeSlice> = {
+  check: TimeSlice.Work,
   compile: TimeSlice.Work,
   dns: TimeSlice.Query,
   querylog: TimeSlice.Work,
@@ -43,6 +45,7 @@ const TIME_SLICES: Record<Isolate, TimeSlice> = {
 
 /** Worker entries; each URL stands here in full, so that a compiler of programs finds it. */
 const ENTRIES: Record<Isolate, () => URL> = {
+  check: () => new URL("./check/check_worker.ts", import.meta.url),
   compile: () => new URL("./compile/compile_worker.ts", import.meta.url),
   dns: () => new URL("./dns/dns_worker.ts", import.meta.url),
   querylog: () => new URL("./querylog/querylog_worker.ts", import.meta.url),

@@ -116,12 +116,14 @@ export class Histories {
     };
   }
 
-  /** What somebody should look at: a text a list, with the reason. */
-  problems(sources: readonly ListSource[]): string[] {
-    return sources.flatMap((source) => {
+  /** What somebody should look at, by the list's ID: a text each, with the reason. */
+  problems(sources: readonly ListSource[]): Map<string, string> {
+    const found = new Map<string, string>();
+    for (const source of sources) {
       const problem = this.#problem(source);
-      return problem === null ? [] : [`${source.name}: ${problem}`];
-    });
+      if (problem !== null) found.set(source.id, `${source.name}: ${problem}`);
+    }
+    return found;
   }
 
   /** Says whether the list may get its first text any moment, so that its lack is no problem yet. */

@@ -221,8 +221,8 @@ export class ListKeeper {
     return nextMs;
   }
 
-  /** What somebody should look at: a text a list, with the reason. */
-  problems(sources: readonly ListSource[]): string[] {
+  /** What somebody should look at, by the list's ID: a text each, with the reason. */
+  problems(sources: readonly ListSource[]): Map<string, string> {
     return this.#histories.problems(sources);
   }
 

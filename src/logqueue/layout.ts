@@ -27,7 +27,8 @@ export const TEXT_SEPARATOR = "\t";
 
 /**
  * Where the words of a record's head are; a record starts at a word. Behind the head stand, each
- * filled up to whole words: the response, `group TAB client's name`, `list TAB rule`, the client ID.
+ * filled up to whole words: the response, `group TAB client's name`, `list TAB rule`, the client ID,
+ * why validation did not find the answer secure.
  */
 export const RecordAt = {
   /** Bytes of the record with its head; see `SKIP`. */
@@ -47,7 +48,9 @@ export const RecordAt = {
   MoreLengths: 7,
   /** Four words. */
   Address: 8,
-  End: 12,
+  /** Bytes of why the answer is not secure. */
+  Reason: 12,
+  End: 13,
 } as const;
 
 /** Limits of the parts, in bytes; what is longer is cut. */

@@ -102,6 +102,7 @@ const DEFAULT_GROUP: SpecOf<"groups"> = {
   safe_search: false,
   lists: [],
   blocked_services: [],
+  paused_until: null,
 };
 
 function isConfigList({ id }: Envelope<unknown>): boolean {

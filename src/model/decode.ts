@@ -163,12 +163,31 @@ function refineList(spec: Partial<SpecOf<"lists">>, report: Report): Partial<Spe
 
 const encoder = new TextEncoder();
 
-function refineRule({ rule: text }: Partial<SpecOf<"rules">>, report: Report) {
+function refineRule(spec: Partial<SpecOf<"rules">>, report: Report) {
+  const { rule: text, expires_at = null, groups = [], clients = [] } = spec;
+  reportTwice("groups", groups, report);
+  reportTwice("clients", clients, report);
   if (text === undefined) return {};
+  const isLimited = expires_at !== null || groups.length > 0 || clients.length > 0;
+  if (isLimited && isBadfilter(text)) {
+    const message = "a $badfilter holds for everybody: leave out expires_at, groups and clients";
+    report("rule", message);
+  }
   const rule = text.trim();
   const problem = findRuleProblem(rule);
   if (problem !== null) report("rule", problem);
   return { rule };
+}
+
+function isBadfilter(text: string): boolean {
+  const parsed = parseRule(text);
+  return parsed.kind === "rules" && parsed.rules.some(({ badfilter }) => badfilter);
+}
+
+function reportTwice(field: string, texts: readonly string[], report: Report): void {
+  for (const [i, text] of texts.entries()) {
+    if (texts.indexOf(text) < i) report(`${field}[${i}]`, "it is given twice");
+  }
 }
 
 function findRuleProblem(rule: string): string | null {
@@ -237,11 +256,6 @@ function recordValue(
 }
 
 function refineClient(spec: Partial<SpecOf<"clients">>, report: Report) {
-  for (const field of ["addresses", "ids"] as const) {
-    const texts = spec[field] ?? [];
-    for (const [i, text] of texts.entries()) {
-      if (texts.indexOf(text) < i) report(`${field}[${i}]`, "it is given twice");
-    }
-  }
+  for (const field of ["addresses", "ids"] as const) reportTwice(field, spec[field] ?? [], report);
   return refineName(spec, report);
 }

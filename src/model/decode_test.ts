@@ -163,6 +163,8 @@ Deno.test("decodeSpec() bounds what it tells, and repeats nothing that hides", n
 });
 
 const common = { enabled: true, comment: "", managed_by: "api" };
+const UNLIMITED = { expires_at: null, groups: [], clients: [] };
+const GROUP_ID = "gr_00000000000000aa";
 const TAKEN: readonly (readonly [Collection, json: unknown, spec: unknown])[] = [
   ["lists", LIST, { ...LIST, ...common }],
   ["lists", { name: "a", path: "ads.txt" }, { name: "a", path: "ads.txt", ...common }],
@@ -172,12 +174,20 @@ const TAKEN: readonly (readonly [Collection, json: unknown, spec: unknown])[] = 
     ...common,
   }],
   ["lists", { ...LIST, managed_by: "terraform" }, { ...LIST, ...common }],
-  ["rules", { rule: "  ||Ads.example^ " }, { rule: "||Ads.example^", ...common }],
+  ["rules", { rule: "  ||Ads.example^ " }, { rule: "||Ads.example^", ...common, ...UNLIMITED }],
   ["rules", { rule: "@@||a.example^$important", enabled: false, comment: "why" }, {
     rule: "@@||a.example^$important",
     enabled: false,
     comment: "why",
     managed_by: "api",
+    ...UNLIMITED,
+  }],
+  ["rules", { rule: "||a.example^", expires_at: "2026-01-02T04:04:05+01:00", groups: [GROUP_ID] }, {
+    rule: "||a.example^",
+    ...common,
+    ...UNLIMITED,
+    expires_at: "2026-01-02T03:04:05.000Z",
+    groups: [GROUP_ID],
   }],
   ["records", RECORD, { ...RECORD, ttl: 300, ...common }],
   ["records", { ...RECORD, name: "*.WEB.example." }, {
@@ -212,6 +222,7 @@ const TAKEN: readonly (readonly [Collection, json: unknown, spec: unknown])[] = 
     safe_search: false,
     lists: [],
     blocked_services: [],
+    paused_until: null,
   }],
   ["groups", GROUP, {
     name: "Kids",
@@ -219,12 +230,14 @@ const TAKEN: readonly (readonly [Collection, json: unknown, spec: unknown])[] = 
     safe_search: false,
     lists: [],
     blocked_services: [],
+    paused_until: null,
   }],
   ["clients", { name: "TV", addresses: ["10.0.0.1/32", "::ffff:10.1.0.0/112", "2001:DB8::/32"] }, {
     name: "TV",
     addresses: ["10.0.0.1", "10.1.0.0/16", "2001:db8::/32"],
     ids: [],
     group: "gr_0000000000000000",
+    paused_until: null,
   }],
   ["schedules", SCHEDULE, SCHEDULE],
 ];

@@ -1,6 +1,7 @@
 import type { StoredUser } from "./command.ts";
 import {
   type Collections,
+  isLimited,
   keysOfClient,
   type LiveState,
   placed,
@@ -82,7 +83,7 @@ export class Draft {
 
   /** Takes what a resource is found by out of the indexes. */
   #dropKeys(collection: Collection, id: string): void {
-    let { clientKeys, nameKeys } = this.#state;
+    let { clientKeys, nameKeys, limitedRules } = this.#state;
     const { clients, groups } = this.#state.collections;
     const client = collection === "clients" ? clients.get(id) : undefined;
     const group = collection === "groups" ? groups.get(id) : undefined;
@@ -90,12 +91,13 @@ export class Draft {
       for (const key of keysOfClient(client.spec)) clientKeys = clientKeys.without(key);
     }
     if (group !== undefined) nameKeys = withoutName(nameKeys, "groups", group.spec.name, id);
-    this.#state = { ...this.#state, clientKeys, nameKeys };
+    if (collection === "rules") limitedRules = limitedRules.without(id);
+    this.#state = { ...this.#state, clientKeys, nameKeys, limitedRules };
   }
 
   /** Puts what a resource that was put is found by into the indexes. */
   #addKeys(collection: Collection, id: string): void {
-    let { clientKeys, nameKeys } = this.#state;
+    let { clientKeys, nameKeys, limitedRules } = this.#state;
     const { clients, groups } = this.#state.collections;
     const client = collection === "clients" ? clients.get(id) : undefined;
     const group = collection === "groups" ? groups.get(id) : undefined;
@@ -103,7 +105,9 @@ export class Draft {
       for (const key of keysOfClient(client.spec)) clientKeys = clientKeys.with(key, id);
     }
     if (group !== undefined) nameKeys = withName(nameKeys, "groups", group.spec.name, id);
-    this.#state = { ...this.#state, clientKeys, nameKeys };
+    const rule = collection === "rules" ? this.#state.collections.rules.get(id) : undefined;
+    if (rule !== undefined && isLimited(rule.spec)) limitedRules = limitedRules.with(id, true);
+    this.#state = { ...this.#state, clientKeys, nameKeys, limitedRules };
   }
 
   #dropUserName(id: string): void {

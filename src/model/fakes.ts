@@ -25,13 +25,15 @@ export const ids = {
 };
 
 const common = { enabled: true, comment: "", managed_by: "api" };
+/** What a rule is that holds for everybody and for good. */
+export const UNLIMITED = { expires_at: null, groups: [], clients: [] };
 
 export function listSpec(name: string): SpecOf<"lists"> {
   return { name, url: `https://lists.example/${name}`, ...common };
 }
 
 export function ruleSpec(rule: string): SpecOf<"rules"> {
-  return { rule, ...common };
+  return { rule, ...common, ...UNLIMITED };
 }
 
 export function recordSpec(
@@ -46,9 +48,16 @@ export function recordSpec(
 export function groupSpec(
   name: string,
   lists: SpecOf<"groups">["lists"] = [],
-  services: SpecOf<"groups">["blocked_services"] = [],
+  services: readonly { readonly service: string; readonly schedule?: string }[] = [],
 ): SpecOf<"groups"> {
-  return { name, filtering: true, safe_search: false, lists, blocked_services: services };
+  return {
+    name,
+    filtering: true,
+    safe_search: false,
+    lists,
+    blocked_services: [...services],
+    paused_until: null,
+  };
 }
 
 export function clientSpec(
@@ -57,7 +66,7 @@ export function clientSpec(
   clientIds: readonly string[] = [],
   group: string = DEFAULT_GROUP_ID,
 ): SpecOf<"clients"> {
-  return { name, addresses: [...addresses], ids: [...clientIds], group };
+  return { name, addresses: [...addresses], ids: [...clientIds], group, paused_until: null };
 }
 
 export function scheduleSpec(name: string): SpecOf<"schedules"> {

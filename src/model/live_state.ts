@@ -20,6 +20,8 @@ export interface LiveState extends State {
   readonly clientKeys: PersistentMap<string>;
   /** Which groups and users have a name that reads so; see `names.ts`. */
   readonly nameKeys: PersistentMap<readonly string[]>;
+  /** The IDs of rules with an end, or for some groups and clients only. */
+  readonly limitedRules: PersistentMap<true>;
 }
 
 /** One key of the store and what becomes of it: a JSON value, or `null` when it is deleted. */
@@ -99,6 +101,7 @@ export function emptyState(): LiveState {
     users: PersistentMap.empty(),
     clientKeys: PersistentMap.empty(),
     nameKeys: PersistentMap.empty(),
+    limitedRules: PersistentMap.empty(),
     appliedIndex: 0,
   };
 }
@@ -115,6 +118,11 @@ export function settingsEnvelope(
 /** Says whether a store with this state has had its first seed. */
 export function isSeeded(state: State): boolean {
   return state.settings.revision > 0;
+}
+
+/** Says whether a rule has an end, or holds for some only. */
+export function isLimited({ expires_at, groups, clients }: SpecOf<"rules">): boolean {
+  return expires_at !== null || groups.length > 0 || clients.length > 0;
 }
 
 /** The keys that no two clients share. An address never looks like an ID: IDs have no `.` or `:`. */

@@ -1,7 +1,10 @@
 import { DEFAULT_GROUP_ID } from "./constants.ts";
 import { findNameClash } from "./names.ts";
-import { keysOfClient, type LiveState, type Refused } from "./live_state.ts";
+import { isLimited, keysOfClient, type LiveState, type Refused } from "./live_state.ts";
 import type { Collection, Envelope, SpecOf } from "./resources.ts";
+
+/** Most rules with an end, or for some only: each may be a source of its own for who decides. */
+export const LIMITED_RULES_MAX = 1_000;
 
 /** Users of a resource that a refusal names; the rest it counts. */
 const NAMED_USERS_MAX = 5;
@@ -18,6 +21,7 @@ type Check<C extends Collection> = (
 
 /** What each collection asks of the others before a spec may stand. */
 const CHECKS: { readonly [C in Collection]?: Check<C> } = {
+  rules: checkRule,
   records: checkRecord,
   groups: checkGroup,
   clients: checkClient,
@@ -32,6 +36,26 @@ export function findConflict<C extends Collection>(
 ): Refused | null {
   const check: Check<C> | undefined = CHECKS[collection];
   return check === undefined ? null : check(state, id, spec);
+}
+
+/** What a rule is limited to is there, and there are not too many of its kind. */
+function checkRule(state: LiveState, id: string, spec: SpecOf<"rules">): Refused | null {
+  if (!isLimited(spec)) return null;
+  const { groups, clients } = state.collections;
+  for (const [field, map] of [["groups", groups], ["clients", clients]] as const) {
+    const i = spec[field].findIndex((one) => !map.has(one));
+    if (i < 0) continue;
+    return refuse(
+      "conflict",
+      `${field}[${i}]: no ${field.slice(0, -1)} has the ID ${spec[field][i]}`,
+    );
+  }
+  if (state.limitedRules.size < LIMITED_RULES_MAX || state.limitedRules.has(id)) return null;
+  return refuse(
+    "conflict",
+    `rules: ${LIMITED_RULES_MAX} have an end, groups or clients, which is the most: use the lists ` +
+      "of groups for more",
+  );
 }
 
 /** A CNAME stands alone at its name (RFC 1034 §3.6.2); records that are off don't count. */
@@ -89,7 +113,7 @@ export function findUsers(state: LiveState, collection: Collection, id: string):
   }
   const users: string[] = [];
   for (const { id: user, spec } of possibleUsers(state, collection)) {
-    if (refersTo(spec, id)) users.push(`${user} (${spec.name})`);
+    if (refersTo(spec, id)) users.push(`${user} (${"name" in spec ? spec.name : spec.rule})`);
   }
   if (users.length === 0) return null;
   const more = users.length - NAMED_USERS_MAX;
@@ -97,15 +121,18 @@ export function findUsers(state: LiveState, collection: Collection, id: string):
   return refuse("conflict", `${id}: is used by ${named}`);
 }
 
-type User = Envelope<SpecOf<"groups"> | SpecOf<"clients">>;
+type User = Envelope<SpecOf<"groups"> | SpecOf<"clients"> | SpecOf<"rules">>;
 
-function possibleUsers(state: LiveState, collection: Collection): Iterable<User> {
-  const { groups, clients } = state.collections;
-  if (collection === "lists" || collection === "schedules") return groups.values();
-  return collection === "groups" ? clients.values() : [];
+function* possibleUsers(state: LiveState, collection: Collection): Iterable<User> {
+  const { groups, clients, rules } = state.collections;
+  if (collection === "lists" || collection === "schedules") yield* groups.values();
+  if (collection === "groups") yield* clients.values();
+  if (collection !== "groups" && collection !== "clients") return;
+  for (const id of state.limitedRules.keys()) yield rules.get(id)!;
 }
 
 function refersTo(spec: User["spec"], id: string): boolean {
+  if ("rule" in spec) return spec.groups.includes(id) || spec.clients.includes(id);
   if ("group" in spec) return spec.group === id;
   return spec.lists.some(({ list, schedule }) => list === id || schedule === id) ||
     spec.blocked_services.some(({ schedule }) => schedule === id);

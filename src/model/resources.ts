@@ -7,10 +7,10 @@ import { DEFAULT_SETTINGS } from "./settings.ts";
 export const COLLECTIONS = [
   "schedules",
   "lists",
-  "rules",
   "records",
   "groups",
   "clients",
+  "rules",
 ] as const;
 export type Collection = typeof COLLECTIONS[number];
 
@@ -81,13 +81,28 @@ export const ListSpec = z.strictObject({
 }).meta({ allOf: [{ oneOf: [{ required: ["url"] }, { required: ["path"] }] }] });
 export type ListSpec = z.infer<typeof ListSpec>;
 
-/** A custom rule, for every group whose filtering is on. */
+/** Most groups, and most clients, that one rule is for. */
+const RULE_REFERENCES_MAX = 64;
+
+/** A moment, in its one form; `null` for never. */
+const moment = z.iso.datetime({ offset: true })
+  .transform((time) => new Date(time).toISOString()).nullable();
+const until = moment.default(null);
+
+/** A custom rule, for every group whose filtering is on, or for some groups and clients. */
 export const RuleSpec = z.strictObject({
   rule: z.string().min(1).max(4_096)
     .describe("one line of a list's syntax, such as ||ads.example^ or @@||ads.example^$important"),
   enabled,
   comment,
   managed_by: managedBy,
+  expires_at: until.describe(
+    "when it ends to hold, on every node; it is deleted then. null: it holds for good",
+  ),
+  groups: z.array(id(ID_PREFIX.groups)).max(RULE_REFERENCES_MAX).default([])
+    .describe("IDs of groups that it holds for; with no client either: for everybody"),
+  clients: z.array(id(ID_PREFIX.clients)).max(RULE_REFERENCES_MAX).default([])
+    .describe("IDs of clients that it holds for beside those of the groups"),
 });
 export type RuleSpec = z.infer<typeof RuleSpec>;
 
@@ -134,8 +149,11 @@ export const GroupSpec = z.strictObject({
       service: z.string().regex(/^[a-z0-9_-]{1,64}$/, "it is no ID of a service")
         .describe("the ID of a service of the catalogue"),
       schedule,
+      paused_until: moment.optional()
+        .describe("until when the group gets it all the same; null or left out: it does not"),
     }),
   ).max(256).default([]).describe("services that the group does not get"),
+  paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
 });
 export type GroupSpec = z.infer<typeof GroupSpec>;
 
@@ -188,6 +206,7 @@ export const ClientSpec = z.strictObject({
     description: "client IDs that its encrypted queries carry; each is one client's",
   }),
   group: id(ID_PREFIX.groups).default(DEFAULT_GROUP_ID).describe("the ID of its group"),
+  paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
 }).refine((client) => [client.addresses, client.ids].some((all) => all?.length !== 0), {
   message: "give at least one address or ID",
   path: ["addresses"],

@@ -3,6 +3,7 @@ import type { StoredUser } from "./command.ts";
 import { DEFAULT_GROUP_ID } from "./constants.ts";
 import {
   type Collections,
+  isLimited,
   isSeeded,
   keysOfClient,
   type LiveState,
@@ -88,6 +89,7 @@ export function restoreState(parts: StoredParts): Restored {
     users: users.map,
     clientKeys: PersistentMap.empty(),
     nameKeys: PersistentMap.empty(),
+    limitedRules: PersistentMap.empty(),
     appliedIndex: parts.appliedIndex,
   };
   return restoreKeys(state);
@@ -138,7 +140,15 @@ function restoreKeys(state: LiveState): Restored {
   for (const { id, spec } of clients.values()) {
     for (const key of keysOfClient(spec)) clientKeys = clientKeys.with(key, id);
   }
-  const whole = { ...state, clientKeys, nameKeys };
+  let { limitedRules } = state;
+  for (const { id, spec } of state.collections.rules.values()) {
+    if (isLimited(spec)) limitedRules = limitedRules.with(id, true);
+  }
+  const whole = { ...state, clientKeys, nameKeys, limitedRules };
+  for (const id of limitedRules.keys()) {
+    const conflict = findConflict(whole, "rules", id, state.collections.rules.get(id)!.spec);
+    if (conflict !== null) return damaged(resourceKey("rules", id), conflict.message);
+  }
   for (const { id, spec } of groups.values()) {
     const conflict = findConflict(whole, "groups", id, spec);
     if (conflict !== null) return damaged(resourceKey("groups", id), conflict.message);

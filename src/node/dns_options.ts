@@ -1,5 +1,11 @@
 import type { Config } from "../config/mod.ts";
-import type { DnsOptions, DnsUpstream, FormerDns } from "../isolate/mod.ts";
+import type {
+  CheckSupervisor,
+  DnsOptions,
+  DnsTrust,
+  DnsUpstream,
+  FormerDns,
+} from "../isolate/mod.ts";
 import type { ServerCertificate } from "./certificate.ts";
 import { wireNames } from "./dns_upstreams.ts";
 import type { OdohKeys } from "./odoh_keys.ts";
@@ -56,14 +62,19 @@ export interface DnsParts {
   readonly logQueues: readonly SharedArrayBuffer[];
   /** What a former process left; `null`: there was none. */
   readonly former: FormerDns | null;
+  /** `null`: nothing is validated. */
+  readonly trust: DnsTrust | null;
+  readonly checks: CheckSupervisor | null;
 }
 
 /** What every dns isolate is started with. */
 export function dnsOptions(
   config: Config,
-  { upstreams, certificate, odoh, seed, isolates, openMax, logQueues, former }: DnsParts,
+  parts: DnsParts,
 ): DnsOptions {
   const { cache, security, server: { tls, rateLimit } } = config;
+  const { upstreams, certificate, odoh, seed, isolates, openMax, logQueues, former } = parts;
+  const { trust, checks } = parts;
   return {
     seed,
     listen: config.server.listen,
@@ -71,6 +82,8 @@ export function dnsOptions(
     openMax,
     logQueues,
     ...(former !== null && { former }),
+    trust,
+    checks,
     cacheBytes: Math.floor(cache.sizeBytes / isolates),
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),

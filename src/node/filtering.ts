@@ -14,6 +14,7 @@ import type {
 import { log } from "../log.ts";
 import { type Base, SERVICE_PREFIX } from "../snapshot/mod.ts";
 import { keepRules, readKeptRules } from "./kept_rules.ts";
+import type { Problem } from "./problems.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
 const RULES_FORMAT = 6;
@@ -114,17 +115,27 @@ export class Filtering {
    * What is wrong with lists, services and the rules made of them, for the status. A list that
    * waits for its first text is no problem for the first minute, unless its server has failed.
    */
-  get problems(): string[] {
+  get problems(): Problem[] {
     const { keeper, services } = this.#options;
-    const found = keeper.problems(this.#sources());
-    const shown = found.slice(0, LIST_PROBLEMS_MAX).map((problem) => `lists: ${problem}`);
+    const found = [...keeper.problems(this.#sources())];
+    const shown = found.slice(0, LIST_PROBLEMS_MAX).map(([id, problem]): Problem => ({
+      code: "list",
+      message: `lists: ${problem}`,
+      resource: { type: "list", id },
+    }));
     const rest = found.length - shown.length;
+    const ofFilter = (message: string): Problem => ({ code: "filter", message, resource: null });
+    const ofServices = { type: "services", id: null };
     return [
-      ...(this.#problem === null ? [] : [`filter: ${this.#problem}`]),
-      ...(this.#isEmpty() ? ["filter: no group has a rule yet: nothing is filtered"] : []),
-      ...(services.problem === null ? [] : [services.problem]),
+      ...(this.#problem === null ? [] : [ofFilter(`filter: ${this.#problem}`)]),
+      ...(this.#isEmpty()
+        ? [ofFilter("filter: no group has a rule yet: nothing is filtered")]
+        : []),
+      ...(services.problem === null
+        ? []
+        : [{ code: "services", message: services.problem, resource: ofServices }]),
       ...shown,
-      ...(rest > 0 ? [`lists: ${rest} more`] : []),
+      ...(rest > 0 ? [{ code: "list", message: `lists: ${rest} more`, resource: null }] : []),
     ];
   }
 

@@ -262,7 +262,7 @@ Deno.test(
       bench.place = { kind: "file", path: "/etc/services.json" };
       bench.network.answer = () => ({ status: 404 });
       const filtering = await bench.open();
-      const shown = () => filtering.problems.join("\n");
+      const shown = () => filtering.problems.map(({ message }) => message).join("\n");
       await filtering.first();
       assert.match(shown(), /^filter\.services_file: .*$/, "nobody was asked yet");
       await filtering.reload().done;
@@ -270,7 +270,9 @@ Deno.test(
         "filter: no group has a rule yet: nothing is filtered",
         "lists: ads: nothing of it is filtered yet: lists.example: the server answered 404",
       ];
-      const lists = () => filtering.problems.filter((problem) => !/services_file/.test(problem));
+      const lists = () =>
+        filtering.problems.map(({ message }) => message)
+          .filter((problem) => !/services_file/.test(problem));
       assert.deepEqual(lists(), missing);
       // Somebody who chose no list, or has rules of another kind, misses nothing of a node's.
       for (

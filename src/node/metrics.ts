@@ -37,6 +37,7 @@ export interface MetricsFacts {
   readonly uncaughtErrors: number;
   /** `null` where the API is not served. */
   readonly apiOccupancy: Occupancy | null;
+  readonly eventReadersDropped: number;
   /** Addresses are shortened, as in the query log. */
   readonly isAnonymized: boolean;
 }
@@ -97,6 +98,11 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       "svc_telemetry_traces_dropped_total",
       "Sampled traces that found no room to wait.",
       sumCounters(facts.counters, Counter.TracesDropped),
+    ),
+    counter(
+      "svc_api_event_readers_dropped_total",
+      "Readers of the API's events that were dropped as too slow.",
+      facts.eventReadersDropped,
     ),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
     counter(

@@ -4,6 +4,7 @@ import type { Config } from "../config/mod.ts";
 import { messageOf } from "../errors.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
 import {
+  CheckSupervisor,
   compileRules,
   DnsSupervisor,
   type DnsUpstream,
@@ -19,6 +20,7 @@ import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
+import { ExpiredRules } from "./expired_rules.ts";
 import { type Former, saveFormer } from "./former.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
@@ -27,7 +29,7 @@ import { listsOf, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
-import { openMaxOf, workersOf } from "./open_files.ts";
+import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
 import { openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
@@ -45,6 +47,8 @@ import { StopTime } from "./stop_time.ts";
 import type { TakeOver } from "./take_over.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { openTrust } from "./trust.ts";
+import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
 
 /** Longest time for requests to end before the store is left to another process. */
@@ -76,6 +80,9 @@ interface Parts {
   /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
   readonly listening: Listening | null;
   readonly dns: DnsSupervisor;
+  /** Those who check signatures; `null`: nothing is validated. */
+  readonly checks: CheckSupervisor | null;
+  readonly trust: TrustKeeper | null;
 }
 
 /** Sockets, and what can be done with them. */
@@ -117,7 +124,7 @@ export class Node {
     const startedAtMs = Date.now();
     const telemetry = opened.adopt(new Telemetry(config.telemetry), (one) => one.stop(0));
     const problems = new Problems();
-    for (const problem of stage.problems) problems.add(problem);
+    for (const problem of stage.problems) problems.add("sandbox", problem);
     const clock = opened.adopt(trustedClock(problems), (one) => one.stop());
     const store = opened.adopt(
       await openStoreOf(config, problems, clock.judge),
@@ -159,14 +166,19 @@ export class Node {
       { place: DNS_CERTIFICATE, files, serverName },
       clock.judge,
     );
-    const upstreams = await dnsUpstreams(config, (problem) => problems.add(problem));
+    const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
     const odoh = isTarget ? new OdohKeys(former?.odohSeeds) : null;
     const querylog = querylogOf(config, upstreams, isolates);
+    const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
+    const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
+    opened.defer(() => checks?.stop());
     const options = dnsOptions(config, {
       ...{ upstreams, certificate, odoh, seed, isolates },
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
       former: former?.dns ?? null,
+      trust: trustKeeper?.trust ?? null,
+      checks,
     });
     const listening = listenFor(config, isolates, stage.sockets);
     opened.defer(() => listening?.api.close());
@@ -187,6 +199,7 @@ export class Node {
         services,
       },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
+      ...{ checks, trust: trustKeeper },
     }, opened.move());
   }
 
@@ -216,11 +229,16 @@ export class Node {
 
   /** Answers queries. */
   async #answer(): Promise<void> {
-    const { clock, problems, querylog, odoh, dns, isolates } = this.#parts;
+    const { clock, problems, querylog, odoh, dns, isolates, checks, trust } = this.#parts;
     if (querylog !== null) querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
+    checks?.start();
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
-    problems.watch(() => this.#uncaught.problems);
+    problems.watch("internal", () => this.#uncaught.problems);
+    if (trust !== null) {
+      this.#opened.defer(trust.start());
+      problems.watch("dnssec", () => trust.problems);
+    }
     if (odoh !== null) this.#opened.defer(odoh.rotateDaily((seeds) => dns.renewOdoh(seeds)));
     log.info("answering", {
       listen: dns.listening.map(formatHostPort),
@@ -235,10 +253,11 @@ export class Node {
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
     const isFiltering = uncaught.survive(startFiltering);
+    this.#endRules();
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
-    problems.watch(() => this.#api?.problems ?? []);
+    problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
       telemetry.start({
         config,
@@ -253,20 +272,37 @@ export class Node {
     await isFiltering;
   }
 
+  /** Has rules deleted that come to their end, once the time is known. */
+  #endRules(): void {
+    const { store: { replicator }, clock: { judge } } = this.#parts;
+    const expired = new ExpiredRules({
+      replicator,
+      nowMs: () => judge.mayForget ? judge.nowMs() : null,
+      isLeader: () => true,
+    });
+    expired.start();
+    this.#opened.defer(() => expired.stop());
+  }
+
   #watchProblems(): void {
     const { config, problems, store, filtering, certificate, dns, upstreams, telemetry, querylog } =
       this.#parts;
     const { replicator } = store;
-    problems.watch(() => filtering.problems);
-    problems.watch(() => certificate?.problems ?? []);
-    problems.watch(() => dnsProblems(dns, upstreams));
-    problems.watch(() => dns.left.problems);
-    problems.watch(() => connectionProblems(this.#connected, config.querylog.anonymize));
-    problems.watch(() =>
-      openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners)
+    problems.watch("filter", () => filtering.problems);
+    problems.watch("certificate", () => certificate?.problems ?? []);
+    problems.watch("dns", () => dnsProblems(dns, upstreams));
+    problems.watch("internal", () => dns.left.problems);
+    problems.watch(
+      "connections",
+      () => connectionProblems(this.#connected, config.querylog.anonymize),
     );
-    problems.watch(() => telemetry.problems);
-    problems.watch(() => querylog?.problems ?? []);
+    problems.watch(
+      "open_resolver",
+      () => openResolverProblems(replicator.state.settings.spec, config.server.tls, dns.listeners),
+    );
+    problems.watch("telemetry", () => telemetry.problems);
+    problems.watch("querylog", () => querylog?.problems ?? []);
+    this.#opened.defer(problems.look());
   }
 
   get #connected(): Connected {
@@ -306,6 +342,7 @@ export class Node {
       exportFailures: () => telemetry.failures,
       uncaughtErrors: () => this.#uncaught.count,
       apiOccupancy: () => this.#connected.api,
+      eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
       inForce,
     };
   }
@@ -335,7 +372,8 @@ export class Node {
    * answered all the while.
    */
   async suspend(memory: Memory): Promise<void> {
-    const { policy, odoh, dns, store } = this.#parts;
+    const { policy, odoh, dns, store, querylog } = this.#parts;
+    querylog?.endWatchers();
     await this.#api?.suspend(SUSPEND_MS_MAX);
     await store.suspend();
     await saveFormer(memory, {
@@ -425,7 +463,7 @@ function follow(
   let inForce = Promise.resolve();
   /** Why the last change could not be put into force. */
   let failure: string | null = null;
-  problems.watch(() => failure === null ? [] : [`a change is not in force: ${failure}`]);
+  problems.watch("change", () => failure === null ? [] : [`a change is not in force: ${failure}`]);
   let { lists } = replicator.state.collections;
   replicator.subscribe(({ change, state }) => {
     if (change?.type.startsWith("user_")) return; // Users decide about no query.
@@ -453,7 +491,7 @@ async function startApi(
     return await serveApi(options);
   } catch (error) {
     options.sockets?.close();
-    problems.add(messageOf(error));
+    problems.add("api", messageOf(error));
     log.error("the API can't be served; DNS goes on without it", { error });
     return null;
   }

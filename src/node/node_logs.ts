@@ -11,17 +11,27 @@ const CURSOR = /^[0-9a-z]{1,11}$/;
 /** The query log and statistics of this node, as the API has them. */
 export function nodeLogs(
   node: string,
-  querylog: Pick<QuerylogSupervisor, "search" | "statistics" | "watch">,
+  querylog: Pick<QuerylogSupervisor, "names" | "search" | "statistics" | "watch">,
   leakTests: LeakTests,
 ): LogsPort {
-  const show = (entry: LogEntry): QuerylogEntry => ({ ...entry, node });
+  const show = ({ id, ...entry }: LogEntry): QuerylogEntry => ({
+    id: id.toString(CURSOR_BASE),
+    ...entry,
+    node,
+  });
+  const nextOf = ({ next }: { next: number | null }) => next?.toString(CURSOR_BASE) ?? null;
   return {
-    search: async ({ limit, next, ...filter }) => {
-      const page = await querylog.search(filterOf(filter), limit, cursorOf(next));
-      return {
-        entries: page.entries.map(show),
-        next: page.next === null ? null : page.next.toString(CURSOR_BASE),
+    search: async ({ limit, next, distinct, after, ...rest }) => {
+      const filter = {
+        ...filterOf(rest),
+        ...(after !== undefined && { afterId: cursorOf(after)! }),
       };
+      if (distinct === "name") {
+        const page = await querylog.names(filter, limit, cursorOf(next));
+        return { entries: [], names: page.names, next: nextOf(page) };
+      }
+      const page = await querylog.search(filter, limit, cursorOf(next));
+      return { entries: page.entries.map(show), next: nextOf(page) };
     },
     watch: (filter, watcher) =>
       querylog.watch(filterOf(filter), {
@@ -42,9 +52,14 @@ export function nodeLogs(
 }
 
 function filterOf({ since, until, ...rest }: QuerylogFilter): LogFilter {
-  const { outcome, client, name } = rest;
+  const { outcome, type, protocol, group, list, upstream, client, name } = rest;
   return {
-    ...(outcome !== undefined && { outcome }),
+    ...(outcome !== undefined && { outcomes: outcome }),
+    ...(type !== undefined && { type: type.toUpperCase() }),
+    ...(protocol !== undefined && { protocol }),
+    ...(group !== undefined && { group }),
+    ...(list !== undefined && { list }),
+    ...(upstream !== undefined && { upstream }),
     ...(client !== undefined && { client }),
     ...(name !== undefined && { name }),
     ...(since !== undefined && { sinceMs: Date.parse(since) }),

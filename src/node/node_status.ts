@@ -7,6 +7,7 @@ import type { OpenStore } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
+import type { SeenProblem } from "./problems.ts";
 import type { SandboxStatus } from "./second_stage.ts";
 import { VERSION } from "../version.ts";
 import type { Occupancy } from "../transport/mod.ts";
@@ -18,7 +19,7 @@ export interface NodeParts {
   readonly sandbox: SandboxStatus;
   readonly store: Pick<OpenStore, "replicator">;
   /** What the status warns of at the moment. */
-  readonly problems: () => readonly string[];
+  readonly problems: () => readonly SeenProblem[];
   readonly policy: Pick<Policy, "data">;
   readonly dns: Pick<
     DnsSupervisor,
@@ -36,11 +37,29 @@ export interface NodeParts {
   readonly exportFailures: () => number;
   /** Errors of this isolate that nobody caught. */
   readonly uncaughtErrors: () => number;
+  /** Readers of the API's events that were too slow. */
+  readonly eventReadersDropped: () => number;
   /** Who is connected to the API; `null` where it is not served. */
   readonly apiOccupancy: () => Occupancy | null;
 }
 
 type Status = ReturnType<NodePort["status"]>;
+
+/** What is wrong, for people and for programs. */
+export function problemsOf(
+  node: Pick<NodeParts, "problems">,
+): Pick<Status, "problem_items" | "problems"> {
+  const found = node.problems();
+  return {
+    problems: found.map(({ message }) => message),
+    problem_items: found.map(({ code, message, sinceMs, resource }) => ({
+      code,
+      message,
+      since: new Date(sinceMs).toISOString(),
+      resource,
+    })),
+  };
+}
 
 /** What a node is doing at the moment, for the API. */
 export function statusOf(node: NodeParts): Status {
@@ -52,7 +71,7 @@ export function statusOf(node: NodeParts): Status {
   const { reports, counters, listeners } = dns;
   const builtAtMs = node.builtAtMs();
   return {
-    problems: [...node.problems()],
+    ...problemsOf(node),
     listeners: listeners.map(({ protocol, address }) => ({
       protocol,
       address: formatHostPort(address),
@@ -98,6 +117,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),
     apiOccupancy: node.apiOccupancy(),
+    eventReadersDropped: node.eventReadersDropped(),
     isAnonymized: node.config.querylog.anonymize,
   });
 }

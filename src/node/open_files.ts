@@ -19,6 +19,11 @@ export function workersOf({ server: { workers } }: Config): number {
   return workers === 0 ? Math.max(1, automatic) : workers;
 }
 
+/** Threads that check signatures beside so many dns isolates. */
+export function checkThreadsOf(isolates: number): number {
+  return Math.ceil(isolates / 2);
+}
+
 /** Queries that one isolate may have on their way to upstreams. */
 export function openMaxOf(limit: FileLimit | null, workers: number): number {
   if (limit === null) return OPEN_MAX;

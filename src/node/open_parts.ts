@@ -24,7 +24,7 @@ export async function openStoreOf(config: Config, problems: Problems, clock: Clo
   // An audit log that can't be read says so to who asks for it.
   const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
   for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
-  problems.watch(() => opened.problems);
+  problems.watch("store", () => opened.problems);
   return opened;
 }
 
@@ -47,7 +47,7 @@ export async function openKeeper(
   } catch (error) {
     const problem = `store.path: ${directory}: ${messageOf(error)}`;
     if (config.filter.onFailure === "closed") throw new SvcError("unavailable", problem);
-    problems.add(`${problem}; downloaded lists are gone with this process`);
+    problems.add("store", `${problem}; downloaded lists are gone with this process`);
     log.error("lists can't be kept", { directory, error });
     return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
   }

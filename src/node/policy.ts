@@ -1,6 +1,7 @@
 import { invariant } from "../errors.ts";
 import { compile, type SourceStats } from "../filter/mod.ts";
 import { log } from "../log.ts";
+import { type Draft, draftOf } from "./policy_draft.ts";
 import {
   type Base,
   type CustomRules,
@@ -13,6 +14,16 @@ import {
   Snapshot,
   type SnapshotData,
 } from "../snapshot/mod.ts";
+
+/** What is asked of a policy. */
+export interface PolicyQuestion {
+  readonly name: string;
+  readonly qtype: number;
+  readonly client: string | null;
+  /** The ID of the group that the client would be in; left out or `null`: its own. */
+  readonly group?: string | null;
+  readonly draft?: Draft | null;
+}
 
 /** So few custom rules are compiled faster than an isolate starts. */
 const HERE_MAX = 4_096;
@@ -90,9 +101,35 @@ export class Policy {
     return this.#publish();
   }
 
-  /** What a query would come to now; `null` for what is no name. See `explain`. */
-  explain(name: string, qtype: number, client: string | null): Explanation | null {
-    return explain(new Snapshot(this.#data, Date.now()), name, qtype, client);
+  /**
+   * What a query would come to now, or under a draft; `null` for what is no name, or no group. See
+   * `explain`.
+   */
+  async explain(question: PolicyQuestion): Promise<Explanation | null> {
+    const { name, qtype, client, group = null, draft = null } = question;
+    const data = draft === null ? this.#data : await this.#drafted(draft);
+    return explain(new Snapshot(data, Date.now()), name, qtype, client, group);
+  }
+
+  /** The newest snapshot with a draft in it, which nobody decides by. */
+  async #drafted(draft: Draft): Promise<SnapshotData> {
+    const state = draftOf(this.#state, draft);
+    const base = this.#base;
+    const { rules } = state.collections;
+    let custom = this.#custom.draft(rules, base);
+    if (custom === null) {
+      const compiler = new CustomRulesCompiler(this.#options.seed);
+      const settling = compiler.begin(rules, base);
+      const compiled = settling.weight <= HERE_MAX
+        ? compileHere(settling)
+        : await this.#options.compile(settling.input);
+      compiler.settle(settling, compiled.rules, compiled.stats);
+      custom = compiler.current(rules, base);
+      invariant(custom !== null, "rules that were just compiled are at hand");
+    }
+    const { generation, pausedUntilMs } = this.#data;
+    const overlay = this.#overlays.compile(state, base, custom);
+    return { generation, rules: base.rules, overlay, pausedUntilMs };
   }
 
   #publish(): Promise<void> {

@@ -4,6 +4,7 @@ import { compile } from "../filter/mod.ts";
 import { RECENT_MAX, type SnapshotData } from "../snapshot/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../snapshot/fakes.ts";
 import { Policy } from "./policy.ts";
+import type { Draft } from "./policy_draft.ts";
 
 const none = { permissions: "none" } as const;
 const SEED = 21;
@@ -40,11 +41,20 @@ class Bench {
     });
   }
 
-  decides(name: string, client: string | null = null): string {
-    const told = this.policy.explain(name, Qtype.A, client);
+  async decides(name: string, client: string | null = null): Promise<string> {
+    const told = await this.policy.explain({ name, qtype: Qtype.A, client });
     return `${told?.outcome} by ${told?.rule} in ${told?.group.name}`;
   }
 }
+
+const RULE = {
+  enabled: true,
+  comment: "",
+  managed_by: "api",
+  expires_at: null,
+  groups: [],
+  clients: [],
+};
 
 const FAKE: FakePolicy = {
   lists: { ads: "||ads.example^\n||both.example^\n" },
@@ -65,13 +75,13 @@ Deno.test("Policy.update() has a change hold, and compiles no rule for others", 
   assert.equal(first.overlay.custom, overlay.custom, "the same memory");
   assert.equal(first.overlay.custom.memory, overlay.custom.memory);
   assert.notEqual(first.overlay.clients.networks.memory, overlay.clients.networks.memory);
-  assert.equal(bench.decides("ads.example"), "blocked by ||ads.example^ in default");
-  assert.equal(bench.decides("ads.example", "192.0.2.1"), "forwarded by null in free");
+  assert.equal(await bench.decides("ads.example"), "blocked by ||ads.example^ in default");
+  assert.equal(await bench.decides("ads.example", "192.0.2.1"), "forwarded by null in free");
   const rule = "@@||ads.example^";
   await bench.policy.update(policyState({ ...FAKE, rules: [rule] }));
   assert.notEqual(bench.policy.data.overlay.custom, overlay.custom);
   assert.equal(bench.policy.data.rules, rules, "the lists' rules stay");
-  assert.equal(bench.decides("ads.example"), `forwarded by ${rule} in default`);
+  assert.equal(await bench.decides("ads.example"), `forwarded by ${rule} in default`);
 });
 
 Deno.test(
@@ -79,22 +89,22 @@ Deno.test(
   none,
   async () => {
     const bench = new Bench(FAKE);
-    assert.equal(bench.decides("custom.example"), "blocked by ||custom.example^ in default");
+    assert.equal(await bench.decides("custom.example"), "blocked by ||custom.example^ in default");
     const other = { lists: { ads: "||other.example^\n||custom.example^$badfilter\n" } };
     await bench.policy.rebase(baseOf(other, SEED));
-    assert.equal(bench.decides("custom.example"), "forwarded by null in default");
-    assert.equal(bench.decides("other.example"), "blocked by ||other.example^ in default");
-    assert.equal(bench.decides("ads.example"), "forwarded by null in default");
+    assert.equal(await bench.decides("custom.example"), "forwarded by null in default");
+    assert.equal(await bench.decides("other.example"), "blocked by ||other.example^ in default");
+    assert.equal(await bench.decides("ads.example"), "forwarded by null in default");
   },
 );
 
 Deno.test("Policy.pause() filters nothing until it ends", none, async () => {
   const bench = new Bench(FAKE);
   await bench.policy.pause(Date.now() + 60_000);
-  assert.equal(bench.decides("ads.example"), "forwarded by null in default");
+  assert.equal(await bench.decides("ads.example"), "forwarded by null in default");
   assert.equal(bench.policy.data.pausedUntilMs, bench.policy.pausedUntilMs);
   await bench.policy.pause(0);
-  assert.equal(bench.decides("ads.example"), "blocked by ||ads.example^ in default");
+  assert.equal(await bench.decides("ads.example"), "blocked by ||ads.example^ in default");
 });
 
 Deno.test(
@@ -121,7 +131,7 @@ Deno.test(
     await settled();
     assert.equal(bench.published.length, 2, "both in one");
     assert.deepEqual(held, ["first"], "not before every isolate has it");
-    assert.equal(bench.decides("c.example"), "blocked by ||c.example^ in default");
+    assert.equal(await bench.decides("c.example"), "blocked by ||c.example^ in default");
     bench.waiting.shift()?.();
     await Promise.all(others);
     assert.deepEqual(bench.published.map(({ generation }) => generation), [2, 3]);
@@ -134,8 +144,8 @@ Deno.test("Policy goes on after a publication that failed", none, async () => {
   await assert.rejects(bench.policy.update(policyState({ rules: ["||a.example^"] })), /on purpose/);
   bench.failure = null;
   await bench.policy.update(policyState({ rules: ["||b.example^"] }));
-  assert.equal(bench.decides("b.example"), "blocked by ||b.example^ in default");
-  assert.equal(bench.decides("a.example"), "forwarded by null in default");
+  assert.equal(await bench.decides("b.example"), "blocked by ||b.example^ in default");
+  assert.equal(await bench.decides("a.example"), "forwarded by null in default");
 });
 
 /** So many rules that they are not compiled here. */
@@ -163,7 +173,7 @@ Deno.test("Policy merges what is new with all rules, behind whoever made it", no
   assert.equal(bench.merges, 0);
   const published = bench.published.length;
   await bench.policy.update(withRules(RECENT_MAX + 1));
-  assert.equal(bench.decides("x512.example"), "blocked by ||x512.example^ in default");
+  assert.equal(await bench.decides("x512.example"), "blocked by ||x512.example^ in default");
   assert.equal(bench.merges, 0, "whoever made the change goes first");
   assert.equal(bench.policy.data.overlay.custom.levels[0], settled);
   const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
@@ -172,8 +182,8 @@ Deno.test("Policy merges what is new with all rules, behind whoever made it", no
   const { levels } = bench.policy.data.overlay.custom;
   assert.equal(levels.length, 1);
   assert.notEqual(levels[0], settled);
-  assert.equal(bench.decides("x512.example"), "blocked by ||x512.example^ in default");
-  assert.equal(bench.decides("n7.example"), "blocked by ||n7.example^ in default");
+  assert.equal(await bench.decides("x512.example"), "blocked by ||x512.example^ in default");
+  assert.equal(await bench.decides("n7.example"), "blocked by ||n7.example^ in default");
 });
 
 Deno.test("Policy goes on where rules can't be merged, and tries again", none, async () => {
@@ -189,12 +199,50 @@ Deno.test("Policy goes on where rules can't be merged, and tries again", none, a
   await bench.policy.update(policyState(more(RECENT_MAX + 1)));
   while (bench.merges < 1) await turn();
   await turn();
-  assert.equal(bench.decides("x512.example"), "blocked by ||x512.example^ in default");
+  assert.equal(await bench.decides("x512.example"), "blocked by ||x512.example^ in default");
   bench.mergeFailure = null;
   const published = bench.published.length;
   await bench.policy.update(policyState(more(RECENT_MAX + 2)));
   while (bench.published.length < published + 2) await turn();
   assert.equal(bench.merges, 2);
   assert.equal(bench.policy.data.overlay.custom.levels.length, 1);
-  assert.equal(bench.decides("x513.example"), "blocked by ||x513.example^ in default");
+  assert.equal(await bench.decides("x513.example"), "blocked by ||x513.example^ in default");
 });
+
+Deno.test(
+  "Policy.explain() tells what a draft would come to, and nobody decides by it",
+  none,
+  async () => {
+    const bench = new Bench({
+      ...FAKE,
+      rules: ["||custom.example^", "||pc.example^ for @pc"],
+      groups: { kids: { lists: ["ads"] } },
+      clients: { pc: { addresses: ["192.0.2.1"] } },
+    });
+    const before = bench.policy.data;
+    const rule = (text: string) => ({ ...RULE, rule: text });
+    const told = async (name: string, draft: Draft, group: string | null = null) => {
+      const question = { name, qtype: Qtype.A, client: "192.0.2.1", group, draft };
+      const found = await bench.policy.explain(question);
+      return `${found?.outcome} by ${found?.rule}`;
+    };
+    const none = { rules: [], without: [] };
+    assert.equal(await told("ads.example", none), "blocked by ||ads.example^");
+    const allow = { ...none, rules: [rule("@@||ads.example^")] };
+    assert.equal(await told("ads.example", allow), "forwarded by @@||ads.example^");
+    assert.equal(await told("ads.example", { ...none, without: ["li_ads"] }), "forwarded by null");
+    assert.equal(await told("custom.example", { ...none, without: ["ru_0"] }), "forwarded by null");
+    assert.equal(await told("pc.example", none), "blocked by ||pc.example^");
+    assert.equal(await told("pc.example", none, "gr_kids"), "forwarded by null");
+    assert.equal(await told("ads.example", none, "gr_kids"), "blocked by ||ads.example^");
+    assert.equal(await told("x.example", none, "gr_none"), "undefined by undefined");
+    const mine = { ...none, rules: [{ ...rule("||x.example^"), groups: ["gr_kids"] }] };
+    assert.equal(await told("x.example", mine), "forwarded by null");
+    assert.equal(await told("x.example", mine, "gr_kids"), "blocked by ||x.example^");
+    assert.equal(bench.policy.data, before);
+    assert.equal(await bench.decides("ads.example"), "blocked by ||ads.example^ in default");
+    await bench.policy.update(policyState(FAKE));
+    assert.equal(await bench.decides("x.example"), "forwarded by null in default");
+    assert.equal(await bench.decides("pc.example", "192.0.2.1"), "forwarded by null in default");
+  },
+);

@@ -15,6 +15,7 @@ const report = (...reasons: (string | null)[]) => ({
   connections: { tcp: null, dot: null, doh: null, doq: null },
   cutOff: { unfinished: 0, unread: 0 },
   lacksSockets: false,
+  clockSuspect: false,
   upstreams: reasons.map((reason) => ({
     healthy: reason === null,
     reason: reason ?? "",
@@ -25,21 +26,22 @@ const report = (...reasons: (string | null)[]) => ({
   })),
 });
 
-Deno.test("Problems.now() tells what lasts, and what is so at the moment", none, () => {
+Deno.test("Problems.texts() are what lasts, and what is so at the moment", none, () => {
   const problems = new Problems();
   let passing = ["a list fails"];
-  problems.watch(() => passing);
-  problems.add("no store");
-  assert.deepEqual(problems.now(), ["no store", "a list fails"]);
+  problems.watch("part", () => passing);
+  problems.add("store", "no store");
+  assert.deepEqual(problems.texts(), ["no store", "a list fails"]);
   passing = [];
-  assert.deepEqual(problems.now(), ["no store"]);
+  assert.deepEqual(problems.texts(), ["no store"]);
 });
 
 Deno.test("dnsProblems() names missing isolates, and upstreams that are away", none, () => {
   const two = { now: 2, wanted: 2 };
   const upstreams = [{ address: "192.0.2.1" }, { address: "tls://dns.example" }];
   const problems = (reports: ReturnType<typeof report>[], running = two) =>
-    dnsProblems({ running, reports }, upstreams);
+    dnsProblems({ running, reports }, upstreams)
+      .map((problem) => typeof problem === "string" ? problem : problem.message);
   assert.deepEqual(problems([]), [], "nobody said anything yet");
   assert.deepEqual(problems([report(ANSWERS, ANSWERS), report(ANSWERS, ANSWERS)]), []);
   assert.deepEqual(problems([report(ANSWERS, ANSWERS), report(ANSWERS, SILENT)]), [
@@ -77,12 +79,35 @@ Deno.test("openResolverProblems() tells where anybody is answered", none, async 
 
 Deno.test("Problems tell of a part that can't say what is wrong, and of the others", none, () => {
   const problems = new Problems();
-  problems.watch(() => {
+  problems.watch("part", () => {
     throw new Error("no figures");
   });
-  problems.watch(() => ["the disk is full"]);
-  assert.deepEqual(problems.now(), [
+  problems.watch("part", () => ["the disk is full"]);
+  assert.deepEqual(problems.texts(), [
     "a part can't tell what is wrong with it: no figures",
     "the disk is full",
   ]);
+});
+
+Deno.test("Problems.now() tells since when each is so, whatever figures it has", none, () => {
+  let nowMs = 1_000;
+  const problems = new Problems(() => nowMs);
+  const list = { code: "list", message: "Ads fails", resource: { type: "list", id: "li_1" } };
+  let told: Parameters<Problems["watch"]>[1] = () => ["5 of 6 answer"];
+  problems.watch("dns", () => told());
+  const first = { code: "dns", message: "5 of 6 answer", resource: null, sinceMs: 1_000 };
+  assert.deepEqual(problems.now(), [first]);
+  nowMs = 2_000;
+  told = () => ["4 of 6 answer", list];
+  assert.deepEqual(problems.now(), [
+    { ...first, message: "4 of 6 answer" },
+    { ...list, sinceMs: 2_000 },
+  ]);
+  nowMs = 3_000;
+  told = () => [{ ...list, message: "Ads still fails" }];
+  assert.deepEqual(problems.now().map(({ sinceMs }) => sinceMs), [2_000]);
+  told = () => [];
+  assert.deepEqual(problems.now(), []);
+  told = () => [list];
+  assert.deepEqual(problems.now().map(({ sinceMs }) => sinceMs), [3_000], "it came again");
 });

@@ -8,6 +8,7 @@ import {
   type ClusterPort,
   createApi,
   emptyLogs,
+  EventFeed,
   LeakTests,
   type ListsPort,
   type NodePort,
@@ -22,14 +23,16 @@ import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../http/mod.ts";
 import { log } from "../log.ts";
+import { shownText } from "../model/mod.ts";
 import type { OpenStore } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
+import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { metricsText } from "./metrics_text.ts";
-import { familiesOf, type NodeParts, statusOf } from "./node_status.ts";
+import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
-import { checkUpdate } from "./update_check.ts";
+import { explainDnssec } from "./trust.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -42,13 +45,13 @@ export interface ServeApiOptions extends NodeParts {
   readonly sockets: ApiSockets | null;
   readonly store: Pick<OpenStore, "replicator" | "store">;
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
-  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "flushCaches" | "onLeakLookup">;
+  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "ask" | "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
   /** Fetches through this service's own upstreams. */
   readonly get: HttpGet;
   /** `null`: no query is logged. */
   readonly querylog:
-    | Pick<QuerylogSupervisor, "figures" | "search" | "statistics" | "watch">
+    | Pick<QuerylogSupervisor, "figures" | "names" | "search" | "statistics" | "watch">
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
@@ -66,6 +69,8 @@ export interface RunningApi {
   readonly occupancy: Occupancy;
   /** Leak tests, for a process that takes them over. */
   readonly leakTests: readonly SavedLeakTest[];
+  /** Readers of events that were too slow, since the start. */
+  readonly eventReadersDropped: number;
   stop(graceMs: number): Promise<void>;
   /** Answers who is connected, and leaves the sockets to another process until `resume`. */
   suspend(graceMs: number): Promise<void>;
@@ -86,8 +91,9 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     options.clock,
   );
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
+  const events = eventsOf(options);
   const leakTests = new LeakTests({ clock: options.clock, randomHex }, options.leakTests);
-  const handler = createApi(apiDeps(options, leakTests));
+  const handler = createApi(apiDeps(options, events, leakTests));
   let tls = identity === null ? null : pemOf(identity);
   const newServer = () =>
     new ApiServer({
@@ -117,8 +123,17 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     get leakTests() {
       return leakTests.save();
     },
-    stop: (graceMs) => server.stop(graceMs),
-    suspend: (graceMs) => server.stop(graceMs, true),
+    get eventReadersDropped() {
+      return events.dropped;
+    },
+    async stop(graceMs) {
+      events.end();
+      await server.stop(graceMs);
+    },
+    async suspend(graceMs) {
+      events.end();
+      await server.stop(graceMs, true);
+    },
     async resume() {
       server = newServer();
       await server.start();
@@ -136,7 +151,7 @@ function randomHex(lengthBytes: number): string {
 }
 
 /** What the API works on, over the parts of a running node. */
-function apiDeps(options: ServeApiOptions, leakTests: LeakTests): ApiDeps {
+function apiDeps(options: ServeApiOptions, events: EventFeed, leakTests: LeakTests): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
   const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
@@ -160,6 +175,7 @@ function apiDeps(options: ServeApiOptions, leakTests: LeakTests): ApiDeps {
       ? emptyLogs(node, clock, leakTests)
       : nodeLogs(node, options.querylog, leakTests),
     cluster: clusterPort(options),
+    events,
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
@@ -168,8 +184,31 @@ function apiDeps(options: ServeApiOptions, leakTests: LeakTests): ApiDeps {
   };
 }
 
+/** Tells of changes and of the status. */
+function eventsOf(options: ServeApiOptions): EventFeed {
+  const { policy, store: { replicator } } = options;
+  const node = nodePort(options);
+  const cluster = clusterPort(options);
+  return new EventFeed({
+    replicator,
+    status: () => ({
+      version: node.version,
+      status: node.health(),
+      protection: replicator.state.settings.spec.protection,
+      paused_until: timestampOf(node.pausedUntilMs()),
+      problem_items: problemsOf(options).problem_items,
+      generation: policy.data.generation,
+      writable: cluster.report().writable,
+    }),
+  });
+}
+
+function timestampOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
 function nodePort(options: ServeApiOptions): NodePort {
-  const { config, node, startedAtMs, policy, dns } = options;
+  const { config, node, startedAtMs, policy, dns, store: { replicator } } = options;
   return {
     name: node,
     version: VERSION,
@@ -179,13 +218,19 @@ function nodePort(options: ServeApiOptions): NodePort {
     pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
-    explain: async ({ name, type, client }) => {
+    explain: async ({ name, type, client, group, draft }) => {
       await options.inForce();
       const qtype = parseQtype(type.toUpperCase());
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
-      const explanation = policy.explain(name, qtype, client);
+      if (group !== null && !replicator.state.collections.groups.has(group)) {
+        throw new SvcError("bad_request", `group: no group has the ID ${shownText(group)}`);
+      }
+      const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      return { name, type: type.toUpperCase(), ...explanation };
+      const dnssec = explanation.outcome === "forwarded"
+        ? await explainDnssec(config, dns, name, qtype)
+        : null;
+      return { name, type: type.toUpperCase(), ...explanation, dnssec };
     },
     checkUpdate: () => checkUpdate(config.update.url, options.get),
     metrics: () => metricsText(familiesOf(options)),

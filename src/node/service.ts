@@ -90,7 +90,7 @@ async function live(
   const handedOver = Promise.withResolvers<"SIGUSR2">();
   const upgrade = new Upgrade({ node, stage, onReady: () => {} });
   let upgrading: Promise<void> = Promise.resolve();
-  node.problems.watch(() => upgrade.problems);
+  node.problems.watch("upgrade", () => upgrade.problems);
   signals.onHangup = () => node.reload();
   signals.onUpgrade = () => {
     upgrading = upgrade.run().then((isDone) => {

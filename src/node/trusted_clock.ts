@@ -18,7 +18,7 @@ export function trustedClock(problems: Problems): TrustedClock {
     releasedMs: RELEASED_MS,
     onStep: (stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }),
   });
-  problems.watch(() => judge.problems);
+  problems.watch("clock", () => judge.problems);
   const timer = setInterval(() => void judge.nowMs(), LOOK_MS);
   return { judge, stop: () => clearInterval(timer) };
 }

@@ -32,3 +32,4 @@ export { denySystemCalls } from "./seccomp.ts";
 export { GONE, LATE, Line } from "./line.ts";
 export { Memory } from "./memory.ts";
 export { exitCodeOf, killProcess, startProgram } from "./spawn.ts";
+export { type ListeningSocket, listeningSockets } from "./listening.ts";

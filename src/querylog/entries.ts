@@ -90,9 +90,10 @@ export class Entries {
     return this.#count === 0 ? null : Math.floor(this.#lastId / IDS_PER_MS);
   }
 
-  /** Adds entries in the order given. */
-  add(entries: readonly StoredEntry[]): void {
+  /** Adds entries in the order given; returns their numbers. */
+  add(entries: readonly StoredEntry[]): number[] {
     this.#seeOthers();
+    const ids: number[] = [];
     const { names, clients, kinds, rules, answers } = this.#dictionaries;
     for (const entry of entries) {
       const id = Math.max(Math.floor(entry.timeMs) * IDS_PER_MS, this.#lastId + 1);
@@ -107,10 +108,12 @@ export class Entries {
         entry.answers === "" ? null : answers.idOf(entry.answers, epoch),
         entry.durationUs,
       );
+      ids.push(id);
       this.#lastId = id;
       this.#count++;
       this.#epochEntries++;
     }
+    return ids;
   }
 
   /**

@@ -4,7 +4,13 @@ export type OutcomeName = typeof OUTCOME_NAMES[number];
 export type ProtocolName = typeof PROTOCOL_NAMES[number];
 
 /** An entry of the query log, as the API shows it but for the node's name. */
-export interface LogEntry {
+export interface LogEntry extends ShownEntry {
+  /** Its number, which grows from entry to entry. */
+  readonly id: number;
+}
+
+/** What is logged of a query. */
+export interface ShownEntry {
   /** RFC 3339, to the millisecond: when the query was answered. */
   readonly time: string;
   /** The client's address; `null` where nobody said. */
@@ -28,12 +34,23 @@ export interface LogEntry {
   readonly upstream: string | null;
   readonly cached: boolean;
   readonly dnssec: "secure" | "insecure" | "bogus" | null;
+  /** Why that is not secure; `null` where it is, and of answers that were cached. */
+  readonly dnssec_reason: string | null;
   readonly duration_us: number;
 }
 
 /** Which entries are asked for; what is left out holds for all. */
 export interface LogFilter {
-  readonly outcome?: OutcomeName;
+  readonly outcomes?: readonly OutcomeName[];
+  /** The name of a type of records. */
+  readonly type?: string;
+  readonly protocol?: ProtocolName;
+  /** The ID of a group. */
+  readonly group?: string;
+  /** What the entry's `list` says. */
+  readonly list?: string;
+  /** As configured. */
+  readonly upstream?: string;
   /** An address; or the name or the client ID of a client. */
   readonly client?: string;
   /** Text anywhere in the name, letters in either case. */
@@ -41,6 +58,8 @@ export interface LogFilter {
   /** Milliseconds since 1970: after then, and before then. */
   readonly sinceMs?: number;
   readonly untilMs?: number;
+  /** Behind the entry with this number. */
+  readonly afterId?: number;
 }
 
 /** An entry as it is stored: what repeats from entry to entry is one text a kind. */
@@ -73,14 +92,20 @@ export function kindText(
   isCached: boolean,
   dnssec: number,
   upstream: string,
+  reason: string,
 ): string {
-  return [type, rcode, protocol, isCached ? 1 : 0, dnssec, upstream].join(TEXT_SEPARATOR);
+  const parts = [type, rcode, protocol, isCached ? 1 : 0, dnssec, upstream];
+  // Names in it may hold anything.
+  if (reason !== "") parts.push(reason.replaceAll(TEXT_SEPARATOR, " "));
+  return parts.join(TEXT_SEPARATOR);
 }
 
 /** What a stored entry says. */
-export function showEntry(stored: StoredEntry): LogEntry {
+export function showEntry(stored: StoredEntry): ShownEntry {
   const [client, id, group, ...name] = stored.client.split(TEXT_SEPARATOR);
-  const [type, rcode, protocol, cached, dnssec, upstream] = stored.kind.split(TEXT_SEPARATOR);
+  const [type, rcode, protocol, cached, dnssec, upstream, reason] = stored.kind.split(
+    TEXT_SEPARATOR,
+  );
   const [list, ...rule] = stored.rule.split(TEXT_SEPARATOR);
   return {
     time: new Date(stored.timeMs).toISOString(),
@@ -99,6 +124,7 @@ export function showEntry(stored: StoredEntry): LogEntry {
     upstream: orNull(upstream),
     cached: cached === "1",
     dnssec: DNSSEC_NAMES[Number(dnssec)] ?? null,
+    dnssec_reason: orNull(reason),
     duration_us: stored.durationUs,
   };
 }

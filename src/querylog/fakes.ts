@@ -14,11 +14,11 @@ import type { Prng } from "../../tests/prng.ts";
 import {
   clientText,
   kindText,
-  type LogEntry,
   type LogFilter,
   type OutcomeName,
   type ProtocolName,
   showEntry,
+  type ShownEntry,
   type StoredEntry,
 } from "./entry.ts";
 
@@ -44,6 +44,7 @@ export interface FakeQuery {
   readonly upstream?: number;
   readonly cached?: boolean;
   readonly dnssec?: number;
+  readonly dnssecReason?: string;
 }
 
 /** A response with A records for its own name. */
@@ -73,6 +74,7 @@ export function note(queue: QueueWriter, query: FakeQuery): boolean {
     encoder.encode(`${query.group ?? "gr_0000000000000000"}\t${query.clientName ?? ""}`),
     encoder.encode(query.rule ?? ""),
     encoder.encode(query.clientId ?? ""),
+    encoder.encode(query.dnssecReason ?? ""),
   ];
   const words = parts.map(({ length }) => (length + 3) >> 2);
   const total = (RecordAt.End + words.reduce((sum, n) => sum + n, 0)) * 4;
@@ -96,6 +98,7 @@ export function note(queue: QueueWriter, query: FakeQuery): boolean {
   head[RecordAt.Upstream] = (query.upstream ?? -1) + 1;
   head[RecordAt.Lengths] = parts[0].length | (parts[1].length << 16);
   head[RecordAt.MoreLengths] = parts[2].length | (parts[3].length << 16);
+  head[RecordAt.Reason] = parts[4].length;
   record.set(address, RecordAt.Address * 4);
   let to = RecordAt.End * 4;
   for (const [i, part] of parts.entries()) {
@@ -129,7 +132,15 @@ export function fakeEntries(prng: Prng, count: number, fromMs: number): StoredEn
         prng.pick(["gr_1", "gr_2"]),
         prng.pick(["", "Kitchen", "phone"]),
       ),
-      kind: kindText(prng.pick(["A", "AAAA", "HTTPS"]), "NOERROR", 0, prng.chance(0.5), 0, ""),
+      kind: kindText(
+        prng.pick(["A", "AAAA", "HTTPS"]),
+        "NOERROR",
+        prng.pick([0, 3]),
+        prng.chance(0.5),
+        0,
+        prng.pick(["", "[2001:db8::5]:53", "tls://dns.example"]),
+        "",
+      ),
       rule: prng.pick(["", "rules\t||ads.example^", "li_1\t||web.example^"]),
       answers: prng.pick(["", "192.0.2.5", "cdn.example\n192.0.2.6"]),
     };
@@ -137,14 +148,17 @@ export function fakeEntries(prng: Prng, count: number, fromMs: number): StoredEn
 }
 
 /** What a log that looks at every entry would find, newest first. */
-export function naiveSearch(entries: readonly StoredEntry[], filter: LogFilter): LogEntry[] {
+export function naiveSearch(entries: readonly StoredEntry[], filter: LogFilter): ShownEntry[] {
   return entries.toReversed().map(showEntry).filter((entry) => {
     const timeMs = Date.parse(entry.time);
     const client = filter.client?.toLowerCase();
     const isClient = client === undefined || entry.client === client ||
       entry.client_id === client ||
       (entry.client_name ?? entry.client ?? "").toLowerCase() === client;
-    return (filter.outcome === undefined || entry.outcome === filter.outcome) && isClient &&
+    const isSame = (["type", "protocol", "group", "list", "upstream"] as const).every((field) =>
+      filter[field] === undefined || entry[field] === filter[field]
+    );
+    return (filter.outcomes ?? OUTCOME_NAMES).includes(entry.outcome) && isClient && isSame &&
       entry.name.includes((filter.name ?? "").toLowerCase().replace(/(.)\.$/, "$1")) &&
       timeMs > (filter.sinceMs ?? -1) && timeMs < (filter.untilMs ?? Infinity);
   });

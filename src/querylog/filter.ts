@@ -1,5 +1,5 @@
 import { formatIp, parseIp, unmapIpv4 } from "../addr/mod.ts";
-import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
+import { OUTCOME_NAMES, PROTOCOL_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import { clientLabel, type LogFilter, type StoredEntry } from "./entry.ts";
 
 /** What is left of an anonymised address, in bytes: 24 bits of IPv4, 56 of IPv6. */
@@ -37,17 +37,53 @@ export function foldedName(name: string): string {
   return lower.length > 1 && lower.endsWith(".") ? lower.slice(0, -1) : lower;
 }
 
+/** Says whether what many entries share is of the type, the protocol and the upstream asked for. */
+function kindTest({ type, protocol, upstream }: LogFilter): (kind: string) => boolean {
+  if (type === undefined && protocol === undefined && upstream === undefined) return () => true;
+  const number = protocol === undefined ? "" : String(PROTOCOL_NAMES.indexOf(protocol));
+  return (kind) => {
+    const [ofType, , ofProtocol, , , ofUpstream] = kind.split(TEXT_SEPARATOR);
+    return (type === undefined || ofType === type) && (number === "" || ofProtocol === number) &&
+      (upstream === undefined || ofUpstream === upstream);
+  };
+}
+
+/** A text in a pattern of SQLite's GLOB. */
+function literal(text: string): string {
+  return text.replaceAll(/[*?[]/g, "[$&]");
+}
+
+/**
+ * The pattern (GLOB) of the texts that `kindTest` lets pass; `null` where all do. No field but the
+ * last one can hold a separator, and each of three has one digit.
+ */
+export function kindPattern({ type, protocol, upstream }: LogFilter): string | null {
+  if (type === undefined && protocol === undefined && upstream === undefined) return null;
+  const number = protocol === undefined ? "?" : String(PROTOCOL_NAMES.indexOf(protocol));
+  const [first, last] = [type, upstream].map((text) => text === undefined ? "*" : literal(text));
+  return [first, "*", number, "?", "?", last].join(TEXT_SEPARATOR);
+}
+
+/** The pattern of the texts of clients in a group. */
+export function groupPattern(group: string): string {
+  return ["*", "*", literal(group), "*"].join(TEXT_SEPARATOR);
+}
+
 /** What a filter lets pass, an entry at a time. */
 export function entryTest(
   filter: LogFilter,
   isAnonymized: boolean,
 ): (entry: StoredEntry) => boolean {
-  const { outcome, sinceMs = -Infinity, untilMs = Infinity } = filter;
-  const number = outcome === undefined ? -1 : OUTCOME_NAMES.indexOf(outcome);
+  const { outcomes, group, list, sinceMs = -Infinity, untilMs = Infinity } = filter;
+  const numbers = outcomes?.map((outcome) => OUTCOME_NAMES.indexOf(outcome));
+  const isKind = kindTest(filter);
   const name = filter.name === undefined ? "" : foldedName(filter.name);
   const isClient = filter.client === undefined ? null : clientTest(filter.client, isAnonymized);
   return (entry) =>
-    (number < 0 || entry.outcome === number) && entry.name.includes(name) &&
+    (numbers === undefined || numbers.includes(entry.outcome)) && isKind(entry.kind) &&
+    (group === undefined || entry.client.split(TEXT_SEPARATOR, 3)[2] === group) &&
+    (list === undefined || entry.rule.startsWith(list + TEXT_SEPARATOR)) &&
+    entry.name.includes(name) &&
     entry.timeMs > sinceMs && entry.timeMs < untilMs &&
     (isClient === null || isClient(entry.client));
 }

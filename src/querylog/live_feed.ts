@@ -36,15 +36,16 @@ export class LiveFeed {
     this.#watchers.delete(watcher);
   }
 
-  push(batch: readonly StoredEntry[]): void {
+  /** `ids` are the numbers of the entries. */
+  push(batch: readonly StoredEntry[], ids: readonly number[]): void {
     for (const [watcher, passes] of this.#watchers) {
-      const passed = batch.filter(passes);
+      const passed = [...batch.keys()].filter((i) => passes(batch[i]));
       if (passed.length === 0) continue;
       // The newest ones: what came before them is gone from the screen already.
       const shown = passed.slice(-ENTRIES_MAX);
       this.#onBatch({
         watcher,
-        entries: shown.map(showEntry),
+        entries: shown.map((i) => ({ id: ids[i], ...showEntry(batch[i]) })),
         skipped: passed.length - shown.length,
       });
     }

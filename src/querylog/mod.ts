@@ -9,5 +9,5 @@ export type { LogEntry, LogFilter, OutcomeName, ProtocolName } from "./entry.ts"
 export { anonymize } from "./filter.ts";
 export type { LiveBatch } from "./live_feed.ts";
 export { type QueryLogOptions, type QueryLogPorts, QueryLogStore } from "./query_log.ts";
-export type { LogPage } from "./search.ts";
+export type { LogPage, NameCount, NamePage } from "./search.ts";
 export { HOURS_KEPT, type LogStatistics, type OutcomeCounts } from "./statistics.ts";

@@ -3,12 +3,13 @@ import { ClockJudge, type Correction, type SystemClocks } from "../clock/mod.ts"
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
+import { Conditions } from "./conditions.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
-import { Entries, type Moved } from "./entries.ts";
+import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
 import type { LogFilter, StoredEntry } from "./entry.ts";
 import { type LiveBatch, LiveFeed } from "./live_feed.ts";
 import { RecordReader } from "./record.ts";
-import { type LogPage, LogSearch } from "./search.ts";
+import { type LogPage, LogSearch, type NamePage } from "./search.ts";
 import { type LogStatistics, Statistics } from "./statistics.ts";
 
 /** Records of one transaction: some tens of milliseconds, while nothing else is done here. */
@@ -157,6 +158,16 @@ export class QueryLogStore {
   }
 
   /**
+   * The names of entries that pass; as `LogSearch.names`.
+   *
+   * @throws {SvcError} `unavailable`, where the file can't be opened or read.
+   */
+  names(filter: LogFilter, limit: number, before: number | null): NamePage {
+    this.#catchUp();
+    return this.#ask(({ search }) => search.names(filter, limit, before));
+  }
+
+  /**
    * What was counted in the last hours.
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
@@ -214,9 +225,10 @@ export class QueryLogStore {
       const batch = this.#readBatch();
       const { entries, statistics } = open;
       const isLogged = this.#options.maxEntries > 0;
+      let ids = isLogged ? [] : batch.map(({ timeMs }) => Math.floor(timeMs) * IDS_PER_MS);
       if (batch.length > 0 && isLogged) {
         this.#transaction(open, () => {
-          entries.add(batch);
+          ids = entries.add(batch);
           // As many go as come: the log never grows past its bounds by more than a batch.
           this.#isTrimming = entries.trim(this.#forgetAtMs);
           if (this.#isTrimming) this.#isTrimming = entries.trim(this.#forgetAtMs);
@@ -234,7 +246,7 @@ export class QueryLogStore {
       }
       this.#isUnsaved ||= batch.length > 0;
       this.#figures[LogFigure.Entries] = entries.count;
-      this.live.push(batch);
+      this.live.push(batch, ids);
       const monotonicMs = this.#ports.monotonicMs();
       const isSaveDue = this.#isUnsaved && monotonicMs - this.#savedAtMs >= SAVE_MS;
       if (isSaveDue) this.#save(open, monotonicMs);
@@ -351,7 +363,7 @@ export class QueryLogStore {
       this.#open = {
         db,
         entries: new Entries(db, this.#options),
-        search: new LogSearch(db, anonymize),
+        search: new LogSearch(db, new Conditions(db, anonymize)),
         statistics: new Statistics(db),
       };
     } catch (error) {

@@ -502,7 +502,7 @@ Deno.test("QueryLogStore tells watchers of what passes, as it comes", disk, () =
   using bench = new Bench();
   bench.ask({ name: "early.example" });
   bench.pass(10_000);
-  bench.store.live.watch(7, { outcome: "blocked", name: "ADS" });
+  bench.store.live.watch(7, { outcomes: ["blocked"], name: "ADS" });
   bench.store.live.watch(8, {});
   bench.ask({ name: "ads.example" });
   bench.ask({ name: "ads.example", outcome: "blocked" });
@@ -520,7 +520,14 @@ Deno.test("QueryLogStore tells watchers of what passes, as it comes", disk, () =
   bench.pass(400);
   const [batch] = bench.live;
   assert.deepEqual([batch.watcher, batch.entries.length, batch.skipped], [7, 200, 300]);
-  assert.equal(batch.entries[199].name, "ads499.example");
+  const newest = batch.entries[199];
+  assert.equal(newest.name, "ads499.example");
+  const [found] = bench.store.search({}, 1, null).entries;
+  assert.deepEqual(newest, found, "with the number that it is kept by");
+  assert.equal(
+    bench.store.search({ afterId: batch.entries[100].id }, 1_000, null).entries.length,
+    99,
+  );
 });
 
 Deno.test("QueryLogStore gives up a queue that holds no records, and counts them", disk, () => {

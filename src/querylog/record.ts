@@ -25,13 +25,15 @@ import { anonymize } from "./filter.ts";
 /** Most records of a response that an entry shows, and most characters of one. */
 const ANSWERS_MAX = 16;
 const ANSWER_LENGTH_MAX = 255;
+/** Most characters of why an answer is not secure. */
+const REASON_LENGTH_MAX = 255;
 const TWO_TO_32 = 2 ** 32;
 /** The year 2248: from then on the numbers of entries are no whole numbers any more. */
 const TIME_MS_END = 2 ** 43;
 
 /** The largest record there is, in bytes. */
 export const RECORD_BYTES_MAX = RecordAt.End * 4 + LOG_MESSAGE_BYTES_MAX +
-  2 * RecordLength.Text + RecordLength.ClientId;
+  3 * RecordLength.Text + RecordLength.ClientId;
 
 export interface RecordReaderOptions {
   /** Only the first 24 bits of IPv4 and 56 of IPv6 addresses are kept. */
@@ -63,6 +65,7 @@ export class RecordReader {
     const groupAt = messageAt + padded(lengths & 0xffff);
     const ruleAt = groupAt + padded(lengths >>> 16);
     const idAt = ruleAt + padded(more & 0xffff);
+    const reasonAt = idAt + padded(more >>> 16);
     const message = this.#bytes.subarray(messageAt, messageAt + (lengths & 0xffff));
     const name = readNameText(message, HEADER_BYTES);
     const questionEnd = skipQuestion(message, HEADER_BYTES, message.length);
@@ -93,6 +96,7 @@ export class RecordReader {
         (flags & RecordFlag.Cached) !== 0,
         (flags >> RecordFlag.DnssecShift) & 3,
         this.#options.upstreams[words[RecordAt.Upstream] - 1] ?? "",
+        this.#text(reasonAt, words[RecordAt.Reason]).slice(0, REASON_LENGTH_MAX),
       ),
       rule: this.#text(ruleAt, more & 0xffff),
       answers: this.#answers(message),

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { queueMemory, QueueReader, QueueWriter, RecordAt } from "../logqueue/mod.ts";
-import { type LogEntry, showEntry } from "./entry.ts";
+import { showEntry, type ShownEntry } from "./entry.ts";
 import { type FakeQuery, note, NOW_MS } from "./fakes.ts";
 import { RECORD_BYTES_MAX, RecordReader } from "./record.ts";
 
 const none = { permissions: "none" } as const;
 const UPSTREAMS = ["192.0.2.53:53", "tls://dns.example"];
 
-function logged(query: FakeQuery, anonymize = false): LogEntry {
+function logged(query: FakeQuery, anonymize = false): ShownEntry {
   const memory = queueMemory(8_192);
   note(new QueueWriter(memory), query);
   const queue = new QueueReader(memory);
@@ -37,6 +37,7 @@ Deno.test("RecordReader reads every field", none, () => {
     upstream: 1,
     cached: true,
     dnssec: 3,
+    dnssecReason: "www.example AAAA: the signature\tof key 7 does not fit",
   });
   assert.deepEqual(entry, {
     time: "2026-01-02T03:04:05.678Z",
@@ -55,6 +56,7 @@ Deno.test("RecordReader reads every field", none, () => {
     upstream: "tls://dns.example",
     cached: true,
     dnssec: "bogus",
+    dnssec_reason: "www.example AAAA: the signature of key 7 does not fit",
     duration_us: 4_000_000_000,
   });
 });

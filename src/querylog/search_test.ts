@@ -3,11 +3,12 @@
 import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
+import { Conditions } from "./conditions.ts";
 import { openDatabase } from "./database.ts";
 import { Entries } from "./entries.ts";
-import type { LogEntry, LogFilter, StoredEntry } from "./entry.ts";
+import type { LogEntry, LogFilter, ShownEntry, StoredEntry } from "./entry.ts";
 import { fakeEntries, naiveSearch, NOW_MS } from "./fakes.ts";
-import { LogSearch } from "./search.ts";
+import { LogSearch, type NameCount } from "./search.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
 const OPTIONS = { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 };
@@ -22,21 +23,27 @@ function withEntries(
     db.exec("BEGIN");
     new Entries(db, OPTIONS).add(entries);
     db.exec("COMMIT");
-    work(new LogSearch(db, false), new LogSearch(db, true));
+    const of = (isAnonymized: boolean) => new LogSearch(db, new Conditions(db, isAnonymized));
+    work(of(false), of(true));
   } finally {
     db.close();
     Deno.removeSync(directory, { recursive: true });
   }
 }
 
-function everyPage(search: LogSearch, filter: LogFilter, limit: number): LogEntry[] {
-  const found: LogEntry[] = [];
+/** Without its number. */
+function bare({ id: _, ...entry }: LogEntry): ShownEntry {
+  return entry;
+}
+
+function everyPage(search: LogSearch, filter: LogFilter, limit: number): ShownEntry[] {
+  const found: ShownEntry[] = [];
   let before: number | null = null;
   do {
     const page = search.find(filter, limit, before);
     assert.ok(page.entries.length <= limit);
     assert.ok(page.next === null || page.entries.length === limit, "a page is full but the last");
-    found.push(...page.entries);
+    found.push(...page.entries.map(bare));
     before = page.next;
   } while (before !== null);
   return found;
@@ -51,7 +58,14 @@ Deno.test("LogSearch finds what looking at every entry would", disk, () => {
   withEntries(entries, (search) => {
     for (let i = 0; i < 150; i++) {
       const filter: LogFilter = {
-        ...(prng.chance(0.4) && { outcome: prng.pick(OUTCOME_NAMES) }),
+        ...(prng.chance(0.4) && {
+          outcomes: [prng.pick(OUTCOME_NAMES), prng.pick(OUTCOME_NAMES)].slice(prng.int(2)),
+        }),
+        ...(prng.chance(0.1) && { type: prng.pick(["A", "AAAA", "MX"]) }),
+        ...(prng.chance(0.1) && { protocol: prng.pick(["udp", "doh", "doq"] as const) }),
+        ...(prng.chance(0.1) && { upstream: prng.pick(UPSTREAMS) }),
+        ...(prng.chance(0.1) && { group: prng.pick(["gr_1", "gr_", "*"]) }),
+        ...(prng.chance(0.1) && { list: prng.pick(["rules", "li_1", "li_", "%"]) }),
         ...(prng.chance(0.4) && { client: prng.pick(clients) }),
         ...(prng.chance(0.5) && { name: prng.pick(names) }),
         ...(prng.chance(0.3) && { sinceMs: prng.pick(times) + prng.int(3) - 1 }),
@@ -62,10 +76,36 @@ Deno.test("LogSearch finds what looking at every entry would", disk, () => {
         ...(filter.client !== undefined && { client: plainClient(filter) }),
       };
       const found = everyPage(search, filter, prng.pick([1_000, 100, 7]));
-      assert.deepEqual(found, naiveSearch(entries, plain), JSON.stringify(filter));
+      const want = naiveSearch(entries, plain);
+      assert.deepEqual(found, want, JSON.stringify(filter));
+      assert.deepEqual(everyName(search, filter, 13), naiveNames(want), JSON.stringify(filter));
     }
   });
 });
+
+const UPSTREAMS = ["[2001:db8::5]:53", "tls://dns.example", "tls://dns?example", "*"];
+
+function everyName(search: LogSearch, filter: LogFilter, limit: number): NameCount[] {
+  const found: NameCount[] = [];
+  let before: number | null = null;
+  do {
+    const page = search.names(filter, limit, before);
+    found.push(...page.names);
+    before = page.next;
+  } while (before !== null);
+  return found;
+}
+
+/** Each name once, the one that was asked for last first, of entries that are newest first. */
+function naiveNames(entries: readonly ShownEntry[]): NameCount[] {
+  const byName = Map.groupBy(entries, ({ name }) => name);
+  return Array.from(byName, ([name, all]) => ({
+    name,
+    count: all.length,
+    first: all[all.length - 1].time,
+    last: all[0].time,
+  }));
+}
 
 function plainClient({ client = "" }: LogFilter): string {
   return client === "2001:DB8:0::1" ? "2001:db8::1" : client;
@@ -79,18 +119,19 @@ Deno.test("LogSearch takes another index for many entries, and finds the same", 
     i % 3 === 0 ? entry : { ...entry, ...base[0], timeMs: entry.timeMs }
   );
   const { client, name, outcome } = naiveSearch([base[0]], {})[0];
+  const outcomes = [outcome];
   withEntries(entries, (search) => {
     const filters: LogFilter[] = [
       { name },
-      { outcome },
-      ...(client === null ? [] : [{ client }, { client, outcome, name }]),
-      { outcome, name },
+      { outcomes },
+      ...(client === null ? [] : [{ client }, { client, outcomes, name }]),
+      { outcomes, name },
       { name: "x" },
     ];
     for (const filter of filters) {
       const want = naiveSearch(entries, filter);
       const page = search.find(filter, 500, null);
-      assert.deepEqual(page.entries, want.slice(0, 500), JSON.stringify(filter));
+      assert.deepEqual(page.entries.map(bare), want.slice(0, 500), JSON.stringify(filter));
       assert.equal(everyPage(search, filter, 1_000).length, want.length);
     }
   });

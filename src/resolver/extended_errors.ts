@@ -1,6 +1,6 @@
 /** Extended errors (RFC 8914) as they are relayed and kept: options of OPT, one behind the other. */
 import { getU16, setU16 } from "../bytes/mod.ts";
-import { EdnsOption, OPTION_HEADER_BYTES } from "../dns/mod.ts";
+import { Ede, EdnsOption, OPTION_HEADER_BYTES } from "../dns/mod.ts";
 
 /** Most bytes of the extended errors of one response; what has no room is left out. */
 export const ERRORS_BYTES_MAX = 512;
@@ -55,6 +55,20 @@ export class ExtendedErrors {
   copy(): Uint8Array {
     return this.bytes.slice(0, this.length);
   }
+}
+
+/** What of some kept options is not about validation, which is ours to speak of. */
+export function withoutDnssecErrors(options: Uint8Array): Uint8Array {
+  const errors = new ExtendedErrors();
+  for (let at = 0; at < options.length; at = optionEnd(options, at)) {
+    const code = getU16(options, at + OPTION_HEADER_BYTES);
+    const isOurs = code === Ede.UnsupportedDnskeyAlgorithm ||
+      code === Ede.UnsupportedDsDigestType ||
+      (code >= Ede.DnssecIndeterminate && code <= Ede.NsecMissing);
+    if (isOurs) continue;
+    errors.add(options, at + OPTION_HEADER_BYTES, getU16(options, at + 2));
+  }
+  return errors.view();
 }
 
 /** One extended error of ours, as it is kept. */

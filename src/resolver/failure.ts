@@ -14,6 +14,8 @@ const MEANINGS = {
   malformed: { rcode: Rcode.ServFail, ede: Ede.InvalidData },
   /** Validation failed, which asking elsewhere would only hide. */
   bogus: { rcode: Rcode.ServFail, ede: Ede.DnssecBogus },
+  /** What is needed to validate could not be had. */
+  indeterminate: { rcode: Rcode.ServFail, ede: Ede.DnssecIndeterminate },
   /** A chain of names, or of servers, that leads back to where it began. */
   circle: { rcode: Rcode.ServFail, ede: Ede.Other },
   tooLarge: { rcode: Rcode.ServFail, ede: Ede.Other },

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { Qtype, Rcode } from "../dns/mod.ts";
 import { a, snapshotOf } from "./fakes.ts";
 import { ForwarderBench, quietly } from "./forward/fakes.ts";
-import { type Found, Lookups, LOOKUPS_MAX } from "./lookups.ts";
+import { type Found, Lookups } from "./lookups.ts";
 import { Outcome } from "./outcome.ts";
+import { OWN_QUESTIONS_MAX, OwnQuestions } from "./own_questions.ts";
 
 const none = { permissions: "none" } as const;
 const N = "lists.example";
@@ -14,13 +15,14 @@ function lookupsOf(records: readonly string[] = []) {
   const bench = new ForwarderBench({
     snapshot: snapshotOf({ all: "||example^" }, {}, { records }),
   });
-  const lookups = new Lookups(bench.resolver);
+  const questions = new OwnQuestions(bench.resolver);
+  const lookups = new Lookups(questions);
   const start = (name = N, type: number = Qtype.A): Found[] => {
     const found: Found[] = [];
     lookups.lookup(name, type, (what) => found.push(what));
     return found;
   };
-  return { bench, lookups, start };
+  return { bench, lookups: questions, start };
 }
 
 Deno.test(
@@ -68,8 +70,8 @@ Deno.test("Lookups.lookup() tells a name without address from one that nobody kn
 Deno.test("Lookups.lookup() bounds how many wait", none, () => {
   quietly(() => {
     const { bench, lookups, start } = lookupsOf();
-    const waiting = Array.from({ length: LOOKUPS_MAX }, (_, i) => start(`n${i}.example`));
-    assert.equal(lookups.pending, LOOKUPS_MAX);
+    const waiting = Array.from({ length: OWN_QUESTIONS_MAX }, (_, i) => start(`n${i}.example`));
+    assert.equal(lookups.pending, OWN_QUESTIONS_MAX);
     assert.match(start()[0].failure ?? "", /too many/);
     bench.flights.close();
     assert.ok(waiting.every(([found]) => found.failure !== null));

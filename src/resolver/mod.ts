@@ -1,8 +1,9 @@
 /**
  * What happens to a query between two packets: `readQuery` makes numbers of it, `Pipeline` answers
  * what it can at once; the rest waits in `Flights` (`flights/`) for what a `Source` brings, `Forwarder`
- * (`forward/`) from upstreams, which it asks through the `Asker` (`ask/`); `Resolver` writes every
- * response, and the transport's `Responder` sends it. All I/O comes in as ports.
+ * (`forward/`) from upstreams, which it asks through the `Asker` (`ask/`); `Validation` (`validate/`)
+ * judges that first where it is to be proven; `Resolver` writes every response, and the transport's
+ * `Responder` sends it. All I/O comes in as ports.
  * Scope: none. RFC 1035, 2308, 5452, 6891, 8482, 8767, 8914, 9520, 9619. @module
  */
 export { clientIdOf, readClientId } from "./client_id.ts";
@@ -24,7 +25,9 @@ export {
 } from "./query.ts";
 export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
+export { Trace, type TraceEvent, type TraceNote, type TraceStep } from "./trace.ts";
 export { type Found, Lookups } from "./lookups.ts";
+export { type OwnAnswer, OwnQuestions } from "./own_questions.ts";
 export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
   Asker,

@@ -36,6 +36,7 @@ import { OWN_CIRCLE, type ResolveFailure, UNCHECKED } from "./failure.ts";
 import { OwnNames } from "./own_names.ts";
 import {
   type ClientAddress,
+  DnssecState,
   keyHashOf,
   type Query,
   QUESTION_BYTES_MAX,
@@ -448,6 +449,8 @@ export class Pipeline {
         }
       }
     }
+    // What was put together of records of ours and others' is nobody's proof.
+    query.dnssec = query.chain === null ? cache.state(entry) as DnssecState : DnssecState.None;
     this.#settle(query, query.source);
     this.#writeEntry(entry, query, reply, ede);
   }

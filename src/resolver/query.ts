@@ -129,6 +129,8 @@ export class Query {
   upstream = -1;
   /** What validation said of its answer. */
   dnssec: DnssecState = DnssecState.None;
+  /** Why that is not secure, where it was validated for this query; else "". */
+  dnssecReason = "";
   /** Records of ours led from the client's question to this one; they go before its answer. */
   chain: OwnChain | null = null;
 
@@ -188,6 +190,7 @@ export class Query {
     this.receivedAtMs = other.receivedAtMs;
     this.upstream = other.upstream;
     this.dnssec = other.dnssec;
+    this.dnssecReason = other.dnssecReason;
     this.generation = other.generation;
     this.address.keep(other.address);
     this.client = other.client;
@@ -248,6 +251,7 @@ export function readQuery(
   query.isLogged = true;
   query.upstream = -1;
   query.dnssec = DnssecState.None;
+  query.dnssecReason = "";
   query.edns = false;
   query.dnssecOk = false;
   query.isPadded = query.hasCookie = false;

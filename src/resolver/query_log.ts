@@ -54,8 +54,10 @@ export class QueryLog {
     const messageBytes = Math.min(reply.length, LOG_MESSAGE_BYTES_MAX);
     const messageWords = (messageBytes + 3) >>> 2;
     const idBytes = clientId === null ? 0 : Math.min(clientId.length, RecordLength.ClientId);
+    const { dnssecReason } = query;
+    const reasonText = dnssecReason === "" ? NO_TEXT : pack(dnssecReason);
     const total = RecordAt.End + messageWords + clientText.words.length + ruleText.words.length +
-      ((idBytes + 3) >>> 2);
+      ((idBytes + 3) >>> 2) + reasonText.words.length;
 
     const queue = this.#queue;
     const at = queue.begin(total * 4);
@@ -75,6 +77,7 @@ export class QueryLog {
     words[at + RecordAt.Upstream] = query.upstream + 1;
     words[at + RecordAt.Lengths] = messageBytes | (clientText.lengthBytes << 16);
     words[at + RecordAt.MoreLengths] = ruleText.lengthBytes | (idBytes << 16);
+    words[at + RecordAt.Reason] = reasonText.lengthBytes;
     for (let i = 0; i < lengthBytes / IPV4_BYTES; i++) {
       words[at + RecordAt.Address + i] = word(from, offset + i * 4);
     }
@@ -89,6 +92,7 @@ export class QueryLog {
     for (let i = 0; i < ruleText.words.length; i++) words[to + i] = ruleText.words[i];
     to += ruleText.words.length;
     if (clientId !== null) { for (let i = 0; i < idBytes; i += 4) words[to++] = word(clientId, i); }
+    for (let i = 0; i < reasonText.words.length; i++) words[to + i] = reasonText.words[i];
     queue.commit(total * 4);
   }
 

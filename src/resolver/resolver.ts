@@ -57,6 +57,11 @@ export class Resolver implements Taker {
     this.#query.cookies = new Cookies(options.cookieSecret, nowSeconds);
   }
 
+  /** The query decided on last, as long as that is so. */
+  get decided(): Query {
+    return this.#query;
+  }
+
   /** Says whether an address may connect over a transport, before anything of it is read. */
   admitsConnection(transport: Transport, client: ClientAddress): boolean {
     return this.#pipeline.admitsConnection(transport, client);

@@ -43,7 +43,7 @@ export class ClientTablesCompiler {
   #ids = new ClientIdSet();
   #details = new Details();
 
-  /** `groups` are the numbers of groups; a client of another is in the first. */
+  /** `groups` are numbers by the ID of a client or of its group; without either it is in the first. */
   compile(clients: Clients, groups: ReadonlyMap<string, number>): ClientTables {
     const changed = differences(this.#clients, clients);
     const isOther = this.#tables === null || changed.length > clients.size / 2 ||
@@ -80,7 +80,7 @@ export class ClientTablesCompiler {
         ids = true;
         for (const id of after.spec.ids) this.#ids.add(id, number);
       }
-      this.#details.set(number, after, groups.get(after.spec.group) ?? 0);
+      this.#details.set(number, after, groupOf(after, groups));
     }
     const regrouped = groups !== this.#groups;
     if (regrouped) this.#regroup(clients, groups);
@@ -105,7 +105,7 @@ export class ClientTablesCompiler {
     for (const [number, client] of [...clients.values()].entries()) {
       for (const prefix of prefixesOf(client)) entries.push({ prefix, value: number });
       for (const id of client.spec.ids) this.#ids.add(id, number);
-      this.#details.set(number, client, groups.get(client.spec.group) ?? 0);
+      this.#details.set(number, client, groupOf(client, groups));
     }
     this.#networks = new PrefixSet(entries);
     this.#tables = {
@@ -117,10 +117,18 @@ export class ClientTablesCompiler {
   }
 
   #regroup(clients: Clients, groups: ReadonlyMap<string, number>): void {
-    for (const { id, spec } of clients.values()) {
-      this.#details.setGroup(this.#numbers.get(id)!, groups.get(spec.group) ?? 0);
+    for (const client of clients.values()) {
+      this.#details.setGroup(this.#numbers.get(client.id)!, groupOf(client, groups));
     }
   }
+}
+
+/** Some clients are in a group of their own. */
+function groupOf(
+  { id, spec }: Envelope<ClientSpec>,
+  groups: ReadonlyMap<string, number>,
+): number {
+  return groups.get(id) ?? groups.get(spec.group) ?? 0;
 }
 
 /** `ClientDetails` while clients come and go. */

@@ -9,7 +9,13 @@ const none = { permissions: "none" } as const;
 
 function client(n: number, more: Partial<ClientSpec> = {}): Envelope<ClientSpec> {
   const time = "2026-01-01T00:00:00.000Z";
-  const spec = { name: `client ${n}`, addresses: [`192.0.2.${n}`], ids: [`c${n}`], group: "gr_a" };
+  const spec = {
+    name: `client ${n}`,
+    addresses: [`192.0.2.${n}`],
+    ids: [`c${n}`],
+    group: "gr_a",
+    paused_until: null,
+  };
   return {
     id: `cl_${n}`,
     revision: 1,

@@ -42,9 +42,18 @@ export const RECENT_LIMIT = 4_096;
 /** A longer text, a hosts line with many names, counts as several rules. */
 const RULE_LENGTH = 64;
 
-/** The rule of each line; a rule is a line, so what is more than one is made one. */
-function textOf(envelope: Envelope<RuleSpec> | undefined): string | null {
-  if (envelope === undefined || !envelope.spec.enabled) return null;
+/** Says whether a rule that is on holds for some only, or for a time; see `limited_rules.ts`. */
+export function isLimited({ spec }: Envelope<RuleSpec>): boolean {
+  const { enabled, expires_at, groups, clients } = spec;
+  return enabled && (expires_at !== null || groups.length > 0 || clients.length > 0);
+}
+
+/**
+ * The rule of each line; a rule is a line, so what is more than one is made one. `null`: it is off, or
+ * limited.
+ */
+export function textOf(envelope: Envelope<RuleSpec> | undefined): string | null {
+  if (envelope === undefined || !envelope.spec.enabled || isLimited(envelope)) return null;
   return envelope.spec.rule.replaceAll(/[\r\n]+/g, " ");
 }
 
@@ -53,13 +62,13 @@ function weightOf(text: string | null): number {
   return text === null ? 0 : Math.ceil(text.length / RULE_LENGTH);
 }
 
-function rulesOf(text: string): readonly Rule[] {
+export function rulesOf(text: string): readonly Rule[] {
   const parsed = parseRule(text);
   return parsed.kind === "rules" ? parsed.rules : [];
 }
 
 /** The `$badfilter` rule that a text is, or `null`. */
-function badfilterOf(text: string): Rule | null {
+export function badfilterOf(text: string): Rule | null {
   if (!text.includes("badfilter")) return null; // What most texts lack.
   return rulesOf(text).find(({ badfilter }) => badfilter) ?? null;
 }
@@ -193,6 +202,19 @@ export class CustomRulesCompiler {
     return custom;
   }
 
+  /**
+   * As `current`, of rules that are not about to hold: nothing is kept of them. `null` where all would
+   * have to be compiled.
+   */
+  draft(rules: Rules, base: Base): CustomRules | null {
+    const settled = this.#settled;
+    if (settled === null || settled.base !== base) return null;
+    const changed = differences(settled.rules, rules).filter(({ before, after }) =>
+      textOf(before) !== textOf(after)
+    );
+    return this.#patch(settled, changed);
+  }
+
   /** The settled rules with what changed since. */
   #patch(settled: Settled, changed: readonly Difference<Envelope<RuleSpec>>[]): CustomRules | null {
     const { matcher } = settled;
@@ -252,12 +274,12 @@ export class CustomRulesCompiler {
   }
 }
 
-function inputOf(sources: readonly (readonly string[])[], seed: number): Settling["input"] {
+export function inputOf(sources: readonly (readonly string[])[], seed: number): Settling["input"] {
   const encoder = new TextEncoder();
   return { seed, sources: sources.map((lines) => ({ bytes: encoder.encode(lines.join("\n")) })) };
 }
 
-function byIdentity(badfilters: readonly SourcedRule[]): Map<string, SourcedRule[]> {
+export function byIdentity(badfilters: readonly SourcedRule[]): Map<string, SourcedRule[]> {
   const found = new Map<string, SourcedRule[]>();
   for (const badfilter of badfilters) {
     for (const identity of rulesOf(badfilter.text).map(ruleIdentity)) {

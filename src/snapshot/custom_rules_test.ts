@@ -25,7 +25,8 @@ const TIME = "2026-01-01T00:00:00.000Z";
 type Rules = Map<string, Envelope<RuleSpec>>;
 
 function rule(n: number, text: string, enabled = true): Envelope<RuleSpec> {
-  const spec = { rule: text, enabled, comment: "", managed_by: "api" };
+  const unlimited = { expires_at: null, groups: [], clients: [] };
+  const spec = { rule: text, enabled, comment: "", managed_by: "api", ...unlimited };
   return { id: `ru_${n}`, revision: 1, created_at: TIME, updated_at: TIME, spec };
 }
 

@@ -41,16 +41,19 @@ const OWN_ZONE = parseName("svc.test")!;
 /**
  * Says who asks, in which group, and which rule of which list decides about a name. `client` is an
  * address, a client ID or the ID of a client; `null` is a client not known. In place of a name goes an address: then it
- * is about responses with this address. Returns `null` for what is neither.
+ * is about responses with this address. `groupId` is of the group that the client would be in; `null`:
+ * its own. Returns `null` for what is neither, and for a group that is not there.
  */
 export function explain(
   snapshot: Snapshot,
   name: string,
   qtype: number,
   client: string | null,
+  groupId: string | null = null,
 ): Explanation | null {
   const who = findClient(snapshot, client);
-  const group = snapshot.groupOf(who);
+  const group = groupId === null ? snapshot.groupOf(who) : snapshot.groupNumber(groupId);
+  if (group === null) return null;
   const common = {
     client: who === NO_CLIENT ? null : snapshot.client(who),
     group: snapshot.group(group),
@@ -246,6 +249,7 @@ function counts({ applies, turnedOffBy }: AnyMatch): boolean {
 
 function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean): string {
   if (!match.applies) {
+    if (match.isLimited) return "it is not for this client, or has come to its end";
     return `the group does not use this ${match.isService ? "service" : "list"} now`;
   }
   if (!isFiltered) return "queries of this client are not filtered now";

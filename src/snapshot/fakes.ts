@@ -37,13 +37,16 @@ export interface FakeGroup {
   readonly filtering?: boolean;
   readonly safeSearch?: boolean;
   readonly lists?: readonly string[];
+  /** As lists; `name until TIME` is paused until then. */
   readonly services?: readonly string[];
+  readonly pausedUntil?: string;
 }
 
 export interface FakeClient {
   readonly addresses?: readonly string[];
   readonly ids?: readonly string[];
   readonly group?: string;
+  readonly pausedUntil?: string;
 }
 
 const DEFAULT_GROUP = "default";
@@ -68,6 +71,22 @@ function envelopes<T, S>(
   );
 }
 
+/** A rule, with ` for NAMES` or ` until TIME` behind it, where it is limited; a client has an `@`. */
+function limited(text: string): RuleSpec {
+  const [, rule, names = "", time = null] = /^(.*?)(?: for (.*?))?(?: until (.*))?$/s.exec(text)!;
+  const all = names.split(" ").filter((name) => name !== "");
+  const [clients, groups] = [true, false].map((isClient) =>
+    all.filter((name) => name.startsWith("@") === isClient)
+  );
+  return {
+    ...COMMON,
+    rule,
+    expires_at: time,
+    groups: groups.map((name) => idOf("gr_", name)),
+    clients: clients.map((name) => idOf("cl_", name.slice(1))),
+  };
+}
+
 const COMMON = { enabled: true, comment: "", managed_by: "api" } as const;
 
 export function policyState(fake: FakePolicy): PolicyState {
@@ -86,7 +105,7 @@ export function policyState(fake: FakePolicy): PolicyState {
       rules: envelopes(
         "ru_",
         Object.fromEntries(rules.entries()),
-        (rule): RuleSpec => ({ ...COMMON, rule }),
+        (rule): RuleSpec => limited(rule),
       ),
       records: envelopes("re_", Object.fromEntries(records.entries()), (text): RecordSpec => {
         const [name, type, value, ttl = "300"] = text.split(" ");
@@ -100,16 +119,18 @@ export function policyState(fake: FakePolicy): PolicyState {
           list: `li_${text.split("@")[0]}`,
           ...when(text),
         })),
-        blocked_services: (group.services ?? []).map((text) => ({
-          service: text.split("@")[0],
-          ...when(text),
-        })),
+        blocked_services: (group.services ?? []).map((whole) => {
+          const [text, until = null] = whole.split(" until ");
+          return { service: text.split("@")[0], ...when(text), paused_until: until };
+        }),
+        paused_until: group.pausedUntil ?? null,
       })),
       clients: envelopes("cl_", fake.clients ?? {}, (client, name): ClientSpec => ({
         name,
         addresses: [...client.addresses ?? []],
         ids: [...client.ids ?? []],
         group: idOf("gr_", client.group ?? DEFAULT_GROUP),
+        paused_until: client.pausedUntil ?? null,
       })),
       schedules: envelopes("sc_", fake.schedules ?? {}, (schedule, name): ScheduleSpec => ({
         name,

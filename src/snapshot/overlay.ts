@@ -4,8 +4,10 @@ import { AccessCompiler, type AccessData } from "./access.ts";
 import { type Base, SERVICE_PREFIX } from "./base.ts";
 import { type ClientTables, ClientTablesCompiler } from "./client_tables.ts";
 import type { CustomRules } from "./custom_rules.ts";
+import { type Limit, type LimitedRules, LimitedRulesCompiler } from "./limited_rules.ts";
 import { compileRecords, type RecordsData } from "./records.ts";
 import { packTexts, share, type Shared } from "./shared.ts";
+import { type SpecialClient, SpecialClients } from "./special_clients.ts";
 
 /** What the overlay is made of. */
 export type PolicyState = Pick<State, "collections" | "settings">;
@@ -16,7 +18,12 @@ export interface GroupParts {
   readonly groupFlags: Int32Array;
   /** Where each group's entries start, and where the last one's end. */
   readonly groupEntries: Int32Array;
-  /** Two words each: the base source, and the number of its schedule plus one, 0 for always. */
+  /** The number of the time plus one until which each group is not filtered; 0: it is. */
+  readonly groupPauses: Int32Array;
+  /**
+   * Four words each: the source; the number of its schedule plus one, 0 for always; the numbers of the
+   * times plus one from when and until when it applies, 0 for none.
+   */
   readonly entries: Int32Array;
   /** ID and name of each group. */
   readonly groupTextOffsets: Int32Array;
@@ -24,7 +31,7 @@ export interface GroupParts {
 }
 
 export const GroupFlag = { Filtering: 1, SafeSearch: 2 } as const;
-export const ENTRY_WORDS = 2;
+export const ENTRY_WORDS = 4;
 /** Texts of a group. */
 export const TEXTS_EACH = 2;
 
@@ -33,6 +40,9 @@ export interface OverlayData {
   /** Of every hash of a name in here. */
   readonly seed: number;
   readonly custom: CustomRules;
+  /** The level of custom rules for some only or for a time, and how many sources it has. */
+  readonly limited: SharedArrayBuffer | null;
+  readonly limitedSources: number;
   readonly records: Shared<RecordsData>;
   readonly groups: Shared<GroupParts>;
   readonly clients: ClientTables;
@@ -41,15 +51,18 @@ export interface OverlayData {
   readonly sources: Base["sources"];
   /** Those that a group refers to. */
   readonly schedules: readonly ScheduleSpec[];
+  /** At which something ends, in milliseconds since 1970. */
+  readonly times: readonly number[];
   readonly settings: Settings;
 }
 
 /** The memory of an overlay. */
 export function overlayMemory(
-  { custom, records, groups, clients, access }: OverlayData,
+  { custom, limited, records, groups, clients, access }: OverlayData,
 ): SharedArrayBuffer[] {
   const shared = [custom, records, groups, clients.networks, clients.ids, clients.details, access];
-  return [...custom.levels, ...shared.map(({ memory }) => memory)];
+  const levels = limited === null ? custom.levels : [...custom.levels, limited];
+  return [...levels, ...shared.map(({ memory }) => memory)];
 }
 
 /** What was made of the same things before, if they are the same. */
@@ -72,19 +85,29 @@ export class OverlayCompiler {
   readonly #groups = new Kept<Groups>();
   readonly #clients = new ClientTablesCompiler();
   readonly #access = new AccessCompiler();
+  readonly #limited: LimitedRulesCompiler;
+  readonly #special = new SpecialClients();
 
   /** `seed` is that of every hash of a name in the process. */
   constructor(seed: number) {
     this.#seed = seed;
+    this.#limited = new LimitedRulesCompiler(seed);
   }
 
   compile(state: PolicyState, base: Base, custom: CustomRules): OverlayData {
     const { collections, settings } = state;
     const { groups: all, lists, schedules, records } = collections;
-    const groups = this.#groups.get([all, lists, schedules, base], () => groupsOf(state, base));
+    const limited = this.#limited.compile(collections.rules, base);
+    const special = this.#special.find(collections.clients, limited.limits);
+    const groups = this.#groups.get(
+      [all, lists, schedules, base, limited, special],
+      () => groupsOf(state, base, limited, special),
+    );
     return {
       seed: this.#seed,
       custom,
+      limited: limited.rules,
+      limitedSources: limited.limits.length,
       records: this.#records.get([records], () => {
         const specs = Array.from(records.values(), ({ spec }) => spec);
         return share({ ...compileRecords(specs, this.#seed) });
@@ -94,6 +117,7 @@ export class OverlayCompiler {
       access: this.#access.compile(settings.spec.access),
       sources: groups.sources,
       schedules: groups.schedules,
+      times: groups.times,
       settings: settings.spec,
     };
   }
@@ -102,19 +126,28 @@ export class OverlayCompiler {
 /** Groups, and what else depends on the same collections. */
 interface Groups {
   readonly shared: Shared<GroupParts>;
+  /** By the ID of a group, or of a client that is in one of its own. */
   readonly numbers: ReadonlyMap<string, number>;
   readonly sources: Base["sources"];
   readonly schedules: readonly ScheduleSpec[];
+  readonly times: readonly number[];
 }
 
-function groupsOf(state: PolicyState, base: Base): Groups {
-  const { all, numbers, schedules, starts, entries } = new GroupTable(state, base);
+function groupsOf(
+  state: PolicyState,
+  base: Base,
+  { limits }: LimitedRules,
+  special: readonly SpecialClient[],
+): Groups {
+  const table = new GroupTable(state, base, limits, special);
+  const { all, numbers, schedules, times, starts, entries, pauses } = table;
   const texts = packTexts(all.flatMap(({ id, spec }) => [id, spec.name]));
   const { lists } = state.collections;
   return {
     shared: share<GroupParts>({
       groupFlags: Int32Array.from(all, ({ spec }) => flagsOf(spec)),
       groupEntries: Int32Array.from(starts),
+      groupPauses: Int32Array.from(pauses),
       entries: Int32Array.from(entries),
       groupTextOffsets: texts.offsets,
       groupTextBytes: texts.bytes,
@@ -123,6 +156,7 @@ function groupsOf(state: PolicyState, base: Base): Groups {
     // A list may have got another name since it was compiled.
     sources: base.sources.map(({ id, name }) => ({ id, name: lists.get(id)?.spec.name ?? name })),
     schedules,
+    times,
   };
 }
 
@@ -130,50 +164,112 @@ function flagsOf({ filtering, safe_search }: GroupSpec): number {
   return (filtering ? GroupFlag.Filtering : 0) | (safe_search ? GroupFlag.SafeSearch : 0);
 }
 
-/** Groups with numbers in place of IDs. */
+type Group = Pick<Envelope<GroupSpec>, "id" | "spec">;
+
+/** Groups with numbers in place of IDs: those of the state, and those made for special clients. */
 class GroupTable {
-  readonly all: readonly Pick<Envelope<GroupSpec>, "id" | "spec">[];
-  readonly numbers: ReadonlyMap<string, number>;
+  readonly all: Group[];
+  readonly numbers: Map<string, number>;
   readonly schedules: ScheduleSpec[] = [];
+  readonly times: number[] = [];
   readonly starts: number[] = [0];
   readonly entries: number[] = [];
+  readonly pauses: number[] = [];
+  readonly #collections: PolicyState["collections"];
+  readonly #limits: readonly Limit[];
+  readonly #sourceNumbers: ReadonlyMap<string, number>;
+  /** The first source of the limits, behind that of the other custom rules. */
+  readonly #firstLimit: number;
+  readonly #scheduleNumbers = new Map<string, number>();
+  readonly #timeNumbers = new Map<number, number>();
 
-  constructor({ collections }: PolicyState, { sources }: Base) {
-    const { groups, lists, schedules } = collections;
+  constructor(
+    { collections }: PolicyState,
+    { sources }: Base,
+    limits: readonly Limit[],
+    special: readonly SpecialClient[],
+  ) {
+    const { groups } = collections;
     const others = [...groups.values()].filter(({ id }) => id !== DEFAULT_GROUP_ID);
     this.all = [groups.get(DEFAULT_GROUP_ID) ?? NO_DEFAULT_GROUP, ...others];
     this.numbers = new Map(this.all.map(({ id }, number) => [id, number]));
-    const sourceNumbers = new Map(sources.map(({ id }, number) => [id, number]));
-    const scheduleNumbers = new Map<string, number>();
-    const scheduleNumber = (id: string) => {
-      const schedule = schedules.get(id);
-      if (schedule === undefined) return -1;
-      const known = scheduleNumbers.get(id);
-      if (known !== undefined) return known;
-      scheduleNumbers.set(id, this.schedules.length);
-      return this.schedules.push(schedule.spec) - 1;
-    };
-    const add = (source: string, schedule: string | undefined) => {
-      const number = sourceNumbers.get(source);
-      const when = schedule === undefined ? 0 : scheduleNumber(schedule) + 1;
-      // Without text a source has no number; without its schedule it never applies.
-      if (number === undefined || (when === 0 && schedule !== undefined)) return;
-      this.entries.push(number, when);
-    };
-    for (const { spec } of this.all) {
-      for (const { list, schedule } of spec.lists) {
-        if (lists.get(list)?.spec.enabled === true) add(list, schedule);
-      }
-      for (const { service, schedule } of spec.blocked_services) {
-        add(SERVICE_PREFIX + service, schedule);
-      }
-      this.starts.push(this.entries.length / ENTRY_WORDS);
+    this.#collections = collections;
+    this.#limits = limits;
+    this.#sourceNumbers = new Map(sources.map(({ id }, number) => [id, number]));
+    this.#firstLimit = sources.length + 1;
+    for (const group of this.all) this.#addGroup(group, 0, []);
+    const made = new Map<string, number>();
+    for (const { id, pausedUntilMs, limits: own, group: of } of special) {
+      const group = this.all[this.numbers.get(of) ?? 0];
+      const key = JSON.stringify([group.id, pausedUntilMs, own]);
+      const number = made.get(key) ?? this.all.push(group) - 1;
+      if (!made.has(key)) this.#addGroup(group, pausedUntilMs, own);
+      made.set(key, number);
+      this.numbers.set(id, number);
     }
   }
+
+  /** Adds what a group gets; `own` are limits that hold for the clients it is made for. */
+  #addGroup({ id, spec }: Group, clientPausedUntilMs: number, own: readonly number[]): void {
+    const pausedUntilMs = Math.max(clientPausedUntilMs, timeMs(spec.paused_until));
+    this.pauses.push(this.#time(pausedUntilMs));
+    for (const { list, schedule } of spec.lists) {
+      if (this.#collections.lists.get(list)?.spec.enabled === true) this.#add(list, schedule, 0);
+    }
+    for (const { service, schedule, paused_until } of spec.blocked_services) {
+      this.#add(SERVICE_PREFIX + service, schedule, timeMs(paused_until));
+    }
+    for (const [number, { groups, clients, expiresAtMs }] of this.#limits.entries()) {
+      const isForAll = groups.length + clients.length === 0;
+      if (!isForAll && !groups.includes(id) && !own.includes(number)) continue;
+      const until = expiresAtMs === Infinity ? 0 : this.#time(expiresAtMs);
+      this.entries.push(this.#firstLimit + number, 0, 0, until);
+    }
+    this.starts.push(this.entries.length / ENTRY_WORDS);
+  }
+
+  #add(source: string, schedule: string | undefined, fromMs: number): void {
+    const number = this.#sourceNumbers.get(source);
+    const when = schedule === undefined ? 0 : this.#schedule(schedule) + 1;
+    // Without text a source has no number; without its schedule it never applies.
+    if (number === undefined || (when === 0 && schedule !== undefined)) return;
+    this.entries.push(number, when, this.#time(fromMs), 0);
+  }
+
+  #schedule(id: string): number {
+    const schedule = this.#collections.schedules.get(id);
+    if (schedule === undefined) return -1;
+    const known = this.#scheduleNumbers.get(id);
+    if (known !== undefined) return known;
+    this.#scheduleNumbers.set(id, this.schedules.length);
+    return this.schedules.push(schedule.spec) - 1;
+  }
+
+  /** The number of a time plus one; 0 is none. */
+  #time(ms: number): number {
+    if (ms === 0) return 0;
+    const known = this.#timeNumbers.get(ms);
+    if (known !== undefined) return known;
+    const number = this.times.push(ms);
+    this.#timeNumbers.set(ms, number);
+    return number;
+  }
+}
+
+/** Milliseconds since 1970, or 0 for none. */
+function timeMs(time: string | null | undefined): number {
+  return time == null ? 0 : Date.parse(time);
 }
 
 /** Stands in where the state has none yet. */
 const NO_DEFAULT_GROUP: Pick<Envelope<GroupSpec>, "id" | "spec"> = {
   id: DEFAULT_GROUP_ID,
-  spec: { name: "default", filtering: true, safe_search: false, lists: [], blocked_services: [] },
+  spec: {
+    name: "default",
+    filtering: true,
+    safe_search: false,
+    lists: [],
+    blocked_services: [],
+    paused_until: null,
+  },
 };

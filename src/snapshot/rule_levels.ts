@@ -7,7 +7,7 @@ import type { CustomRules } from "./custom_rules.ts";
 import { type Decision, Ruling } from "./decision.ts";
 import type { OverlayData } from "./overlay.ts";
 
-/** A rule's reference here is the number of its level, and behind it that of the matcher. */
+/** A rule's reference here is the number of its level, four at most, and that of the matcher. */
 const LEVEL_SHIFT = 29;
 const REF_MASK = (1 << LEVEL_SHIFT) - 1;
 const NONE: Int32Array = new Int32Array(0);
@@ -44,9 +44,12 @@ export class RuleLevels {
   constructor(
     base: SharedArrayBuffer | null,
     { levels, parts }: CustomRules,
+    limited: SharedArrayBuffer | null,
     sources: OverlayData["sources"],
   ) {
     const custom = levels.map((rules, i) => ({ rules, off: i === 0 ? parts.settledOff : NONE }));
+    // Before the base: custom rules come first, whoever they are for.
+    if (limited !== null) custom.push({ rules: limited, off: NONE });
     const all = base === null ? custom : [...custom, { rules: base, off: parts.turnedOff }];
     this.#levels = all.map(({ rules, off }, i) => ({
       matcher: new Matcher(rules),
@@ -215,7 +218,7 @@ export class RuleLevels {
     const isService = this.#sources.at(source)?.id.startsWith(SERVICE_PREFIX) ?? false;
     const bits = isService ? services : lists;
     const badfilter = matcher.badfilterOf(ref, lists);
-    const by = badfilter === NO_RULE ? null : this.#sources[matcher.source(badfilter)].name;
+    const by = badfilter === NO_RULE ? null : this.decidedBy(badfilter | mark).list;
     return {
       ...this.decidedBy(ref | mark),
       ref: ref | mark,
@@ -223,8 +226,13 @@ export class RuleLevels {
       rank,
       nameLengthBytes: matcher.nameLengthBytes(ref),
       applies: ((bits[source >> 5] >>> (source & 31)) & 1) === 1,
-      turnedOffBy: isOff ? "a custom $badfilter" : by === null ? null : `a $badfilter of ${by}`,
+      turnedOffBy: isOff || by === CUSTOM_LIST
+        ? "a custom $badfilter"
+        : by === null
+        ? null
+        : `a $badfilter of ${by.name}`,
       isService,
+      isLimited: source > this.#sources.length,
     };
   }
 }
@@ -243,4 +251,6 @@ export interface AnyMatch {
   /** Whose `$badfilter` turns it off; `null`: nobody's. */
   readonly turnedOffBy: string | null;
   readonly isService: boolean;
+  /** It is for some groups and clients only, or has an end. */
+  readonly isLimited: boolean;
 }

@@ -50,7 +50,10 @@ const TEXTS_MAX = 4_096;
 
 /** A group as a query meets it. */
 interface Group {
-  readonly filtering: boolean;
+  /** The setting of the group… */
+  readonly isFiltered: boolean;
+  /** …and whether that is so now: it is not paused. */
+  filtering: boolean;
   readonly safeSearch: boolean;
   /** Bits of the base sources that apply now, and of the custom rules, which always do. */
   readonly lists: Uint32Array;
@@ -82,6 +85,8 @@ export class Snapshot {
   readonly #schedules: readonly Schedule[];
   /** Whether each schedule was active when it was last looked at. */
   readonly #active: boolean[];
+  /** Whether each time at which something ends had come then. */
+  readonly #reached: boolean[];
   /** Queries are filtered: protection is on, and not paused. */
   #filtering = false;
   readonly #texts = new Map<number, Uint8Array>();
@@ -91,7 +96,7 @@ export class Snapshot {
     const { settings, clients, groups } = overlay;
     this.data = data;
     this.generation = generation;
-    this.#rules = new RuleLevels(rules, overlay.custom, overlay.sources);
+    this.#rules = new RuleLevels(rules, overlay.custom, overlay.limited, overlay.sources);
     this.#groupParts = groups.parts;
     this.#clients = clients.details.parts;
     this.#sources = overlay.sources;
@@ -101,9 +106,11 @@ export class Snapshot {
     this.access = new Access(overlay.access);
     this.#schedules = overlay.schedules.map((spec) => new Schedule(spec));
     this.#active = this.#schedules.map(() => false);
-    const words = (overlay.sources.length >> 5) + 1;
+    this.#reached = overlay.times.map(() => false);
+    const words = ((overlay.sources.length + overlay.limitedSources) >> 5) + 1;
     this.#groups = Array.from(groups.parts.groupFlags, (flags) => ({
-      filtering: (flags & GroupFlag.Filtering) !== 0,
+      isFiltered: (flags & GroupFlag.Filtering) !== 0,
+      filtering: false,
       safeSearch: (flags & GroupFlag.SafeSearch) !== 0,
       lists: new Uint32Array(words),
       services: new Uint32Array(words),
@@ -119,7 +126,7 @@ export class Snapshot {
   }
 
   /**
-   * Brings schedules and pause in step with the clock. Returns when that is due again, in the same
+   * Brings schedules, pauses and ends of rules in step with the clock. Returns when that is due again, in the same
    * milliseconds, or `Infinity` where nothing depends on the time.
    */
   evaluate(nowMs: number): number {
@@ -135,15 +142,23 @@ export class Snapshot {
       this.#active[i] = active;
       nextMs = Math.min(nextMs, schedule.nextChangeMs(nowMs, lookAgainMs));
     }
+    for (const [i, ms] of this.data.overlay.times.entries()) {
+      const reached = nowMs >= ms;
+      changed ||= reached !== this.#reached[i];
+      this.#reached[i] = reached;
+      if (!reached) nextMs = Math.min(nextMs, ms, lookAgainMs);
+    }
     if (changed) this.#setSources();
     return nextMs;
   }
 
   /** Sets the bits of the sources that apply now. */
   #setSources(): void {
-    const { groupEntries, entries } = this.#groupParts;
+    const { groupEntries, groupPauses, entries } = this.#groupParts;
+    const has = (time: number) => time === 0 || this.#reached[time - 1];
     const own = this.#sources.length;
     for (const [number, group] of this.#groups.entries()) {
+      group.filtering = group.isFiltered && has(groupPauses[number]);
       group.lists.fill(0);
       group.lists[own >> 5] = 1 << (own & 31);
       group.services.fill(0);
@@ -151,7 +166,9 @@ export class Snapshot {
         const source = entries[i * ENTRY_WORDS];
         const schedule = entries[i * ENTRY_WORDS + 1];
         if (schedule !== 0 && !this.#active[schedule - 1]) continue;
-        const isService = this.#sources[source].id.startsWith(SERVICE_PREFIX);
+        const until = entries[i * ENTRY_WORDS + 3];
+        if (!has(entries[i * ENTRY_WORDS + 2]) || (until !== 0 && has(until))) continue;
+        const isService = this.#sources.at(source)?.id.startsWith(SERVICE_PREFIX) ?? false;
         const bits = isService ? group.services : group.lists;
         bits[source >> 5] |= 1 << (source & 31);
       }
@@ -281,6 +298,14 @@ export class Snapshot {
     const { groupTextOffsets: offsets, groupTextBytes: bytes } = this.#groupParts;
     const at = number * TEXTS_EACH;
     return { id: unpackText({ offsets, bytes }, at), name: unpackText({ offsets, bytes }, at + 1) };
+  }
+
+  /** The group with this ID, or `null`; looks at each. */
+  groupNumber(id: string): number | null {
+    for (let number = 0; number < this.#groups.length; number++) {
+      if (this.group(number).id === id) return number; // Those made for clients are behind it.
+    }
+    return null;
   }
 
   /** ID and name of a client. */

@@ -15,6 +15,7 @@ import {
   newUser,
   recordSpec,
   ruleSpec,
+  UNLIMITED,
 } from "../model/fakes.ts";
 import type { Actor, Change } from "../model/mod.ts";
 import { Applier, openNodeStore } from "./mod.ts";
@@ -110,7 +111,13 @@ function importOf(step: number): { change: Change; id: string; token: string } {
   const token = `${run}-import-${step}`;
   const rules = Array.from({ length: LARGE_RULES }, (_, n) => ({
     id: ids.rule(prng.next()),
-    spec: { rule: `||${n}.example^`, enabled: true, comment: token, managed_by: "config" },
+    spec: {
+      rule: `||${n}.example^`,
+      enabled: true,
+      comment: token,
+      managed_by: "config",
+      ...UNLIMITED,
+    },
   }));
   const id = "li_cfg_0000000000000001";
   const lists = [{ id, spec: { ...listSpec(token), managed_by: "config" } }];
@@ -126,7 +133,7 @@ function batchOf(step: number): { change: Change; id: string; token: string } {
   );
   const add = Array.from({ length: LARGE_RULES }, (_, n) => ({
     id: ids.rule(prng.next()),
-    spec: { rule: `||${n}.test^`, enabled: true, comment: token, managed_by: "api" },
+    spec: { rule: `||${n}.test^`, enabled: true, comment: token, managed_by: "api", ...UNLIMITED },
   }));
   return {
     change: { type: "rules_batch", add, remove: own.map(({ id }) => id) },

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
-import { ACTOR, clientSpec, FIRST_SEED, groupSpec, ids, listSpec } from "../model/fakes.ts";
+import {
+  ACTOR,
+  clientSpec,
+  FIRST_SEED,
+  groupSpec,
+  ids,
+  listSpec,
+  UNLIMITED,
+} from "../model/fakes.ts";
 import { type Change, DEFAULT_SETTINGS, type LiveState, type Settled } from "../model/mod.ts";
 import { FakeClock, FaultyKv } from "./fakes.ts";
 import { Applier } from "./applier.ts";
@@ -171,7 +179,13 @@ const many = (name: string): Change => ({
   lists: [],
   rules: Array.from({ length: RULES }, (_, n) => ({
     id: ids.rule(n),
-    spec: { rule: "||a.example^", enabled: true, comment: name, managed_by: "config" },
+    spec: {
+      rule: "||a.example^",
+      enabled: true,
+      comment: name,
+      managed_by: "config",
+      ...UNLIMITED,
+    },
   })),
   settings: {} as never,
 });

@@ -13,6 +13,7 @@ import {
   listSpec,
   newUser,
   recordSpec,
+  ruleSpec,
   scheduleSpec,
 } from "../model/fakes.ts";
 import {
@@ -177,7 +178,7 @@ function randomSpec(prng: Prng, collection: typeof COLLECTIONS[number]): Row["sp
     case "lists":
       return listSpec(name);
     case "rules":
-      return { rule: `||${name}.example^`, enabled: true, comment: "", managed_by: "api" };
+      return ruleSpec(`||${name}.example^`);
     case "records": {
       const type = prng.chance(0.4) ? "CNAME" : "A";
       const value = type === "A" ? "192.0.2.1" : "other.example";

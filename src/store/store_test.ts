@@ -11,6 +11,7 @@ import {
   newUser,
   recordSpec,
   scheduleSpec,
+  UNLIMITED,
 } from "../model/fakes.ts";
 import { type Change, decodeSpec, DEFAULT_GROUP_ID } from "../model/mod.ts";
 import { auditEntry, FakeClock, FaultyKv, nothing } from "./fakes.ts";
@@ -290,7 +291,13 @@ function largest(): Change[] {
       type: "create",
       collection: "rules",
       id: ids.rule(2),
-      spec: { rule, enabled: true, comment: "\u0001".repeat(1_024), managed_by: "语".repeat(128) },
+      spec: {
+        rule,
+        enabled: true,
+        comment: "\u0001".repeat(1_024),
+        managed_by: "语".repeat(128),
+        ...UNLIMITED,
+      },
     },
     { type: "settings", spec: settings, ifMatch: null },
   ];

@@ -69,6 +69,10 @@ export const Counter = {
   UpstreamFull: 70,
   /** Times an upstream could not be asked because the process has no socket left. */
   NoSocket: 71,
+  /** Signatures that were not checked because too many wait; each ends a validation. */
+  ChecksRefused: 90,
+  /** Questions answered by what was proven before (RFC 8198). */
+  Deduced: 91,
 } as const;
 export type Counter = typeof Counter[keyof typeof Counter];
 

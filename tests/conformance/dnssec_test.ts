@@ -3,7 +3,7 @@
 // serves them, and questions are drawn from the same seed; BIND's own validator is asked beside.
 
 import assert from "node:assert/strict";
-import { formatName, parseName, parseQtype, Qtype, qtypeName } from "../../src/dns/mod.ts";
+import { formatName, Qtype, qtypeName } from "../../src/dns/mod.ts";
 import {
   type ChainPorts,
   type Cut,
@@ -20,59 +20,25 @@ import {
   verifySignature,
 } from "../../src/dnssec/mod.ts";
 import { hasProgram, PERMISSIONS } from "../e2e/harness.ts";
+import { anchorsOfBind, askDelv } from "./delv.ts";
 import { Prng, seedFromEnv } from "../prng.ts";
-import { drawRecords, SignedZones, signZones, type ZoneSpec } from "./signed_zones.ts";
+import {
+  ALGORITHMS,
+  drawQuestion,
+  mutateRrSet,
+  SignedZones,
+  signZones,
+  zonesOf,
+} from "./signed_zones.ts";
 
 const TOOLS = ["dnssec-keygen", "dnssec-signzone", "nsd", "delv"].map(hasProgram).every(Boolean);
 const OPTIONS = { permissions: PERMISSIONS, ignore: !TOOLS } as const;
 
-const ALGORITHMS = [
-  ...["RSASHA1", "NSEC3RSASHA1", "RSASHA256", "RSASHA512"],
-  ...["ECDSAP256SHA256", "ECDSAP384SHA384", "ED25519", "ED448"],
-] as const;
 /** Questions to the zones of an algorithm, and bits changed in each answer. */
 const QUESTIONS = 250;
 const MUTATIONS = 2;
 /** Questions that BIND's validator is asked, each a program of its own. */
 const COMPARED = 60;
-const TYPES = ["A", "AAAA", "MX", "TXT", "CNAME", "DNAME", "NS", "SOA", "DS", "DNSKEY", "NSEC"];
-
-function zonesOf(prng: Prng, algorithm: string): ZoneSpec[] {
-  // The older algorithm has no NSEC3 (RFC 5155 §2).
-  const nsec3 = algorithm === "RSASHA1" ? "nsec" : "nsec3";
-  const optout = algorithm === "RSASHA1" ? "nsec" : "optout";
-  const records = () => drawRecords(prng);
-  return [
-    { name: "deep.hash.test.", denial: "nsec", records: records(), children: [] },
-    { name: "hash.test.", denial: nsec3, records: records(), children: ["deep.hash.test."] },
-    { name: "open.optout.test.", denial: null, records: records(), children: [] },
-    { name: "optout.test.", denial: optout, records: records(), children: ["open.optout.test."] },
-    { name: "plain.test.", denial: null, records: records(), children: [] },
-    {
-      name: "test.",
-      denial: "nsec",
-      records: records(),
-      children: ["hash.test.", "optout.test.", "plain.test."],
-    },
-  ];
-}
-
-/** A name and a type: one that is there, or close to it. */
-function drawQuestion(prng: Prng, zones: readonly ZoneSpec[]): Question {
-  const zone = prng.pick(zones);
-  const owner = prng.pick(zone.records).split(" ")[0].replace("*", prng.pick(["*", "a", "b.c"]));
-  const name = prng.pick([
-    ...[`${owner}.${zone.name}`, `${owner}.${zone.name}`, `x.${owner}.${zone.name}`],
-    ...[
-      zone.name,
-      `q${prng.int(99)}.${zone.name}`,
-      `${owner.replace(/^[^.]+\./, "")}.${zone.name}`,
-    ],
-  ]);
-  const wire = parseName(prng.chance(0.2) ? name.toUpperCase() : name);
-  assert(wire !== null, name);
-  return { name: wire, type: parseQtype(prng.pick(TYPES))! };
-}
 
 const show = ({ name, type }: Question) => `${formatName(name)} ${qtypeName(type)}`;
 
@@ -127,33 +93,8 @@ function mutate(
   parts: readonly ValidatedRrSet[],
 ): { readonly response: RrSetResponse; readonly changed: RrSet } | null {
   const { rrset } = prng.pick(parts);
-  const flip = (bytes: Uint8Array) => {
-    const at = prng.int(bytes.length);
-    return bytes.with(at, bytes[at] ^ (1 << prng.int(8)));
-  };
-  const what = prng.int(3);
-  let changed: RrSet;
-  if (what === 0) {
-    const owner = flip(rrset.owner);
-    changed = { ...rrset, owner };
-    // A name in the other case is the same name, and a broken one never gets here.
-    if (nameKey(owner) === nameKey(rrset.owner) || parseName(formatName(owner)) === null) {
-      return null;
-    }
-    if (parseName(formatName(owner))!.length !== owner.length) return null;
-  } else if (what === 1) {
-    const i = prng.int(rrset.rdatas.length);
-    const rdata = flip(rrset.rdatas[i]);
-    // Names in RDATA are covered in lower case.
-    if (nameKey(rdata) === nameKey(rrset.rdatas[i])) return null;
-    changed = { ...rrset, rdatas: rrset.rdatas.with(i, rdata) };
-  } else {
-    // Of two signatures, the other one is still good.
-    if (rrset.signatures.length !== 1) return null;
-    const signature = flip(rrset.signatures[0]);
-    if (nameKey(signature) === nameKey(rrset.signatures[0])) return null;
-    changed = { ...rrset, signatures: [signature] };
-  }
+  const changed = mutateRrSet(prng, rrset);
+  if (changed === null) return null;
   const replace = (sets: readonly RrSet[]) => sets.map((set) => set === rrset ? changed : set);
   const { rcode, answer, authority } = response;
   return { response: { rcode, answer: replace(answer), authority: replace(authority) }, changed };
@@ -207,29 +148,6 @@ Deno.test(
     }
   },
 );
-
-/** What BIND's validator says of a question: `secure`, `insecure`, or `bogus`. */
-async function askDelv(
-  port: number,
-  anchorFile: string,
-  { name, type }: Question,
-): Promise<string> {
-  const { stdout, stderr } = await new Deno.Command("delv", {
-    args: [
-      ...["@127.0.0.1", "-p", `${port}`, "-a", anchorFile, "+root=test.", "+tcp"],
-      ...["-q", formatName(name), "-t", qtypeName(type)],
-    ],
-    stdout: "piped",
-    stderr: "piped",
-  }).output();
-  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-  // An answer has a line for each of its parts; the weakest counts. A resolution "fails" with an
-  // absence, too, whether that is proven or not.
-  if (/pending validation/.test(text)) return "bogus";
-  if (/unsigned answer/.test(text)) return "insecure";
-  if (/fully validated/.test(text)) return "secure";
-  return /resolution failed/.test(text) ? "bogus" : `unknown: ${text}`;
-}
 
 Deno.test(
   "the verdicts are those of BIND's validator, over zones with spoilt records too",
@@ -285,14 +203,4 @@ async function spoil(prng: Prng, file: string): Promise<void> {
   );
   assert.notEqual(spoilt, text);
   await Deno.writeTextFile(file, spoilt);
-}
-
-/** DS records as BIND's configuration has them. */
-function anchorsOfBind(text: string): string {
-  const lines = Array.from(
-    text.matchAll(/^(\S+)\s+IN DS (\d+) (\d+) (\d+) ([0-9A-F ]+)/gm),
-    ([, zone, tag, algorithm, digest, hex]) =>
-      `  "${zone}" static-ds ${tag} ${algorithm} ${digest} "${hex.replaceAll(" ", "")}";`,
-  );
-  return `trust-anchors {\n${lines.join("\n")}\n};\n`;
 }

@@ -3,10 +3,31 @@
  * signed with NSEC3, one with opt-out, one that is not signed. What is in them is drawn by chance.
  */
 import assert from "node:assert/strict";
-import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
-import { readSections, type RrSetResponse } from "../../src/dnssec/mod.ts";
+import {
+  decodeMessage,
+  encodeQuery,
+  formatName,
+  type Message,
+  parseName,
+  parseQtype,
+  Qtype,
+} from "../../src/dns/mod.ts";
+import {
+  nameKey,
+  type Question,
+  readSections,
+  type RrSet,
+  type RrSetResponse,
+} from "../../src/dnssec/mod.ts";
 import { until } from "../e2e/harness.ts";
 import type { Prng } from "../prng.ts";
+
+/** Every algorithm there is, by the names of BIND's tools. */
+export const ALGORITHMS = [
+  ...["RSASHA1", "NSEC3RSASHA1", "RSASHA256", "RSASHA512"],
+  ...["ECDSAP256SHA256", "ECDSAP384SHA384", "ED25519", "ED448"],
+] as const;
+const TYPES = ["A", "AAAA", "MX", "TXT", "CNAME", "DNAME", "NS", "SOA", "DS", "DNSKEY", "NSEC"];
 
 /** Tries to find a free port. */
 const PORT_TRIES_MAX = 8;
@@ -28,8 +49,8 @@ export interface ZoneSpec {
   readonly children: readonly string[];
 }
 
-/** Names, wildcards, names between others and aliases, drawn by chance. */
-export function drawRecords(prng: Prng): string[] {
+/** Names, wildcards, names between others and aliases, drawn by chance, of a zone below `top`. */
+export function drawRecords(prng: Prng, top = "test."): string[] {
   const records = ["www A 192.0.2.1", "www AAAA 2001:db8::1", "*.wild TXT wildcard"];
   const label = () =>
     String.fromCharCode(...Array.from({ length: 1 + prng.int(3) }, () => 97 + prng.int(26)));
@@ -45,12 +66,81 @@ export function drawRecords(prng: Prng): string[] {
   }
   records.push(
     "alias CNAME www",
-    "out CNAME www.plain.test.",
+    `out CNAME www.plain.${top}`,
     "*.star CNAME www",
     "moved DNAME under",
     "x.under TXT there",
   );
   return records;
+}
+
+/** Zones of an algorithm below `top`: signed in every way, and not at all; the deepest first. */
+export function zonesOf(prng: Prng, algorithm: string, top = "test."): ZoneSpec[] {
+  // The older algorithm has no NSEC3 (RFC 5155 §2).
+  const nsec3 = algorithm === "RSASHA1" ? "nsec" : "nsec3";
+  const optout = algorithm === "RSASHA1" ? "nsec" : "optout";
+  const zone = (
+    name: string,
+    denial: ZoneSpec["denial"],
+    children: readonly string[] = [],
+  ): ZoneSpec => ({
+    name: `${name}${top}`,
+    denial,
+    records: drawRecords(prng, top),
+    children: children.map((child) => `${child}${top}`),
+  });
+  return [
+    zone("deep.hash.", "nsec"),
+    zone("hash.", nsec3, ["deep.hash."]),
+    zone("open.optout.", null),
+    zone("optout.", optout, ["open.optout."]),
+    zone("plain.", null),
+    zone("", "nsec", ["hash.", "optout.", "plain."]),
+  ];
+}
+
+/** A name and a type: one that is there, or close to it. */
+export function drawQuestion(prng: Prng, zones: readonly ZoneSpec[]): Question {
+  const zone = prng.pick(zones);
+  const owner = prng.pick(zone.records).split(" ")[0].replace("*", prng.pick(["*", "a", "b.c"]));
+  const name = prng.pick([
+    ...[`${owner}.${zone.name}`, `${owner}.${zone.name}`, `x.${owner}.${zone.name}`],
+    ...[
+      zone.name,
+      `q${prng.int(99)}.${zone.name}`,
+      `${owner.replace(/^[^.]+\./, "")}.${zone.name}`,
+    ],
+  ]);
+  const wire = parseName(prng.chance(0.2) ? name.toUpperCase() : name);
+  assert(wire !== null, name);
+  return { name: wire, type: parseQtype(prng.pick(TYPES))! };
+}
+
+/** An RRset with one bit changed, or `null` where that changes nothing or leaves no name. */
+export function mutateRrSet(prng: Prng, rrset: RrSet): RrSet | null {
+  const flip = (bytes: Uint8Array) => {
+    const at = prng.int(bytes.length);
+    return bytes.with(at, bytes[at] ^ (1 << prng.int(8)));
+  };
+  const what = prng.int(3);
+  if (what === 0) {
+    const owner = flip(rrset.owner);
+    // A name in the other case is the same name, and a broken one never gets here.
+    if (nameKey(owner) === nameKey(rrset.owner)) return null;
+    return parseName(formatName(owner))?.length === owner.length ? { ...rrset, owner } : null;
+  }
+  if (what === 1) {
+    const i = prng.int(rrset.rdatas.length);
+    const rdata = flip(rrset.rdatas[i]);
+    // Names in RDATA are covered in lower case.
+    if (nameKey(rdata) === nameKey(rrset.rdatas[i])) return null;
+    return { ...rrset, rdatas: rrset.rdatas.with(i, rdata) };
+  }
+  // Of two signatures, the other one is still good.
+  if (rrset.signatures.length !== 1) return null;
+  const signature = flip(rrset.signatures[0]);
+  if (nameKey(signature) === nameKey(rrset.signatures[0])) return null;
+  return { ...rrset, signatures: [signature] };
 }
 
 async function run(directory: string, program: string, ...args: string[]): Promise<string> {
@@ -66,9 +156,16 @@ async function run(directory: string, program: string, ...args: string[]): Promi
   return text(stdout);
 }
 
-/** Writes and signs zones, children before their parents; returns where they are. */
-export async function signZones(zones: readonly ZoneSpec[], algorithm: string): Promise<string> {
-  const directory = await Deno.makeTempDir({ prefix: "svc-zones-" });
+/**
+ * Writes and signs zones, children before their parents; returns where they are, which is beside
+ * others where that is given.
+ */
+export async function signZones(
+  zones: readonly ZoneSpec[],
+  algorithm: string,
+  beside?: string,
+): Promise<string> {
+  const directory = beside ?? await Deno.makeTempDir({ prefix: "svc-zones-" });
   for (const { name, denial, records, children } of zones) {
     const lines = [
       `$ORIGIN ${name}`,
@@ -164,7 +261,21 @@ export class SignedZones {
     return known;
   }
 
+  /** The whole message that answers a question. */
+  async message({ name, type }: Question): Promise<Message> {
+    const message = decodeMessage(await this.#exchange(name, type));
+    assert(message !== null);
+    return message;
+  }
+
   async #ask(name: Uint8Array, type: number): Promise<RrSetResponse> {
+    const packet = await this.#exchange(name, type);
+    const sections = readSections(packet);
+    assert(sections !== null);
+    return { rcode: packet[3] & 15, answer: sections.answer, authority: sections.authority };
+  }
+
+  async #exchange(name: Uint8Array, type: number): Promise<Uint8Array> {
     const query = encodeQuery(name, type, { edns: { dnssecOk: true } });
     using connection = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
     await connection.write(Uint8Array.of(query.length >> 8, query.length, ...query));
@@ -178,10 +289,7 @@ export class SignedZones {
       return bytes;
     };
     const [high, low] = await read(2);
-    const packet = await read((high << 8) | low);
-    const sections = readSections(packet);
-    assert(sections !== null);
-    return { rcode: packet[3] & 15, answer: sections.answer, authority: sections.authority };
+    return await read((high << 8) | low);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

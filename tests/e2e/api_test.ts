@@ -79,9 +79,11 @@ class Node implements AsyncDisposable {
       leakTests: [],
       sandbox: { user: null, capabilities: [], landlock: false, seccomp: false },
       store,
-      problems: () => store.problems,
+      problems: () =>
+        store.problems.map((message) => ({ code: "store", message, resource: null, sinceMs: 0 })),
       policy,
       dns: {
+        ask: () => Promise.reject(new Error("nobody is asked")),
         counters: [],
         crashes: 0,
         flushCaches: async () => {},
@@ -114,6 +116,7 @@ class Node implements AsyncDisposable {
       exportFailures: () => 0,
       uncaughtErrors: () => 0,
       apiOccupancy: () => null,
+      eventReadersDropped: () => 0,
       inForce: () => inForce,
     });
     return node;

@@ -60,6 +60,7 @@ class Running {
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
       serveStale: 0,
       prefetch: false,
+      trust: null,
       rebindingExempt: [],
       failClosed: false,
       isShutIn: true,

@@ -2,6 +2,7 @@ import { endedSessionCookie, sessionCookie } from "../../auth/mod.ts";
 import { type Answer, type Call, type Endpoint, endpoint } from "../endpoint.ts";
 import type { SignIn } from "../ports.ts";
 import {
+  AuthState,
   Login,
   Me,
   OtpBegin,
@@ -70,6 +71,19 @@ export const accountEndpoints: readonly Endpoint[] = [
       return { cookie: endedSessionCookie(isSecure) };
     },
   }),
+  endpoint("GET /api/v1/auth/state", {
+    operationId: "getAuthState",
+    tag: "auth",
+    summary: "Whether there is a user yet, and what else signs in; for whoever is not signed in",
+    need: "nothing",
+    answer: AuthState,
+    handle: ({ deps: { replicator, access } }) => ({
+      body: {
+        setup: replicator.state.users.size === 0,
+        token: access.tokenSha256 !== null,
+      },
+    }),
+  }),
   endpoint("GET /api/v1/auth/me", {
     operationId: "getMe",
     tag: "auth",
@@ -99,6 +113,7 @@ export const accountEndpoints: readonly Endpoint[] = [
   }),
   endpoint("POST /api/v1/auth/otp", {
     operationId: "beginOtp",
+    hasSecrets: true,
     tag: "auth",
     summary: "Begin a second factor, which holds once a code has confirmed it",
     need: "viewer",
@@ -111,6 +126,7 @@ export const accountEndpoints: readonly Endpoint[] = [
   }),
   endpoint("POST /api/v1/auth/otp/confirm", {
     operationId: "confirmOtp",
+    hasSecrets: true,
     tag: "auth",
     summary: "Confirm the second factor; it ends all of one's sessions",
     need: "viewer",

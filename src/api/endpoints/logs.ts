@@ -1,7 +1,8 @@
 import { SvcError } from "../../errors.ts";
 import { shownText } from "../../model/mod.ts";
 import { type Endpoint, endpoint } from "../endpoint.ts";
-import { CSV, EVENT_STREAM, exportLog, NDJSON, watchLog } from "../log_streams.ts";
+import { EVENT_STREAM } from "../event_stream.ts";
+import { CSV, exportLog, NDJSON, watchLog } from "../log_streams.ts";
 import {
   AuditLog,
   AuditQuery,
@@ -39,12 +40,16 @@ export const logEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/querylog/stream", {
     operationId: "watchQuerylog",
     tag: "logs",
-    summary: "New entries as server-sent events; an event skipped has the number of those left out",
+    summary: "New entries as server-sent events with the entry's ID, first those behind " +
+      "Last-Event-ID; an event skipped has the number of those left out",
     need: "viewer",
     query: QuerylogFilter,
     streams: [EVENT_STREAM],
+    takesLastEventId: true,
     errors: ["unavailable"],
-    handle: ({ deps, query }) => ({ stream: watchLog(deps.logs, query) }),
+    handle: async ({ deps, query, lastEventId }) => ({
+      stream: await watchLog(deps.logs, query, lastEventId),
+    }),
   }),
   endpoint("GET /api/v1/stats", {
     operationId: "getStatistics",

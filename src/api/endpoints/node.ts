@@ -1,7 +1,12 @@
-import type { Note } from "../../model/mod.ts";
+import type { z } from "zod";
+import { decodeSpec, type Note, type RuleSpec } from "../../model/mod.ts";
 import { type Call, type Endpoint, endpoint } from "../endpoint.ts";
+import { ProblemsError } from "../errors.ts";
+import { EVENT_STREAM } from "../event_stream.ts";
 import { findAsker } from "../find_asker.ts";
+import { ChangeEvent, StatusEvent } from "../schemas/events.ts";
 import {
+  ExplainDraft,
   ExplainQuery,
   Explanation,
   Health,
@@ -35,6 +40,26 @@ async function pauseUntil(call: Call, untilMs: number | null) {
   return { body: { paused: untilMs !== null, until } };
 }
 
+/** Who would ask: the caller, unless somebody else or a group is named. */
+function askerOf(
+  { deps, address }: Call,
+  { client, group }: { readonly client?: string | undefined; readonly group?: string | undefined },
+): string | null {
+  if (client !== undefined) return findAsker(deps.replicator.state, client);
+  return group === undefined ? address : null;
+}
+
+/** @throws {SvcError} `invalid`, for what is no rule. */
+function draftedRule(given: z.output<typeof ExplainDraft>["draft"][number], i: number): RuleSpec {
+  const decoded = decodeSpec("rules", typeof given === "string" ? { rule: given } : given);
+  if (decoded.ok) return decoded.spec;
+  const [first, ...more] = decoded.problems.map(({ path, message }) => ({
+    path: `draft[${i}].${path}`,
+    message,
+  }));
+  throw new ProblemsError("invalid", [first, ...more], "body");
+}
+
 export const nodeEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/health", {
     operationId: "getHealth",
@@ -65,6 +90,17 @@ export const nodeEndpoints: readonly Endpoint[] = [
         },
       };
     },
+  }),
+  endpoint("GET /api/v1/events", {
+    operationId: "watchEvents",
+    tag: "node",
+    summary: "Changes and the status as server-sent events: change has what was changed, status " +
+      "how the node is, at first and when that is other than before; who is too slow is dropped",
+    need: "viewer",
+    streams: [EVENT_STREAM],
+    events: { change: ChangeEvent, status: StatusEvent },
+    errors: ["unavailable"],
+    handle: ({ deps }) => ({ stream: deps.events.read() }),
   }),
   endpoint("PUT /api/v1/pause", {
     operationId: "pauseFiltering",
@@ -117,9 +153,33 @@ export const nodeEndpoints: readonly Endpoint[] = [
     query: ExplainQuery,
     answer: Explanation,
     errors: ["unavailable"],
-    handle: async ({ deps, query: { name, type, client }, address }) => {
-      const who = client === undefined ? address : findAsker(deps.replicator.state, client);
-      return { body: await deps.node.explain({ name, type, client: who }) };
+    handle: async (call) => {
+      const { name, type, group = null } = call.query;
+      const client = askerOf(call, call.query);
+      return { body: await call.deps.node.explain({ name, type, client, group, draft: null }) };
+    },
+  }),
+  endpoint("POST /api/v1/explain", {
+    operationId: "explainDraft",
+    tag: "node",
+    summary: "What a query would come to with other rules; nothing is changed",
+    need: "viewer",
+    body: ExplainDraft,
+    answer: Explanation,
+    errors: ["unavailable"],
+    handle: async (call) => {
+      const { name, type, group = null, draft, without } = call.body;
+      const client = askerOf(call, call.body);
+      const rules = draft.map(draftedRule);
+      return {
+        body: await call.deps.node.explain({
+          name,
+          type,
+          client,
+          group,
+          draft: { rules, without },
+        }),
+      };
     },
   }),
   endpoint("GET /metrics", {

@@ -16,6 +16,8 @@ import { type Answer, type Call, type Endpoint, endpoint } from "../endpoint.ts"
 import { ProblemsError } from "../errors.ts";
 import { valueOf } from "../../store/mod.ts";
 import type { ApiDeps } from "../ports.ts";
+import { pageOf } from "../collection_page.ts";
+import { CollectionQuery } from "../schemas/common.ts";
 import { RESOURCES } from "../schemas/resources.ts";
 
 /**
@@ -89,11 +91,17 @@ function defineResource<C extends Collection>(collection: C): Endpoint[] {
     endpoint(`GET ${path}`, {
       operationId: `list${name}s`,
       ...common,
-      summary: `Every ${thing}, oldest first`,
+      summary: `Every ${thing}, oldest first, or those with a text in them, by the page`,
       need: "viewer",
+      query: CollectionQuery,
       answer: all,
-      handle: ({ deps }) => {
+      handle: ({ deps, query }) => {
         const all = deps.replicator.state.collections[collection];
+        if (Object.keys(query).length > 0) {
+          const page = pageOf<Envelope<SpecOf<C>>>(all, query);
+          const items = page.items.map((one) => shownEnvelope(deps, collection, one));
+          return { body: { items, next: page.next } as Answer["body"] };
+        }
         const items = Array.from(
           all.values(),
           (e) => shownEnvelope(deps, collection, envelopeOf(e)),

@@ -106,6 +106,7 @@ export const userEndpoints: readonly Endpoint[] = [
   }),
   endpoint(`POST ${PATH}/{id}/reset`, {
     operationId: "resetUser",
+    hasSecrets: true,
     tag: "users",
     summary: "Make a link by which the user sets a new password, once and within an hour",
     need: "admin",

@@ -119,6 +119,14 @@ export const SignedIn = answer(
   }),
   { user: { id: USER_ID_PREFIX + EXAMPLE_DIGITS, name: "ann", role: "admin", otp: true } },
 );
+export const AuthState = answer(
+  "AuthState",
+  z.object({
+    setup: z.boolean().describe("there is no user yet: the first one is to be made"),
+    token: z.boolean().describe("an admin token is configured"),
+  }),
+  { setup: false, token: true },
+);
 export const Me = answer(
   "Me",
   z.object({

@@ -45,12 +45,25 @@ export const count = z.int().min(0);
 /** The most items that one answer of a log holds. */
 export const PAGE_ITEMS_MAX = 1_000;
 export const PAGE_ITEMS_DEFAULT = 100;
+/** Longest text that resources are searched for. */
+const SEARCH_LENGTH_MAX = 255;
 
 /** A whole number in a query string. */
 export function queryInteger(min: number, max: number) {
   return z.string().regex(/^-?\d{1,10}$/, "it is no whole number").transform(Number)
     .pipe(z.int().min(min).max(max));
 }
+
+/** What is asked of a collection; nothing: all of it. */
+export const CollectionQuery = z.strictObject({
+  q: z.string().min(1).max(SEARCH_LENGTH_MAX).optional()
+    .describe("only resources with this text in a field, in either case"),
+  limit: queryInteger(1, PAGE_ITEMS_MAX).optional()
+    .describe("the most resources of the answer; left out: all"),
+  next: z.string().regex(/^[0-9a-z]{1,11}$/, "it is no cursor").optional()
+    .describe("the cursor of the previous answer"),
+});
+export type CollectionQuery = z.infer<typeof CollectionQuery>;
 
 /** How many entries of a log are asked for. */
 export const limit = queryInteger(1, PAGE_ITEMS_MAX).default(PAGE_ITEMS_DEFAULT)

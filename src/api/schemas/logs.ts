@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { shownText } from "../../model/mod.ts";
 import { DNSSEC_NAMES, OUTCOME_NAMES, PROTOCOL_NAMES } from "../../logqueue/mod.ts";
 import {
   answer,
@@ -16,19 +17,42 @@ import {
 const HOURS_MAX = 720;
 const HOURS_DEFAULT = 24;
 const CURSOR_LENGTH_MAX = 256;
+/** All outcomes, twice over. */
+const OUTCOMES_LENGTH_MAX = 256;
+const ID_LENGTH_MAX = 128;
+const ADDRESS_LENGTH_MAX = 512;
 /** Longest text of an audit entry that is asked for. */
 const AUDIT_TEXT_LENGTH_MAX = 256;
 
 const Outcome = z.enum(OUTCOME_NAMES);
 const Protocol = z.enum(PROTOCOL_NAMES).describe("how it was asked");
 const [, ...VALIDATED_NAMES] = DNSSEC_NAMES;
+const EntryId = z.string();
 const nextPage = z.string().nullable().describe(
   "the cursor of older entries; null: there are none",
 );
 
+/** Several outcomes with commas between them. */
+const outcomes = z.string().max(OUTCOMES_LENGTH_MAX).transform((text, context) =>
+  text.split(",").map((name) => {
+    const parsed = Outcome.safeParse(name);
+    if (parsed.success) return parsed.data;
+    context.addIssue({ code: "custom", message: `${shownText(name)}: it is no outcome` });
+    return z.NEVER;
+  })
+).meta({ example: "blocked,refused" });
+
 /** Which entries are asked for. */
 const filter = {
-  outcome: Outcome.optional().describe("only entries with this outcome"),
+  outcome: outcomes.optional().describe("only entries with this outcome, or one of several: a,b"),
+  type: z.string().regex(/^[A-Za-z0-9]{1,16}$/, "it is no type of record").optional()
+    .describe("only queries for this type, such as AAAA"),
+  protocol: Protocol.optional(),
+  group: z.string().min(1).max(ID_LENGTH_MAX).optional().describe("only of this group, by its ID"),
+  list: z.string().min(1).max(ID_LENGTH_MAX).optional()
+    .describe("only those that a rule of this list decided: a list's ID, rules, or service:<id>"),
+  upstream: z.string().min(1).max(ADDRESS_LENGTH_MAX).optional()
+    .describe("only those that this upstream answered, as it is configured"),
   client: z.string().min(1).max(128).optional()
     .describe("an address; or a client's name, or the client ID of its queries"),
   name: z.string().min(1).max(255).optional().describe("text to search for in names"),
@@ -47,6 +71,8 @@ export type QuerylogExport = z.infer<typeof QuerylogExport>;
 export const QuerylogQuery = z.strictObject({
   limit,
   ...filter,
+  distinct: z.enum(["name"]).optional()
+    .describe("name: each name once, in names, of the newest 100,000 entries that pass"),
   next: z.string().regex(/^[\w.:-]+$/, "it is no cursor").max(CURSOR_LENGTH_MAX).optional()
     .describe("the cursor of the previous answer"),
 });
@@ -55,6 +81,7 @@ export type QuerylogQuery = z.infer<typeof QuerylogQuery>;
 export const QuerylogEntry = answer(
   "QuerylogEntry",
   z.object({
+    id: EntryId.describe("of the entry on its node; as a cursor it leads to older ones"),
     time: timestamp.describe("when it was answered; RFC 3339 in UTC with fractional seconds"),
     client: z.string().nullable().describe("the address"),
     client_name: z.string().nullable().describe("the name of the client that asked"),
@@ -71,10 +98,13 @@ export const QuerylogEntry = answer(
     upstream: z.string().nullable().describe("the one that answered"),
     cached: z.boolean().describe("whether the answer was at hand"),
     dnssec: z.enum(VALIDATED_NAMES).nullable().describe("what validation came to"),
+    dnssec_reason: z.string().nullable()
+      .describe("why that is not secure; null where it is, and of answers that were cached"),
     duration_us: count.describe("microseconds from the query to the response"),
     node: z.string().describe("who answered"),
   }),
   {
+    id: "1ex0r5jkhs",
     time: EXAMPLE_TIME,
     client: "192.168.1.20",
     client_name: "Tablet",
@@ -91,6 +121,7 @@ export const QuerylogEntry = answer(
     upstream: null,
     cached: false,
     dnssec: null,
+    dnssec_reason: null,
     duration_us: 41,
     node: "node1",
   },
@@ -98,7 +129,16 @@ export const QuerylogEntry = answer(
 export type QuerylogEntry = Shown<z.infer<typeof QuerylogEntry>>;
 export const QuerylogPage = answer(
   "QuerylogPage",
-  z.object({ entries: z.array(QuerylogEntry).describe("newest first"), next: nextPage }),
+  z.object({
+    entries: z.array(QuerylogEntry).describe("newest first; none with distinct"),
+    names: z.array(z.object({
+      name: z.string().describe("the name that was asked for"),
+      count: count.describe("entries with it"),
+      first: timestamp.describe("of the first of them"),
+      last: timestamp.describe("of the last of them"),
+    })).optional().describe("with distinct=name: the one that was asked for last first"),
+    next: nextPage,
+  }),
   { entries: [exampleOf(QuerylogEntry)], next: "1767323045678-9" },
 );
 export type QuerylogPage = Shown<z.infer<typeof QuerylogPage>>;

@@ -9,6 +9,7 @@ import {
   type Shown,
   timestamp,
 } from "./common.ts";
+import { RuleSpec } from "../../model/mod.ts";
 import { ClusterReport } from "./cluster.ts";
 import { ListStatus, RESOURCES } from "./resources.ts";
 
@@ -23,6 +24,27 @@ export const Health = answer(
 );
 export type Health = Shown<z.infer<typeof Health>>;
 
+/** Something that is wrong. */
+export const ProblemItem = answer(
+  "ProblemItem",
+  z.object({
+    code: z.string().describe("what kind of problem; new values may appear"),
+    message: z.string().describe("as in problems: what is wrong, and how to mend it"),
+    since: timestamp.describe("when this node first saw it"),
+    resource: z.object({
+      type: z.string().describe("what kind of thing it is about, as in the audit log; or upstream"),
+      id: z.string().nullable().describe("which; null where there is one only"),
+    }).nullable().describe("what it is about; null: the node"),
+  }),
+  {
+    code: "list",
+    message: "lists: Ads: the server does not answer: see its status",
+    since: EXAMPLE_TIME,
+    resource: { type: "list", id: `li_${EXAMPLE_DIGITS}` },
+  },
+);
+export type ProblemItem = Shown<z.infer<typeof ProblemItem>>;
+
 export const Status = answer(
   "Status",
   z.object({
@@ -32,6 +54,7 @@ export const Status = answer(
     protection: z.boolean().describe("the setting: false filters for nobody"),
     paused_until: timestamp.nullable().describe("until when this node filters nothing"),
     problems: z.array(z.string()).describe("what is wrong, and how to mend it"),
+    problem_items: z.array(ProblemItem).describe("the same, in the same order, for programs"),
     cluster: ClusterReport.describe("the cluster as this node sees it"),
     api_docs: z.boolean().describe("whether /api/docs is served to loopback clients"),
     listeners: z.array(z.object({
@@ -78,6 +101,7 @@ export const Status = answer(
     protection: true,
     paused_until: null,
     problems: [],
+    problem_items: [],
     cluster: exampleOf(ClusterReport),
     api_docs: false,
     listeners: [{ protocol: "udp", address: "0.0.0.0:53" }],
@@ -112,7 +136,10 @@ export const Pause = answer(
   { paused: true, until: EXAMPLE_TIME },
 );
 
-export const ExplainQuery = z.strictObject({
+/** Most rules of a draft, and most IDs that one leaves out. */
+const DRAFT_MAX = 64;
+
+const question = {
   name: z.string().min(1).max(NAME_LENGTH_MAX)
     .meta({
       description: "a name, or an address: about responses that hold it",
@@ -122,9 +149,23 @@ export const ExplainQuery = z.strictObject({
     .describe("the type that would be asked for"),
   client: z.string().min(1).max(128).optional().describe(
     "who would ask: an address, or the client ID, the name or the ID of a client; left out: the " +
-      "caller's address",
+      "caller's address, or with group a client not known",
   ),
-});
+  group: z.string().min(1).max(128).optional()
+    .describe("the ID of the group that the client would be in; left out: its own"),
+};
+export const ExplainQuery = z.strictObject(question);
+export const ExplainDraft = request(
+  "ExplainDraft",
+  z.strictObject({
+    ...question,
+    draft: z.array(z.union([z.string(), RuleSpec])).max(DRAFT_MAX).default([])
+      .describe("rules that there would be: texts, or specs as POST rules takes them"),
+    without: z.array(z.string().max(128)).max(DRAFT_MAX).default([])
+      .describe("IDs of rules and of lists that there would not be"),
+  }),
+  { name: "ads.example", type: "A", draft: ["@@||ads.example^"], without: [] },
+);
 export type ExplainQuery = z.infer<typeof ExplainQuery>;
 
 function reference(thing: string) {
@@ -155,6 +196,11 @@ export const Explanation = answer(
         "why it does not decide; null for the one that does, and others that answer with it",
       ),
     })).describe("every rule about the name, the deciding one first"),
+    dnssec: z.object({
+      result: z.enum(["secure", "insecure", "bogus", "indeterminate"])
+        .describe("of the answer as it comes at this moment"),
+      reason: z.string().nullable().describe("why it is not secure; null where it is"),
+    }).nullable().describe("null: it is answered here, or answers are not validated"),
   }),
   {
     name: "ads.example",
@@ -172,6 +218,7 @@ export const Explanation = answer(
       effect: "block",
       lost: null,
     }],
+    dnssec: null,
   },
 );
 export type Explanation = Shown<z.infer<typeof Explanation>>;

@@ -111,7 +111,15 @@ function nameSchemas<C extends Collection>(collection: C, more: z.ZodRawShape, e
   const shown = { ...exampleHead(ID_PREFIX[collection]), spec: filled, ...example };
   const one: z.ZodType = answer(name, envelope(spec).extend(more), shown);
   const items = z.array(one).describe("oldest first");
-  const all = answer(`${name}Collection`, z.object({ items }), { items: [shown] });
+  const all = answer(
+    `${name}Collection`,
+    z.object({
+      items,
+      next: z.string().nullable().optional()
+        .describe("with limit or q: the cursor of younger ones; null: there are none"),
+    }),
+    { items: [shown] },
+  );
   return { name, one, all };
 }
 

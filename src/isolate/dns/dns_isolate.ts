@@ -8,6 +8,8 @@ import {
   type Found,
   keyHasher,
   Lookups,
+  type OwnAnswer,
+  OwnQuestions,
   Pipeline,
   QueryLog,
   RateLimiter,
@@ -20,25 +22,27 @@ import { REEVALUATE_MS, Snapshot, type SnapshotData } from "../../snapshot/mod.t
 import { Counter, CounterBlock } from "../../telemetry/mod.ts";
 import {
   type ExchangeEvents,
-  type PortableUdpListener,
+  PortableUdpListener,
   SharedBounds,
   TcpListener,
   type TlsIdentity,
   UdpListener,
 } from "../../transport/mod.ts";
 import { type Alarm, Alarms } from "./alarms.ts";
-import { Bootstrap } from "./bootstrap.ts";
+import type { Bootstrap } from "./bootstrap.ts";
+import { bootstrapOf } from "./bootstrap_of.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
 import { LeakLookups } from "./leak_lookups.ts";
 import { type Loaded, loadFor } from "./loaded.ts";
 import { type NativeSide, openNativeSide } from "./native_side.ts";
 import { SYSTEM_TIME } from "../kept_isolate.ts";
-import { occupancyOf, upstreamReport } from "./occupancy.ts";
-import { listenPortable } from "./portable.ts";
+import { listenPortable } from "./portable_listeners.ts";
+import { reportOf } from "./report.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
+import type { ValidationSide } from "./validation_side.ts";
 import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "../messages.ts";
 
 /** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
@@ -71,11 +75,14 @@ export class DnsIsolate {
   readonly #asker: Asker;
   readonly #forwarder: Forwarder;
   readonly #flights: Flights;
+  /** `null`: nothing is validated. */
+  readonly validation: ValidationSide | null;
   readonly #clock = new TurnClock({
     wallMs: () => Date.now(),
     monotonicMs: () => performance.now(),
   });
   readonly #resolver: Resolver;
+  readonly #questions: OwnQuestions;
   readonly #lookups: Lookups;
   readonly #slow: SlowQueries | null;
   readonly #limits: RateLimiter | null;
@@ -119,9 +126,8 @@ export class DnsIsolate {
     this.#counts = counters.values;
     const { cacheBytes: sizeBytes, serveStale } = start;
     const cache = this.#cache = new Cache({ sizeBytes, serveStale });
-    if (start.savedAnswers !== null) {
-      cache.load(start.savedAnswers, keyHasher(start.seed), Math.floor(Date.now() / 1_000));
-    }
+    const saved = start.savedAnswers;
+    if (saved !== null) cache.load(saved, keyHasher(start.seed), Math.floor(Date.now() / 1_000));
     this.#pipeline = new Pipeline({
       seed: start.seed,
       cache,
@@ -172,8 +178,18 @@ export class DnsIsolate {
       ttl: start.ttl,
       nowMs,
     });
+    const { Validation } = loaded;
+    const nowSeconds = () => this.#pipeline.nowSeconds;
+    const beginTurn = () => {
+      this.#setTime();
+      this.#flushSoon();
+    };
+    this.validation = start.trust === null || Validation === null
+      ? null
+      : new Validation(start.trust, { ...start, cache, counters, nowMs, nowSeconds, beginTurn });
     this.#flights = new Flights({
       source: this.#forwarder,
+      judge: this.validation?.judge ?? null,
       cache,
       counters,
       rebinding: start.rebindingExempt === null
@@ -182,13 +198,12 @@ export class DnsIsolate {
       serveStale,
       senderBytes: UdpBatch.SENDER_BYTES,
       nowMs,
-      nowSeconds: () => this.#pipeline.nowSeconds,
+      nowSeconds,
       ticking: (on) => this.#setTicking(on),
     });
     const { logQueue, traces } = start;
-    const slow = this.#slow = traces === null
-      ? null
-      : new SlowQueries(traces, Math.random, this.#counts);
+    const slow = traces === null ? null : new SlowQueries(traces, Math.random, this.#counts);
+    this.#slow = slow;
     this.#resolver = new Resolver({
       pipeline: this.#pipeline,
       flights: this.#flights,
@@ -199,8 +214,12 @@ export class DnsIsolate {
       counters,
       onSlow: slow === null ? null : (...what) => slow.note(...what),
     });
-    this.#lookups = new Lookups(this.#resolver);
-    this.#bootstrap = this.#newBootstrap();
+    this.#questions = new OwnQuestions(this.#resolver);
+    this.#lookups = new Lookups(this.#questions);
+    this.#bootstrap = bootstrapOf(start.upstreams, this.#forwarder, exchange, {
+      after: (ms, work) => this.#alarms.after(ms, work),
+      lookup: (...asked) => this.lookup(...asked),
+    });
     this.#front = {
       resolver: this.#resolver,
       counts: this.#counts,
@@ -208,11 +227,9 @@ export class DnsIsolate {
       admits: (transport, client) => this.#resolver.admitsConnection(transport, client),
       serverName: start.tls?.serverName ?? null,
     };
-    const { tls } = start;
-    const { Listeners } = loaded;
-    this.#encrypted = tls === null || Listeners === null
-      ? null
-      : new Listeners(tls, this.#front, this.#bounds);
+    const [{ tls }, { Listeners }] = [start, loaded];
+    const isEncrypted = tls !== null && Listeners !== null;
+    this.#encrypted = isEncrypted ? new Listeners(tls, this.#front, this.#bounds) : null;
     this.#evaluate();
   }
 
@@ -232,14 +249,16 @@ export class DnsIsolate {
   async #listenPortable(): Promise<number[]> {
     const ports: number[] = [];
     for (const address of this.#start.listen) {
-      const opened = await listenPortable(address, (packet, client, reply) => {
-        this.#setTime();
-        this.#counts[Counter.QueriesUdp]++;
-        new DatagramFront(this.#resolver, client, reply).onPacket(packet);
-      }, () => this.#newTcp());
-      this.#tcp.push(opened.tcp);
-      this.#portable.push(opened.udp);
-      ports.push(opened.udp.port);
+      const newUdp = () =>
+        new PortableUdpListener(address, (packet, client, reply) => {
+          this.#setTime();
+          this.#counts[Counter.QueriesUdp]++;
+          new DatagramFront(this.#resolver, client, reply).onPacket(packet);
+        });
+      const { udp, tcp } = await listenPortable(address, newUdp, () => this.#newTcp());
+      this.#portable.push(udp);
+      this.#tcp.push(tcp);
+      ports.push(udp.port);
     }
     return ports;
   }
@@ -277,6 +296,7 @@ export class DnsIsolate {
    */
   get #needsLoop(): boolean {
     return this.#handling > 0 || this.#exchange.needsLoop || this.#hasConnections ||
+      (this.validation?.needsLoop ?? false) ||
       (this.#encrypted?.needsLoop ?? false);
   }
 
@@ -320,6 +340,7 @@ export class DnsIsolate {
   /** Forgets every cached answer. */
   flush(): void {
     this.#cache.flush();
+    this.validation?.judge.forget();
   }
 
   /** Finds the addresses of a name for the service itself; `done` is called now or later. */
@@ -328,22 +349,21 @@ export class DnsIsolate {
     this.#lookups.lookup(hostname, qtype, done);
   }
 
+  /** Asks a query for the service itself; `done` is called now or later. */
+  ask(packet: Uint8Array, isAnew: boolean, done: (answer: OwnAnswer) => void): void {
+    this.#setTime();
+    this.#questions.ask(packet, isAnew, done);
+  }
+
   report(): DnsReport {
-    return {
-      cacheEntries: this.#cache.entries,
-      cacheBytes: this.#cache.usedBytes,
-      cacheEvicted: this.#cache.evicted,
-      connections: {
-        tcp: occupancyOf(this.#tcp),
-        ...(this.#encrypted?.occupancy ?? { dot: null, doh: null, doq: null }),
-      },
-      cutOff: {
-        unfinished: this.#bounds.unfinished.cutOff,
-        unread: this.#bounds.unread.cutOff,
-      },
-      lacksSockets: this.#forwarder.lacksSockets,
-      upstreams: this.#forwarder.upstreams.map(upstreamReport),
-    };
+    return reportOf({
+      cache: this.#cache,
+      tcp: this.#tcp,
+      encrypted: this.#encrypted,
+      bounds: this.#bounds,
+      forwarder: this.#forwarder,
+      validation: this.validation,
+    });
   }
 
   /** Sampled queries that waited, since the last call. */
@@ -352,9 +372,7 @@ export class DnsIsolate {
   }
 
   /** The cached answers, for `DnsStart.savedAnswers`. */
-  save(): SharedArrayBuffer {
-    return this.#cache.save();
-  }
+  save = (): SharedArrayBuffer => this.#cache.save();
 
   /**
    * Takes nothing new and answers what waits; what still waits after `graceMs` gets SERVFAIL. A
@@ -382,6 +400,7 @@ export class DnsIsolate {
     for (const listener of this.#portable) listener.close();
     for (const listener of this.#tcp) listener.close();
     await this.#encrypted?.close();
+    this.validation?.ways.close();
     this.#bootstrap.close();
     this.#exchange.close();
   }
@@ -456,26 +475,6 @@ export class DnsIsolate {
     const { sockets } = this.#start;
     if (this.#native === null || sockets === null) return null;
     return { ...this.#native, tokenBase: UPSTREAM_TOKEN, memory: sockets.exchangeMemory };
-  }
-
-  /** Upstreams with a name are asked behind the others until it is known where they are. */
-  #newBootstrap(): Bootstrap {
-    const { upstreams } = this.#start;
-    for (const index of Bootstrap.unresolved(upstreams)) {
-      this.#forwarder.upstreams[index].isUnresolved = true;
-    }
-    return new Bootstrap({
-      upstreams,
-      after: (ms, work) => this.#alarms.after(ms, work),
-      lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
-      onAddresses: (index, ips) => {
-        const upstream = this.#forwarder.upstreams[index];
-        upstream.isUnresolved = false;
-        this.#exchange.setAddresses(upstream.remote, ips);
-      },
-      onFailure: (index, reason) =>
-        this.#exchange.failWaiting(this.#forwarder.upstreams[index].remote, reason),
-    });
   }
 
   /** Once a batch or message, not once a query. */

@@ -68,8 +68,20 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
       });
       return;
     }
+    case "ask": {
+      const { id } = message;
+      opened.ask(message.packet, message.isAnew, (answer) => tell({ type: "asked", id, answer }));
+      return;
+    }
     case "certificate":
       opened.renew(message.identity);
+      return;
+    case "trust":
+      // What was not validated, for want of a clock, is none that can be kept.
+      if (opened.validation?.trust(message.trust) === true) opened.flush();
+      return;
+    case "checker":
+      opened.validation?.ways.take(message.thread, message.port);
       return;
     case "odoh":
       await opened.renewOdoh(message.seeds);

@@ -1,6 +1,4 @@
-import type { Forwarder } from "../../resolver/mod.ts";
 import type { Occupancy } from "../../transport/mod.ts";
-import type { DnsReport } from "../messages.ts";
 
 /**
  * The connections of several listeners of one protocol: the fullest of them, as that is where one
@@ -20,11 +18,4 @@ export function fullestOf(all: readonly (Occupancy | null)[]): Occupancy | null 
       one === null || (fullest !== null && share(fullest) >= share(one)) ? fullest : one,
     null,
   );
-}
-
-/** What is told of an upstream. */
-export function upstreamReport(
-  { healthy, latencyMs, failures, reason, sent, failuresTotal }: Forwarder["upstreams"][number],
-): DnsReport["upstreams"][number] {
-  return { healthy, latencyMs, failures, reason, sent, failed: failuresTotal };
 }

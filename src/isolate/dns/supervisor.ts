@@ -14,20 +14,27 @@ import {
   threadCpuMs,
   wake,
 } from "../../native/mod.ts";
-import { COOKIE_SECRET_BYTES, type Found, RateLimiter } from "../../resolver/mod.ts";
+import {
+  COOKIE_SECRET_BYTES,
+  type Found,
+  type OwnAnswer,
+  RateLimiter,
+} from "../../resolver/mod.ts";
 import { memoryOf, type SnapshotData } from "../../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
 import { NativeUdpExchange, type TlsIdentity } from "../../transport/mod.ts";
 import { Inbox } from "./inbox.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import { LeftThreads } from "../left_threads.ts";
-import { PendingLookups } from "./pending_lookups.ts";
+import { Pending } from "./pending.ts";
+import { type DnsListener, type DnsOptions, takeAnswers } from "./options.ts";
 import type { DnsSeats, Seat } from "./seats.ts";
 import type {
   DnsPorts,
   DnsReport,
   DnsSockets,
   DnsStart,
+  DnsTrust,
   FromDns,
   LeakLookup,
   ToDns,
@@ -54,41 +61,6 @@ const SWAP_MS_MAX = 5_000;
 /** The parked thread of an ended isolate has left its memory alone after this. */
 export const PARKED_MS = 1_000;
 
-/** What every isolate is started with, but for what is its own. */
-export type DnsOptions =
-  & Omit<
-    DnsStart,
-    | "index"
-    | "sockets"
-    | "counters"
-    | "buckets"
-    | "cookieSecret"
-    | "logQueue"
-    | "snapshot"
-    | "handsLogOn"
-    | "savedAnswers"
-  >
-  & {
-    /** A queue of the query log for each isolate; none: nothing is logged. */
-    readonly logQueues?: readonly SharedArrayBuffer[];
-    /** What a former process knew; left out: there was none. */
-    readonly former?: FormerDns;
-  };
-
-/** What the dns isolates of one process leave to those of the next. */
-export interface FormerDns {
-  /** `null`: a new one is drawn. */
-  readonly cookieSecret: Uint8Array | null;
-  /** Cached answers, by isolate; each is dropped once it is taken. */
-  readonly answers: (SharedArrayBuffer | null)[];
-}
-
-/** An address that is listened on, and what is spoken there. */
-export interface DnsListener {
-  readonly protocol: "udp" | "tcp" | "dot" | "doh" | "doq";
-  readonly address: HostPort;
-}
-
 /** One isolate and whoever replaces it. */
 class Member {
   sockets: DnsSockets | null = null;
@@ -100,7 +72,8 @@ class Member {
   generation = -1;
   /** The one it was started with. */
   firstGeneration = -1;
-  readonly lookups: PendingLookups = new PendingLookups();
+  readonly lookups: Pending<Found> = new Pending();
+  readonly questions: Pending<OwnAnswer> = new Pending();
   /** What it last said of itself. */
   report: DnsReport | null = null;
   flushed: PromiseWithResolvers<void> | null = null;
@@ -119,7 +92,7 @@ class Member {
   /** Sends a message, and ends the wait of a thread that would not hear of it. */
   send(worker: Worker, message: ToDns, native: Native | null): void {
     if (this.sockets !== null) Inbox.announce(this.sockets.inboxMemory);
-    worker.postMessage(message);
+    worker.postMessage(message, message.type === "checker" ? [message.port] : []);
     if (native !== null && this.sockets !== null) wake(native, this.sockets.wake);
   }
 }
@@ -201,6 +174,13 @@ export class DnsSupervisor {
     for (const member of this.#members) member.isolate.tell({ type: "certificate", identity });
   }
 
+  /** Has every isolate validate by other anchors. */
+  renewTrust(trust: DnsTrust): void {
+    if (this.#options.trust === null) return;
+    this.#options = { ...this.#options, trust };
+    for (const member of this.#members) member.isolate.tell({ type: "trust", trust });
+  }
+
   /** Has every isolate go on with other keys of Oblivious DoH, the current one first. */
   renewOdoh(odohSeeds: readonly Uint8Array[]): void {
     const { tls } = this.#options;
@@ -265,16 +245,32 @@ export class DnsSupervisor {
    * came first.
    */
   async lookup(hostname: string, qtype: number, signal: AbortSignal): Promise<Found> {
+    const { lookups, isolate } = this.#answering(hostname);
+    const what = `${hostname} can't be looked up`;
+    const found = await lookups.start(what, signal, (id) => {
+      isolate.tell({ type: "lookup", id, hostname, qtype });
+    });
+    if (found.failure === null) return found;
+    throw new SvcError("unavailable", `${what}: ${found.failure}`);
+  }
+
+  /**
+   * Asks a query for the service itself, the same way. `isAnew`: what is in a cache is not wanted.
+   *
+   * @throws {SvcError} `unavailable`: no isolate answers, too many questions wait, or `signal` came
+   * first.
+   */
+  async ask(packet: Uint8Array, isAnew: boolean, signal: AbortSignal): Promise<OwnAnswer> {
+    const { questions, isolate } = this.#answering("a question");
+    return await questions.start("a question can't be asked", signal, (id) => {
+      isolate.tell({ type: "ask", id, packet, isAnew });
+    });
+  }
+
+  #answering(what: string): Member {
     const member = this.#members.find(({ generation }) => generation >= 0);
-    if (member === undefined) {
-      throw new SvcError("unavailable", `${hostname}: no dns isolate runs to look it up`);
-    }
-    return await member.lookups.start(
-      hostname,
-      qtype,
-      signal,
-      (message) => member.isolate.tell(message),
-    );
+    if (member !== undefined) return member;
+    throw new SvcError("unavailable", `${what}: no dns isolate runs to look it up`);
   }
 
   /** Isolates that answer at this moment, and those there are to be. */
@@ -367,7 +363,7 @@ export class DnsSupervisor {
   #begin(member: Member): void {
     member.sockets = this.#socketsOf(member);
     member.firstGeneration = this.#snapshot.generation;
-    const { logQueues, former, ...options } = this.#options;
+    const { logQueues, former, checks, ...options } = this.#options;
     const start: DnsStart = {
       ...options,
       index: member.index,
@@ -381,6 +377,9 @@ export class DnsSupervisor {
       snapshot: this.#snapshot,
     };
     member.isolate.tell({ type: "start", start });
+    checks?.connect(member.index, (thread, port) => {
+      member.isolate.tell({ type: "checker", thread, port });
+    });
   }
 
   #socketsOf({ seat }: Member): DnsSockets | null {
@@ -416,6 +415,9 @@ export class DnsSupervisor {
         if (this.#options.tls !== null && this.#options.tls.odohSeeds.length > 0) {
           member.isolate.tell({ type: "odoh", seeds: this.#options.tls.odohSeeds });
         }
+        if (this.#options.trust !== null) {
+          member.isolate.tell({ type: "trust", trust: this.#options.trust });
+        }
         member.ready.resolve(message.ports);
         return;
       case "swapped":
@@ -438,6 +440,9 @@ export class DnsSupervisor {
       case "lookedUp":
         member.lookups.end(message.id, message.found);
         return;
+      case "asked":
+        member.questions.end(message.id, message.answer);
+        return;
       case "pong":
         member.report = message.report;
         if (message.slow.length > 0) this.onSlow?.(message.slow);
@@ -455,6 +460,7 @@ export class DnsSupervisor {
     member.flushed = null;
     member.saved?.resolve(null);
     member.lookups.fail("the dns isolate ended");
+    member.questions.fail("the dns isolate ended");
     member.generation = -1;
     for (const check of this.#swapWaiters) check();
     const native = this.#native;
@@ -469,11 +475,4 @@ export class DnsSupervisor {
       }
     }, PARKED_MS);
   }
-}
-
-/** What a former isolate left to the one of this number, which takes it along. */
-function takeAnswers(former: FormerDns | undefined, index: number): SharedArrayBuffer | null {
-  const answers = former?.answers[index] ?? null;
-  if (former !== undefined) former.answers[index] = null;
-  return answers;
 }

@@ -18,7 +18,8 @@ import { AUTHORITY, Client, identityOf } from "../../transport/fakes.ts";
 import type { DnsTls, DnsUpstream } from "../messages.ts";
 import { SCOPES, startWorker } from "../scopes.ts";
 import { type DnsSeats, openSeats } from "./seats.ts";
-import { type DnsOptions, DnsSupervisor } from "./supervisor.ts";
+import type { DnsOptions } from "./options.ts";
+import { DnsSupervisor } from "./supervisor.ts";
 
 const PERMISSIONS = { net: true, ffi: true, read: true } as const;
 /** Longest wait for anything that must happen; silence of an isolate is believed after ten seconds. */
@@ -69,6 +70,7 @@ function options(
     ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
     serveStale: 0,
     prefetch: false,
+    trust: null,
     rebindingExempt: [],
     failClosed: false,
     isShutIn: true,

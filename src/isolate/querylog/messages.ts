@@ -4,6 +4,7 @@ import type {
   LogFilter,
   LogPage,
   LogStatistics,
+  NamePage,
   QueryLogOptions,
 } from "../../querylog/mod.ts";
 import type { ToKept } from "../kept_isolate.ts";
@@ -11,7 +12,8 @@ import type { ToKept } from "../kept_isolate.ts";
 /** What is asked of the query log, by number. */
 export type LogQuestion =
   | {
-    readonly type: "search";
+    /** `names`: each name once. */
+    readonly type: "search" | "names";
     readonly filter: LogFilter;
     readonly limit: number;
     /** Where the former page ended; `null` for the newest entries. */
@@ -19,7 +21,7 @@ export type LogQuestion =
   }
   | { readonly type: "statistics"; readonly hours: number };
 
-export type LogAnswer = LogPage | LogStatistics;
+export type LogAnswer = LogPage | NamePage | LogStatistics;
 
 export type ToLog =
   | {

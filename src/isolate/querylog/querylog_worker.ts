@@ -57,6 +57,8 @@ function answerOf(store: QueryLogStore, question: LogQuestion): LogAnswer {
   switch (question.type) {
     case "search":
       return store.search(question.filter, question.limit, question.before);
+    case "names":
+      return store.names(question.filter, question.limit, question.before);
     case "statistics":
       return store.statistics(question.hours);
   }

@@ -1,7 +1,7 @@
 import { SvcError } from "../../errors.ts";
 import { areLogLinesHanded, log } from "../../log.ts";
 import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../../logqueue/mod.ts";
-import type { LiveBatch, LogFilter, LogPage, LogStatistics } from "../../querylog/mod.ts";
+import type { LiveBatch, LogFilter, LogPage, LogStatistics, NamePage } from "../../querylog/mod.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
 import { startIsolate } from "../scopes.ts";
@@ -140,6 +140,15 @@ export class QuerylogSupervisor {
    */
   search(filter: LogFilter, limit: number, before: number | null): Promise<LogPage> {
     return this.#ask({ type: "search", filter, limit, before }) as Promise<LogPage>;
+  }
+
+  /**
+   * The names of entries that pass, the one asked for last first.
+   *
+   * @throws {SvcError} `unavailable`.
+   */
+  names(filter: LogFilter, limit: number, before: number | null): Promise<NamePage> {
+    return this.#ask({ type: "names", filter, limit, before }) as Promise<NamePage>;
   }
 
   /**

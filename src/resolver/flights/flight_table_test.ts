@@ -19,6 +19,8 @@ function queryOf(name: string, keyHash: number): Query {
 const set = (): Share => ({ flights: 0, flightMs: 0 });
 const nobody: FlightOwner = {
   answer: () => {},
+  settle: () => {},
+  askElsewhere: () => {},
   fail: () => {},
   move: () => {},
   ask: () => false,

@@ -3,11 +3,12 @@ import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import { NO_ERROR } from "../extended_errors.ts";
 import { ResolveFailure, TOO_LARGE, TOO_MANY_CLIENTS } from "../failure.ts";
 import { Outcome } from "../outcome.ts";
-import type { Query } from "../query.ts";
+import { DnssecState, KEY_CD, type Query } from "../query.ts";
 import type { Flight, FlightOwner } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
 import { type BroughtMessage, KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
-import type { Share, Source } from "./source.ts";
+import type { Judge, Share, Source } from "./source.ts";
+import { questionText } from "../trace.ts";
 import { type Taker, type Waiter, WaiterPool } from "./waiter.ts";
 
 /** Queries that wait for flights, all told, and for one of them. */
@@ -26,6 +27,8 @@ const CIRCLE_STEPS_MAX = 4_096;
 
 export interface FlightsOptions extends KeptAnswersOptions {
   readonly source: Source;
+  /** Looks at every answer before it is kept; `null`: they are taken as they come. */
+  readonly judge: Judge | null;
   readonly counters: CounterBlock;
   /** Bytes of `Waiter.sender`. */
   readonly senderBytes: number;
@@ -81,12 +84,31 @@ export class Flights implements FlightOwner, Taker {
   }
 
   /** Has the question of `waiter` asked; its taker is told once, now or later. */
-  resolve(waiter: Waiter, depth = 0): void {
+  resolve(waiter: Waiter): void {
     const known = this.#table.find(waiter.query);
     if (known !== null) {
       this.#joinKnown(known, waiter);
       return;
     }
+    const deduced = this.#deduce(waiter.query);
+    if (deduced < 0) {
+      this.#askFor(waiter, 0, 0);
+      return;
+    }
+    waiter.query.source = Outcome.Cached;
+    this.#answerWaiter(waiter, deduced, NO_ERROR);
+  }
+
+  /** The entry with the answer to a question that follows from what was proven, or -1. */
+  #deduce(query: Query): number {
+    const { judge } = this.#options;
+    if (judge === null || (query.keyBits & KEY_CD) !== 0) return -1;
+    const deduced = judge.deduce(query);
+    return deduced === null ? -1 : this.#kept.keepDeduced(query, deduced);
+  }
+
+  /** Has a question asked that nobody asks at the moment; see `Flight.attempt` and `depth`. */
+  #askFor(waiter: Waiter, depth: number, attempt: number): void {
     const share = this.#source.shareOf(waiter.query);
     if (share instanceof ResolveFailure) {
       this.#failWaiter(waiter, share);
@@ -104,6 +126,9 @@ export class Flights implements FlightOwner, Taker {
     }
     const flight = this.#open(waiter.query, share);
     flight.depth = depth;
+    flight.attempt = attempt;
+    if (attempt > 0) flight.avoids = waiter.parent?.upstream ?? -1;
+    flight.trace = waiter.trace;
     this.#join(flight, waiter);
     this.#source.begin(flight, share);
   }
@@ -127,12 +152,11 @@ export class Flights implements FlightOwner, Taker {
     for (let i = active.length - 1; i >= 0; i--) {
       const flight = active[i];
       if (flight === undefined || flight.done) continue;
-      const { task } = flight;
       if (!flight.servedStale && nowMs - flight.startedAtMs >= STALE_PATIENCE_MS) {
         this.#serveStale(flight);
       }
-      task!.tick(nowMs);
-      if (!flight.done && flight.isOver(nowMs)) this.fail(flight, task!.failure);
+      flight.stage.tick(nowMs);
+      if (!flight.done && flight.isOver(nowMs)) this.fail(flight, flight.stage.failure);
     }
     const isBusy = this.#source.tick(nowMs);
     if (active.length === 0 && !isBusy) this.#tick(false);
@@ -141,12 +165,38 @@ export class Flights implements FlightOwner, Taker {
   /** Ends every wait: the isolate stops. Waiting clients get SERVFAIL. */
   close(): void {
     this.#isClosed = true;
-    for (const flight of [...this.#table.active]) this.fail(flight, flight.task!.failure);
+    for (const flight of [...this.#table.active]) this.fail(flight, flight.stage.failure);
     this.#source.close();
     this.#tick(false);
   }
 
   answer(flight: Flight, message: BroughtMessage, errors: Uint8Array): void {
+    if (flight.done) return;
+    const isTaken = this.#options.judge?.take(flight, message, errors) ?? false;
+    if (!isTaken) this.settle(flight, message, errors);
+    else {
+      flight.task!.end();
+      this.#abandonChildren(flight);
+    }
+  }
+
+  askElsewhere(flight: Flight): void {
+    if (flight.done) return;
+    const share = this.#source.shareOf(flight.query);
+    this.#abandonChildren(flight);
+    flight.judging?.end();
+    flight.judging = null;
+    if (share instanceof ResolveFailure) {
+      this.fail(flight, share);
+      return;
+    }
+    flight.attempt++;
+    flight.avoids = flight.upstream;
+    this.#table.move(flight, share);
+    this.#source.begin(flight, share);
+  }
+
+  settle(flight: Flight, message: BroughtMessage, errors: Uint8Array): void {
     if (flight.done) return;
     const entry = this.#kept.keep(flight, message, errors);
     this.#close(flight);
@@ -158,18 +208,24 @@ export class Flights implements FlightOwner, Taker {
       const { query } = waiter;
       query.source = flight.source;
       query.upstream = flight.upstream;
-      query.dnssec = flight.dnssec;
+      query.dnssecReason = flight.reason;
       this.#answerWaiter(waiter, entry, NO_ERROR);
     }
   }
 
-  fail(flight: Flight, failure: ResolveFailure): void {
+  fail(flight: Flight, reason: ResolveFailure): void {
     if (flight.done) return;
-    if (!flight.servedStale) this.#serveStale(flight);
+    const failure = flight.doubt ?? reason;
+    // What is not to be believed is the same however old it is.
+    const isBogus = flight.dnssec === DnssecState.Bogus;
+    if (isBogus) this.#counts[Counter.DnssecBogus]++;
+    if (!flight.servedStale && !isBogus) this.#serveStale(flight);
     this.#close(flight);
-    const silent = flight.background || this.#kept.stale(flight.query) >= 0;
+    const silent = flight.background || (!isBogus && this.#kept.stale(flight.query) >= 0);
     if (!silent) this.#kept.keepFailure(flight, failure.errors);
     for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
+      waiter.query.dnssec = flight.dnssec;
+      waiter.query.dnssecReason = flight.reason;
       this.#failWaiter(waiter, failure);
     }
   }
@@ -178,7 +234,7 @@ export class Flights implements FlightOwner, Taker {
     this.#table.move(flight, share);
   }
 
-  ask(parent: Flight, query: Query): boolean {
+  ask(parent: Flight, query: Query, attempt: number): boolean {
     if (this.#isClosed || parent.done || parent.childCount >= CHILDREN_MAX) return false;
     const known = this.#table.find(query);
     this.#circleSteps = 0;
@@ -189,12 +245,16 @@ export class Flights implements FlightOwner, Taker {
     waiter.query.isOwn = true;
     waiter.taker = this;
     waiter.parent = parent;
+    waiter.trace = parent.trace;
     waiter.sibling = parent.children;
     parent.children = waiter;
     parent.childCount++;
-    const entry = this.#kept.fresh(waiter.query);
-    if (entry >= 0) this.#answerWaiter(waiter, entry, NO_ERROR);
-    else this.resolve(waiter, parent.depth + 1);
+    const entry = attempt === 0 ? this.#kept.fresh(waiter.query) : -1;
+    if (entry >= 0) {
+      parent.trace?.note(parent.depth + 1, { event: "cached", question: questionText(query) });
+      this.#answerWaiter(waiter, entry, NO_ERROR);
+    } else if (known !== null) this.#joinKnown(known, waiter);
+    else this.#askFor(waiter, parent.depth + 1, attempt);
     return true;
   }
 
@@ -202,7 +262,7 @@ export class Flights implements FlightOwner, Taker {
     const { parent } = child;
     if (parent === null) return;
     this.#forget(parent, child);
-    parent.task!.onChild(child, entry);
+    parent.stage.onChild(child, entry);
   }
 
   onFailure(child: Waiter, failure: ResolveFailure): void {
@@ -218,6 +278,7 @@ export class Flights implements FlightOwner, Taker {
 
   #open(query: Query, share: Share): Flight {
     const flight = this.#table.open(query, share, this.#options.nowMs());
+    flight.isValidated = this.#options.judge !== null && (query.keyBits & KEY_CD) === 0;
     this.#tick(true);
     return flight;
   }
@@ -236,6 +297,7 @@ export class Flights implements FlightOwner, Taker {
     }
     this.#counts[Counter.Merged]++;
     known.background = false;
+    known.trace ??= waiter.trace;
     this.#join(known, waiter);
     if (known.servedStale) this.#serveStale(known);
   }
@@ -287,7 +349,12 @@ export class Flights implements FlightOwner, Taker {
 
   #close(flight: Flight): void {
     this.#table.close(flight);
-    flight.task!.end();
+    flight.stage.end();
+    this.#abandonChildren(flight);
+  }
+
+  /** Questions that it has had asked go on for the cache's sake. */
+  #abandonChildren(flight: Flight): void {
     for (let child = flight.children; child !== null; child = flight.children) {
       this.#forget(flight, child);
       this.#abandon(child);

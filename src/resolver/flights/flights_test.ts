@@ -66,6 +66,7 @@ class Bench implements Source, Taker {
       source: this,
       cache: new Cache({ sizeBytes: 1024 * 1024, serveStale: 0 }),
       counters: new CounterBlock(new ArrayBuffer(COUNTERS_BYTES)),
+      judge: null,
       rebinding: null,
       serveStale: 0,
       nowSeconds: () => 1_800_000_000,

@@ -1,13 +1,22 @@
 import { setU16 } from "../../bytes/mod.ts";
 import { type Cache, CacheHit } from "../../cache/mod.ts";
 import { HEADER_BYTES, QR_BIT, RA_BIT, Rcode } from "../../dns/mod.ts";
-import type { Query } from "../query.ts";
+import { DnssecState, type Query } from "../query.ts";
 import type { KeptMessage, RebindingProtection } from "../rebinding.ts";
 import type { Flight } from "./flight.ts";
 
-/** Seconds that a failure to resolve is remembered (RFC 9520 §3.2). */
+/** Seconds that a failure to resolve is remembered, and one to validate (RFC 9520 §3.2). */
 const FAILURE_TTL = 5;
+const BOGUS_TTL = 30;
 const NO_TTLS = new Uint16Array(0);
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+/** What is kept beside a message. */
+interface Kept {
+  readonly ttl: number;
+  readonly errors: Uint8Array;
+  readonly state: DnssecState;
+}
 
 export interface KeptAnswersOptions {
   readonly cache: Cache;
@@ -39,18 +48,29 @@ export class KeptAnswers {
     const message = this.#protect(flight, brought);
     // Rules are about the response as it came, with what is taken out of it here.
     const taken = message === brought.message ? undefined : this.#options.rebinding?.taken;
-    return this.#store(flight, message, brought, brought.ttl, errors, taken);
+    // Of what was changed nothing is proven.
+    const state = message === brought.message ? flight.dnssec : DnssecState.None;
+    const { ttl } = brought;
+    return this.#store(flight.query, message, brought, { ttl, errors, state }, taken);
+  }
+
+  /** Keeps what follows from proofs; returns its entry, or -1 when it is too large. */
+  keepDeduced(query: Query, brought: BroughtMessage): number {
+    const { ttl } = brought;
+    const kept = { ttl, errors: NOTHING, state: DnssecState.Secure };
+    return this.#store(query, brought.message, brought, kept);
   }
 
   /** A SERVFAIL message for a short while (RFC 9520). */
-  keepFailure(flight: Flight, errors: Uint8Array): void {
-    const length = flight.query.questionEnd;
-    const message = flight.query.packet.slice(0, length);
+  keepFailure({ query, dnssec: state }: Flight, errors: Uint8Array): void {
+    const length = query.questionEnd;
+    const message = query.packet.slice(0, length);
     setU16(message, 2, QR_BIT | RA_BIT | Rcode.ServFail);
     setU16(message, 4, 1);
     message.fill(0, 6, HEADER_BYTES);
     const kept = { length, ttlOffsets: NO_TTLS, ttlCount: 0 };
-    this.#store(flight, message, kept, FAILURE_TTL, errors);
+    const ttl = state === DnssecState.Bogus ? BOGUS_TTL : FAILURE_TTL;
+    this.#store(query, message, kept, { ttl, errors, state });
   }
 
   /** The entry that answers a question at this moment, or -1. */
@@ -79,19 +99,17 @@ export class KeptAnswers {
   }
 
   #store(
-    flight: Flight,
+    { qtype, keyBits, keyHash: hash, qnameLength }: Query,
     message: Uint8Array,
     { length, ttlOffsets, ttlCount }: KeptMessage,
-    ttl: number,
-    errors: Uint8Array,
+    { ttl, errors, state }: Kept,
     aside?: Uint8Array,
   ): number {
-    const { qtype, keyBits, keyHash: hash, qnameLength } = flight.query;
     const { cache, nowSeconds: now } = this.#options;
     const nowSeconds = now();
     const more = aside === undefined ? {} : { aside };
     return cache.store(
-      { hash, qtype, keyBits, qnameLength, ttl, errors, nowSeconds, ...more },
+      { hash, qtype, keyBits, qnameLength, ttl, errors, state, nowSeconds, ...more },
       message,
       0,
       length,

@@ -1,6 +1,7 @@
 import type { ResolveFailure } from "../failure.ts";
 import type { Query } from "../query.ts";
 import type { Flight } from "./flight.ts";
+import type { BroughtMessage } from "./kept_answers.ts";
 import type { Waiter } from "./waiter.ts";
 
 /** A stub resolver gives up after five seconds: an answer must come before. */
@@ -29,6 +30,18 @@ export interface Task {
    * the cache under `entry`, or `entry` is negative and `child.failure` says why there is none.
    */
   onChild(child: Waiter, entry: number): void;
+}
+
+/** Looks at what a source brings before it is anybody's. */
+export interface Judge {
+  /**
+   * Takes an answer on, which lasts until this returns: sets the flight's `judging`, and once this has
+   * returned, `Flight.settle`, `fail` or `askElsewhere` is to follow. `false`: the answer, as it is
+   * by now, needs no judgement.
+   */
+  take(flight: Flight, message: BroughtMessage, errors: Uint8Array): boolean;
+  /** The answer to a question that follows from what it knows, good until the next call, or `null`. */
+  deduce(query: Query): BroughtMessage | null;
 }
 
 /** Brings answers to questions: from upstreams, or from the name servers of the Internet. */

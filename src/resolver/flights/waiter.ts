@@ -1,6 +1,7 @@
 import type { ResolveFailure } from "../failure.ts";
 import { keptQuery, type Query } from "../query.ts";
 import type { Reply } from "../reply.ts";
+import type { Trace } from "../trace.ts";
 import type { Flight } from "./flight.ts";
 
 /** What carries responses to clients; what they say is not its concern. */
@@ -37,6 +38,8 @@ export class Waiter {
   parent: Flight | null = null;
   sibling: Waiter | null = null;
   next: Waiter | null = null;
+  /** Has the flight that it waits for recorded. */
+  trace: Trace | null = null;
 
   constructor(senderBytes: number) {
     this.sender = new Uint8Array(senderBytes);
@@ -71,7 +74,7 @@ export class WaiterPool {
     waiter.taker = null;
     waiter.responder = null;
     waiter.failure = null;
-    waiter.flight = waiter.parent = null;
+    waiter.flight = waiter.parent = waiter.trace = null;
     waiter.next = this.#free;
     this.#free = waiter;
     this.count--;

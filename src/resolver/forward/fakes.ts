@@ -19,13 +19,20 @@ import {
 } from "../fakes.ts";
 import type { Outcome } from "../outcome.ts";
 import { Verdict } from "../verdict.ts";
-import { ClientAddress, Transport } from "../query.ts";
+import { ClientAddress, DnssecState, Transport } from "../query.ts";
 import { RebindingProtection } from "../rebinding.ts";
 import type { Reply } from "../reply.ts";
 import type { QueryLog } from "../query_log.ts";
 import { Resolver, type ResolverOptions } from "../resolver.ts";
 import { TurnClock } from "../turn_clock.ts";
-import { Flights, FLIGHTS_MAX, type Responder, TICK_MS, type Waiter } from "../flights/mod.ts";
+import {
+  Flights,
+  FLIGHTS_MAX,
+  type Judge,
+  type Responder,
+  TICK_MS,
+  type Waiter,
+} from "../flights/mod.ts";
 import {
   Asker,
   type Exchange,
@@ -53,6 +60,7 @@ export class Client implements Responder {
   /** What became of a query that waited. */
   outcome: Outcome | null = null;
   rule = -1;
+  dnssec: DnssecState = DnssecState.None;
   constructor(private readonly bench: ForwarderBench, readonly name: string) {}
 
   /** The answer, or "" while there is none. */
@@ -70,6 +78,7 @@ export class Client implements Responder {
     this.answers.push(describe(bytes.slice(offset, offset + length)));
     this.outcome = query.outcome;
     this.rule = query.rule;
+    this.dnssec = query.dnssec;
   }
 }
 
@@ -86,6 +95,8 @@ export interface BenchOptions {
   readonly rebinding?: RebindingProtection | null;
   readonly log?: QueryLog;
   readonly onSlow?: NonNullable<ResolverOptions["onSlow"]>;
+  /** Makes what looks at answers; nobody does, if left out. */
+  readonly judge?: (bench: ForwarderBench) => Judge;
 }
 
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
@@ -142,6 +153,7 @@ export class ForwarderBench implements Exchange {
     });
     this.flights = new Flights({
       source: this.forwarder,
+      judge: options.judge?.(this) ?? null,
       cache: this.front.cache,
       counters,
       rebinding: options.rebinding === undefined ? new RebindingProtection() : options.rebinding,

@@ -68,8 +68,8 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   #lead: Uint8Array = NOTHING;
   /** Seconds that the chain holds. */
   #leadTtl = Infinity;
-  /** The question about a chain's target; made when first needed. */
-  #target: Query | null = null;
+  /** What is asked where that is not the flight's question as it is; made when first needed. */
+  #other: Query | null = null;
 
   constructor(flight: Flight, means: ForwardingMeans) {
     this.#flight = flight;
@@ -84,7 +84,11 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#nextAtMs = flight.startedAtMs;
     this.#asked.length = this.#declined.length = 0;
     this.#failure = null;
-    this.#asking = flight.query;
+    this.#asking = flight.askBits === flight.query.keyBits
+      ? flight.query
+      : this.#copyOf(flight.query);
+    // What it said is not to be believed, so that any other comes before it.
+    if (flight.avoids >= 0) this.#asked.push(flight.avoids);
     this.#lead = flight.query.packet.subarray(0, flight.query.questionEnd);
     this.#leadTtl = Infinity;
     this.#askNext();
@@ -131,7 +135,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     const { asker, scrubber, health } = this.#means;
     const { response } = asker;
     const { server: upstream } = ask;
-    const dnssecOk = (this.#flight.query.keyBits & KEY_DO) !== 0;
+    const dnssecOk = (this.#flight.askBits & KEY_DO) !== 0;
     const scrubbed = fit === Fit.Response
       ? scrubber.scrub(response, dnssecOk, this.#lead)
       : Scrubbed.Nothing;
@@ -258,10 +262,8 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     }
     asker.releaseAll(this);
     this.#failure = null;
-    const asking = this.#target ??= keptQuery();
-    asking.keep(flight.query);
+    const asking = this.#asking = this.#copyOf(flight.query);
     asking.rename(scrubber.target);
-    this.#asking = asking;
     this.#lead = scrubber.message.slice(0, scrubber.length);
     this.#leadTtl = Math.min(this.#leadTtl, scrubber.ttl);
     this.#asked.length = this.#declined.length = 0;
@@ -274,6 +276,14 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     flight.move(set);
     flight.isOwnDomain &&= set.isOwnDomain;
     this.#askNext();
+  }
+
+  /** A copy of the question, to be asked with the bits that servers are to see. */
+  #copyOf(query: Query): Query {
+    const copy = this.#other ??= keptQuery();
+    copy.keep(query);
+    copy.keyBits = this.#flight.askBits;
+    return copy;
   }
 
   #answer(upstream: Upstream, ttl: number): void {

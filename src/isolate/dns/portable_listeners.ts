@@ -1,17 +1,23 @@
 import type { HostPort } from "../../addr/mod.ts";
-import { PortableUdpListener, type TcpListener } from "../../transport/mod.ts";
+import { type PortableUdpListener, TcpListener } from "../../transport/mod.ts";
 
 /** Ports that are drawn until one is free over UDP and TCP. */
 const PORT_TRIES_MAX = 16;
 
-/** Listens where the C library can't be had: an address of its own over UDP and over TCP. */
+/** What listens at one address. */
+export interface Portable {
+  readonly udp: PortableUdpListener;
+  readonly tcp: TcpListener;
+}
+
+/** Listens at an address over UDP and TCP through the runtime alone, at the same port. */
 export async function listenPortable(
   address: HostPort,
-  onPacket: ConstructorParameters<typeof PortableUdpListener>[1],
+  newUdp: () => PortableUdpListener,
   newTcp: () => TcpListener,
-): Promise<{ readonly udp: PortableUdpListener; readonly tcp: TcpListener }> {
+): Promise<Portable> {
   for (let attempt = 1;; attempt++) {
-    const udp = new PortableUdpListener(address, onPacket);
+    const udp = newUdp();
     const tcp = newTcp();
     try {
       await tcp.listenAt({ ip: address.ip, port: udp.port });

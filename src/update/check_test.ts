@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { HttpGet } from "../http/mod.ts";
-import { checkUpdate, compareVersions } from "./update_check.ts";
+import { checkUpdate } from "./check.ts";
+import { compareVersions } from "./versions.ts";
 
 const none = { permissions: "none" } as const;
 const URL_OF_SERVICE = "https://releases.example/latest";

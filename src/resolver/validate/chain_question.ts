@@ -1,0 +1,45 @@
+import { setU16 } from "../../bytes/mod.ts";
+import { CD_BIT, finishHash, HashedName, HEADER_BYTES, Qclass, RD_BIT } from "../../dns/mod.ts";
+import { keptQuery, KEY_CD, KEY_DO, keyHashOf, type Query, QUESTION_BYTES_MAX } from "../query.ts";
+
+const IPV6_BYTES = 16;
+/** Bytes of an IPv6 address that stand for one household. */
+const IPV6_NETWORK_BYTES = 8;
+
+/** Questions about DS and DNSKEY: with DO, and with CD, so that they are not validated themselves. */
+export class ChainQuestion {
+  readonly #query = keptQuery();
+  readonly #name = new HashedName();
+  readonly #seed: number;
+
+  /** `seed` is that of every hash of a name in this process. */
+  constructor(seed: number) {
+    this.#seed = seed;
+  }
+
+  /** A question, good until the next call. */
+  about(name: Uint8Array, type: number): Query {
+    const query = this.#query;
+    const { packet } = query;
+    packet.set(name, HEADER_BYTES);
+    query.qnameLength = name.length;
+    setU16(packet, HEADER_BYTES + name.length, type);
+    setU16(packet, HEADER_BYTES + name.length + 2, Qclass.IN);
+    query.flags = RD_BIT | CD_BIT;
+    query.qtype = type;
+    query.qclass = Qclass.IN;
+    query.keyBits = KEY_DO | KEY_CD;
+    query.edns = query.dnssecOk = true;
+    this.#name.read(packet, HEADER_BYTES, QUESTION_BYTES_MAX, this.#seed);
+    query.keyHash = keyHashOf(this.#name.hashes[0], type, query.keyBits);
+    return query;
+  }
+}
+
+/** A number that tells clients apart: by IPv4 address, and by IPv6 network. */
+export function clientOf({ address: { bytes, offset, lengthBytes } }: Query): number {
+  const length = lengthBytes === IPV6_BYTES ? IPV6_NETWORK_BYTES : lengthBytes;
+  let hash = length;
+  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ bytes[offset + i], 0x01000193);
+  return finishHash(hash);
+}

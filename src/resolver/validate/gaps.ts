@@ -1,0 +1,175 @@
+import { countLabels, Qtype, Rcode } from "../../dns/mod.ts";
+import {
+  ancestor,
+  compareNames,
+  deduce,
+  nameKey,
+  type Nsec3Record,
+  type NsecRecord,
+  readDenials,
+  Security,
+  type ValidatedRrSet,
+  wildcardOf,
+} from "../../dnssec/mod.ts";
+import type { Query } from "../query.ts";
+import type { Proven } from "./proven_message.ts";
+
+/** Zones whose gaps are known: those used last. */
+export const ZONES_MAX = 256;
+/** Gaps of a zone: by name, and by hash, which are looked through one by one. */
+export const NSECS_MAX = 512;
+export const NSEC3S_MAX = 128;
+/** Types that the gaps of the name's own zone say nothing of, or not all. */
+const OTHER_TYPES: readonly number[] = [Qtype.DS, Qtype.NSEC, Qtype.RRSIG, Qtype.ANY];
+
+/** Something proven, with the second from which it does not hold any more. */
+interface Held<T> {
+  readonly record: T;
+  readonly expiresAtS: number;
+}
+
+interface ZoneGaps {
+  readonly zone: Uint8Array;
+  /** What every denial is sent with. */
+  soa: Held<ValidatedRrSet> | null;
+  /** By owner name, in canonical order. */
+  readonly nsecs: Held<NsecRecord>[];
+  nsec3s: Held<Nsec3Record>[];
+}
+
+/**
+ * What was proven not to be there, and what follows from that for other names (RFC 8198): a flood of
+ * random names below a signed zone stays here. Zones with opt-out prove too little for it.
+ */
+export class Gaps {
+  /** In the order of their last use. */
+  readonly #zones = new Map<string, ZoneGaps>();
+
+  get zones(): number {
+    return this.#zones.size;
+  }
+
+  clear(): void {
+    this.#zones.clear();
+  }
+
+  /** Takes note of the authority section of an answer that is secure. */
+  learn(authority: readonly ValidatedRrSet[], nowS: number): void {
+    for (const part of authority) {
+      const { rrset, zone, security, ttl } = part;
+      if (zone === undefined || security !== Security.Secure || ttl <= 0) continue;
+      const gaps = this.#gapsOf(zone);
+      const expiresAtS = nowS + ttl;
+      if (rrset.type === Qtype.SOA) gaps.soa = { record: part, expiresAtS };
+      const { nsecs, nsec3s } = readDenials(zone, [rrset]);
+      for (const record of nsecs) insert(gaps.nsecs, { record, expiresAtS });
+      for (const record of nsec3s) {
+        const others = gaps.nsec3s.filter(({ record: other, expiresAtS }) =>
+          expiresAtS > nowS && nameKey(other.rrset.owner) !== nameKey(rrset.owner)
+        );
+        gaps.nsec3s = [...others.slice(-(NSEC3S_MAX - 1)), { record, expiresAtS }];
+      }
+    }
+  }
+
+  /** What is known of a question without asking, or `null`. */
+  deduce({ packet, qname, qnameLength, qtype: type }: Query, nowS: number): Proven | null {
+    if (this.#zones.size === 0 || OTHER_TYPES.includes(type)) return null;
+    const name = packet.slice(qname, qname + qnameLength);
+    const gaps = this.#find(name);
+    if (gaps === null || gaps.soa === null || gaps.soa.expiresAtS <= nowS) return null;
+    const nsecs = around(gaps, name).filter(({ expiresAtS }) => expiresAtS > nowS);
+    const nsec3s = gaps.nsec3s.filter(({ expiresAtS }) => expiresAtS > nowS);
+    const denials = {
+      zone: gaps.zone,
+      nsecs: nsecs.map(({ record }) => record),
+      nsec3s: nsec3s.map(({ record }) => record),
+    };
+    const deduced = deduce(denials, { name, type });
+    if (deduced === null || deduced.kind === "wildcard") return null;
+    const secondsOf = new Map(
+      [...nsecs, ...nsec3s].map(({ record: { rrset }, expiresAtS }) =>
+        [rrset, expiresAtS - nowS] as const
+      ),
+    );
+    const authority = [
+      { ...gaps.soa.record, ttl: gaps.soa.expiresAtS - nowS },
+      ...deduced.used.map((rrset) => ({
+        rrset,
+        security: Security.Secure,
+        ttl: secondsOf.get(rrset) ?? 0,
+      })),
+    ];
+    const rcode = deduced.kind === "name_error" ? Rcode.NXDomain : Rcode.NoError;
+    return { rcode, security: Security.Secure, answer: [], authority, ttlMax: Infinity };
+  }
+
+  /** The gaps of the zone that is closest to a name, of those that are known. */
+  #find(name: Uint8Array): ZoneGaps | null {
+    for (let labels = countLabels(name, 0); labels >= 0; labels--) {
+      const key = nameKey(ancestor(name, labels));
+      const gaps = this.#zones.get(key);
+      if (gaps === undefined) continue;
+      this.#zones.delete(key);
+      this.#zones.set(key, gaps);
+      return gaps;
+    }
+    return null;
+  }
+
+  #gapsOf(zone: Uint8Array): ZoneGaps {
+    const key = nameKey(zone);
+    const known = this.#zones.get(key);
+    if (known !== undefined) return known;
+    const gaps = { zone, soa: null, nsecs: [], nsec3s: [] };
+    this.#zones.set(key, gaps);
+    if (this.#zones.size > ZONES_MAX) {
+      for (const oldest of this.#zones.keys()) {
+        this.#zones.delete(oldest);
+        break;
+      }
+    }
+    return gaps;
+  }
+}
+
+/** The place of the last record whose owner is at or before a name, or -1. */
+function placeOf(nsecs: readonly Held<NsecRecord>[], name: Uint8Array): number {
+  let low = 0;
+  let high = nsecs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compareNames(nsecs[middle].record.owner, name) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** Adds a record in its order, in place of a former one; where there are too many, the oldest goes. */
+function insert(nsecs: Held<NsecRecord>[], held: Held<NsecRecord>): void {
+  const { owner } = held.record;
+  const at = placeOf(nsecs, owner);
+  if (at >= 0 && compareNames(nsecs[at].record.owner, owner) === 0) {
+    nsecs[at] = held;
+    return;
+  }
+  nsecs.splice(at + 1, 0, held);
+  if (nsecs.length <= NSECS_MAX) return;
+  let oldest = 0;
+  for (const [i, { expiresAtS }] of nsecs.entries()) {
+    if (expiresAtS < nsecs[oldest].expiresAtS) oldest = i;
+  }
+  nsecs.splice(oldest, 1);
+}
+
+/** The records that can have a part in the proof: about the name, and about wildcards above it. */
+function around({ zone, nsecs }: ZoneGaps, name: Uint8Array): Held<NsecRecord>[] {
+  if (nsecs.length === 0) return [];
+  const places = new Set([placeOf(nsecs, name)]);
+  for (let labels = countLabels(name, 0) - 1; labels >= countLabels(zone, 0); labels--) {
+    const wildcard = wildcardOf(ancestor(name, labels));
+    if (wildcard !== null) places.add(placeOf(nsecs, wildcard));
+  }
+  places.delete(-1);
+  return [...places].map((place) => nsecs[place]);
+}

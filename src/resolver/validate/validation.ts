@@ -1,0 +1,125 @@
+import { getU16, setU16 } from "../../bytes/mod.ts";
+import type { Cache } from "../../cache/mod.ts";
+import { AD_BIT } from "../../dns/mod.ts";
+import { type Finding, Security, TrustAnchors } from "../../dnssec/mod.ts";
+import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
+import type { BroughtMessage, Flight, Judge } from "../flights/mod.ts";
+import type { Query } from "../query.ts";
+import { streamReply } from "../reply.ts";
+import { ChainQuestion } from "./chain_question.ts";
+import { type CheckQueue } from "./check_queue.ts";
+import { CutTable } from "./cut_table.ts";
+import { Gaps } from "./gaps.ts";
+import { ProvenMessage } from "./proven_message.ts";
+import { Validating, type ValidatingMeans } from "./validating.ts";
+
+export interface ValidationOptions {
+  /** Of every hash of a name in this process. */
+  readonly seed: number;
+  readonly anchors: TrustAnchors;
+  readonly checks: CheckQueue;
+  readonly cache: Cache;
+  readonly counters: CounterBlock;
+  /** Seconds since 1970. */
+  readonly nowSeconds: () => number;
+  /** Has work done in a turn of its own, at whose end answers are sent. */
+  readonly inTurn: (work: () => void) => void;
+}
+
+/** No anchor: nothing is secure, and nothing bogus. */
+const NO_ANCHORS = new TrustAnchors([]);
+
+/** Validates what a source brings, whichever source that is. One per dns isolate. */
+export class Validation implements Judge {
+  /** The keys of an anchored zone fail by the time alone: see `Finding.clockSuspect`. */
+  clockSuspect = false;
+  readonly #means: ValidatingMeans;
+  readonly #counts: Float64Array;
+  readonly #cuts = new CutTable();
+  readonly #gaps = new Gaps();
+  readonly #active = new Set<Validating>();
+  #anchors: TrustAnchors;
+  #believesClock = true;
+
+  constructor(options: ValidationOptions) {
+    const { seed, anchors, checks, cache, counters, nowSeconds, inTurn } = options;
+    this.#anchors = anchors;
+    this.#counts = counters.values;
+    const inForce = () => this.#believesClock ? this.#anchors : NO_ANCHORS;
+    this.#means = {
+      get anchors() {
+        return inForce();
+      },
+      cuts: this.#cuts,
+      gaps: this.#gaps,
+      checks,
+      cache,
+      counts: counters.values,
+      message: new ProvenMessage(),
+      question: new ChainQuestion(seed),
+      room: streamReply(),
+      nowSeconds,
+      inTurn,
+      ended: (one) => void this.#active.delete(one),
+      found: (finding) => this.#found(finding),
+    };
+  }
+
+  /** Answers that are being validated. */
+  get active(): number {
+    return this.#active.size;
+  }
+
+  /** Goes on with other anchors, and with nothing that was found by the former ones. */
+  set anchors(anchors: TrustAnchors) {
+    this.#anchors = anchors;
+    this.forget();
+  }
+
+  /**
+   * Without a clock that is right no signature can be judged by its time: nothing counts as signed
+   * then, so that names, that of a time server among them, can be resolved at all.
+   */
+  get believesClock(): boolean {
+    return this.#believesClock;
+  }
+
+  set believesClock(isBelieved: boolean) {
+    if (this.#believesClock === isBelieved) return;
+    this.#believesClock = isBelieved;
+    this.forget();
+  }
+
+  /** Forgets what was proven. */
+  forget(): void {
+    this.#cuts.clear();
+    this.#gaps.clear();
+  }
+
+  take(flight: Flight, message: BroughtMessage, errors: Uint8Array): boolean {
+    if (!flight.isValidated) {
+      // Who wants it unchecked gets it so: others' word for it is not ours.
+      setU16(message.message, 2, getU16(message.message, 2) & ~AD_BIT);
+      return false;
+    }
+    const validating = new Validating(flight, message, errors, this.#means);
+    flight.judging = validating;
+    this.#active.add(validating);
+    // Not within this call: what the source had on its way is called off first.
+    queueMicrotask(() => void validating.run());
+    return true;
+  }
+
+  deduce(query: Query): BroughtMessage | null {
+    const { message, nowSeconds } = this.#means;
+    const proven = this.#gaps.deduce(query, nowSeconds());
+    if (proven === null || !message.write(query, proven)) return null;
+    this.#counts[Counter.Deduced]++;
+    return message;
+  }
+
+  #found({ security, clockSuspect }: Finding): void {
+    if (clockSuspect) this.clockSuspect = true;
+    else if (security === Security.Secure) this.clockSuspect = false;
+  }
+}

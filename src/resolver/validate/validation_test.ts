@@ -1,0 +1,249 @@
+// Goal: an answer is proven before it is anybody's, whichever source brings it, and whoever asks
+// otherwise gets what he asked for. Method: the forwarder over zones that are signed here.
+import assert from "node:assert/strict";
+import { Qtype, Rcode } from "../../dns/mod.ts";
+import type { RrSet } from "../../dnssec/mod.ts";
+import { FakeKey } from "../../dnssec/fakes.ts";
+import { Counter } from "../../telemetry/mod.ts";
+import { DnssecState } from "../query.ts";
+import { TIMES, ValidationBench } from "./fakes.ts";
+
+const none = { permissions: "none" } as const;
+const WWW = "www.test 300 IN A 192.0.2.1";
+const SOA = "test 300 IN SOA ns.test. host.test. 1 2 3 4 60";
+const DO = { edns: { dnssecOk: true } } as const;
+const { plain } = ValidationBench;
+
+/** A zone with one signed address. */
+function benchOf(...options: ConstructorParameters<typeof ValidationBench>): ValidationBench {
+  const bench = new ValidationBench(...options);
+  bench.said.set("www.test A", { answer: [bench.signed(WWW)] });
+  const nsec = bench.signed("www.test 60 IN NSEC test. A RRSIG NSEC");
+  bench.said.set("www.test DS", { authority: [bench.signed(SOA), nsec] });
+  return bench;
+}
+
+/** The RRset with its first signature spoilt. */
+function spoilt(rrset: RrSet): RrSet {
+  const [signature, ...others] = rrset.signatures;
+  const last = signature.length - 1;
+  return { ...rrset, signatures: [signature.with(last, signature[last] ^ 1), ...others] };
+}
+
+Deno.test("Validation hands out AD and proofs to who asks for them", none, async () => {
+  const bench = benchOf();
+  const address = "www.test 300 A 192.0.2.1";
+  const first = await bench.ask("www.test");
+  assert.equal(first.answer, `NOERROR rd ra; ${address}`);
+  assert.equal(first.dnssec, DnssecState.Secure);
+  assert.deepEqual(bench.news(), ["a www.test A cd", "a test DNSKEY cd"]);
+  assert.equal((await bench.ask("www.test", { ad: true })).answer, `NOERROR rd ra ad; ${address}`);
+  assert.deepEqual(bench.news(), [], "out of the cache");
+  const signed = new RegExp(`^NOERROR rd ra ad; ${address}; www.test 300 RRSIG A 15 .*OPT do$`);
+  assert.match((await bench.ask("www.test", DO)).answer, signed);
+  assert.deepEqual(bench.news(), ["a www.test A cd"], "the zone's keys are known by now");
+  assert.match((await bench.ask("www.test", DO)).answer, signed);
+  assert.equal(bench.bench.count(Counter.DnssecSecure), 2);
+  bench.bench.checkIdle();
+});
+
+Deno.test(
+  "Validation refuses what is bogus once another upstream says the same",
+  none,
+  async () => {
+    const bench = benchOf();
+    bench.said.set("www.test A", { answer: [spoilt(bench.signed(WWW))] });
+    const why = new RegExp(
+      "^SERVFAIL rd ra; OPT DNSSEC Bogus: www.test A: the signature of key \\d+ does not fit$",
+    );
+    const refused = await bench.ask("www.test", { edns: {} });
+    assert.match(refused.answer, why);
+    assert.equal(refused.dnssec, DnssecState.Bogus);
+    // The second time without CD: an upstream that validates may find something better.
+    assert.deepEqual(bench.news(), ["a www.test A cd", "a test DNSKEY cd", "b www.test A"]);
+    assert.equal(bench.bench.count(Counter.DnssecBogus), 1);
+    // It is remembered for a while.
+    assert.match((await bench.ask("www.test", { edns: {} })).answer, why);
+    bench.bench.advance(29_000);
+    await bench.ask("www.test");
+    assert.deepEqual(bench.news(), []);
+    bench.bench.advance(2_000);
+    await bench.ask("www.test");
+    assert.equal(bench.news().length, 2);
+    bench.bench.checkIdle();
+  },
+);
+
+Deno.test("Validation takes what another upstream can prove", none, async () => {
+  const bench = benchOf();
+  bench.said.set("a www.test A", { answer: [plain(WWW)] }); // It leaves signatures out.
+  assert.match((await bench.ask("www.test", DO)).answer, /^NOERROR rd ra ad; www.test 300 A/);
+  const chain = ["a test DNSKEY cd", "a www.test DS cd"];
+  assert.deepEqual(bench.news(), ["a www.test A cd", ...chain, "b www.test A"]);
+  bench.bench.checkIdle();
+});
+
+Deno.test("Validation says what was bogus where nobody else answers", none, async () => {
+  const bench = benchOf();
+  bench.said.set("a www.test A", { answer: [plain(WWW)] });
+  bench.said.delete("www.test A");
+  const client = bench.bench.ask("www.test", { edns: {} });
+  for (let i = 0; i < 200 && client.answer === ""; i++) {
+    await bench.settle();
+    bench.bench.advance(50);
+  }
+  assert.match(client.answer, /^SERVFAIL rd ra; OPT RRSIGs Missing: www.test A: not signed/);
+  bench.bench.checkIdle();
+});
+
+Deno.test(
+  "Validation leaves what is exempt, or asked for with CD, as it was found",
+  none,
+  async () => {
+    const bench = benchOf();
+    const bad = spoilt(bench.signed(WWW));
+    bench.said.set("www.test A", { answer: [bad] });
+    const unchecked = await bench.ask("www.test", { cd: true, ad: true, ...DO });
+    assert.match(unchecked.answer, /^NOERROR rd ra cd; www.test 300 A 192.0.2.1; .*RRSIG/);
+    assert.deepEqual(bench.news(), ["a www.test A cd"], "nothing is checked");
+    bench.said.set("x.off.test A", { answer: [plain("x.off.test 9 IN A 192.0.2.2")] });
+    const { answer } = await bench.ask("x.off.test", DO);
+    assert.equal(answer, "NOERROR rd ra; x.off.test 9 A 192.0.2.2; OPT do");
+    assert.equal(bench.bench.count(Counter.DnssecInsecure), 1);
+  },
+);
+
+Deno.test("Validation never puts AD on what protection has changed", none, async () => {
+  const bench = benchOf();
+  const mixed = bench.signed("www.test 300 IN A 192.0.2.1", "www.test 300 IN A 192.168.1.1");
+  bench.said.set("www.test A", { answer: [mixed] });
+  for (const again of [false, true]) {
+    const { answer } = await bench.ask("www.test", DO);
+    assert.equal(answer, "NOERROR rd ra; www.test 300 A 192.0.2.1; OPT do", `${again}`);
+  }
+});
+
+Deno.test("Validation keeps nothing longer than its signature lives", none, async () => {
+  const bench = benchOf();
+  const { bench: { front } } = bench;
+  const expiration = front.pipeline.nowSeconds + 7;
+  bench.said.set("www.test A", { answer: [bench.key.rrset([WWW], { ...TIMES, expiration })] });
+  assert.equal((await bench.ask("www.test")).answer, "NOERROR rd ra; www.test 7 A 192.0.2.1");
+});
+
+Deno.test("Validation answers from gaps that were proven", none, async (t) => {
+  const bench = benchOf();
+  const nsecs = [
+    bench.signed("b.test 60 IN NSEC m.test. A RRSIG NSEC"),
+    bench.signed("test 60 IN NSEC b.test. SOA NS RRSIG NSEC DNSKEY"),
+  ];
+  const authority = [bench.signed(SOA), ...nsecs];
+  bench.said.set("c.test A", { rcode: Rcode.NXDomain, authority });
+  const first = await bench.ask("c.test");
+  assert.match(first.answer, /^NXDOMAIN rd ra; test 60 SOA/);
+  bench.news();
+  await t.step("of other names", async () => {
+    for (const name of ["d.test", "x.d.test", "lzz.test"]) {
+      const { answer } = await bench.ask(name, DO);
+      assert.match(answer, /^NXDOMAIN rd ra ad; test 60 SOA .*b.test 60 NSEC.*; OPT do$/, name);
+    }
+    assert.deepEqual(bench.news(), []);
+    assert.equal(bench.bench.count(Counter.Deduced), 3);
+  });
+  await t.step("of types", async () => {
+    bench.said.set("b.test MX", { authority: [bench.signed(SOA), nsecs[0]] });
+    assert.match(
+      (await bench.ask("b.test", { type: Qtype.MX, ...DO })).answer,
+      /^NOERROR rd ra ad/,
+    );
+    assert.deepEqual(bench.news(), []);
+  });
+  await t.step("not of names that are there, nor with CD", async () => {
+    for (
+      const [name, options] of [["www.test", {}], ["m.test", {}], ["d.test", {
+        cd: true,
+        ...DO,
+      }]] as const
+    ) {
+      bench.bench.ask(name, options);
+      await bench.settle();
+      assert.equal(bench.news().length, 1, name);
+    }
+  });
+  await t.step("and not for longer than they hold", async () => {
+    bench.bench.advance(61_000);
+    bench.news();
+    bench.bench.ask("e.test");
+    await bench.settle();
+    assert.match(bench.news().join(), / e\.test A cd/);
+  });
+});
+
+Deno.test(
+  "Validation files a gap under the zone that has signed it, whatever it says",
+  none,
+  async () => {
+    const bench = benchOf();
+    // The zone of an attacker, with a gap that leads to the end of the zone above.
+    const evil = new FakeKey("evil.test");
+    bench.said.set("evil.test DS", { answer: [bench.signed(evil.ds())] });
+    bench.said.set("evil.test DNSKEY", { answer: [evil.dnskeys([], TIMES)] });
+    const nsec = evil.rrset(["evil.test 60 IN NSEC test. SOA NS RRSIG NSEC DNSKEY"], TIMES);
+    const forged = bench.key.sign(nsec, TIMES).map((byte, i) => i < 60 ? byte : byte ^ 1);
+    const authority = [
+      evil.rrset(["evil.test 60 IN SOA ns.test. host.test. 1 2 3 4 60"], TIMES),
+      { ...nsec, signatures: [forged, ...nsec.signatures] },
+    ];
+    bench.said.set("evil.test MX", { authority });
+    await bench.ask("evil.test", { type: Qtype.MX });
+    bench.news();
+    assert.equal((await bench.ask("www.test")).answer, "NOERROR rd ra; www.test 300 A 192.0.2.1");
+  },
+);
+
+Deno.test(
+  "Validation gives up in time where nobody checks, and leaves nothing behind",
+  none,
+  async () => {
+    const bench = benchOf();
+    const client = bench.bench.ask("www.test", { edns: {} });
+    // Upstreams answer, and no thread does.
+    bench.threads.isHeld = true;
+    await bench.settle();
+    assert.equal(bench.validation.active, 1);
+    bench.bench.advance(4_750);
+    assert.equal(client.answer, "");
+    bench.bench.advance(100);
+    assert.equal(
+      client.answer,
+      "SERVFAIL rd ra; OPT DNSSEC Indeterminate: validation took too long",
+    );
+    bench.threads.isHeld = false;
+    await bench.settle(); // What comes too late is nobody's.
+    assert.equal(bench.validation.active, 0);
+    assert.equal(bench.checks.waiting, 0);
+    bench.bench.checkIdle();
+  },
+);
+
+Deno.test("Validation goes without where the clock is not believed", none, async () => {
+  const bench = benchOf();
+  bench.validation.believesClock = false;
+  bench.said.set("www.test A", { answer: [spoilt(bench.signed(WWW))] });
+  assert.match((await bench.ask("www.test", DO)).answer, /^NOERROR rd ra; www.test 300 A/);
+});
+
+Deno.test(
+  "Validation tells of a clock by which an anchor's keys are out of time",
+  none,
+  async () => {
+    const bench = benchOf();
+    const old = { inception: 1_600_000_000, expiration: 1_600_000_001 };
+    bench.said.set("test DNSKEY", { answer: [bench.key.dnskeys([], old)] });
+    assert.match(
+      (await bench.ask("www.test", { edns: {} })).answer,
+      /^SERVFAIL rd ra; OPT Signature Expired: test DNSKEY: the signature of key \d+ expired 2020-/,
+    );
+    assert.equal(bench.validation.clockSuspect, true);
+  },
+);
