@@ -104,8 +104,8 @@ const TABLE: Readonly<Record<string, Row>> = {
     imports: [
       ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
       ...["telemetry", "otlp"],
-      ...["logqueue", "resolver", "config", "native", "process", "transport", "http", "auth"],
-      ...["store", "lists", "querylog", "api", "isolate", "update"],
+      ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
+      ...["auth", "store", "lists", "querylog", "api", "isolate", "update"],
     ],
     scope: "what it wires",
     entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],

@@ -185,19 +185,8 @@ export class Node {
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
-      ...{
-        config,
-        startedAtMs,
-        telemetry,
-        stage,
-        former,
-        problems,
-        clock,
-        store,
-        get,
-        keeper,
-        services,
-      },
+      ...{ config, startedAtMs, telemetry, stage, former, problems, clock, store, get },
+      ...{ keeper, services },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
       ...{ checks, trust: trustKeeper },
     }, opened.move());
@@ -352,13 +341,18 @@ export class Node {
     return this.#parts.problems;
   }
 
-  /** Reads again what may have changed: lists and certificates. */
-  reload(): void {
+  /** Where it answers, with the ports that the system gave for 0. */
+  get listening(): DnsSupervisor["listening"] {
+    return this.#parts.dns.listening;
+  }
+
+  /** Reads again what may have changed. Resolves when certificates are; lists take their time. */
+  async reload(): Promise<void> {
     const { filtering, certificate, dns } = this.#parts;
     log.info("reloading the lists");
     void filtering.reload();
-    void this.#api?.renewTls();
-    void certificate?.renewFor((identity) => dns.renewCertificate(identity));
+    const show = certificate?.renewFor((identity) => dns.renewCertificate(identity));
+    await Promise.all([this.#api?.renewTls(), show]);
   }
 
   /** The sockets for another process, by what they are for. */

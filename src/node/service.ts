@@ -9,13 +9,14 @@ import {
   stepHelpersBack,
   TimeSlice,
 } from "../native/mod.ts";
-import type { Legacy } from "../process/mod.ts";
+import type { Legacy, Notifier } from "../process/mod.ts";
 import { VERSION } from "../version.ts";
 import { Node } from "./node.ts";
 import { notBuilt } from "./not_built.ts";
 import { fileLimitWarning } from "./open_files.ts";
 import { type SecondStage, secondStage } from "./second_stage.ts";
 import { Signals } from "./signals.ts";
+import { feedWatchdog, findSupervisor } from "./supervised.ts";
 import { TakeOver } from "./take_over.ts";
 import { Upgrade } from "./upgrade.ts";
 
@@ -74,7 +75,7 @@ export async function runService(
     const former = await takeOver?.begin() ?? null;
     const node = await Node.open(config, files, stage, former);
     await node.start(takeOver);
-    await live(node, stage, signals);
+    await live(node, stage, signals, findSupervisor());
   } catch (error) {
     takeOver?.fail(error); // Heard by nobody once the former program is gone.
     throw error;
@@ -86,12 +87,22 @@ async function live(
   node: Node,
   stage: SecondStage,
   signals: Signals,
+  supervisor: Notifier | null,
 ): Promise<void> {
   const handedOver = Promise.withResolvers<"SIGUSR2">();
-  const upgrade = new Upgrade({ node, stage, onReady: () => {} });
+  const upgrade = new Upgrade({
+    node,
+    stage,
+    onReady: (pid) => supervisor?.handedOver(pid),
+  });
   let upgrading: Promise<void> = Promise.resolve();
   node.problems.watch("upgrade", () => upgrade.problems);
-  signals.onHangup = () => node.reload();
+  supervisor?.ready();
+  const endWatchdog = await feedWatchdog(supervisor, node.listening);
+  signals.onHangup = () => {
+    supervisor?.reloading();
+    void node.reload().then(() => supervisor?.ready());
+  };
   signals.onUpgrade = () => {
     upgrading = upgrade.run().then((isDone) => {
       if (isDone) handedOver.resolve("SIGUSR2");
@@ -99,11 +110,13 @@ async function live(
   };
   const signal = await Promise.race([signals.stop, handedOver.promise]);
   log.info("stopping", { signal });
+  endWatchdog();
   signals.onHangup = () => {};
   signals.onUpgrade = null;
   if (signal === "SIGUSR2") {
     await node.retire();
   } else {
+    supervisor?.stopping();
     upgrade.cancel();
     await upgrading;
     await node.stop();
