@@ -35,8 +35,10 @@ export async function nextProgram(process: Process): Promise<Program> {
   } catch {
     throw new SvcError(
       "unavailable",
-      `${file}: it is not extracted yet: run ${file} version as who started the service, then send ` +
-        "SIGUSR2 again",
+      `${file}: it is not extracted yet: run SVC_CACHE_DIR=${
+        dirname(extracted)
+      } ${file} version as ` +
+        "who installed it, then send SIGUSR2 again",
     );
   }
   const { symbols } = process;
