@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import { messageOf } from "../src/errors.ts";
 import { type ApiResults, measureApi } from "./benchmark/api_runs.ts";
 import { BenchError } from "./benchmark/bench_error.ts";
+import { measureCluster } from "./benchmark/cluster_runs.ts";
 import { type Cpus, type DnsResults, measureDns, type RunName } from "./benchmark/dns_runs.ts";
 import { type FairResults, measureFairness } from "./benchmark/fair_runs.ts";
 import { type FilterResults, measureFilter } from "./benchmark/filter_runs.ts";
@@ -24,6 +25,7 @@ import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
 import { allowedCpus } from "./benchmark/processes.ts";
 import {
   formatApi,
+  formatCluster,
   formatDns,
   formatFair,
   formatFilter,
@@ -44,6 +46,7 @@ import {
 } from "./benchmark/servers.ts";
 import {
   apiTargets,
+  clusterTargets,
   dnsTargets,
   fairTargets,
   filterTargets,
@@ -70,6 +73,7 @@ const PARTS = [
   "log",
   "idle",
   "vrrp",
+  "cluster",
   "all",
 ] as const;
 type Part = typeof PARTS[number];
@@ -86,6 +90,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   log: [],
   idle: [],
   vrrp: [],
+  cluster: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -93,6 +98,7 @@ const DEFAULT_SECONDS = 3;
 const DEFAULT_ROUNDS = 5;
 /** What the caches of all servers hold, dnsmasq's 10,000 entries included. */
 const DEFAULT_NAMES = 10_000;
+const DEFAULT_FAILOVERS = 20;
 const SECONDS_MAX = 600;
 const ROUNDS_MAX = 100;
 /** One of each kind at least; the list of popular names is 100,000 long. */
@@ -113,9 +119,11 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   log          the query log: what it takes from queries, search, statistics, size
   idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
   vrrp         gaps of the floating address, in namespaces, beside keepalived: needs root; by itself
+  cluster      changes, failover and a witness's memory, in namespaces: needs root; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
+  --failovers N  times that a cluster's leader is lost in each way (default: ${DEFAULT_FAILOVERS})
   --names N    names asked for, a tenth of them blocked (default: ${DEFAULT_NAMES})
   --unpinned   lets the system place processes; else the server under test has the first CPU, and
                dnsperf and what is forwarded to the last
@@ -129,6 +137,7 @@ interface Options {
   readonly part: Part;
   readonly seconds: number;
   readonly rounds: number;
+  readonly failovers: number;
   readonly names: number;
   readonly unpinned: boolean;
   readonly queryLog: boolean;
@@ -145,6 +154,7 @@ function readOptions(args: string[]): Options | null {
     options: {
       seconds: { type: "string", default: `${DEFAULT_SECONDS}` },
       rounds: { type: "string", default: `${DEFAULT_ROUNDS}` },
+      failovers: { type: "string", default: `${DEFAULT_FAILOVERS}` },
       names: { type: "string", default: `${DEFAULT_NAMES}` },
       unpinned: { type: "boolean", default: false },
       "query-log": { type: "boolean", default: false },
@@ -163,6 +173,7 @@ function readOptions(args: string[]): Options | null {
     part,
     seconds: readCount("--seconds", values.seconds, 1, SECONDS_MAX),
     rounds: readCount("--rounds", values.rounds, 1, ROUNDS_MAX),
+    failovers: readCount("--failovers", values.failovers, 1, ROUNDS_MAX),
     names: readCount("--names", values.names, NAMES_MIN, NAMES_MAX),
     unpinned: values.unpinned,
     queryLog: values["query-log"],
@@ -188,6 +199,12 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   if (part === "vrrp") {
     const samples = await measureVrrp(progress);
     console.log(`\n${formatVrrp(samples)}\n\n${formatTargets(vrrpTargets(samples))}`);
+    return;
+  }
+  if (part === "cluster") {
+    const { failovers } = options;
+    const results = await measureCluster({ rounds, seconds, failovers, progress });
+    console.log(`\n${formatCluster(results)}\n\n${formatTargets(clusterTargets(results))}`);
     return;
   }
   const runs = RUNS_OF[part];

@@ -7,7 +7,7 @@ MIRROR_TIMEOUT_S=20
 
 PATH=$PATH:/usr/sbin:/sbin
 
-# The Debian package of each program.
+# The Debian package of each program, with those that it is of no use without.
 package_of() {
   case "$1" in
     dnsmasq) echo dnsmasq-base ;;
@@ -15,6 +15,9 @@ package_of() {
     h2load) echo nghttp2-client ;;
     dig | delv) echo bind9-dnsutils ;;
     dnssec-keygen | dnssec-signzone) echo bind9-utils ;;
+    drill) echo ldnsutils ;;
+    qemu-aarch64-static)
+      echo qemu-user-static libc6-arm64-cross libgcc-s1-arm64-cross libstdc++6-arm64-cross ;;
     *) echo "$1" ;;
   esac
 }

@@ -1,7 +1,7 @@
 # Sourced by scripts/svc and copied into the self-extracting file: the one place that says what a
 # command may touch. `permissions_of COMMAND` sets `permissions` to Deno's flags for it; what is not
-# named is denied. `self` is the built file, where there is one. A compiled file has one set for every
-# command, that of `compiled`.
+# named is denied; and `entry` to the file that the command begins with. `self` is the built file, where
+# there is one. A compiled file has one set for every command, that of `compiled`.
 
 # Argon2's loader asks for these; left out of the environment, they can lead it to no other file.
 argon2_env=--ignore-env=NAPI_RS_NATIVE_LIBRARY_PATH,NAPI_RS_FORCE_WASI,NAPI_RS_WASI_FLAVOR
@@ -17,9 +17,14 @@ v8_flags=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growing-
 v8_flags=$v8_flags,--invocation-count-for-maglev=20,--invocation-count-for-turbofan=200
 v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10
 
+# Whoever has little to do is to be small: no compilers, and memory goes back to the system.
+small=--v8-flags=--single-threaded,--max-semi-space-size=1,--heap-growing-percent=20,--lite-mode
+small=$small,--expose-gc
+
 administration=systemctl,useradd,userdel,getent,id,chown
 
 permissions_of() {
+  entry=main.ts
   # A list of flags holds no path that would need quotes.
   case ${self-} in
     '' | *[!A-Za-z0-9._/+-]*) own_file= ;;
@@ -30,9 +35,13 @@ permissions_of() {
     # The query log steps back behind those who answer.
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority"
       permissions="$permissions $argon2_env $v8_flags" ;;
+    # The other members, its certificate and its store.
+    witness) permissions="--allow-net --allow-read --allow-write $small"
+      entry=src/cli/witness_main.ts
+      export MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536 TOKIO_WORKER_THREADS=1 ;;
     # The store and the Argon2 add-on.
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
-    import) permissions='--allow-read --allow-write' ;;
+    import | cluster) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
     explain) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.

@@ -78,11 +78,11 @@ export async function filesBelow(root: string, directory: string): Promise<strin
   return files.sort();
 }
 
-/** Finds what the program needs at run time, starting from `main.ts` and the workers. */
+/** Finds what the program needs at run time, starting from `main.ts`, workers and small programs. */
 export async function readProgram(directory: string): Promise<Program> {
   const config = JSON.parse(await Deno.readTextFile(`${directory}/deno.json`));
   const sources = await filesBelow(`${directory}/`, "src");
-  const workers = sources.filter((path) => path.endsWith("_worker.ts"));
+  const workers = sources.filter((path) => /_(worker|main)\.ts$/.test(path));
   const modules = new Set<string>();
   const specifiers = new Set<string>();
   for (const entry of ["main.ts", ...workers]) {

@@ -134,7 +134,7 @@ prepare_for_all() (
   umask "$mask"
   cd "$extracted/program" || return
   DENO_DIR="$extracted/deno_dir" "$extracted/deno" cache --quiet --no-lock --config deno.json \
-    main.ts $(find src -name '*_worker.ts') >/dev/null 2>&1
+    main.ts $(find src -name '*_worker.ts' -o -name '*_main.ts') >/dev/null 2>&1
 )
 
 self=$(readlink -f -- "$0") || fail "cannot run readlink: install coreutils"
@@ -156,5 +156,5 @@ export SVC_FILE="$self"
 # svc run: run --quiet --no-prompt --no-remote --cached-only --no-lock --config @EXTRACTED@/program/deno.json @RUN_PERMISSIONS@ @EXTRACTED@/program/main.ts
 # Unquoted on purpose: a list of flags, none of which holds a space.
 exec "$extracted/deno" run --quiet --no-prompt --no-remote --cached-only --no-lock \
-  --config "$extracted/program/deno.json" $permissions "$extracted/program/main.ts" "$@"
+  --config "$extracted/program/deno.json" $permissions "$extracted/program/$entry" "$@"
 exit 1

@@ -14,6 +14,7 @@ import {
   type TransportResults,
   type TransportSample,
 } from "./transport_runs.ts";
+import { type ClusterResults, PLACES } from "./cluster_runs.ts";
 import type { VrrpSample } from "./vrrp_runs.ts";
 
 /** Above this share of its CPU, dnsperf rather than an idler server set the pace. */
@@ -172,6 +173,32 @@ export function formatVrrp(samples: readonly VrrpSample[]): string {
     `${lost} of ${asked}`,
   ]);
   return formatTable([["DNS through the address", "gap, ms", "queries lost"], ...rows]);
+}
+
+/** What a cluster costs, and how long it is without a leader. */
+export function formatCluster(cluster: ClusterResults): string {
+  const { writes, effectMs, killedMs, cutOffMs, queries, witnessBytes } = cluster;
+  const changes = PLACES.map((place): Row => {
+    const { rates, tookMs } = writes[place];
+    const of = (share: number) => figure(percentile(tookMs, share), 1);
+    return [`through ${place}`, figure(median(rates)), of(0.5), of(0.99)];
+  });
+  const times = ([
+    ["a change through the leader until it holds on the other node", effectMs],
+    ["the leader is killed until a change is answered", killedMs],
+    ["the leader is cut off until a change is answered", cutOffMs],
+  ] as const).map(([name, ms]): Row => [
+    name,
+    `${ms.length}`,
+    ...[0.5, 0.99, 1].map((share) => figure(percentile(ms, share), 1)),
+  ]);
+  return [
+    formatTable([["durable changes", "a second", "p50, ms", "p99, ms"], ...changes]),
+    formatTable([["time", "runs", "p50, ms", "p99, ms", "most, ms"], ...times]),
+    `queries a second: alone ${figure(median(queries.alone))}, member ${
+      figure(median(queries.member))
+    }; witness: ${mib(witnessBytes)} MiB resident`,
+  ].join("\n\n");
 }
 
 /** The filter by itself, the medians of the rounds. */

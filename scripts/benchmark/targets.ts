@@ -1,5 +1,6 @@
 /** What the figures are held against. */
 import { type ApiResults, identificationNs, keptShare, p99 } from "./api_runs.ts";
+import type { ClusterResults } from "./cluster_runs.ts";
 import type { FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
 import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
@@ -49,6 +50,13 @@ const IDENTIFY_NS_MAX = 200;
 const EDIT_MS_MAX = 100;
 /** Flat, but for what a heap moves by itself. */
 const API_GROWTH_MAX = 1.05;
+
+const EFFECT_MS_MAX = 100;
+const KILLED_MS_MAX = 2_000;
+const CUT_OFF_MS_MAX = 4_000;
+const WITNESS_MIB_MAX = 70;
+/** What the channel may take from queries is less than can be measured. */
+const MEMBER_RATE_RATIO_MIN = 0.95;
 
 /** Of unbound's rate. What is held against nobody is in the table alone. */
 const TRANSPORT_RATIO_MIN: Readonly<Partial<Record<TransportRun, number>>> = {
@@ -181,6 +189,29 @@ export function vrrpTargets(samples: readonly VrrpSample[]): Target[] {
   return [...Map.groupBy(limited, ({ event }) => event)].map(([event, alike]) =>
     most(`gap: ${event}`, Math.max(...alike.map(({ gapMs }) => gapMs)), alike[0].limitMs, "ms")
   );
+}
+
+export function clusterTargets(cluster: ClusterResults): Target[] {
+  const { effectMs, killedMs, cutOffMs, queries, witnessBytes } = cluster;
+  const effect = percentile(effectMs, 0.99);
+  return [
+    most(
+      "cluster: a change until it holds elsewhere, 99th percentile",
+      effect,
+      EFFECT_MS_MAX,
+      "ms",
+    ),
+    most("cluster: the leader is killed, median", median(killedMs), KILLED_MS_MAX, "ms"),
+    most("cluster: the leader is cut off, median", median(cutOffMs), CUT_OFF_MS_MAX, "ms"),
+    {
+      name: "cluster: rate of queries, member / alone",
+      value: medianRatio(queries.member, queries.alone),
+      limit: MEMBER_RATE_RATIO_MIN,
+      kind: "least",
+      unit: "",
+    },
+    most("cluster: a witness, resident", witnessBytes / MIB_BYTES, WITNESS_MIB_MAX, "MiB"),
+  ];
 }
 
 export function apiTargets(api: ApiResults): Target[] {

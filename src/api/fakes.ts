@@ -231,7 +231,7 @@ class FakeNode implements NodePort {
       problems: [],
       problem_items: [],
       listeners: [{ protocol: "udp", address: "127.0.0.1:53" }],
-      recursion: { enabled: false, dnssec: true },
+      recursion: { enabled: false, dnssec: true, servers: 0 },
       filter: {
         rules: 3,
         generation: 1,
@@ -273,6 +273,7 @@ class FakeNode implements NodePort {
         lost: null,
       }],
       dnssec: null,
+      trace: null,
     });
   }
   checkUpdate() {

@@ -80,6 +80,8 @@ export interface ExplainQuestion {
     readonly rules: readonly RuleSpec[];
     readonly without: readonly string[];
   } | null;
+  /** Asked anew, with each step told. */
+  readonly isTraced: boolean;
 }
 
 /** This node: what it is doing and what it can be told. */

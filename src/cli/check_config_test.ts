@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { checkConfig, DEFAULT_CONFIG_FILE, loadConfig } from "./check_config.ts";
+import { checkConfig } from "./check_config.ts";
+import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 
 // The folder of each test is made below the system's own for temporary files.
 const disk = { permissions: { read: true, write: true } } as const;

@@ -8,7 +8,7 @@ const DEFAULT_API = "http://127.0.0.1:8053";
 /** The exit code of wrong usage. */
 const EXIT_USAGE = 2;
 
-const HELP = `svc explain NAME [--type A] [--client ADDR] [--api URL]
+const HELP = `svc explain NAME [--type A] [--client ADDR] [--trace] [--api URL]
 
 Asks the running service what a query would come to: which group it is in, which rule of which list
 decides, and why the others do not. With an address in place of NAME: what a response with this
@@ -17,6 +17,8 @@ address would come to.
   --type TYPE        the type of the query (default A)
   --client ADDR      who asks: an address, or the client ID or the name of a client (default: this
                      machine)
+  --trace            asks for the name anew and shows each step: which server, for what, and what
+                     that said
   --api URL          the service's API (default ${DEFAULT_API})
   --token-file FILE  its first line is the API's token
   --help             this text`;
@@ -24,6 +26,7 @@ address would come to.
 const OPTIONS = {
   type: { type: "string" },
   client: { type: "string" },
+  trace: { type: "boolean" },
   api: { type: "string" },
   "token-file": { type: "string" },
   help: { type: "boolean" },
@@ -50,7 +53,8 @@ export async function explain(args: string[]): Promise<number> {
   const tokenFile = values["token-file"];
   const token = tokenFile === undefined ? null : await readSecretFile(tokenFile);
   const { type, client } = values;
-  const query = { name: positionals[0], type, client };
+  const trace = values.trace ? "true" : undefined;
+  const query = { name: positionals[0], type, client, trace };
   console.log(formatExplanation(await ask(new ApiClient({ base, token }), query)));
   return 0;
 }
@@ -79,7 +83,8 @@ function because(reason: string | null): string {
 
 /** An explanation as lines of text, without anything a terminal would act on. */
 export function formatExplanation(explanation: Explanation): string {
-  const { name, type, client, group, outcome, rule, list, records, matches, dnssec } = explanation;
+  const { name, type, client, group, outcome, rule, list, records, matches, dnssec, trace } =
+    explanation;
   const [deciding, ...others] = matches.filter(({ lost }) => lost === null);
   const lines = [
     `${name} ${type}: ${outcome}`,
@@ -95,6 +100,27 @@ export function formatExplanation(explanation: Explanation): string {
     ...matches.filter(({ lost }) => lost !== null).map(({ rule, list_name, lost }) =>
       `not: ${rule} of ${list_name}: ${lost}`
     ),
+    ...(trace === null ? [] : traceLines(trace)),
   ];
   return lines.map((line) => line.replace(/\p{Cc}/gu, "�")).join("\n");
+}
+
+/** The steps of a resolution, those that others depend on further in. */
+function traceLines(trace: NonNullable<Explanation["trace"]>): string[] {
+  const { steps, dropped, rcode, records, failure, took_ms } = trace;
+  return [
+    "trace:",
+    ...steps.map(({ at_ms, depth, event, question, zone, server, detail }) => {
+      const words = [
+        question,
+        zone === null ? null : `zone ${zone}`,
+        server === null ? null : `server ${server}`,
+        detail,
+      ].filter((word) => word !== null);
+      return `${`${at_ms}`.padStart(8)} ms  ${"  ".repeat(depth)}${event}: ${words.join(", ")}`;
+    }),
+    ...(dropped === 0 ? [] : [`and ${dropped} further steps`]),
+    `result: ${rcode ?? "none"} after ${took_ms} ms${failure === null ? "" : `: ${failure}`}`,
+    ...records.map((record) => `  ${record}`),
+  ];
 }

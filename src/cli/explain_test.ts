@@ -30,6 +30,7 @@ const EXPLANATION = {
     },
   ],
   dnssec: null,
+  trace: null,
 };
 
 Deno.test("formatExplanation() tells what decides, and what does not", none, () => {
@@ -142,4 +143,40 @@ Deno.test("explain() asks the service and tells what it says", asking, async () 
     await server.shutdown();
   }
   await assert.rejects(explain(["ads.example", "--api", api]), /no answer: is svc running/);
+});
+
+Deno.test("formatExplanation() shows a trace, what others depend on further in", () => {
+  const step = { at_ms: 0, depth: 0, question: null, zone: null, server: null, detail: null };
+  const trace = {
+    rcode: "NOERROR",
+    records: ["www.example 300 A 192.0.2.1"],
+    failure: null,
+    took_ms: 21.5,
+    dropped: 2,
+    steps: [
+      {
+        ...step,
+        event: "asked",
+        question: "example A",
+        zone: ".",
+        server: "a.root-servers.net (198.41.0.4)",
+      },
+      {
+        ...step,
+        at_ms: 12.3,
+        depth: 1,
+        event: "failed",
+        detail: "it does not serve \u001bexample",
+      },
+    ],
+  };
+  const lines = formatExplanation({ ...EXPLANATION, trace }).split("\n");
+  assert.deepEqual(lines.slice(lines.indexOf("trace:")), [
+    "trace:",
+    "       0 ms  asked: example A, zone ., server a.root-servers.net (198.41.0.4)",
+    "    12.3 ms    failed: it does not serve \ufffdexample",
+    "and 2 further steps",
+    "result: NOERROR after 21.5 ms",
+    "  www.example 300 A 192.0.2.1",
+  ]);
 });

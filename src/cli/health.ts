@@ -1,7 +1,7 @@
 import { formatHostPort } from "../addr/mod.ts";
 import { formatProblem } from "../config/mod.ts";
 import { askHealth } from "../floating/mod.ts";
-import { DEFAULT_CONFIG_FILE, loadConfig } from "./check_config.ts";
+import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
 import { openLibc, ownDns } from "./own_dns.ts";
 

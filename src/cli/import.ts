@@ -3,7 +3,7 @@ import { SvcError } from "../errors.ts";
 import type { Actor } from "../model/mod.ts";
 import { LONE_NODE, seedSource } from "../node/seed.ts";
 import { importSeed, openStore } from "../store/mod.ts";
-import { loadConfig } from "./check_config.ts";
+import { loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
 import { VERSION } from "../version.ts";
 

@@ -18,7 +18,7 @@ import {
 } from "../install/mod.ts";
 import { openProcess } from "../native/system.ts";
 import { listeningSockets } from "../process/mod.ts";
-import { loadConfig } from "./check_config.ts";
+import { loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
 
 const EXIT_USAGE = 2;

@@ -2,7 +2,7 @@
  * `svc` and its subcommands: reads arguments, builds the objects, says what went wrong and how to
  * mend it. Scope: the program's flags. @module
  */
-import { messageOf, SvcError } from "../errors.ts";
+import { runCommand } from "./run_command.ts";
 
 /** What a command comes to. */
 export const Exit = { Done: 0, Failed: 1, Usage: 2 } as const;
@@ -46,6 +46,14 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   "openapi": {
     summary: "prints the API's OpenAPI document",
     run: async (args) => await (await import("./openapi.ts")).openapi(args),
+  },
+  "cluster": {
+    summary: "makes a cluster's authority and the certificates of its members",
+    run: async (args) => await (await import("./cluster.ts")).cluster(args),
+  },
+  "witness": {
+    summary: "votes in a cluster and answers no DNS, until it is stopped",
+    run: async (args) => await (await import("./witness.ts")).witness(args),
   },
   "vrrp": {
     summary: "moves the floating address between two nodes",
@@ -97,11 +105,5 @@ export async function main(args: readonly string[]): Promise<number> {
     console.error(`svc: ${JSON.stringify(name)} is no command: svc help lists them`);
     return Exit.Usage;
   }
-  try {
-    return await subcommand.run(rest);
-  } catch (error) {
-    console.error(`svc ${name}: ${error instanceof SvcError ? error.message : messageOf(error)}`);
-    if (!(error instanceof SvcError) && error instanceof Error) console.error(error.stack);
-    return Exit.Failed;
-  }
+  return await runCommand(name, () => subcommand.run(rest));
 }

@@ -2,7 +2,7 @@ import { formatProblem } from "../config/mod.ts";
 import { openNative } from "../native/mod.ts";
 import { openProcess } from "../native/system.ts";
 import { inherit } from "../process/mod.ts";
-import { loadConfig } from "./check_config.ts";
+import { loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
 
 const HELP = `svc run [--config FILE]

@@ -13,7 +13,7 @@ import {
   RELEASE_KEYS,
 } from "../update/mod.ts";
 import { VERSION } from "../version.ts";
-import { DEFAULT_CONFIG_FILE, loadConfig } from "./check_config.ts";
+import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 
 const EXIT_INVALID = 2;
 

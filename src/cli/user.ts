@@ -12,7 +12,7 @@ import {
 import { type Config, formatProblem } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import type { Actor, Role, StoredUser } from "../model/mod.ts";
-import { DEFAULT_CONFIG_FILE, loadConfig } from "./check_config.ts";
+import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 import { openUsers } from "./open_users.ts";
 import { readSecretFile } from "./secret_file.ts";
 

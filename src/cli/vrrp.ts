@@ -21,7 +21,7 @@ import {
   inheritedSockets,
   lookUpUser,
 } from "../process/mod.ts";
-import { DEFAULT_CONFIG_FILE, loadConfig } from "./check_config.ts";
+import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
 import { openLibc, ownDns } from "./own_dns.ts";
 

@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { formatIp, type HostPort } from "../addr/mod.ts";
 import { parseTrustAnchors } from "../dnssec/mod.ts";
 import { messageOf } from "../errors.ts";
-import { coversClientIds, coversName, keyWeakness } from "./certificates.ts";
+import { coversClientIds, coversName, keyWeakness, memberFault } from "./certificates.ts";
 import type { Config, TlsFiles, VrrpConfig } from "./config.ts";
 import type { Source } from "./parse.ts";
 import { isInside } from "./readers.ts";
@@ -69,8 +69,9 @@ export async function checkFiles(
   await checker.certificate(api.tls, ["api"], ["tls_cert", "tls_key"], {});
   await checker.folder(store.dir, ["store", "path"]);
   if (cluster !== null) {
-    const authority = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
-    await checker.certificate(cluster, ["cluster"], ["cert", "key"], { authority });
+    const authorities = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
+    const member = { node: cluster.node, authorities };
+    await checker.certificate(cluster, ["cluster"], ["cert", "key"], { member });
   }
   await checker.listen(server.listen);
   if (vrrp !== null) await checker.interface(vrrp);
@@ -207,13 +208,13 @@ class Checker {
     }
   }
 
-  /** A file of CA certificates; returns the first. */
-  async authorities(file: string | null, key: KeyPath): Promise<X509Certificate | null> {
+  /** A file of CA certificates; none where there is a problem. */
+  async authorities(file: string | null, key: KeyPath): Promise<X509Certificate[]> {
     const text = await this.text(file, key);
-    if (text === null) return null;
+    if (text === null) return [];
     const found = this.#certificates(text, file ?? "", key);
     for (const certificate of found ?? []) this.#validity(certificate, file ?? "", key);
-    return found?.[0] ?? null;
+    return found ?? [];
   }
 
   /** A certificate and its key: they match, hold now, and cover a name or come from a CA. */
@@ -225,7 +226,8 @@ class Checker {
       serverName?: string | null;
       /** Clients put their ID before the server name. */
       idsByName?: boolean;
-      authority?: X509Certificate | null;
+      /** The member of the cluster that it is of, and who may have made it. */
+      member?: { node: string; authorities: readonly X509Certificate[] };
     },
   ): Promise<void> {
     if (files === null) return;
@@ -245,14 +247,12 @@ class Checker {
       );
     }
     this.#validity(certificate, certFile, at);
-    const { serverName, authority } = expected;
+    const { serverName, member } = expected;
     if (serverName) this.#names(certificate, certFile, at, serverName, expected.idsByName === true);
-    if (authority && !isIssuedBy(certificate, authority)) {
-      this.#problem(
-        at,
-        `${quote(certFile)} was not made by this cluster's CA: make one with svc cluster cert`,
-      );
-    }
+    // Without an authority there is a problem already.
+    if (member === undefined || member.authorities.length === 0) return;
+    const fault = memberFault(certificate, member.authorities, member.node);
+    if (fault !== null) this.#problem(at, `${quote(certFile)} ${fault}`);
   }
 
   #certificates(text: string, file: string, key: KeyPath): X509Certificate[] | null {
@@ -335,14 +335,6 @@ class Checker {
       const until = certificate.validToDate.toISOString();
       this.#problem(key, `${quote(file)} expired at ${until}: renew it`, "check");
     }
-  }
-}
-
-function isIssuedBy(certificate: X509Certificate, authority: X509Certificate): boolean {
-  try {
-    return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
-  } catch {
-    return false; // Another kind of key can't have made the signature.
   }
 }
 

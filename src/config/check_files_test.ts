@@ -3,7 +3,8 @@ import { checkFiles, type FileFacts, formatProblem, parseConfig } from "./mod.ts
 
 const none = { permissions: "none" } as const;
 
-// A CA, a certificate of dns.example and *.dns.example from it, and both keys: made for these tests
+// A CA, a certificate of dns.example and *.dns.example from it, another of the member a with the same
+// key, and both keys: made for these tests
 // with OpenSSL, valid from 2026-11-20 to 2126.
 const CA = `-----BEGIN CERTIFICATE-----
 MIIBezCCASGgAwIBAgIUKCeoWyvIuWHce5h90v1nn47OE4YwCgYIKoZIzj0EAwIw
@@ -25,6 +26,17 @@ MAkGA1UdEwQCMAAwHQYDVR0OBBYEFBQOy7wPI1CslhF7A9UZfhQgJ69EMB8GA1Ud
 IwQYMBaAFFmHBGvofG+hxY8i6EI/NK9m9oslMAoGCCqGSM49BAMCA0gAMEUCIQDK
 iZxyIdggM7wBXCmJMtLzX6wOLDRBqiLWqd+IUrPRRgIgDItRAWRSx87KlN6qnsGV
 EqxL09S8zwc94JeYum/naTc=
+-----END CERTIFICATE-----`;
+const MEMBER = `-----BEGIN CERTIFICATE-----
+MIIBiDCCAS+gAwIBAgIBBzAKBggqhkjOPQQDAjASMRAwDgYDVQQDDAdUZXN0IENB
+MCAXDTI2MTEyMjEzNDIxNVoYDzIxMjUwNjE2MTM0MjE1WjAMMQowCAYDVQQDDAFh
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEvEMW54y6lXFeE2LUS0OcLl2eovsg
+g+CCLgCgMeUeVr8X5bbwvFhRdaqPJPpCjPl4f41s1pjguo+GxvUjCXhnp6N6MHgw
+DAYDVR0RBAUwA4IBYTAJBgNVHRMEAjAAMB0GA1UdJQQWMBQGCCsGAQUFBwMBBggr
+BgEFBQcDAjAdBgNVHQ4EFgQUFA7LvA8jUKyWEXsD1Rl+FCAnr0QwHwYDVR0jBBgw
+FoAUWYcEa+h8b6HFjyLoQj80r2b2iyUwCgYIKoZIzj0EAwIDRwAwRAIgZvUepoVq
+iI/Cw1rhMPte1IQ+8Fu+Juc+1/pR+F99KewCIDDIG4atuGF/XmWHvyRh7Qi/9S/M
+50yt1/XhXkvmo98O
 -----END CERTIFICATE-----`;
 const KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgQUTq7z1TEzXFAlSW
@@ -99,6 +111,7 @@ const CLUSTER = `[cluster]\nnode = "a"\nca = "ca.crt"\ncert = "a.crt"\nkey = "a.
 const VRRP =
   `[vrrp]\ninterface = "eth0"\naddress = "192.0.2.53"\npeer = "192.0.2.2"\nrouter_id = 1\n`;
 const GOOD = { "a.crt": `${CERT}\n${CA}`, "a.key": KEY, "ca.crt": CA };
+const MEMBER_GOOD = { ...GOOD, "a.crt": MEMBER };
 
 const CASES: readonly {
   name: string;
@@ -109,7 +122,30 @@ const CASES: readonly {
 }[] = [
   { name: "no file is named", text: "", files: {}, want: [] },
   { name: "a certificate and its key", text: TLS, files: GOOD, want: [] },
-  { name: "a member's certificate", text: CLUSTER, files: GOOD, want: [] },
+  { name: "a member's certificate", text: CLUSTER, files: MEMBER_GOOD, want: [] },
+  {
+    name: "the certificate of another member",
+    text: CLUSTER.replace('"a"', '"b"'),
+    files: MEMBER_GOOD,
+    want: [
+      'svc.toml:4: cluster.cert: "/etc/svc/a.crt" is the certificate of a, and this node is b: ' +
+      "name that of b",
+    ],
+  },
+  {
+    name: "a certificate that is no member's",
+    text: CLUSTER,
+    files: GOOD,
+    want: [
+      'svc.toml:4: cluster.cert: "/etc/svc/a.crt" is no member\'s: make one with svc cluster cert',
+    ],
+  },
+  {
+    name: "the second of two authorities made it",
+    text: CLUSTER,
+    files: { ...MEMBER_GOOD, "ca.crt": `${CERT}\n${CA}` },
+    want: [],
+  },
   { name: "a peer that is elsewhere", text: VRRP, files: {}, want: [] },
   {
     name: "this node's own address as the peer",

@@ -9,10 +9,17 @@ const CLUSTER_PORT = 8054;
 const MEMBER_COUNT_MAX = 32;
 const LISTEN_COUNT_MAX = 16;
 
-const nodeName = matching(
-  /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
-  "a node name: write 1 to 63 lower-case letters, digits and hyphens, a letter first, no hyphen last",
-);
+const NODE_NAME = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+/** What a node name looks like, in words. */
+export const NODE_NAME_FORM =
+  "1 to 63 lower-case letters, digits and hyphens, a letter first, no hyphen last";
+
+const nodeName = matching(NODE_NAME, `a node name: write ${NODE_NAME_FORM}`);
+
+/** Says whether a member may be called so. */
+export function isNodeName(text: string): boolean {
+  return NODE_NAME.test(text);
+}
 
 /** Reads `[cluster]` with its members; the earlier two-node form is understood as well. */
 export function readCluster(
@@ -36,8 +43,38 @@ export function readCluster(
     const peer = t.table("peer", (m) => readMember(m, known));
     if (peer !== null) members.push(peer);
   } else t.table("peer", () => null);
-  if (node === null || caFile === null || certFile === null || keyFile === null) return null;
+  if (node === null) return null;
+  checkOthers(t, node, bootstrap, listen, members);
+  if (caFile === null || certFile === null || keyFile === null) return null;
   return { node, bootstrap, listen, caFile, certFile, keyFile, members };
+}
+
+/** Holds the members against this one: the others are who it works with. */
+function checkOthers(
+  t: Table,
+  own: string,
+  bootstrap: boolean,
+  listen: readonly HostPort[],
+  members: readonly ClusterMember[],
+): void {
+  if (!bootstrap && members.every(({ node }) => node === own)) {
+    t.place.at("member").problem(
+      "names no other member, so nobody adds this one: list each with node and address",
+      "check",
+    );
+  }
+  // Drafts have holes; the earlier peer stands behind the others.
+  const countOfArray = members.length - (t.has("peer") ? 1 : 0);
+  for (const [key, { node, address }] of Object.entries(members)) {
+    const index = Number(key);
+    const place = index < countOfArray
+      ? t.place.at("member").at(index).at("address")
+      : t.place.at("peer").at("address");
+    const isOwn = listen.some((at) => formatHostPort(at) === formatHostPort(address));
+    if (isOwn && node !== own) {
+      place.problem(`is where this node listens itself: write the address of ${node}`, "check");
+    }
+  }
 }
 
 /** `bootstrap`, or what `role` of the earlier two-node form says about it. */

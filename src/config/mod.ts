@@ -27,7 +27,14 @@ export type {
   Upstream,
   VrrpConfig,
 } from "./config.ts";
-export { coversClientIds, coversName, keyWeakness } from "./certificates.ts";
+export {
+  coversClientIds,
+  coversName,
+  keyWeakness,
+  memberFault,
+  memberNameOf,
+} from "./certificates.ts";
+export { isNodeName, NODE_NAME_FORM } from "./cluster.ts";
 export { type ParsedHeaders, parseHeaders } from "./headers_file.ts";
 export { checkFiles, type FileFacts } from "./check_files.ts";
 export {

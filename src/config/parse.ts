@@ -37,7 +37,7 @@ import {
   url,
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
-import { checkNames, readUpstream } from "./upstream.ts";
+import { checkNames, noteIgnored, readUpstream } from "./upstream.ts";
 import { checkListeners, readVrrp } from "./vrrp.ts";
 
 /** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
@@ -192,8 +192,8 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const filter = t.table("filter", (f) => readFilter(f, directory));
   const recursion = t.table("recursion", (r) => readRecursion(r, directory));
   const security = t.table("security", readSecurity);
-  // Who resolves for itself asks no upstream.
-  if (!recursion.enabled) checkNames(upstreams, t.place.at("upstream"));
+  if (recursion.enabled) noteIgnored(upstreams, t.place.at("upstream"));
+  else checkNames(upstreams, t.place.at("upstream"));
   const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
   const querylog = t.table("querylog", (q) => readQuerylog(q, store.dir));
   const api = t.table("api", (a) => readApi(a, directory, sockets));

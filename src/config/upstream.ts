@@ -94,6 +94,18 @@ export function checkNames(upstreams: readonly Upstream[], place: Place): void {
   }
 }
 
+/** Says which upstreams recursion does not ask: those without names of their own. */
+export function noteIgnored(upstreams: readonly Upstream[], place: Place): void {
+  for (const [index, { domains }] of Object.entries(upstreams)) {
+    if (domains.length > 0) continue;
+    place.at(Number(index)).at("address").problem(
+      "is not asked, for recursion is enabled and this upstream has no domains: leave it out, or " +
+        "give it the names that are to be asked there",
+      "note",
+    );
+  }
+}
+
 /** Says whether an upstream's address has to be looked up. */
 function isNamed(upstream: Upstream): upstream is Exclude<Upstream, { kind: "udp" }> {
   return upstream.kind !== "udp" && upstream.ips.length === 0;

@@ -101,8 +101,15 @@ Deno.test("checkNames() reports names that no other upstream can look up", none,
   }
 });
 
-Deno.test("checkNames() leaves upstreams alone that recursion ignores", none, () => {
-  const text = '[recursion]\nenabled = true\n[[upstream]]\naddress = "tls://dns.example"\n';
-  const { problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
-  assert.deepEqual(problems, []);
+Deno.test("recursion ignores upstreams without domains, and says so", none, () => {
+  const text = '[recursion]\nenabled = true\n[[upstream]]\naddress = "tls://dns.example"\n' +
+    '[[upstream]]\naddress = "192.0.2.1"\ndomains = ["corp.example"]\n';
+  const { config, problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+  assert.notEqual(config, null);
+  assert.deepEqual(problems.map(({ key, severity, message }) => [key, severity, message]), [[
+    "upstream[0].address",
+    "note",
+    "is not asked, for recursion is enabled and this upstream has no domains: leave it out, or give " +
+    "it the names that are to be asked there",
+  ]]);
 });

@@ -3,12 +3,14 @@ import type { TrustAnchor } from "../dnssec/mod.ts";
 import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type {
+  AskHow,
   Found,
   OwnAnswer,
   RateLimitOptions,
   TtlBounds,
   UpstreamSpec,
 } from "../resolver/mod.ts";
+import type { RecursionOptions } from "../resolver/recursive/mod.ts";
 import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
 import type { SlowQuery, SlowSample } from "./dns/slow_queries.ts";
@@ -74,6 +76,9 @@ export interface DnsTrust {
   readonly believesClock: boolean;
 }
 
+/** How name servers are asked; in structured clones, hints and all. */
+export type DnsRecursion = RecursionOptions;
+
 /** What a dns isolate is started with. */
 export interface DnsStart {
   readonly index: number;
@@ -99,6 +104,8 @@ export interface DnsStart {
   readonly prefetch: boolean;
   /** `null`: nothing is validated. */
   readonly trust: DnsTrust | null;
+  /** `null`: upstreams are asked for every name. */
+  readonly recursion: DnsRecursion | null;
   /** Names, uncompressed, at and below which private addresses stay; `null`: they stay everywhere. */
   readonly rebindingExempt: readonly Uint8Array[] | null;
   /** A name that can't be checked gets SERVFAIL. */
@@ -145,8 +152,7 @@ export type ToDns =
     readonly type: "ask";
     readonly id: number;
     readonly packet: Uint8Array;
-    /** What is in the cache is not wanted. */
-    readonly isAnew: boolean;
+    readonly how: AskHow;
   }
   /** Show this certificate from now on; connections that stand stay. */
   | { readonly type: "certificate"; readonly identity: TlsIdentity }
@@ -182,6 +188,8 @@ export interface DnsReport {
   readonly cutOff: { readonly unfinished: number; readonly unread: number };
   /** Queries were not sent of late because the process has no socket left. */
   readonly lacksSockets: boolean;
+  /** Addresses of name servers, and zones and names, that something is known of. */
+  readonly recursion: { readonly servers: number; readonly zones: number };
   /** Keys of a trust anchor fail by the time alone: the clock may be wrong. */
   readonly clockSuspect: boolean;
   /** In the order of `DnsStart.upstreams`; `latencyMs` is -1 before the first answer. */

@@ -6,6 +6,7 @@ export { CheckSupervisor } from "./check/supervisor.ts";
 export { type CompiledRules, compileRules } from "./compile/compile.ts";
 export {
   type CompileRequest,
+  type DnsRecursion,
   type DnsReport,
   type DnsTls,
   type DnsTrust,

@@ -2,6 +2,7 @@ import type { Config } from "../config/mod.ts";
 import type {
   CheckSupervisor,
   DnsOptions,
+  DnsRecursion,
   DnsTrust,
   DnsUpstream,
   FormerDns,
@@ -64,6 +65,7 @@ export interface DnsParts {
   readonly former: FormerDns | null;
   /** `null`: nothing is validated. */
   readonly trust: DnsTrust | null;
+  readonly recursion: DnsRecursion | null;
   readonly checks: CheckSupervisor | null;
 }
 
@@ -74,7 +76,6 @@ export function dnsOptions(
 ): DnsOptions {
   const { cache, security, server: { tls, rateLimit } } = config;
   const { upstreams, certificate, odoh, seed, isolates, openMax, logQueues, former } = parts;
-  const { trust, checks } = parts;
   return {
     seed,
     listen: config.server.listen,
@@ -82,8 +83,9 @@ export function dnsOptions(
     openMax,
     logQueues,
     ...(former !== null && { former }),
-    trust,
-    checks,
+    trust: parts.trust,
+    recursion: parts.recursion,
+    checks: parts.checks,
     cacheBytes: Math.floor(cache.sizeBytes / isolates),
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),

@@ -10,15 +10,19 @@ const DEFAULT_UPSTREAMS = ["9.9.9.9:53", "149.112.112.112:53"];
 const DEFAULT_TIMEOUT_MS = 2_000;
 
 /**
- * The configured upstreams as dns isolates take them; these have no access to files. One whose file
+ * The configured upstreams that are asked as dns isolates take them; these have no access to files. One whose file
  * of authorities can't be read is left out: to trust others in its place would not be safe.
  * `problem` is told what is wrong.
  */
 export async function dnsUpstreams(
-  { upstreams }: Config,
+  { upstreams: configured, recursion }: Config,
   problem: (text: string) => void,
 ): Promise<DnsUpstream[]> {
-  if (upstreams.length === 0) {
+  // Who asks name servers leaves upstreams the names that are theirs.
+  const upstreams = recursion.enabled
+    ? configured.filter(({ domains }) => domains.length > 0)
+    : configured;
+  if (upstreams.length === 0 && !recursion.enabled) {
     log.info("no upstream is configured: asking Quad9", { upstreams: DEFAULT_UPSTREAMS });
     return DEFAULT_UPSTREAMS.map((address) => {
       const endpoint = parseHostPort(address);
@@ -27,12 +31,14 @@ export async function dnsUpstreams(
     });
   }
   const found: DnsUpstream[] = [];
-  for (const [index, upstream] of upstreams.entries()) {
+  for (const upstream of upstreams) {
     try {
       found.push(await dnsUpstream(upstream));
     } catch (error) {
       const reason = messageOf(error).split("\n", 1)[0];
-      const text = `upstream[${index}].ca: ${upstream.address} is not asked: ${reason}`;
+      const text = `upstream[${
+        configured.indexOf(upstream)
+      }].ca: ${upstream.address} is not asked: ${reason}`;
       problem(text);
       log.error("an upstream can't be used", { upstream: upstream.address, key: "ca", error });
     }

@@ -1,4 +1,5 @@
 import type { Status } from "../api/mod.ts";
+import type { ChannelFigures, MemberFigures } from "../cluster/mod.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import {
@@ -7,11 +8,14 @@ import {
   LATENCY_BOUNDS_MS,
   type MetricFamily,
   type Sample,
+  SENT_BOUNDS,
   sumCounters,
   sumLatencies,
   sumOutcome,
+  sumRecursion,
 } from "../telemetry/mod.ts";
 import type { Occupancy } from "../transport/mod.ts";
+import { channelFamilies, clusterFamilies } from "./cluster_metrics.ts";
 import { connectionFamilies } from "./connections.ts";
 
 /** What the metrics are made of at the moment they are asked for. */
@@ -35,6 +39,9 @@ export interface MetricsFacts {
   readonly exportFailures: number;
   readonly querylogWritten: number;
   readonly uncaughtErrors: number;
+  /** `null` on a node that is in no cluster. */
+  readonly cluster: MemberFigures | null;
+  readonly channel: ChannelFigures | null;
   /** `null` where the API is not served. */
   readonly apiOccupancy: Occupancy | null;
   readonly eventReadersDropped: number;
@@ -48,6 +55,8 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
   return [
     ...queryFamilies(facts.counters),
     ...transportFamilies(facts.counters),
+    ...clusterFamilies(facts.cluster),
+    ...channelFamilies(facts.channel),
     ...connectionFamilies({ reports: facts.reports, api: facts.apiOccupancy }, facts.isAnonymized),
     gauge("svc_cache_entries", "Answers in the cache.", cache.entries),
     gauge("svc_cache_bytes", "Memory of the answers in the cache.", cache.bytes),
@@ -59,6 +68,16 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       facts.reports.reduce((sum, { cacheEvicted }) => sum + cacheEvicted, 0),
     ),
     ...upstreamFamilies(facts),
+    gauge(
+      "svc_recursion_servers",
+      "Addresses of name servers that something is known of, at the isolate that knows most.",
+      Math.max(0, ...facts.reports.map(({ recursion }) => recursion.servers)),
+    ),
+    gauge(
+      "svc_recursion_zones",
+      "Delegations and names inside of zones that are kept, at the isolate that keeps most.",
+      Math.max(0, ...facts.reports.map(({ recursion }) => recursion.zones)),
+    ),
     gauge("svc_filter_rules", "Rules in force.", filter.rules),
     gauge("svc_filter_generation", "Number of the snapshot in force.", filter.generation),
     gauge("svc_filter_memory_bytes", "Memory of the rules in force.", filter.memory_bytes),
@@ -201,6 +220,48 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
       bogus: Counter.DnssecBogus,
       indeterminate: Counter.DnssecIndeterminate,
     }, "result"),
+    sum(
+      "svc_dnssec_checks_refused_total",
+      "Signatures that were not checked because too many waited.",
+      Counter.ChecksRefused,
+    ),
+    sum(
+      "svc_dnssec_deduced_total",
+      "Questions answered by what was proven not to be there before.",
+      Counter.Deduced,
+    ),
+    ...recursionFamilies(blocks),
+  ];
+}
+
+/** What it took to ask name servers, and why there was no answer. */
+function recursionFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
+  const { sent, took } = sumRecursion(blocks);
+  return [
+    {
+      name: "svc_recursion_queries",
+      type: "histogram",
+      help: "Queries sent to name servers for one answer, those for addresses and keys included.",
+      bounds: SENT_BOUNDS,
+      samples: [{ labels: {}, counts: sent.counts, sum: sent.sum }],
+    },
+    {
+      name: "svc_recursion_duration_seconds",
+      type: "histogram",
+      help: "Time to an answer of name servers.",
+      bounds: LATENCY_BOUNDS_MS.map((ms) => ms / 1_000),
+      samples: [{ labels: {}, counts: took.counts, sum: took.sumMs / 1_000 }],
+    },
+    by("svc_recursion_failures_total", "Names without an answer, by the reason.", blocks, {
+      timeout: Counter.RecursionTimeout,
+      unreachable: Counter.RecursionUnreachable,
+      unhelpful: Counter.RecursionUnhelpful,
+      malformed: Counter.RecursionMalformed,
+      circle: Counter.RecursionCircle,
+      bound: Counter.RecursionOverWork,
+      overload: Counter.RecursionOverload,
+      no_socket: Counter.RecursionNoSocket,
+    }, "reason"),
   ];
 }
 

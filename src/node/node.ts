@@ -15,12 +15,14 @@ import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { type FileLimit, type Native, openNative } from "../native/mod.ts";
 import type { Memory } from "../process/mod.ts";
-import type { OpenStore, Replicator } from "../store/mod.ts";
+import type { OpenStore, Replicator, Store } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
+import { follow } from "./follow.ts";
 import { type Former, saveFormer } from "./former.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
@@ -30,10 +32,9 @@ import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
-import { openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
+import { nodeName, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
-import { LONE_NODE } from "./seed.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { type SecondStage, secondStage } from "./second_stage.ts";
 import {
@@ -47,6 +48,7 @@ import { StopTime } from "./stop_time.ts";
 import type { TakeOver } from "./take_over.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
+import { dnsRecursion } from "./root_hints.ts";
 import { openTrust } from "./trust.ts";
 import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
@@ -65,7 +67,12 @@ interface Parts {
   readonly former: Former | null;
   readonly problems: Problems;
   readonly clock: TrustedClock;
-  readonly store: Pick<OpenStore, "replicator" | "store" | "suspend" | "resume">;
+  readonly store: Pick<OpenStore, "suspend" | "resume"> & {
+    readonly replicator: Replicator;
+    readonly store: Store;
+  };
+  /** `null`: it is in none. */
+  readonly cluster: NodeCluster | null;
   readonly get: HttpGet;
   readonly keeper: ListKeeper;
   readonly services: ServiceCatalogue;
@@ -130,7 +137,11 @@ export class Node {
       await openStoreOf(config, problems, clock.judge),
       (one) => one.close(),
     );
-    const { replicator } = store;
+    const cluster = config.cluster === null
+      ? null
+      : await openCluster(config.cluster, config.store.dir, store, clock.judge);
+    opened.defer(() => cluster?.stop());
+    const replicator: Replicator = cluster?.replicator ?? store.replicator;
     // Nothing is downloaded, and no change is taken, before the first query is answered.
     const [laterDns, laterPolicy] = [new Later<DnsSupervisor>(), new Later<Policy>()];
     const get = nodeHttpGet({
@@ -178,6 +189,7 @@ export class Node {
       logQueues: querylog?.queues ?? [],
       former: former?.dns ?? null,
       trust: trustKeeper?.trust ?? null,
+      recursion: await dnsRecursion(config, isolates),
       checks,
     });
     const listening = listenFor(config, isolates, stage.sockets);
@@ -185,8 +197,8 @@ export class Node {
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
-      ...{ config, startedAtMs, telemetry, stage, former, problems, clock, store, get },
-      ...{ keeper, services },
+      ...{ config, startedAtMs, telemetry, stage, former, problems, clock, cluster, get },
+      ...{ keeper, services, store: { ...store, replicator } },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
       ...{ checks, trust: trustKeeper },
     }, opened.move());
@@ -200,7 +212,7 @@ export class Node {
    * @throws {SvcError} When queries can't be answered; what is open is closed then.
    */
   async start(takeOver: TakeOver | null = null): Promise<void> {
-    const { querylog, filtering } = this.#parts;
+    const { querylog } = this.#parts;
     try {
       if (takeOver === null) querylog?.start();
       await this.#answer();
@@ -208,12 +220,9 @@ export class Node {
       await this.#end(() => 0, () => 0);
       throw error;
     }
-    const gone = takeOver?.answers();
+    const gone = takeOver?.answers() ?? null;
     void gone?.then(() => querylog?.start());
-    await this.#serve(async () => {
-      await gone;
-      filtering.start();
-    });
+    await this.#serve(gone);
   }
 
   /** Answers queries. */
@@ -237,11 +246,17 @@ export class Node {
   }
 
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
-  async #serve(startFiltering: () => Promise<void>): Promise<void> {
-    const { config, problems, store, filtering, policy, dns, telemetry } = this.#parts;
+  async #serve(gone: Promise<void> | null): Promise<void> {
+    const { config, problems, store, policy, dns, telemetry, filtering, cluster } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
-    const isFiltering = uncaught.survive(startFiltering);
+    const writes = async () => {
+      await gone;
+      await uncaught.survive(() => cluster?.start());
+      await uncaught.survive(() => filtering.start());
+    };
+    const isWriting = writes();
+    if (gone === null) await isWriting;
     this.#endRules();
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
@@ -258,25 +273,26 @@ export class Node {
         families: () => familiesOf(options),
       })
     );
-    await isFiltering;
+    await isWriting;
   }
 
   /** Has rules deleted that come to their end, once the time is known. */
   #endRules(): void {
-    const { store: { replicator }, clock: { judge } } = this.#parts;
+    const { store: { replicator }, clock: { judge }, cluster } = this.#parts;
     const expired = new ExpiredRules({
       replicator,
       nowMs: () => judge.mayForget ? judge.nowMs() : null,
-      isLeader: () => true,
+      isLeader: () => cluster === null || cluster.report().state === "leader",
     });
     expired.start();
     this.#opened.defer(() => expired.stop());
   }
 
   #watchProblems(): void {
-    const { config, problems, store, filtering, certificate, dns, upstreams, telemetry, querylog } =
-      this.#parts;
+    const { config, problems, store, cluster, filtering, certificate, dns } = this.#parts;
+    const { upstreams, telemetry, querylog } = this.#parts;
     const { replicator } = store;
+    problems.watch("cluster", () => cluster?.problems ?? []);
     problems.watch("filter", () => filtering.problems);
     problems.watch("certificate", () => certificate?.problems ?? []);
     problems.watch("dns", () => dnsProblems(dns, upstreams));
@@ -301,10 +317,12 @@ export class Node {
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
-    const { clock, keeper, filtering, services, telemetry, listening, stage } = this.#parts;
+    const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
+    const { listening, stage } = this.#parts;
     return {
       config,
-      node: LONE_NODE,
+      node: nodeName(config),
+      cluster,
       clock: clock.judge,
       sockets: listening?.api ?? null,
       startedAtMs,
@@ -348,9 +366,10 @@ export class Node {
 
   /** Reads again what may have changed. Resolves when certificates are; lists take their time. */
   async reload(): Promise<void> {
-    const { filtering, certificate, dns } = this.#parts;
+    const { cluster, filtering, certificate, dns } = this.#parts;
     log.info("reloading the lists");
     void filtering.reload();
+    void cluster?.renew();
     const show = certificate?.renewFor((identity) => dns.renewCertificate(identity));
     await Promise.all([this.#api?.renewTls(), show]);
   }
@@ -366,9 +385,10 @@ export class Node {
    * answered all the while.
    */
   async suspend(memory: Memory): Promise<void> {
-    const { policy, odoh, dns, store, querylog } = this.#parts;
+    const { policy, odoh, dns, store, querylog, cluster } = this.#parts;
     querylog?.endWatchers();
     await this.#api?.suspend(SUSPEND_MS_MAX);
+    await cluster?.stop();
     await store.suspend();
     await saveFormer(memory, {
       pausedUntilMs: policy.pausedUntilMs,
@@ -378,10 +398,12 @@ export class Node {
     }, dns.save());
   }
 
-  /** Goes on as before `suspend`. */
+  /** Goes on as before `suspend`, but for its part in a cluster, which begins with a process. */
   async resume(): Promise<void> {
-    await this.#parts.store.resume();
+    const { store, cluster, problems } = this.#parts;
+    await store.resume();
     await this.#api?.resume();
+    if (cluster !== null) problems.add("cluster", "cluster: left for an upgrade: restart svc");
   }
 
   /** Ends the node, whose sockets another one reads by now. */
@@ -442,38 +464,6 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
     (found[protocol] ??= []).push(formatHostPort(address));
   }
   return found;
-}
-
-/**
- * Puts each change into force. Returns what resolves once every change applied so far holds for the
- * next query.
- */
-function follow(
-  replicator: Replicator,
-  policy: Policy,
-  filtering: Filtering,
-  problems: Problems,
-): () => Promise<void> {
-  let inForce = Promise.resolve();
-  /** Why the last change could not be put into force. */
-  let failure: string | null = null;
-  problems.watch("change", () => failure === null ? [] : [`a change is not in force: ${failure}`]);
-  let { lists } = replicator.state.collections;
-  replicator.subscribe(({ change, state }) => {
-    if (change?.type.startsWith("user_")) return; // Users decide about no query.
-    if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
-    lists = state.collections.lists;
-    inForce = policy.update(state).then(
-      () => {
-        failure = null;
-      },
-      (error) => {
-        failure = messageOf(error);
-        log.error("a change can't be put into force", { error });
-      },
-    );
-  });
-  return () => inForce;
 }
 
 /** Serves the API; without it DNS goes on, and the log and the status say so. */

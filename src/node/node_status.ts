@@ -3,8 +3,9 @@ import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
-import type { OpenStore } from "../store/mod.ts";
+import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
+import type { NodeCluster } from "./cluster.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { Policy } from "./policy.ts";
 import type { SeenProblem } from "./problems.ts";
@@ -17,7 +18,7 @@ export interface NodeParts {
   readonly config: Config;
   readonly startedAtMs: number;
   readonly sandbox: SandboxStatus;
-  readonly store: Pick<OpenStore, "replicator">;
+  readonly store: { readonly replicator: Pick<Replicator, "state"> };
   /** What the status warns of at the moment. */
   readonly problems: () => readonly SeenProblem[];
   readonly policy: Pick<Policy, "data">;
@@ -37,6 +38,8 @@ export interface NodeParts {
   readonly exportFailures: () => number;
   /** Errors of this isolate that nobody caught. */
   readonly uncaughtErrors: () => number;
+  /** `null` on a node that is in no cluster. */
+  readonly cluster: Pick<NodeCluster, "channel" | "figures"> | null;
   /** Readers of the API's events that were too slow. */
   readonly eventReadersDropped: () => number;
   /** Who is connected to the API; `null` where it is not served. */
@@ -76,7 +79,11 @@ export function statusOf(node: NodeParts): Status {
       protocol,
       address: formatHostPort(address),
     })),
-    recursion: { enabled: config.recursion.enabled, dnssec: config.recursion.dnssec },
+    recursion: {
+      enabled: config.recursion.enabled,
+      dnssec: config.recursion.dnssec,
+      servers: Math.max(0, ...reports.map(({ recursion }) => recursion.servers)),
+    },
     filter: {
       rules: listRules + [...collections.rules.values()].filter(isOn).length,
       generation: policy.data.generation,
@@ -116,6 +123,8 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     exportFailures: node.exportFailures(),
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),
+    cluster: node.cluster?.figures ?? null,
+    channel: node.cluster?.channel ?? null,
     apiOccupancy: node.apiOccupancy(),
     eventReadersDropped: node.eventReadersDropped(),
     isAnonymized: node.config.querylog.anonymize,

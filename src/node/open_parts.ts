@@ -11,12 +11,17 @@ import { RELEASED_MS, VERSION } from "../version.ts";
 import type { Problems } from "./problems.ts";
 import { LONE_NODE, seedSource } from "./seed.ts";
 
+/** What others call this node. */
+export function nodeName({ cluster }: Config): string {
+  return cluster?.node ?? LONE_NODE;
+}
+
 /** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
 export async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
   const { filter, store: { dir } } = config;
   const opened = await openNodeStore(seedSource(filter), {
     directory: dir,
-    node: LONE_NODE,
+    node: nodeName(config),
     onFailure: filter.onFailure,
     clock,
     program: VERSION,

@@ -14,6 +14,7 @@ import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Policy } from "./policy.ts";
+import { dnsRecursion } from "./root_hints.ts";
 
 /** Look-ups of one command. */
 const OPEN_MAX = 64;
@@ -30,6 +31,7 @@ export async function withOutbound<T>(
   const options = dnsOptions(silent, {
     ...{ upstreams, certificate: null, odoh: null, seed: 0, isolates: 1, logQueues: [] },
     ...{ openMax: OPEN_MAX, trust: null, checks: null, former: null },
+    recursion: await dnsRecursion(config, 1),
   });
   const policy = new Policy({
     seed: 0,

@@ -14,6 +14,7 @@ const report = (...reasons: (string | null)[]) => ({
   cacheEvicted: 0,
   connections: { tcp: null, dot: null, doh: null, doq: null },
   cutOff: { unfinished: 0, unread: 0 },
+  recursion: { servers: 0, zones: 0 },
   lacksSockets: false,
   clockSuspect: false,
   upstreams: reasons.map((reason) => ({

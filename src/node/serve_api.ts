@@ -11,6 +11,7 @@ import {
   EventFeed,
   LeakTests,
   type ListsPort,
+  type LogsPort,
   type NodePort,
   type SavedLeakTest,
   type TlsPem,
@@ -24,15 +25,16 @@ import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import type { HttpGet } from "../http/mod.ts";
 import { log } from "../log.ts";
 import { shownText } from "../model/mod.ts";
-import type { OpenStore } from "../store/mod.ts";
+import type { Replicator, Store } from "../store/mod.ts";
 import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
+import type { NodeCluster } from "./cluster.ts";
+import { askedOutcome, explainAnswer } from "./explain_answer.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
-import { explainDnssec } from "./trust.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -41,9 +43,11 @@ export interface ServeApiOptions extends NodeParts {
   /** This node's name in the audit log and in reports. */
   readonly node: string;
   readonly clock: Clock;
+  /** `null`: it is in none. */
+  readonly cluster: NodeCluster | null;
   /** Where the API listens; `null`: it opens its own sockets. */
   readonly sockets: ApiSockets | null;
-  readonly store: Pick<OpenStore, "replicator" | "store">;
+  readonly store: { readonly replicator: Replicator; readonly store: Store };
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
   readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "ask" | "flushCaches" | "onLeakLookup">;
   readonly lists: ListsPort;
@@ -171,10 +175,13 @@ function apiDeps(options: ServeApiOptions, events: EventFeed, leakTests: LeakTes
     accounts: new UserAccounts(auth),
     node: nodePort(options),
     lists: options.lists,
-    logs: options.querylog === null
-      ? emptyLogs(node, clock, leakTests)
-      : nodeLogs(node, options.querylog, leakTests),
-    cluster: clusterPort(options),
+    logs: clusterLogs(
+      options.cluster,
+      options.querylog === null
+        ? emptyLogs(node, clock, leakTests)
+        : nodeLogs(node, options.querylog, leakTests),
+    ),
+    cluster: options.cluster ?? aloneCluster(options),
     events,
     inForce: options.inForce,
     clock,
@@ -184,11 +191,25 @@ function apiDeps(options: ServeApiOptions, events: EventFeed, leakTests: LeakTes
   };
 }
 
+/** The logs of this node, with statistics of the whole cluster where they are asked for. */
+function clusterLogs(cluster: NodeCluster | null, logs: LogsPort): LogsPort {
+  if (cluster === null) return logs;
+  cluster.onStatistics = (hours) => logs.statistics({ hours, scope: "node" });
+  return {
+    ...logs,
+    statistics: async (query) => {
+      const own = await logs.statistics(query);
+      if (query.scope !== "cluster") return own;
+      return { ...own, ...await cluster.addStatistics(own, query.hours) };
+    },
+  };
+}
+
 /** Tells of changes and of the status. */
 function eventsOf(options: ServeApiOptions): EventFeed {
   const { policy, store: { replicator } } = options;
   const node = nodePort(options);
-  const cluster = clusterPort(options);
+  const cluster = options.cluster ?? aloneCluster(options);
   return new EventFeed({
     replicator,
     status: () => ({
@@ -218,7 +239,7 @@ function nodePort(options: ServeApiOptions): NodePort {
     pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
-    explain: async ({ name, type, client, group, draft }) => {
+    explain: async ({ name, type, client, group, draft, isTraced }) => {
       await options.inForce();
       const qtype = parseQtype(type.toUpperCase());
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
@@ -227,17 +248,20 @@ function nodePort(options: ServeApiOptions): NodePort {
       }
       const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      const dnssec = explanation.outcome === "forwarded"
-        ? await explainDnssec(config, dns, name, qtype)
-        : null;
-      return { name, type: type.toUpperCase(), ...explanation, dnssec };
+      const answer = explanation.outcome === "forwarded"
+        ? {
+          outcome: askedOutcome(config, name),
+          ...await explainAnswer(config, dns, { name, qtype, isTraced }),
+        }
+        : { dnssec: null, trace: null };
+      return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },
     checkUpdate: () => checkUpdate(config.update.url, options.get),
     metrics: () => metricsText(familiesOf(options)),
   };
 }
 
-function clusterPort({ node, store: { replicator } }: ServeApiOptions): ClusterPort {
+function aloneCluster({ node, store: { replicator } }: ServeApiOptions): ClusterPort {
   const refuse = async () => {
     await undefined;
     throw new SvcError("conflict", "cluster: this node is in none");

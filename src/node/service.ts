@@ -12,7 +12,6 @@ import {
 import type { Legacy, Notifier } from "../process/mod.ts";
 import { VERSION } from "../version.ts";
 import { Node } from "./node.ts";
-import { notBuilt } from "./not_built.ts";
 import { fileLimitWarning } from "./open_files.ts";
 import { type SecondStage, secondStage } from "./second_stage.ts";
 import { Signals } from "./signals.ts";
@@ -58,8 +57,6 @@ export async function runService(
   if (missingFile !== null) {
     log.info("no configuration file: built-in defaults", { looked: missingFile });
   }
-  const missing = notBuilt(config);
-  if (missing.length > 0) log.warn("not built yet, and so not in force", { keys: missing });
   const { listen, tls } = config.server;
   if (tls.requireClientId && listen.length > 0) {
     log.warn("plain DNS gets no answers: server.tls.require_client_id asks for a client ID", {

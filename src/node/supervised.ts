@@ -28,7 +28,8 @@ export async function feedWatchdog(
 ): Promise<() => void> {
   const [native, packets] = [openNative(), openPackets()];
   const none = () => {};
-  if (notifier?.watchdogMs == null || native === null || packets === null) return none;
+  const watchdogMs = notifier?.watchdogMs ?? null;
+  if (notifier === null || watchdogMs === null || native === null || packets === null) return none;
   const { askHealth, healthTarget } = await import("../floating/mod.ts");
   const target = healthTarget(listening, null);
   if (target === null) log.warn("the watchdog can't ask DNS: nothing is listened on over UDP");
@@ -39,7 +40,7 @@ export async function feedWatchdog(
     if (isOver) return;
     if (isWell) notifier.alive();
     else log.error("DNS does not answer: the watchdog is not told that all is well");
-    timer = setTimeout(() => void look(), notifier.watchdogMs! / TIMES);
+    timer = setTimeout(() => void look(), watchdogMs / TIMES);
     Deno.unrefTimer(Number(timer));
   };
   void look();

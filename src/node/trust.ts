@@ -2,13 +2,14 @@
 import { dirname, join } from "node:path/posix";
 import type { ClockJudge } from "../clock/mod.ts";
 import type { Config } from "../config/mod.ts";
-import { encodeQuery, isAtOrBelow, parseName, Qtype } from "../dns/mod.ts";
+import { encodeQuery, isAtOrBelow, Qtype } from "../dns/mod.ts";
 import { parseTrustAnchors, ROOT_ANCHORS_TEXT, type TrustAnchor } from "../dnssec/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
-import { DNSSEC_NAMES } from "../logqueue/mod.ts";
 import { wireNames } from "./dns_upstreams.ts";
 import { TrustKeeper } from "./trust_keeper.ts";
+
+const ANEW = { isAnew: true, isTraced: false };
 
 /** Says whether a configuration has answers validated. */
 export function validates({ recursion }: Config): boolean {
@@ -71,7 +72,7 @@ export async function openTrust(
     write: (text) => writeKept(file, text),
     fetchKeys: async (zone) => {
       const query = encodeQuery(zone, Qtype.DNSKEY, { cd: true, edns: { dnssecOk: true } });
-      return (await dns().ask(query, true, new AbortController().signal)).message;
+      return (await dns().ask(query, ANEW, new AbortController().signal)).message;
     },
     publish: (trust) => dns().renewTrust(trust),
     every: (ms, work) => {
@@ -106,29 +107,4 @@ async function writeKept(file: string, text: string): Promise<void> {
     await opened.syncData();
   }
   await Deno.rename(temporary, file);
-}
-
-/** What validation says of a name, for who asks why; `null`: nothing is validated. */
-export interface DnssecExplanation {
-  readonly result: "secure" | "insecure" | "bogus" | "indeterminate";
-  /** Why it is not secure; `null` where it is. */
-  readonly reason: string | null;
-}
-
-/** Has a name validated anew, whatever is in a cache. */
-export async function explainDnssec(
-  config: Config,
-  dns: Pick<DnsSupervisor, "ask">,
-  name: string,
-  qtype: number,
-): Promise<DnssecExplanation | null> {
-  const wire = parseName(name);
-  if (!validates(config) || wire === null || qtype === Qtype.ANY) return null;
-  try {
-    const query = encodeQuery(wire, qtype, { edns: { dnssecOk: true } });
-    const { dnssec, reason, failure } = await dns.ask(query, true, new AbortController().signal);
-    return { result: DNSSEC_NAMES[dnssec] ?? "indeterminate", reason: reason ?? failure };
-  } catch (error) {
-    return { result: "indeterminate", reason: messageOf(error) };
-  }
 }

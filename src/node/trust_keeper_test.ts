@@ -22,17 +22,14 @@ class Bench implements TrustKeeperPorts {
   fetched = 0;
   readonly published: DnsTrust[] = [];
   work: () => void = () => {};
-  readonly clock: TrustKeeperPorts["clock"];
 
   constructor(...keys: FakeKey[]) {
     this.keys = keys;
-    const bench = this;
-    this.clock = {
-      nowMs: () => this.nowS * 1_000,
-      get isBelieved() {
-        return bench.isBelieved;
-      },
-    };
+  }
+
+  /** As it is at the moment of each look. */
+  get clock(): TrustKeeperPorts["clock"] {
+    return { nowMs: () => this.nowS * 1_000, isBelieved: this.isBelieved };
   }
 
   read = () => Promise.resolve(this.kept);

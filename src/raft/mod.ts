@@ -13,19 +13,34 @@
  * wait in the same queue as messages, so that a stall of this member is not taken for silence of
  * the others. It promises: IDs are of one store each (`Configuration`), messages come from whom `from`
  * names and from the same cluster, what was called durable is there after a restart or is reported
- * as `damaged`. Messages may be lost, doubled, late and in any order. Scope: none. @module
+ * as `damaged`. Messages may be lost, doubled, late and in any order. As bytes they are what
+ * `codec.ts` says. Scope: none. @module
  */
+export {
+  readConfiguration,
+  readEntries,
+  readHardState,
+  readMessage,
+  readSnapshot,
+  writeConfiguration,
+  writeEntries,
+  writeHardState,
+  writeMessage,
+  writeSnapshot,
+} from "./codec.ts";
 export {
   type Configuration,
   isJoint,
   isMember,
   isVoter,
+  isWellFormed,
   type Membership,
   membersOf,
   votersOf,
 } from "./configuration.ts";
 export * from "./limits.ts";
 export type {
+  Body,
   Entry,
   HardState,
   LogEnd,
@@ -51,3 +66,4 @@ export {
   type Timing,
 } from "./state.ts";
 export { step } from "./step.ts";
+export { WireError, WireReader, WireWriter } from "./wire.ts";

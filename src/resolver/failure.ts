@@ -19,6 +19,8 @@ const MEANINGS = {
   /** A chain of names, or of servers, that leads back to where it began. */
   circle: { rcode: Rcode.ServFail, ede: Ede.Other },
   tooLarge: { rcode: Rcode.ServFail, ede: Ede.Other },
+  /** A bound on the work for one query. */
+  overWork: { rcode: Rcode.ServFail, ede: Ede.Other },
   /** As many wait as may. */
   overload: { rcode: Rcode.ServFail, ede: Ede.Other },
   noSocket: { rcode: Rcode.ServFail, ede: Ede.Other },

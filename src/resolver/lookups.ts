@@ -31,7 +31,7 @@ export class Lookups {
     if (name === null) return done(failed(`${hostname} is no name`));
     this.#questions.ask(
       encodeQuery(name, qtype),
-      false,
+      { isAnew: false, isTraced: false },
       (answer) => done(read(answer, qtype)),
     );
   }

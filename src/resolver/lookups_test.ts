@@ -15,7 +15,7 @@ function lookupsOf(records: readonly string[] = []) {
   const bench = new ForwarderBench({
     snapshot: snapshotOf({ all: "||example^" }, {}, { records }),
   });
-  const questions = new OwnQuestions(bench.resolver);
+  const questions = new OwnQuestions(bench.resolver, () => bench.nowMs);
   const lookups = new Lookups(questions);
   const start = (name = N, type: number = Qtype.A): Found[] => {
     const found: Found[] = [];

@@ -27,7 +27,7 @@ export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
 export { Trace, type TraceEvent, type TraceNote, type TraceStep } from "./trace.ts";
 export { type Found, Lookups } from "./lookups.ts";
-export { type OwnAnswer, OwnQuestions } from "./own_questions.ts";
+export { type AskHow, type OwnAnswer, OwnQuestions } from "./own_questions.ts";
 export { Resolver, type ResolverOptions } from "./resolver.ts";
 export {
   Asker,
@@ -42,8 +42,10 @@ export {
 export {
   Flights,
   type FlightsOptions,
+  KeptMessages,
   type Responder,
   TICK_MS,
   type Waiter,
 } from "./flights/mod.ts";
+export { SplitSource } from "./split_source.ts";
 export { Forwarder, type ForwarderOptions, type UpstreamSpec } from "./forward/mod.ts";

@@ -20,7 +20,7 @@ function wireName(text: string): Uint8Array {
 }
 
 /** RDATA of the SOA in our own negative answers, its MINIMUM last (RFC 2308 §3). */
-const SOA_RDATA = (() => {
+export const SOA_RDATA: Uint8Array = (() => {
   const [mname, rname] = [wireName("svc.test"), wireName("hostmaster.svc.test")];
   const rdata = new Uint8Array(mname.length + rname.length + 20);
   rdata.set(mname);

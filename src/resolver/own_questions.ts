@@ -3,10 +3,19 @@ import { Outcome } from "./outcome.ts";
 import { DnssecState, type Query } from "./query.ts";
 import { type Reply, streamReply } from "./reply.ts";
 import type { Resolver } from "./resolver.ts";
+import { Trace, type TraceStep } from "./trace.ts";
 import { Verdict } from "./verdict.ts";
 
 /** Questions of the service's own that wait at one time. */
 export const OWN_QUESTIONS_MAX = 64;
+
+/** How a question of the service's own is to be asked. */
+export interface AskHow {
+  /** What is in the cache is not wanted. */
+  readonly isAnew: boolean;
+  /** What is done about it is recorded. */
+  readonly isTraced: boolean;
+}
 
 /** What became of a question of the service's own. */
 export interface OwnAnswer {
@@ -17,6 +26,9 @@ export interface OwnAnswer {
   readonly reason: string | null;
   /** Why there is no answer, or `null`. */
   readonly failure: string | null;
+  /** What was done, where that was asked for; and how many steps found no room. */
+  readonly steps: readonly TraceStep[];
+  readonly stepsDropped: number;
 }
 
 /**
@@ -25,11 +37,14 @@ export interface OwnAnswer {
  */
 export class OwnQuestions {
   readonly #resolver: Resolver;
+  readonly #nowMs: () => number;
   readonly #reply: Reply = streamReply();
   #pending = 0;
 
-  constructor(resolver: Resolver) {
+  /** `nowMs` is milliseconds of a monotonic clock. */
+  constructor(resolver: Resolver, nowMs: () => number) {
     this.#resolver = resolver;
+    this.#nowMs = nowMs;
   }
 
   /** Questions that wait. */
@@ -38,10 +53,13 @@ export class OwnQuestions {
   }
 
   /**
-   * Asks the query in `packet`; `done` is called once, now or later. `isAnew`: what is in the cache
-   * is not wanted.
+   * Asks the query in `packet`; `done` is called once, now or later.
    */
-  ask(packet: Uint8Array, isAnew: boolean, done: (answer: OwnAnswer) => void): void {
+  ask(
+    packet: Uint8Array,
+    { isAnew, isTraced }: AskHow,
+    done: (answer: OwnAnswer) => void,
+  ): void {
     if (this.#pending >= OWN_QUESTIONS_MAX) return done(refused("too many names are looked up"));
     const resolver = this.#resolver;
     const reply = this.#reply;
@@ -51,9 +69,16 @@ export class OwnQuestions {
     if (verdict !== Verdict.Resolve && !(isAnew && isCached)) {
       return done(this.#answer(decided, null));
     }
+    const trace = isTraced ? new Trace(this.#nowMs) : null;
     const end = (answer: OwnAnswer) => {
       this.#pending--;
-      done(answer);
+      done(
+        trace === null ? answer : {
+          ...answer,
+          steps: trace.steps,
+          stepsDropped: trace.dropped,
+        },
+      );
     };
     const responder: Responder = {
       room: () => reply,
@@ -62,17 +87,22 @@ export class OwnQuestions {
     this.#pending++;
     const waiter = resolver.wait(responder, reply);
     if (waiter === null) end(refused("too many queries wait"));
-    else resolver.resolve(waiter);
+    else {
+      waiter.trace = trace;
+      resolver.resolve(waiter);
+    }
   }
 
   /** The response just written. */
   #answer({ dnssec, dnssecReason }: Query, failure: string | null): OwnAnswer {
     const { bytes, offset, length } = this.#reply;
     const reason = dnssecReason === "" ? null : dnssecReason;
-    return { message: bytes.slice(offset, offset + length), dnssec, reason, failure };
+    return { ...NO_STEPS, message: bytes.slice(offset, offset + length), dnssec, reason, failure };
   }
 }
 
+const NO_STEPS = { steps: [], stepsDropped: 0 };
+
 function refused(failure: string): OwnAnswer {
-  return { message: null, dnssec: DnssecState.None, reason: null, failure };
+  return { ...NO_STEPS, message: null, dnssec: DnssecState.None, reason: null, failure };
 }

@@ -215,6 +215,12 @@ export function keyHasher(
   };
 }
 
+/** Sets `keyHash` of a query of our own; `name` is scratch, `seed` that of every hash of a name. */
+export function hashQuestion(query: Query, name: HashedName, seed: number): void {
+  name.read(query.packet, query.qname, query.packet.length, seed);
+  query.keyHash = keyHashOf(name.hashes[0], query.qtype, query.keyBits);
+}
+
 /** A query of its own, which `keep` fills. */
 export function keptQuery(): Query {
   const query = new Query();

@@ -258,7 +258,7 @@ class GroupTable {
 
 /** Milliseconds since 1970, or 0 for none. */
 function timeMs(time: string | null | undefined): number {
-  return time == null ? 0 : Date.parse(time);
+  return time === null || time === undefined ? 0 : Date.parse(time);
 }
 
 /** Stands in where the state has none yet. */

@@ -25,7 +25,7 @@ export class SpecialClients {
   /** The same array as before where nothing about them changed. */
   find(clients: Clients, limits: readonly Limit[]): readonly SpecialClient[] {
     for (const { key, after } of differences(this.#clients, clients)) {
-      if (after?.spec.paused_until == null) this.#paused.delete(key);
+      if ((after?.spec.paused_until ?? null) === null) this.#paused.delete(key);
       else this.#paused.add(key);
     }
     this.#clients = clients;

@@ -1,6 +1,7 @@
 /** A clock, a store in memory and a disk that fails at a chosen moment, for tests. */
 import type { Clock } from "../clock/mod.ts";
 import type { NewAuditEntry } from "../model/mod.ts";
+import type { RaftDisk, RaftFile } from "./raft_log.ts";
 import { type Batch, Store, type StoreOptions } from "./store.ts";
 
 export class FakeClock implements Clock {
@@ -114,4 +115,108 @@ export class FaultyKv {
   [Symbol.dispose](): void {
     this.inner.close();
   }
+}
+
+/** A piece that a disk writes whole or not at all. */
+const SECTOR_BYTES = 512;
+
+interface MemoryFile {
+  bytes: Uint8Array;
+  /** As of the last sync. */
+  durable: Uint8Array;
+}
+
+/** A folder in memory that loses what was not synced, when it is told to. */
+export class MemoryRaftDisk implements RaftDisk {
+  #files = new Map<string, MemoryFile>();
+  #generation = 0;
+  /** Writes fail. */
+  isFull = false;
+  /** Asked at each sync, which waits for it. */
+  beforeSync: () => Promise<void> | null = () => null;
+
+  get names(): string[] {
+    return [...this.#files.keys()];
+  }
+
+  /** What would be read after a restart. */
+  file(name: string): MemoryFile | undefined {
+    return this.#files.get(name);
+  }
+
+  /** Of a process that died: of what was not synced, each sector is there or is not. */
+  crash(keeps: () => boolean): void {
+    this.#generation++;
+    for (const file of this.#files.values()) {
+      const { bytes, durable } = file;
+      const next = new Uint8Array(keeps() ? bytes.length : durable.length);
+      for (let at = 0; at < next.length; at += SECTOR_BYTES) {
+        const from = at < bytes.length && (at >= durable.length || keeps()) ? bytes : durable;
+        next.set(from.subarray(at, at + SECTOR_BYTES).subarray(0, next.length - at), at);
+      }
+      file.bytes = file.durable = next;
+    }
+  }
+
+  open(name: string, mode: "make" | "find"): Promise<RaftFile | null> {
+    let file = this.#files.get(name);
+    if (file === undefined) {
+      if (mode === "find") return Promise.resolve(null);
+      if (this.isFull) return Promise.reject(new Error("no space left on device"));
+      file = { bytes: new Uint8Array(0), durable: new Uint8Array(0) };
+      this.#files.set(name, file);
+    }
+    return Promise.resolve(this.#handle(file));
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    const file = this.#files.get(from);
+    if (file === undefined) return Promise.reject(new Error(`${from} is not there`));
+    this.#files.delete(from);
+    this.#files.set(to, file);
+    return Promise.resolve();
+  }
+
+  remove(name: string): Promise<void> {
+    this.#files.delete(name);
+    return Promise.resolve();
+  }
+
+  #handle(file: MemoryFile): RaftFile {
+    const generation = this.#generation;
+    // A process that died never hears of what it asked for.
+    const alive = <T>(work: () => T | Promise<T>): Promise<T> =>
+      generation === this.#generation
+        ? new Promise((resolve) => resolve(work()))
+        : new Promise(() => {});
+    const room = () => {
+      if (this.isFull) throw new Error("no space left on device");
+    };
+    return {
+      length: () => alive(() => file.bytes.length),
+      read: (at, length) => alive(() => file.bytes.slice(at, at + length)),
+      write: (at, bytes) =>
+        alive(() => {
+          room();
+          if (at + bytes.length > file.bytes.length) resize(file, at + bytes.length);
+          file.bytes.set(bytes, at);
+        }),
+      truncate: (length) => alive(() => resize(file, length)),
+      sync: () =>
+        alive(async () => {
+          await this.beforeSync();
+          await alive(() => {
+            room();
+            file.durable = file.bytes.slice();
+          });
+        }),
+      close: () => {},
+    };
+  }
+}
+
+function resize(file: MemoryFile, length: number): void {
+  const bytes = new Uint8Array(length);
+  bytes.set(file.bytes.subarray(0, length));
+  file.bytes = bytes;
 }

@@ -13,6 +13,9 @@ export const JOURNAL_KEY: Key = ["journal"];
 /** SHA-256 of the `[filter]` table that this node was seeded from. */
 export const FILTER_DIGEST_KEY: Key = ["local", "filter_digest"];
 
+/** Which member of which cluster this store is. */
+export const RAFT_KEY: Key = ["raft", "member"];
+
 /** Written to find out whether anything can be. */
 export const PROBE_KEY: Key = ["local", "probe"];
 

@@ -13,7 +13,8 @@
  *
  * Keys: `schema`, `applied` (index, epoch, counts), `settings`, `resource/<collection>/<id>`,
  * `user/<id>`, `proposal/<n>`, `audit/<n>`, `audit_range`, `session/<sha256>`, `local/…`, `journal…`;
- * `raft/…` is the cluster's. Values are JSON in UTF-8. A change is one commit, and so are all that
+ * `raft/member` says which member of which cluster this is. What consensus must not forget is in
+ * `raft.log` beside the store (`RaftStorage`), as SQLite would not tell a lost tail. Values are JSON in UTF-8. A change is one commit, and so are all that
  * wait together; what is too large for that goes through the journal. Scope: read, write: the store.
  * @module
  */
@@ -25,6 +26,15 @@ export { PROPOSAL_ID_LENGTH_MAX } from "./proposals.ts";
 export { STATE_PART_BYTES_MAX } from "./replicated_state.ts";
 export { LocalReplicator, valueOf } from "./local_replicator.ts";
 export { type NodeStoreOptions, openNodeStore, type OpenStore, openStore } from "./open_store.ts";
+export { denoRaftDisk } from "./raft_disk.ts";
+export { LOG_FILE, type RaftDisk, type RaftFile } from "./raft_log.ts";
+export {
+  type Durable,
+  type RaftMember,
+  RaftStorage,
+  type RaftStorageOptions,
+} from "./raft_storage.ts";
+export type { Spool } from "./spool.ts";
 export { SCHEMA_VERSION } from "./load.ts";
 export {
   type DefaultList,

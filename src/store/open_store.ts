@@ -18,6 +18,8 @@ export interface OpenStore {
   readonly store: Store;
   readonly applier: Applier;
   readonly replicator: LocalReplicator;
+  /** It is in memory alone, and nothing that is promised of it would outlive the process. */
+  readonly isTemporary: boolean;
   /** What the status says at the moment: why changes are refused, or will be gone. */
   readonly problems: readonly string[];
   /** Finishes what was proposed, and leaves the store to another process until `resume`. */
@@ -100,7 +102,7 @@ async function openSeeded(
     log.error("store not opened, changes will be lost with this process", { error });
     const problems = [`${messageOf(error)}; changes are kept in memory only`];
     const temporary = await seeded(await openTemporaryStore(options), source, options, hold);
-    return { ...temporary, problems };
+    return { ...temporary, isTemporary: true, problems };
   }
 }
 
@@ -143,6 +145,7 @@ function opened(store: Store, first: StoreHold | null, options: StoreFileOptions
     store,
     applier,
     replicator,
+    isTemporary: false,
     get problems() {
       return store.problem === null ? [] : [store.problem];
     },

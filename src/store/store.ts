@@ -21,6 +21,7 @@ import {
   keyText,
   numberText,
   PROBE_KEY,
+  RAFT_KEY,
 } from "./keys.ts";
 import { appliedRecord, type AuditRange, load, type Loaded, MIGRATIONS } from "./load.ts";
 import type { LocalStore } from "./ports.ts";
@@ -332,8 +333,7 @@ export class Store implements LocalStore {
 
   /** Finds out whether the file can be written again, and goes on with it. Never throws. */
   async #recover(reopen: () => Promise<Deno.Kv>): Promise<void> {
-    const isOthers = this.#isTaken || this.#isClosed || this.#isSuspended;
-    if (this.#failure === null || isOthers) return;
+    if (this.#failure === null || this.#isTaken || this.#isClosed || this.#isSuspended) return;
     try {
       const isWell = !this.#isCopy && await canWrite(this.#kv) && await this.#isSettled();
       if (!isWell) await this.#goOnWith(await reopen());
@@ -429,10 +429,11 @@ export class Store implements LocalStore {
   }
 
   /**
-   * Leaves the file to another process, once what is on its way is stored; nothing is stored until
-   * `resume`.
+   * Leaves its file, if it has one, to another process, once what is on its way is stored; nothing is
+   * stored until `resume`.
    */
   async suspend(): Promise<void> {
+    if (this.#options.reopen === undefined) return;
     await this.#inOrder(() => {
       this.#cancelRetry();
       this.#sealed = "it is handed to another program: try again in a moment";
@@ -442,16 +443,24 @@ export class Store implements LocalStore {
     });
   }
 
-  /**
-   * Goes on with the file, and with what has been written to it.
-   *
-   * @throws If it can't be opened; changes are refused then.
-   */
+  /** Goes on with the file as it is by now. It throws if it can't be opened: changes are refused then. */
   async resume(): Promise<void> {
     const { reopen } = this.#options;
     await this.#inOrder(async () => {
-      if (!this.#isSuspended || reopen === undefined) return;
-      await this.#goOnWith(await reopen());
+      if (this.#isSuspended && reopen !== undefined) await this.#goOnWith(await reopen());
+    });
+  }
+
+  /** Which member of which cluster this is, as `RaftStorage` has it; `null`: it never was in one. */
+  async raftMember(): Promise<unknown> {
+    return (await orUnavailable(readKey(this.#kv, RAFT_KEY)))?.value ?? null;
+  }
+
+  /** @throws {SvcError} `unavailable`, if it could not be stored. */
+  async putRaftMember(value: unknown): Promise<void> {
+    await this.#inOrder(async () => {
+      if (this.#isCopy) throw unavailable(`${this.#failure}`);
+      await orUnavailable(this.#kv.set(RAFT_KEY, encodeValue(value)));
     });
   }
 

@@ -69,6 +69,15 @@ export const Counter = {
   UpstreamFull: 70,
   /** Times an upstream could not be asked because the process has no socket left. */
   NoSocket: 71,
+  /** Names that name servers brought no answer for, by the reason. */
+  RecursionTimeout: 80,
+  RecursionUnreachable: 81,
+  RecursionUnhelpful: 82,
+  RecursionMalformed: 83,
+  RecursionCircle: 84,
+  RecursionOverWork: 85,
+  RecursionOverload: 86,
+  RecursionNoSocket: 87,
   /** Signatures that were not checked because too many wait; each ends a validation. */
   ChecksRefused: 90,
   /** Questions answered by what was proven before (RFC 8198). */
@@ -90,11 +99,18 @@ export const LATENCY_BOUNDS_MS: readonly number[] = [
 ];
 const LATENCY_CLASSES = LATENCY_BOUNDS_MS.length + 1;
 
+/** Upper bounds of the classes of the queries sent for one answer; one more has the rest. */
+export const SENT_BOUNDS: readonly number[] = [0, 1, 2, 3, 4, 6, 8, 12, 20, 50, 100];
+const SENT_CLASSES = SENT_BOUNDS.length + 1;
+
 // Where the parts of a block begin, in places of eight bytes.
 const QUERIES_AT = COUNTERS_MAX;
 const LATENCY_AT = QUERIES_AT + TRANSPORTS_MAX * OUTCOMES_MAX;
 const LATENCY_SUM_AT = LATENCY_AT + TRANSPORTS_MAX * LATENCY_CLASSES;
-export const COUNTERS_BYTES = (LATENCY_SUM_AT + TRANSPORTS_MAX) * 8;
+// Of recursion: queries sent for an answer, and the time to it.
+const SENT_AT = LATENCY_SUM_AT + TRANSPORTS_MAX;
+const RECURSED_AT = SENT_AT + SENT_CLASSES + 1;
+export const COUNTERS_BYTES = (RECURSED_AT + LATENCY_CLASSES + 1) * 8;
 
 /** A block of counters with one writer; exact up to 2^53. */
 export class CounterBlock {
@@ -110,6 +126,18 @@ export class CounterBlock {
 /** Counts what became of a query: transport and outcome as `resolver` numbers them. */
 export function countOutcome(values: Float64Array, transport: number, outcome: number): void {
   values[QUERIES_AT + transport * OUTCOMES_MAX + outcome]++;
+}
+
+/** Counts a question that name servers were asked for: the queries sent, and the time it took. */
+export function countRecursion(values: Float64Array, queries: number, tookMs: number): void {
+  let place = 0;
+  while (place < SENT_BOUNDS.length && queries > SENT_BOUNDS[place]) place++;
+  values[SENT_AT + place]++;
+  values[SENT_AT + SENT_CLASSES] += queries;
+  place = 0;
+  while (place < LATENCY_BOUNDS_MS.length && tookMs > LATENCY_BOUNDS_MS[place]) place++;
+  values[RECURSED_AT + place]++;
+  values[RECURSED_AT + LATENCY_CLASSES] += tookMs;
 }
 
 /** Counts the time that an answer took. Leaves no garbage. */
@@ -155,6 +183,23 @@ export function sumLatencies(blocks: readonly CounterBlock[], transport: number)
   return {
     counts: Array.from({ length: LATENCY_CLASSES }, (_, i) => sumPlace(blocks, first + i)),
     sumMs: sumPlace(blocks, LATENCY_SUM_AT + transport),
+  };
+}
+
+/** What recursion took for its answers, over all blocks. */
+export function sumRecursion(blocks: readonly CounterBlock[]): {
+  /** Questions in each class of `SENT_BOUNDS`, and last those above all bounds. */
+  readonly sent: { readonly counts: readonly number[]; readonly sum: number };
+  readonly took: Latencies;
+} {
+  const from = (first: number, length: number) =>
+    Array.from({ length }, (_, i) => sumPlace(blocks, first + i));
+  return {
+    sent: { counts: from(SENT_AT, SENT_CLASSES), sum: sumPlace(blocks, SENT_AT + SENT_CLASSES) },
+    took: {
+      counts: from(RECURSED_AT, LATENCY_CLASSES),
+      sumMs: sumPlace(blocks, RECURSED_AT + LATENCY_CLASSES),
+    },
   };
 }
 

@@ -8,12 +8,15 @@ export {
   COUNTERS_BYTES,
   countLatency,
   countOutcome,
+  countRecursion,
   type Latencies,
   LATENCY_BOUNDS_MS,
   OUTCOMES_MAX,
+  SENT_BOUNDS,
   sumCounters,
   sumLatencies,
   sumOutcome,
+  sumRecursion,
   TRANSPORTS_MAX,
 } from "./counters.ts";
 export type { HistogramSample, Labels, MetricFamily, Sample } from "./family.ts";

@@ -91,7 +91,7 @@ export const STATUS: Shape = {
   cluster: "object",
   api_docs: "boolean",
   listeners: [{ protocol: "string", address: "string" }],
-  recursion: { enabled: "boolean", dnssec: "boolean" },
+  recursion: { enabled: "boolean", dnssec: "boolean", servers: "number" },
   filter: { rules: "count", generation: "count", built_at: "timestamp?", memory_bytes: "count" },
   cache: { entries: "count", bytes: "count", hits: "count", misses: "count" },
   upstreams: [{ address: "string", healthy: "boolean", latency_ms: "number?", failures: "count" }],

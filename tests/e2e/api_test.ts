@@ -73,6 +73,7 @@ class Node implements AsyncDisposable {
     node.#api = await serveApi({
       config,
       node: NODE,
+      cluster: null,
       clock: { nowMs: Date.now },
       sockets: null,
       startedAtMs: Date.now(),

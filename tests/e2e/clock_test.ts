@@ -4,28 +4,11 @@ import assert from "node:assert/strict";
 import { Qtype } from "../../src/dns/mod.ts";
 import { Api } from "./api.ts";
 import { ask } from "./clients.ts";
+import { FakeClock, FAKETIME_LIBRARY } from "./fake_clock.ts";
 import { FakeUpstream } from "./fake_upstream.ts";
-import { hasProgram, OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
+import { OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
 
 const DAY_MS = 86_400_000;
-
-/** The library behind the program, in the folder of this machine's kind. */
-function library(): string | null {
-  if (!hasProgram("faketime")) return null;
-  for (const { name } of Deno.readDirSync("/usr/lib")) {
-    const path = `/usr/lib/${name}/faketime/libfaketimeMT.so.1`;
-    try {
-      Deno.statSync(path);
-      return path;
-    } catch {
-      // Another folder.
-    }
-  }
-  console.log("skipped: there is no libfaketimeMT.so.1 on this machine");
-  return null;
-}
-
-const LIBRARY = library();
 
 /** A service whose wall clock is off by as much as the test says. */
 class Clocked {
@@ -33,28 +16,18 @@ class Clocked {
     readonly service: Service,
     readonly api: Api,
     readonly upstream: FakeUpstream,
-    private readonly file: string,
+    readonly clock: FakeClock,
   ) {}
 
   static async start(directory: string, offset: string): Promise<Clocked> {
-    const file = `${directory}/faketime`;
-    await Deno.writeTextFile(file, offset);
+    const clock = await FakeClock.make(`${directory}/faketime`, offset);
     const upstream = await FakeUpstream.start();
     const service = await Service.start({
       directory,
       config: { upstream: [{ address: upstream.text }] },
-      prefix: [
-        ...["env", `LD_PRELOAD=${LIBRARY}`, `FAKETIME_TIMESTAMP_FILE=${file}`],
-        ...["FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"],
-      ],
+      prefix: clock.prefix,
     });
-    return new Clocked(service, await Api.of(service), upstream, file);
-  }
-
-  /** Sets the clock, as seen by the next look. */
-  async set(offset: string): Promise<void> {
-    await Deno.writeTextFile(`${this.file}.new`, offset);
-    await Deno.rename(`${this.file}.new`, this.file);
+    return new Clocked(service, await Api.of(service), upstream, clock);
   }
 
   async ask(name: string): Promise<void> {
@@ -86,7 +59,7 @@ class Clocked {
 Deno.test({
   name: "svc run keeps its log, sessions and order by a clock that is behind, and after",
   permissions: PERMISSIONS,
-  ignore: LIBRARY === null,
+  ignore: FAKETIME_LIBRARY === null,
   fn: async () => {
     await using own = await OwnDirectory.make();
     {
@@ -118,7 +91,7 @@ Deno.test({
       return [response.status, await response.text()] as const;
     };
     assert.match((await statusAs())[1], /is not believed/);
-    await late.set("+0d");
+    await late.clock.set("+0d");
     await until("it is believed", async () => !/is not believed/.test((await statusAs())[1]));
     const response = await fetch(`${late.api.base}/querylog`, { headers: { cookie } });
     const { entries } = await response.json();
@@ -134,17 +107,17 @@ Deno.test({
 Deno.test({
   name: "svc run keeps its log through a clock that is far ahead for a while",
   permissions: PERMISSIONS,
-  ignore: LIBRARY === null,
+  ignore: FAKETIME_LIBRARY === null,
   fn: async () => {
     await using own = await OwnDirectory.make();
     await using clocked = await Clocked.start(own.path, "+0d");
     await clocked.ask("a");
     assert.equal(await clocked.names(), "a");
-    await clocked.set("+20000d");
+    await clocked.clock.set("+20000d");
     await until("the jump is told", async () => /jumped ahead/.test(await clocked.problems()));
     await clocked.ask("b");
     assert.equal(await clocked.names(), "a b", "and a is too old by far");
-    await clocked.set("+0d");
+    await clocked.clock.set("+0d");
     await until("it is told", async () => /jumped back/.test(await clocked.problems()));
     await clocked.ask("c");
     assert.equal(await clocked.names(), "a b c");

@@ -284,14 +284,20 @@ Deno.test("the units are as shut in as can be", {
   }
 });
 
-Deno.test("every example in the configuration that comes with it is valid", {
+Deno.test("every example in the configurations that come with it is valid", {
   permissions: PERMISSIONS,
-}, async () => {
+}, async (t) => {
+  for (const file of ["src/install/files/svc.toml", "dist/container.toml"]) {
+    await t.step(file, () => assertValid(file));
+  }
+});
+
+async function assertValid(file: string): Promise<void> {
   const { formatProblem, parseConfig } = await import("../../src/config/mod.ts");
-  const text = await Deno.readTextFile(`${ROOT}src/install/files/svc.toml`);
+  const text = await Deno.readTextFile(ROOT + file);
   const place = { file: "svc.toml", directory: "/etc/svc" };
   assert.deepEqual(parseConfig(text, place).problems, []);
   const examples = text.replace(/^#(?=\[|\w+ = )/gm, "");
   assert.notEqual(examples, text);
   assert.deepEqual(parseConfig(examples, place).problems.map(formatProblem), []);
-});
+}

@@ -61,6 +61,7 @@ class Running {
       serveStale: 0,
       prefetch: false,
       trust: null,
+      recursion: null,
       rebindingExempt: [],
       failClosed: false,
       isShutIn: true,

@@ -1,6 +1,7 @@
 // Goal: nothing goes into a build that nobody has looked at. Method: a registry that hands out another
 // binary, and the lock file held against what its packages say of themselves.
 import assert from "node:assert/strict";
+import { findForeignLicences, formatSbom, readPackages } from "../../scripts/sbom.ts";
 import { inOwnDirectory, PERMISSIONS, ROOT } from "./harness.ts";
 
 /** Runs a shell command with the functions of `scripts/fetch_deno.sh`. */
@@ -45,4 +46,47 @@ Deno.test("fetch_deno knows no platform without a pin, and this Deno is the pinn
   assert.match(unknown.stderr, /no SHA-256 of Deno .* is pinned for linux-riscv64-glibc/);
   const own = 'npm_platform "$(uname -s)" "$(uname -m)" && has_pinned_sum "$platform" "$1"';
   assert.equal((await fetching(own, "/none", Deno.execPath())).code, 0);
+});
+
+Deno.test("every npm package has a licence that a program under MIT can carry", {
+  permissions: PERMISSIONS,
+}, async (t) => {
+  const { imports } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+  const packages = await readPackages(ROOT.slice(0, -1), imports);
+  assert.deepEqual(findForeignLicences(packages), []);
+  const lock = JSON.parse(await Deno.readTextFile(`${ROOT}deno.lock`));
+  assert.equal(packages.length, Object.keys(lock.npm).length);
+  await t.step("and others are found", () => {
+    const [one] = packages;
+    const licences = [
+      "GPL-3.0-only",
+      "AGPL-3.0",
+      "UNLICENSED",
+      "(GPL-2.0 OR MIT)",
+      "MIT AND GPL-2.0",
+    ];
+    const found = findForeignLicences(licences.map((licence) => ({ ...one, licence })));
+    assert.deepEqual(
+      found.map((text) => text.replace(/^.*: /, "")),
+      licences.filter((licence) => licence !== "(GPL-2.0 OR MIT)"),
+    );
+  });
+  await t.step("and stands in the list of components", () => {
+    const deno = { platform: "linux-x64-glibc", version: "1.0.0", sha256: "0".repeat(64) };
+    const document = JSON.parse(formatSbom("1.2.3", packages, [deno]));
+    assert.equal(document.bomFormat, "CycloneDX");
+    const refs = new Set(document.components.map((one: { "bom-ref": string }) => one["bom-ref"]));
+    assert.equal(refs.size, packages.length + 1, "each once");
+    for (const { purl, hashes, licenses } of document.components) {
+      assert.match(purl, /^pkg:npm\/(%40[\w.-]+\/)?[\w.-]+@\d/);
+      assert.match(hashes[0].content, /^([0-9a-f]{64}|[0-9a-f]{128})$/);
+      assert.equal(licenses.length, 1);
+    }
+    for (const { dependsOn } of document.dependencies) {
+      for (const ref of dependsOn) assert.ok(refs.has(ref), ref);
+    }
+    const shipped = packages.filter(({ isShipped }) => isShipped).map(({ name }) => name);
+    assert.ok(shipped.includes("@node-rs/argon2-linux-arm64-gnu"));
+    assert.ok(!shipped.includes("@node-rs/argon2-win32-x64-msvc"));
+  });
 });

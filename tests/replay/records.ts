@@ -83,10 +83,14 @@ export function parseRecord(line: string): TextRecord {
   const words = wordsOf(line);
   const owner = wireName(words[0]);
   let [at, ttl] = [1, TTL_DEFAULT];
-  for (; /^(\d+|IN|CH)$/i.test(words[at]); at++) if (/^\d/.test(words[at])) ttl = +words[at];
+  let cls: number = Qclass.IN;
+  for (; /^(\d+|IN|CH)$/i.test(words[at]); at++) {
+    if (/^\d/.test(words[at])) ttl = +words[at];
+    if (/^CH$/i.test(words[at])) cls = Qclass.CH;
+  }
   const type = parseQtype(words[at]);
   assert(type !== null, line);
-  return { owner, type, cls: Qclass.IN, ttl, rdata: parseRdata(type, words.slice(at + 1), line) };
+  return { owner, type, cls, ttl, rdata: parseRdata(type, words.slice(at + 1), line) };
 }
 
 function parseRdata(type: number, words: readonly string[], line: string): Uint8Array {

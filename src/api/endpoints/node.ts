@@ -154,9 +154,12 @@ export const nodeEndpoints: readonly Endpoint[] = [
     answer: Explanation,
     errors: ["unavailable"],
     handle: async (call) => {
-      const { name, type, group = null } = call.query;
+      const { name, type, group = null, trace } = call.query;
       const client = askerOf(call, call.query);
-      return { body: await call.deps.node.explain({ name, type, client, group, draft: null }) };
+      const isTraced = trace === "true";
+      return {
+        body: await call.deps.node.explain({ name, type, client, group, draft: null, isTraced }),
+      };
     },
   }),
   endpoint("POST /api/v1/explain", {
@@ -178,6 +181,7 @@ export const nodeEndpoints: readonly Endpoint[] = [
           client,
           group,
           draft: { rules, without },
+          isTraced: false,
         }),
       };
     },

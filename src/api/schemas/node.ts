@@ -64,6 +64,7 @@ export const Status = answer(
     recursion: z.object({
       enabled: z.boolean().describe("resolves from the root servers itself"),
       dnssec: z.boolean().describe("validates what it resolves"),
+      servers: count.describe("addresses of name servers that something is known of"),
     }).describe("how names are resolved"),
     filter: z.object({
       rules: count.describe("rules in force"),
@@ -105,7 +106,7 @@ export const Status = answer(
     cluster: exampleOf(ClusterReport),
     api_docs: false,
     listeners: [{ protocol: "udp", address: "0.0.0.0:53" }],
-    recursion: { enabled: false, dnssec: true },
+    recursion: { enabled: false, dnssec: true, servers: 0 },
     filter: { rules: 120_345, generation: 7, built_at: EXAMPLE_TIME, memory_bytes: 4_194_304 },
     cache: { entries: 1_204, bytes: 262_144, hits: 9_120, misses: 1_500 },
     upstreams: [{
@@ -154,7 +155,11 @@ const question = {
   group: z.string().min(1).max(128).optional()
     .describe("the ID of the group that the client would be in; left out: its own"),
 };
-export const ExplainQuery = z.strictObject(question);
+export const ExplainQuery = z.strictObject({
+  ...question,
+  trace: z.enum(["true", "false"]).default("false")
+    .describe("has the name asked for anew and tells each step, where it is asked for elsewhere"),
+});
 export const ExplainDraft = request(
   "ExplainDraft",
   z.strictObject({
@@ -201,6 +206,24 @@ export const Explanation = answer(
         .describe("of the answer as it comes at this moment"),
       reason: z.string().nullable().describe("why it is not secure; null where it is"),
     }).nullable().describe("null: it is answered here, or answers are not validated"),
+    trace: z.object({
+      rcode: z.string().nullable().describe("of the answer; null: there was none"),
+      records: z.array(z.string()).describe("of the answer"),
+      failure: z.string().nullable().describe("why there is no answer"),
+      took_ms: z.number().describe("milliseconds to the answer"),
+      steps: z.array(z.object({
+        at_ms: z.number().describe("milliseconds since the question"),
+        depth: count.describe("0 of the question; more of what it depends on: addresses, keys"),
+        event: z.string().describe(
+          "asked, referral, answered, alias, failed, cached, local or validated; new values may appear",
+        ),
+        question: z.string().nullable().describe("what was asked, as much of the name as was told"),
+        zone: z.string().nullable().describe("whose server it is, or what a referral leads to"),
+        server: z.string().nullable().describe("by name, where it has one, and address"),
+        detail: z.string().nullable().describe("in words"),
+      })).describe("in order"),
+      dropped: count.describe("steps that found no room"),
+    }).nullable().describe("null: it was not asked for, or the name is answered here"),
   }),
   {
     name: "ads.example",
@@ -219,6 +242,7 @@ export const Explanation = answer(
       lost: null,
     }],
     dnssec: null,
+    trace: null,
   },
 );
 export type Explanation = Shown<z.infer<typeof Explanation>>;

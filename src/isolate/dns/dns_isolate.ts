@@ -1,10 +1,11 @@
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
-import { type EventQueue, UdpBatch } from "../../native/mod.ts";
+import type { EventQueue } from "../../native/mod.ts";
 import {
-  Asker,
-  Flights,
-  Forwarder,
+  type Asker,
+  type AskHow,
+  type Flights,
+  type Forwarder,
   type Found,
   keyHasher,
   Lookups,
@@ -13,7 +14,6 @@ import {
   Pipeline,
   QueryLog,
   RateLimiter,
-  RebindingProtection,
   Resolver,
   TICK_MS,
   TurnClock,
@@ -38,7 +38,9 @@ import { type Loaded, loadFor } from "./loaded.ts";
 import { type NativeSide, openNativeSide } from "./native_side.ts";
 import { SYSTEM_TIME } from "../kept_isolate.ts";
 import { listenPortable } from "./portable_listeners.ts";
+import type { RecursionSide } from "./recursion_side.ts";
 import { reportOf } from "./report.ts";
+import { openResolving } from "./resolving.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
@@ -75,6 +77,8 @@ export class DnsIsolate {
   readonly #asker: Asker;
   readonly #forwarder: Forwarder;
   readonly #flights: Flights;
+  /** `null`: upstreams are asked for every name. */
+  readonly #recursion: RecursionSide | null;
   /** `null`: nothing is validated. */
   readonly validation: ValidationSide | null;
   readonly #clock = new TurnClock({
@@ -161,46 +165,22 @@ export class DnsIsolate {
       },
     };
     const queue = this.#exchangeQueue();
-    const nowMs = () => performance.now();
     const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
-    const asker = this.#asker = new Asker({
-      exchange,
-      counters,
-      openMax: start.openMax,
-      nowMs,
-      random: (target) => void crypto.getRandomValues(target),
-    });
-    this.#forwarder = new Forwarder({
-      upstreams: start.upstreams,
-      exchange,
-      asker,
-      counters,
-      ttl: start.ttl,
-      nowMs,
-    });
-    const { Validation } = loaded;
-    const nowSeconds = () => this.#pipeline.nowSeconds;
-    const beginTurn = () => {
-      this.#setTime();
-      this.#flushSoon();
-    };
-    this.validation = start.trust === null || Validation === null
-      ? null
-      : new Validation(start.trust, { ...start, cache, counters, nowMs, nowSeconds, beginTurn });
-    this.#flights = new Flights({
-      source: this.#forwarder,
-      judge: this.validation?.judge ?? null,
-      cache,
-      counters,
-      rebinding: start.rebindingExempt === null
-        ? null
-        : new RebindingProtection(start.rebindingExempt),
-      serveStale,
-      senderBytes: UdpBatch.SENDER_BYTES,
-      nowMs,
-      nowSeconds,
+    const { asker, forwarder, recursion, validation, flights } = openResolving(start, loaded, {
+      ...{ exchange, cache, counters },
+      nowMs: () => performance.now(),
+      nowSeconds: () => this.#pipeline.nowSeconds,
+      beginTurn: () => {
+        this.#setTime();
+        this.#flushSoon();
+      },
       ticking: (on) => this.#setTicking(on),
     });
+    this.#asker = asker;
+    this.#forwarder = forwarder;
+    this.#recursion = recursion;
+    this.validation = validation;
+    this.#flights = flights;
     const { logQueue, traces } = start;
     const slow = traces === null ? null : new SlowQueries(traces, Math.random, this.#counts);
     this.#slow = slow;
@@ -214,7 +194,7 @@ export class DnsIsolate {
       counters,
       onSlow: slow === null ? null : (...what) => slow.note(...what),
     });
-    this.#questions = new OwnQuestions(this.#resolver);
+    this.#questions = new OwnQuestions(this.#resolver, () => performance.now());
     this.#lookups = new Lookups(this.#questions);
     this.#bootstrap = bootstrapOf(start.upstreams, this.#forwarder, exchange, {
       after: (ms, work) => this.#alarms.after(ms, work),
@@ -340,6 +320,7 @@ export class DnsIsolate {
   /** Forgets every cached answer. */
   flush(): void {
     this.#cache.flush();
+    this.#recursion?.recursor.flush();
     this.validation?.judge.forget();
   }
 
@@ -350,9 +331,9 @@ export class DnsIsolate {
   }
 
   /** Asks a query for the service itself; `done` is called now or later. */
-  ask(packet: Uint8Array, isAnew: boolean, done: (answer: OwnAnswer) => void): void {
+  ask(packet: Uint8Array, how: AskHow, done: (answer: OwnAnswer) => void): void {
     this.#setTime();
-    this.#questions.ask(packet, isAnew, done);
+    this.#questions.ask(packet, how, done);
   }
 
   report(): DnsReport {
@@ -362,6 +343,7 @@ export class DnsIsolate {
       encrypted: this.#encrypted,
       bounds: this.#bounds,
       forwarder: this.#forwarder,
+      recursor: this.#recursion?.recursor ?? null,
       validation: this.validation,
     });
   }

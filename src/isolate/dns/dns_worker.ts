@@ -70,7 +70,7 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
     }
     case "ask": {
       const { id } = message;
-      opened.ask(message.packet, message.isAnew, (answer) => tell({ type: "asked", id, answer }));
+      opened.ask(message.packet, message.how, (answer) => tell({ type: "asked", id, answer }));
       return;
     }
     case "certificate":

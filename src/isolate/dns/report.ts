@@ -1,5 +1,6 @@
 import type { Cache } from "../../cache/mod.ts";
 import type { Forwarder } from "../../resolver/mod.ts";
+import type { Recursor } from "../../resolver/recursive/mod.ts";
 import type { SharedBounds, TcpListener } from "../../transport/mod.ts";
 import type { DnsReport } from "../messages.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
@@ -13,12 +14,13 @@ export interface ReportFacts {
   readonly encrypted: EncryptedListeners | null;
   readonly bounds: SharedBounds;
   readonly forwarder: Forwarder;
+  readonly recursor: Recursor | null;
   readonly validation: ValidationSide | null;
 }
 
 /** What a dns isolate says of itself. */
 export function reportOf(facts: ReportFacts): DnsReport {
-  const { cache, tcp, encrypted, bounds, forwarder, validation } = facts;
+  const { cache, tcp, encrypted, bounds, forwarder, recursor, validation } = facts;
   return {
     cacheEntries: cache.entries,
     cacheBytes: cache.usedBytes,
@@ -28,7 +30,8 @@ export function reportOf(facts: ReportFacts): DnsReport {
       ...(encrypted?.occupancy ?? { dot: null, doh: null, doq: null }),
     },
     cutOff: { unfinished: bounds.unfinished.cutOff, unread: bounds.unread.cutOff },
-    lacksSockets: forwarder.lacksSockets,
+    lacksSockets: forwarder.lacksSockets || (recursor?.lacksSockets ?? false),
+    recursion: { servers: recursor?.serversKnown ?? 0, zones: recursor?.delegations.count ?? 0 },
     clockSuspect: validation?.judge.clockSuspect ?? false,
     upstreams: forwarder.upstreams.map((upstream) => ({
       healthy: upstream.healthy,

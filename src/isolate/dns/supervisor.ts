@@ -15,6 +15,7 @@ import {
   wake,
 } from "../../native/mod.ts";
 import {
+  type AskHow,
   COOKIE_SECRET_BYTES,
   type Found,
   type OwnAnswer,
@@ -255,15 +256,15 @@ export class DnsSupervisor {
   }
 
   /**
-   * Asks a query for the service itself, the same way. `isAnew`: what is in a cache is not wanted.
+   * Asks a query for the service itself, the same way.
    *
    * @throws {SvcError} `unavailable`: no isolate answers, too many questions wait, or `signal` came
    * first.
    */
-  async ask(packet: Uint8Array, isAnew: boolean, signal: AbortSignal): Promise<OwnAnswer> {
+  async ask(packet: Uint8Array, how: AskHow, signal: AbortSignal): Promise<OwnAnswer> {
     const { questions, isolate } = this.#answering("a question");
     return await questions.start("a question can't be asked", signal, (id) => {
-      isolate.tell({ type: "ask", id, packet, isAnew });
+      isolate.tell({ type: "ask", id, packet, how });
     });
   }
 

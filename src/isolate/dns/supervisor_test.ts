@@ -71,6 +71,7 @@ function options(
     serveStale: 0,
     prefetch: false,
     trust: null,
+    recursion: null,
     rebindingExempt: [],
     failClosed: false,
     isShutIn: true,

@@ -2,7 +2,7 @@ import { getU16 } from "../../bytes/mod.ts";
 import { HEADER_BYTES, OPT_BYTES } from "../../dns/mod.ts";
 import { type Query, QUESTION_BYTES_MAX } from "../query.ts";
 import type { Sending } from "./ports.ts";
-import type { Fit } from "./response.ts";
+import { COOKIE_BYTES_MAX, type Fit } from "./response.ts";
 import type { Server } from "./server.ts";
 
 /** Block size of padded queries (RFC 8467 §4.1). */
@@ -11,7 +11,9 @@ export const QUERY_BLOCK_BYTES = 128;
 export const OPTION_BYTES = 4;
 /** Room for a query as it is sent, its padding included. */
 const SENT_BYTES_MAX = QUERY_BLOCK_BYTES *
-  Math.ceil((QUESTION_BYTES_MAX + OPT_BYTES + OPTION_BYTES) / QUERY_BLOCK_BYTES);
+  Math.ceil(
+    (QUESTION_BYTES_MAX + OPT_BYTES + 2 * OPTION_BYTES + COOKIE_BYTES_MAX) / QUERY_BLOCK_BYTES,
+  );
 
 /** Whoever asks, and is told what comes of it. It may release the ask in any of these calls. */
 export interface AskOwner<S extends Server = Server> {

@@ -99,6 +99,7 @@ export class Asker {
     }
     owner.onHeard(ask);
     if (ask.owner === null) return;
+    if (!server.resolves && fit !== Fit.Truncated) server.keepCookie(response);
     if (fit === Fit.Truncated) {
       this.#goOverTcp(ask);
       return;

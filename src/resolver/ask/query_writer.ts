@@ -54,7 +54,19 @@ export class QueryWriter {
     setU16(packet, end + 7, (query.keyBits & KEY_DO) !== 0 ? DO_BIT : 0);
     setU16(packet, end + 9, 0);
     ask.length = end + OPT_BYTES;
+    const { cookie } = ask.server;
+    if (cookie !== null) this.#addCookie(ask, cookie, end + 9);
     if (transport !== "udp") this.#pad(ask, end + 9);
+  }
+
+  /** Adds what the server has sent as a cookie; it is asked in the clear, where nothing is padded. */
+  #addCookie(ask: Ask, cookie: Uint8Array, rdlengthAt: number): void {
+    const { packet, length } = ask;
+    setU16(packet, rdlengthAt, OPTION_BYTES + cookie.length);
+    setU16(packet, length, EdnsOption.Cookie);
+    setU16(packet, length + 2, cookie.length);
+    packet.set(cookie, length + OPTION_BYTES);
+    ask.length = length + OPTION_BYTES + cookie.length;
   }
 
   /** Fills the last block; `rdlengthAt` is where OPT, the last record, says how long it is. */

@@ -14,6 +14,7 @@ import {
   RCODE_MASK,
   readRecord,
   RecordView,
+  skipQuestion,
   TC_BIT,
 } from "../../dns/mod.ts";
 import { ExtendedErrors } from "../extended_errors.ts";
@@ -36,6 +37,9 @@ export const Fit = {
 export type Fit = typeof Fit[keyof typeof Fit];
 
 const NOTHING = new Uint8Array(0);
+/** Bytes of both cookies, the client's and the server's (RFC 7873 §4). */
+const COOKIE_BYTES_MIN = 16;
+export const COOKIE_BYTES_MAX = 40;
 /** Most records of one response that are read. */
 const RECORDS_MAX = TTLS_MAX;
 /** Extended errors that say the answer is bogus (RFC 8914 §4.6 to 4.13): the same everywhere. */
@@ -68,6 +72,9 @@ export class ResponseReader {
   readonly errors: ExtendedErrors = new ExtendedErrors();
   /** It came with an OPT record. */
   hasOpt = false;
+  /** Where the data of its cookie is (RFC 7873), of client and server; 0 bytes: it has none. */
+  cookieAt = 0;
+  cookieLength = 0;
 
   readonly #record = new RecordView();
   /** Scratch for names that are only checked. */
@@ -110,9 +117,17 @@ export class ResponseReader {
     this.answersAt = questionEnd;
     this.errors.clear();
     this.hasOpt = this.refers = false;
+    this.cookieLength = 0;
     // Cut to nothing, it is no denial but no answer at all.
     if (this.isCut && getU16(packet, 6) === 0) return Fit.Failure;
     return this.#readSections(packet, length, questionEnd);
+  }
+
+  /** Reads a response that is kept here, or was made here; says whether it holds an answer. */
+  readKept(message: Uint8Array): boolean {
+    const questionEnd = skipQuestion(message, HEADER_BYTES, message.length);
+    if (questionEnd < 0) return false;
+    return this.read(message, message.length, message, questionEnd, true) === Fit.Response;
   }
 
   /**
@@ -167,7 +182,11 @@ export class ResponseReader {
     while (at + 4 <= end) {
       const length = getU16(packet, at + 2);
       if (at + 4 + length > end) return;
-      if (getU16(packet, at) === EdnsOption.Ede) this.errors.add(packet, at + 4, length);
+      const code = getU16(packet, at);
+      if (code === EdnsOption.Ede) this.errors.add(packet, at + 4, length);
+      if (code === EdnsOption.Cookie && length >= COOKIE_BYTES_MIN && length <= COOKIE_BYTES_MAX) {
+        [this.cookieAt, this.cookieLength] = [at + 4, length];
+      }
       at += 4 + length;
     }
   }

@@ -31,6 +31,7 @@ export const DENIAL_TTL = 10;
 const AUTHORITIES_MAX = 64;
 
 const MESSAGE_BYTES_MAX = 0xffff;
+const ROOT: Uint8Array = new Uint8Array(1);
 /** Names take their full length once they are uncompressed; RDATA holds two at most. */
 const RDATA_BYTES_MAX = MESSAGE_BYTES_MAX + 2 * NAME_BYTES_MAX;
 /** Bytes of RRSIG RDATA before the signer's name (RFC 4034 §3.1). */
@@ -103,6 +104,7 @@ export class Scrubber {
   #authorities = 0;
   #qtype = 0;
   #dnssecOk = false;
+  #zone = ROOT;
   #isBroken = false;
 
   constructor(bounds: TtlBounds) {
@@ -111,9 +113,16 @@ export class Scrubber {
 
   /**
    * Scrubs a response that fits its question. `lead` is what goes before: the client's question, or
-   * a message with that and with the chain so far.
+   * a message with that and with the chain so far. Of a name server, asked for a `zone`, nothing is kept
+   * that is not at or below that, and of a chain no more than the first link: what the target has is for
+   * the target's own answer to say.
    */
-  scrub(response: ResponseReader, dnssecOk: boolean, lead: Uint8Array): Scrubbed {
+  scrub(
+    response: ResponseReader,
+    dnssecOk: boolean,
+    lead: Uint8Array,
+    zone: Uint8Array | null = null,
+  ): Scrubbed {
     const { packet, flags, rcode } = response;
     this.#packet = packet;
     this.#end = response.length;
@@ -123,6 +132,7 @@ export class Scrubber {
     this.#authorities = Math.min(response.authorities, AUTHORITIES_MAX);
     this.#qtype = getU16(packet, response.answersAt - 4);
     this.#dnssecOk = dnssecOk;
+    this.#zone = zone ?? ROOT;
     this.#isBroken = false;
     this.ttlCount = 0;
     this.ttl = 0xffffffff;
@@ -135,12 +145,15 @@ export class Scrubber {
     let hasAnswer = this.#copyRrset(this.#qtype);
     while (!hasAnswer && this.#follow()) {
       if (before + ++aliases > ALIASES_MAX) return Scrubbed.Endless;
+      if (zone !== null) break;
       hasAnswer = this.#copyRrset(this.#qtype);
     }
     // A DNAME whose CNAME would be too long is all there is to say (RFC 6672 §2.2).
     if (rcode === Rcode.YXDomain) this.#copyDname();
-    const isOpen = !hasAnswer && aliases > 0 && rcode === Rcode.NoError && !this.#hasSoa();
-    if (!isOpen) this.#copyAuthority(hasAnswer && rcode === Rcode.NoError);
+    const isOpen = !hasAnswer && aliases > 0 &&
+      (zone !== null || (rcode === Rcode.NoError && !this.#hasSoa()));
+    this.#copyProofs(lead);
+    this.#copyAuthority(isOpen || (hasAnswer && rcode === Rcode.NoError));
     if (this.#isBroken) return Scrubbed.Broken;
     this.length = this.#writer.lengthBytes;
     if (!isOpen) {
@@ -180,6 +193,16 @@ export class Scrubber {
     return aliases;
   }
 
+  /** Copies the proofs that go with the chain so far. */
+  #copyProofs(lead: Uint8Array): void {
+    let at = skipName(lead, HEADER_BYTES, lead.length) + 4;
+    for (let i = getU16(lead, 6); i > 0; i--) at = readRecord(lead, at, lead.length, this.#record);
+    for (let i = getU16(lead, 8); i > 0; i--) {
+      at = readRecord(lead, at, lead.length, this.#record);
+      this.#copy(lead, Section.Authority);
+    }
+  }
+
   /** Goes on to the name at `offset`. */
   #pass(packet: Uint8Array, offset: number): void {
     if (expandName(packet, offset, this.target, 0, this.#end) < 0) this.#isBroken = true;
@@ -193,8 +216,10 @@ export class Scrubber {
     return next;
   }
 
-  #isOfClass(): boolean {
-    return this.#record.cls === getU16(this.#packet, this.#answersAt - 2);
+  /** Says whether the record at hand is of the question's class, and of a name in the zone. */
+  #isOurs(): boolean {
+    return this.#record.cls === getU16(this.#packet, this.#answersAt - 2) &&
+      (this.#zone.length === 1 || isAtOrBelow(this.#owner, 0, this.#zone, 0));
   }
 
   /** Copies the RRset of `type` of the target, one record of a CNAME; false: there is none. */
@@ -204,7 +229,7 @@ export class Scrubber {
     let isFound = false;
     for (let i = 0; i < this.#answers; i++) {
       at = this.#read(at);
-      if (record.type !== type || !this.#isOfClass()) continue;
+      if (record.type !== type || !this.#isOurs()) continue;
       if (isFound && type === Qtype.CNAME) continue; // A name has one (RFC 2181 §10.1).
       if (!equalNames(this.#owner, 0, this.target, 0)) continue;
       this.#copy(this.#packet, Section.Answer);
@@ -221,7 +246,7 @@ export class Scrubber {
     let at = this.#answersAt;
     for (let i = 0; i < this.#answers; i++) {
       at = this.#read(at);
-      if (record.type !== Qtype.RRSIG || !this.#isOfClass() || this.#covered() !== type) continue;
+      if (record.type !== Qtype.RRSIG || !this.#isOurs() || this.#covered() !== type) continue;
       if (equalNames(this.#owner, 0, owner, 0)) this.#copy(this.#packet, Section.Answer);
     }
   }
@@ -232,7 +257,7 @@ export class Scrubber {
     let at = this.#answersAt;
     for (let i = 0; i < this.#answers; i++) {
       at = this.#read(at);
-      if (record.type !== Qtype.CNAME || !this.#isOfClass()) continue;
+      if (record.type !== Qtype.CNAME || !this.#isOurs()) continue;
       if (!equalNames(this.#owner, 0, this.target, 0)) continue;
       const { rdataOffset } = record;
       this.#copyDname();
@@ -249,7 +274,7 @@ export class Scrubber {
     let at = this.#answersAt;
     for (let i = 0; i < this.#answers; i++) {
       at = this.#read(at);
-      if (record.type !== Qtype.DNAME || !this.#isOfClass()) continue;
+      if (record.type !== Qtype.DNAME || !this.#isOurs()) continue;
       if (!isAtOrBelow(this.target, 0, this.#owner, 0)) continue;
       if (equalNames(this.target, 0, this.#owner, 0)) continue;
       this.#copy(this.#packet, Section.Answer);
@@ -270,7 +295,7 @@ export class Scrubber {
   }
 
   #isSoaOfTarget(): boolean {
-    return this.#record.type === Qtype.SOA && this.#isOfClass() &&
+    return this.#record.type === Qtype.SOA && this.#isOurs() &&
       isAtOrBelow(this.target, 0, this.#owner, 0);
   }
 
@@ -284,7 +309,7 @@ export class Scrubber {
       if (!isPositive && !hasSoa && this.#isSoaOfTarget()) {
         hasSoa = this.isFounded = true;
         this.#copySoa(at);
-      } else if (this.#dnssecOk && this.#isOfClass() && this.#isProof(start)) {
+      } else if (this.#dnssecOk && this.#isOurs() && this.#isProof(start)) {
         this.#read(start);
         if (isPositive && this.#isAboutSoa()) continue;
         this.#copy(this.#packet, Section.Authority);

@@ -1,4 +1,5 @@
 import type { Remote } from "./ports.ts";
+import type { ResponseReader } from "./response.ts";
 
 /** How long a server without EDNS is asked without; then it may have learned. */
 const WITHOUT_EDNS_MS = 3_600_000;
@@ -8,9 +9,16 @@ export class Server {
   /** Queries on their way to it. */
   open = 0;
   #plainUntilMs = -Infinity;
+  /** What it has sent as a cookie, which queries to it carry (RFC 7873); `null`: nothing. */
+  cookie: Uint8Array | null = null;
 
   /** `resolves`: it recurses for us; others are asked for what they are authoritative for. */
   constructor(readonly remote: Remote, readonly resolves: boolean) {}
+
+  /** Keeps the cookie of its answer, where there is one. */
+  keepCookie({ packet, cookieAt, cookieLength }: ResponseReader): void {
+    if (cookieLength > 0) this.cookie = packet.slice(cookieAt, cookieAt + cookieLength);
+  }
 
   /** It knows no EDNS, and is asked without for a while. */
   refusesEdns(nowMs: number): void {

@@ -17,7 +17,7 @@ export interface FlightOwner {
   ask(parent: Flight, query: Query, attempt: number): boolean;
 }
 
-const NOBODY: Share = { flights: 0, flightMs: 0 };
+const NOBODY: Share = { flights: 0, flightMs: 0, flightsMax: 0 };
 
 /** A question on its way. Used again a while after it is done: see `FlightTable`. */
 export class Flight {

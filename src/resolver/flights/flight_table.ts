@@ -41,7 +41,7 @@ export class FlightTable {
 
   /** Says whether as many depend on these servers as are left for all others. */
   isFull(share: Share): boolean {
-    return share.flights >= FLIGHTS_MAX - this.active.length;
+    return share.flights >= Math.min(share.flightsMax, FLIGHTS_MAX - this.active.length);
   }
 
   /** Has a flight go on to other servers. */

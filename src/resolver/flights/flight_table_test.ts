@@ -16,7 +16,7 @@ function queryOf(name: string, keyHash: number): Query {
   return query;
 }
 
-const set = (): Share => ({ flights: 0, flightMs: 0 });
+const set = (): Share => ({ flights: 0, flightMs: 0, flightsMax: Infinity });
 const nobody: FlightOwner = {
   answer: () => {},
   settle: () => {},

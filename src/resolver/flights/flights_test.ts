@@ -55,7 +55,7 @@ class Bench implements Source, Taker {
   readonly flights: Flights;
   /** By name. */
   readonly tasks = new Map<string, FakeTask>();
-  readonly share: Share = { flights: 0, flightMs: 5_000 };
+  readonly share: Share = { flights: 0, flightMs: 5_000, flightsMax: Infinity };
   /** What clients were told. */
   readonly told: string[] = [];
   nowMs = 0;

@@ -13,6 +13,8 @@ export interface Share {
   flights: number;
   /** How long a flight may take, in milliseconds. */
   readonly flightMs: number;
+  /** Most flights that may depend on them, whatever room there is. */
+  readonly flightsMax: number;
 }
 
 /** What a source does about one flight, from its beginning to its end. */

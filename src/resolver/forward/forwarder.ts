@@ -1,13 +1,13 @@
 import type { CounterBlock } from "../../telemetry/mod.ts";
 import { type Asker, type Exchange, Scrubber, type TtlBounds } from "../ask/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
-import type { Flight, Source } from "../flights/mod.ts";
+import type { Flight, Share, Source } from "../flights/mod.ts";
 import type { Query } from "../query.ts";
 import { NOBODY_SERVES, tooMany } from "./failures.ts";
-import { Forwarding, type ForwardingMeans } from "./forwarding.ts";
+import { type Elsewhere, Forwarding, type ForwardingMeans } from "./forwarding.ts";
 import { Health } from "./health.ts";
 import { Probes } from "./probes.ts";
-import { type Upstream, type UpstreamSet, type UpstreamSpec, UpstreamTable } from "./upstream.ts";
+import { type Upstream, UpstreamSet, type UpstreamSpec, UpstreamTable } from "./upstream.ts";
 
 export interface ForwarderOptions {
   readonly upstreams: readonly UpstreamSpec[];
@@ -17,6 +17,8 @@ export interface ForwarderOptions {
   readonly ttl: TtlBounds;
   /** Milliseconds, monotonic. */
   readonly nowMs: () => number;
+  /** For names that none of them serves, where others are asked for these; else left out. */
+  readonly elsewhere?: Elsewhere;
 }
 
 /** Has other resolvers answer: chooses among those that serve a name, and watches their health. */
@@ -24,10 +26,11 @@ export class Forwarder implements Source {
   readonly #means: ForwardingMeans;
   readonly #probes: Probes;
 
-  constructor({ upstreams, exchange, asker, counters, ttl, nowMs }: ForwarderOptions) {
+  constructor(options: ForwarderOptions) {
+    const { upstreams, exchange, asker, counters, ttl, nowMs, elsewhere = null } = options;
     const table = new UpstreamTable(upstreams, (spec) => exchange.remote(spec));
     const health = new Health(counters.values, nowMs);
-    this.#means = { table, asker, scrubber: new Scrubber(ttl), health, nowMs };
+    this.#means = { table, asker, scrubber: new Scrubber(ttl), health, nowMs, elsewhere };
     this.#probes = new Probes(table.all, asker, health, nowMs);
   }
 
@@ -39,6 +42,16 @@ export class Forwarder implements Source {
   /** Queries were not sent of late because the process has no socket left. */
   get lacksSockets(): boolean {
     return this.#means.health.lacksSockets;
+  }
+
+  /** Says whether a share is of upstreams. */
+  owns(share: Share): share is UpstreamSet {
+    return share instanceof UpstreamSet;
+  }
+
+  /** Says whether an upstream serves an uncompressed name. */
+  serves(name: Uint8Array, length: number): boolean {
+    return this.#means.table.forName(name, 0, length) !== null;
   }
 
   shareOf({ packet, qname, qnameLength }: Query): UpstreamSet | ResolveFailure {

@@ -5,14 +5,17 @@ import {
   DENIAL_TTL,
   Fit,
   NOT_SENT,
+  ResponseReader,
   Scrubbed,
   type Scrubber,
   type Sending,
 } from "../ask/mod.ts";
+import { formatName, HashedName, rcodeName } from "../../dns/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
-import type { Flight, Task } from "../flights/mod.ts";
+import type { Flight, KeptMessages, Task, Waiter } from "../flights/mod.ts";
 import { isServiceName } from "../own_names.ts";
-import { keptQuery, KEY_DO, type Query } from "../query.ts";
+import { hashQuestion, keptQuery, KEY_DO, type Query } from "../query.ts";
+import { questionText } from "../trace.ts";
 import {
   endless,
   leadsBack,
@@ -42,6 +45,15 @@ export interface ForwardingMeans {
   readonly scrubber: Scrubber;
   readonly health: Health;
   readonly nowMs: () => number;
+  /** `null`: nobody else is asked. */
+  readonly elsewhere: Elsewhere | null;
+}
+
+/** What it takes to have names resolved that no upstream serves, and to read what came of it. */
+export interface Elsewhere {
+  readonly messages: KeptMessages;
+  /** Of every hash of a name. */
+  readonly seed: number;
 }
 
 /**
@@ -112,14 +124,33 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     return null;
   }
 
-  /** It has no question asked beside its own. */
-  onChild(): void {}
+  /** What was asked elsewhere, the target of a chain, has come to its end. */
+  onChild({ failure }: Waiter, entry: number): void {
+    const { scrubber, elsewhere } = this.#means;
+    const kept = new ResponseReader();
+    if (entry < 0 || elsewhere === null || !kept.readKept(elsewhere.messages.copy(entry))) {
+      this.#flight.fail(failure ?? NOBODY_SERVES);
+      return;
+    }
+    const dnssecOk = (this.#flight.askBits & KEY_DO) !== 0;
+    if (scrubber.scrub(kept, dnssecOk, this.#lead) !== Scrubbed.Whole) {
+      this.#flight.fail(NOBODY_SERVES);
+      return;
+    }
+    scrubber.ttl = Math.min(scrubber.ttl, this.#leadTtl);
+    this.#flight.answer(scrubber, NOTHING);
+  }
 
   onSending({ server: upstream, sentAtMs, overTcp }: Ask<Upstream>): void {
     if (overTcp) {
       this.#nextAtMs = sentAtMs + upstream.spec.timeoutMs;
       return;
     }
+    this.#flight.trace?.note(this.#flight.depth, {
+      event: "asked",
+      question: questionText(this.#asking),
+      server: upstream.spec.address,
+    });
     // Each time the same upstream is asked again, it gets twice the time.
     const before = this.#timesAsked(upstream);
     this.#asked.push(upstream.index);
@@ -162,6 +193,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       : scrubbed === Scrubbed.Endless
       ? endless(upstream)
       : unhelpful(upstream, response);
+    this.#note("failed", upstream, this.#failure.text);
     asker.release(ask);
     // What is malformed over TCP as well is no forgery.
     const hopeless = isBroken ? this.#doubted(upstream) : null;
@@ -260,6 +292,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       this.#answer(upstream, Math.min(scrubber.ttl, DENIAL_TTL));
       return;
     }
+    this.#note("alias", upstream, formatName(scrubber.target));
     asker.releaseAll(this);
     this.#failure = null;
     const asking = this.#asking = this.#copyOf(flight.query);
@@ -269,13 +302,27 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#asked.length = this.#declined.length = 0;
     const set = table.forName(asking.packet, asking.qname, asking.qnameLength);
     if (set === null) {
-      flight.fail(NOBODY_SERVES);
+      this.#askElsewhere(asking);
       return;
     }
     this.#set = set;
     flight.move(set);
     flight.isOwnDomain &&= set.isOwnDomain;
     this.#askNext();
+  }
+
+  /** Has a name resolved that no upstream serves, where anybody else does. */
+  #askElsewhere(asking: Query): void {
+    const { elsewhere } = this.#means;
+    const flight = this.#flight;
+    this.#nextAtMs = Infinity;
+    flight.isOwnDomain = false;
+    if (elsewhere !== null) {
+      asking.keyBits = flight.query.keyBits;
+      hashQuestion(asking, new HashedName(), elsewhere.seed);
+      if (flight.ask(asking)) return;
+    }
+    flight.fail(NOBODY_SERVES);
   }
 
   /** A copy of the question, to be asked with the bits that servers are to see. */
@@ -289,8 +336,14 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   #answer(upstream: Upstream, ttl: number): void {
     const { asker, scrubber } = this.#means;
     scrubber.ttl = Math.min(ttl, this.#leadTtl);
+    this.#note("answered", upstream, rcodeName(asker.response.rcode));
     this.#flight.upstream = upstream.index;
     this.#flight.answer(scrubber, asker.response.errors.view());
+  }
+
+  #note(event: "answered" | "alias" | "failed", upstream: Upstream, detail: string): void {
+    const { trace, depth } = this.#flight;
+    trace?.note(depth, { event, server: upstream.spec.address, detail });
   }
 
   /** The ask that an upstream has answered with a malformed message, or `null`. */

@@ -95,6 +95,7 @@ export class Upstream extends Server {
 /** Upstreams that serve the same names. */
 export class UpstreamSet implements Share {
   flights = 0;
+  readonly flightsMax: number = Infinity;
 
   /** `domain` is what they serve, uncompressed and in lower case. */
   constructor(readonly domain: Uint8Array, readonly upstreams: Upstream[]) {}

@@ -112,6 +112,12 @@ export class ValidationBench {
     }
   }
 
+  /** Has one check made, and upstreams answer what follows from it. */
+  async step(): Promise<void> {
+    if (this.threads.sent.length > 0) this.threads.step(this.checks);
+    await this.settle();
+  }
+
   async ask(name: string, options: Parameters<ForwarderBench["ask"]>[1] = {}): Promise<Client> {
     const client = this.bench.ask(name, options);
     await this.settle();

@@ -6,6 +6,7 @@ import type { RrSet } from "../../dnssec/mod.ts";
 import { FakeKey } from "../../dnssec/fakes.ts";
 import { Counter } from "../../telemetry/mod.ts";
 import { DnssecState } from "../query.ts";
+import { WAITING_MAX } from "./check_queue.ts";
 import { TIMES, ValidationBench } from "./fakes.ts";
 
 const none = { permissions: "none" } as const;
@@ -247,3 +248,58 @@ Deno.test(
     assert.equal(bench.validation.clockSuspect, true);
   },
 );
+
+Deno.test("Validation serves others while signatures are a flood (KeyTrap)", none, async () => {
+  const bench = benchOf({ openMax: 8_192 });
+  const evil = new FakeKey("evil.test");
+  bench.said.set("evil.test DS", { answer: [bench.signed(evil.ds())] });
+  bench.said.set("evil.test DNSKEY", { answer: [evil.dnskeys([], TIMES)] });
+  await bench.ask("www.test");
+  bench.said.set("new.test A", { answer: [bench.signed("new.test 300 IN A 192.0.2.3")] });
+  // Each name has as many signatures as are looked at, of the right key, and none of them fits.
+  const [count, each] = [600, 4];
+  for (let i = 0; i < count; i++) {
+    const rrset = plain(`n${i}.evil.test 300 IN A 192.0.2.66`);
+    const signature = evil.sign(rrset, TIMES);
+    const last = signature.length - 1;
+    const signatures = Array.from(
+      { length: each },
+      (_, k) => signature.with(last, signature[last] ^ (1 + k)),
+    );
+    bench.said.set(`n${i}.evil.test A`, { answer: [{ ...rrset, signatures }] });
+  }
+  bench.threads.isHeld = true;
+  const from = "192.0.2.200";
+  const attack = Array.from(
+    { length: count },
+    (_, i) => bench.bench.ask(`n${i}.evil.test`, { from }),
+  );
+  await bench.settle();
+  // Its way to the zone's keys is one for all.
+  for (let i = 0; i < 4; i++) await bench.step();
+  assert.equal(bench.checks.waiting, WAITING_MAX);
+  const refused = attack.filter(({ answer }) => answer !== "").length;
+  assert.ok(refused > 0, "what is too much is refused");
+  assert.equal(bench.bench.count(Counter.ChecksRefused), refused);
+  // What is cached does not wait, and what is new waits for a handful of checks.
+  assert.match((await bench.ask("www.test")).answer, /^NOERROR .* 192\.0\.2\.1$/);
+  const late = bench.bench.ask("new.test", { from: "192.0.2.7" });
+  await bench.settle();
+  let steps = 0;
+  while (late.answer === "" && steps < 50) {
+    await bench.step();
+    steps++;
+  }
+  assert.match(late.answer, /^NOERROR .* 192\.0\.2\.3$/);
+  assert.ok(steps <= 5, `${steps} checks`);
+  // And no name costs more than its four.
+  bench.threads.isHeld = false;
+  for (let i = 0; i < 40; i++) await bench.settle();
+  assert.deepEqual(
+    [...new Set(attack.map(({ answer }) => answer))],
+    ["SERVFAIL rd ra"],
+  );
+  assert.ok(bench.threads.checked <= each * count + 10, `${bench.threads.checked}`);
+  assert.equal(bench.validation.active, 0);
+  bench.bench.checkIdle();
+});

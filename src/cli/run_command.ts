@@ -1,0 +1,15 @@
+import { messageOf, SvcError } from "../errors.ts";
+
+/** The exit code of a command that failed. */
+const EXIT_FAILED = 1;
+
+/** Runs a command; what it throws becomes one line, and the exit code. */
+export async function runCommand(name: string, run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
+  } catch (error) {
+    console.error(`svc ${name}: ${messageOf(error)}`);
+    if (!(error instanceof SvcError) && error instanceof Error) console.error(error.stack);
+    return EXIT_FAILED;
+  }
+}

@@ -1,0 +1,118 @@
+import { isSameGreeting } from "./greeting.ts";
+import type { Greeting } from "../ports.ts";
+import { Connection } from "./connection.ts";
+import { decodeGreeting, encodeGreeting } from "./greeting.ts";
+import type { ChannelLimits } from "./limits.ts";
+import { QUESTIONS_MAX } from "./limits.ts";
+import type { Arrival } from "./listener.ts";
+import { MessageType } from "./messages.ts";
+
+/** Who is told of the connections of one member. */
+export interface IncomingHandler {
+  readonly limits: ChannelLimits;
+  /** This member's, as it is at the moment. */
+  greeting(): Greeting;
+  /** What the member is known to have said last; frames of one that says something else wait for nobody. */
+  known(): Greeting | null;
+  onGreeting(greeting: Greeting): void;
+  onIncompatible(reason: string): void;
+  onFrame(frame: Uint8Array): void;
+  /** @throws Where there is no answer: the connection ends without. */
+  onQuestion(question: Uint8Array): Promise<Uint8Array>;
+}
+
+/** The connections that one member has made to this one: one for frames, and some for questions. */
+export class Incoming {
+  readonly #handler: IncomingHandler;
+  #frames: Connection | null = null;
+  readonly #questions = new Set<Connection>();
+
+  constructor(handler: IncomingHandler) {
+    this.#handler = handler;
+  }
+
+  /** Takes a connection, which has said nothing yet. */
+  take({ socket, finish, refuse }: Arrival): void {
+    const { limits } = this.#handler;
+    let greeting: Greeting | null = null;
+    const connection: Connection = new Connection(socket, limits, {
+      takes: (type) =>
+        greeting === null
+          ? type === MessageType.Greeting
+          : this.#questions.has(connection)
+          ? type === MessageType.Question
+          : connection === this.#frames && isOfFrames(type),
+      onMessage: (type, payload) => {
+        if (type === MessageType.Frame) {
+          // What it said since, by another way, is not what this frame was sent after.
+          if (isSameGreeting(greeting, this.#handler.known())) this.#handler.onFrame(payload);
+          return true;
+        }
+        if (type === MessageType.Question) {
+          void this.#answer(connection, payload);
+          return true;
+        }
+        if (type !== MessageType.Greeting) return true;
+        const read = decodeGreeting(payload);
+        if (read.kind === "incompatible") {
+          this.#handler.onIncompatible(read.reason);
+          refuse("greeting");
+          return false;
+        }
+        if (greeting === null) {
+          finish();
+          const own = encodeGreeting(this.#handler.greeting(), read.purpose);
+          connection.send(MessageType.Greeting, own);
+          if (!this.#keep(connection, read.purpose === "frames")) return false;
+        }
+        greeting = read.greeting;
+        this.#handler.onGreeting(greeting);
+        return true;
+      },
+      onEnd: () => {
+        this.#questions.delete(connection);
+        if (this.#frames === connection) this.#frames = null;
+      },
+    });
+  }
+
+  tick(): void {
+    this.#frames?.tick(MessageType.Pong);
+    for (const one of this.#questions) one.tick(MessageType.Pong);
+  }
+
+  /** Says something else of this member. */
+  greet(greeting: Greeting): void {
+    this.#frames?.send(MessageType.Greeting, encodeGreeting(greeting, "frames"));
+  }
+
+  end(): void {
+    this.#frames?.end("has stopped");
+    for (const one of this.#questions) one.end("has stopped");
+  }
+
+  #keep(connection: Connection, isForFrames: boolean): boolean {
+    if (!isForFrames) {
+      if (this.#questions.size >= QUESTIONS_MAX) return false;
+      this.#questions.add(connection);
+      return true;
+    }
+    // The member has made another: it has given up the former one, which may be half open.
+    this.#frames?.end("was connected to anew");
+    this.#frames = connection;
+    return true;
+  }
+
+  async #answer(connection: Connection, question: Uint8Array): Promise<void> {
+    try {
+      const answer = await this.#handler.onQuestion(question);
+      connection.endWith(MessageType.Answer, answer, "has its answer");
+    } catch {
+      connection.end("gets no answer");
+    }
+  }
+}
+
+function isOfFrames(type: number): boolean {
+  return type === MessageType.Frame || type === MessageType.Ping || type === MessageType.Greeting;
+}

@@ -1,0 +1,86 @@
+import type { Cache } from "../../cache/mod.ts";
+import { UdpBatch } from "../../native/mod.ts";
+import {
+  Asker,
+  Flights,
+  Forwarder,
+  KeptMessages,
+  type Query,
+  RebindingProtection,
+} from "../../resolver/mod.ts";
+import type { CounterBlock } from "../../telemetry/mod.ts";
+import type { DnsStart } from "../messages.ts";
+import type { Loaded } from "./loaded.ts";
+import type { RecursionSide } from "./recursion_side.ts";
+import type { UpstreamExchange } from "./upstream_exchange.ts";
+import type { ValidationSide } from "./validation_side.ts";
+
+/** What a dns isolate has for those who find answers. */
+export interface ResolvingPorts {
+  readonly exchange: UpstreamExchange;
+  readonly cache: Cache;
+  readonly counters: CounterBlock;
+  /** Milliseconds, monotonic. */
+  readonly nowMs: () => number;
+  /** Seconds since 1970. */
+  readonly nowSeconds: () => number;
+  /** A turn begins; the answers of it are to be sent at its end. */
+  readonly beginTurn: () => void;
+  /** Starts and stops calls of `Flights.tick`. */
+  readonly ticking: (on: boolean) => void;
+}
+
+/** Those who find what the cache does not know. */
+export interface Resolving {
+  readonly asker: Asker;
+  readonly forwarder: Forwarder;
+  /** `null`: upstreams are asked for every name. */
+  readonly recursion: RecursionSide | null;
+  /** `null`: nothing is validated. */
+  readonly validation: ValidationSide | null;
+  readonly flights: Flights;
+}
+
+/** Puts them together as `start` asks for. */
+export function openResolving(
+  start: DnsStart,
+  { Validation, Recursion }: Loaded,
+  ports: ResolvingPorts,
+): Resolving {
+  const { exchange, cache, counters, nowMs, nowSeconds, beginTurn, ticking } = ports;
+  const { seed, ttl, serveStale, rebindingExempt } = start;
+  const asker = new Asker({
+    exchange,
+    counters,
+    openMax: start.openMax,
+    nowMs,
+    random: (target) => void crypto.getRandomValues(target),
+  });
+  const elsewhere = { messages: new KeptMessages(cache, nowSeconds), seed };
+  const { upstreams } = start;
+  const forwarder = new Forwarder({
+    ...{ upstreams, exchange, asker, counters, ttl, nowMs },
+    ...(start.recursion !== null && { elsewhere }),
+  });
+  const common = { seed, cache, counters, nowMs, nowSeconds };
+  const refresh = (query: Query) => flights.refresh(query);
+  const recursion = start.recursion === null || Recursion === null
+    ? null
+    : new Recursion(start.recursion, { ...common, ttl, exchange, asker, forwarder, refresh });
+  const validation = start.trust === null || Validation === null
+    ? null
+    : new Validation(start.trust, { ...common, beginTurn });
+  const flights: Flights = new Flights({
+    source: recursion?.source ?? forwarder,
+    judge: validation?.judge ?? null,
+    cache,
+    counters,
+    rebinding: rebindingExempt === null ? null : new RebindingProtection(rebindingExempt),
+    serveStale,
+    senderBytes: UdpBatch.SENDER_BYTES,
+    nowMs,
+    nowSeconds,
+    ticking,
+  });
+  return { asker, forwarder, recursion, validation, flights };
+}

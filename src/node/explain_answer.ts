@@ -1,0 +1,96 @@
+/** What becomes of a name that is asked for elsewhere, for who asks why. */
+import type { Explanation } from "../api/mod.ts";
+import type { Config } from "../config/mod.ts";
+import {
+  decodeMessage,
+  encodeQuery,
+  isAtOrBelow,
+  parseName,
+  Qtype,
+  qtypeName,
+  rcodeName,
+} from "../dns/mod.ts";
+import { messageOf } from "../errors.ts";
+import type { DnsSupervisor } from "../isolate/mod.ts";
+import { DNSSEC_NAMES } from "../logqueue/mod.ts";
+import type { TraceStep } from "../resolver/mod.ts";
+import { wireNames } from "./dns_upstreams.ts";
+import { validates } from "./trust.ts";
+
+type AnswerExplanation = Pick<Explanation, "dnssec" | "trace">;
+
+const NOTHING: AnswerExplanation = { dnssec: null, trace: null };
+
+/** What becomes of a name that is asked for elsewhere, as the query log has it. */
+export function askedOutcome({ recursion, upstreams }: Config, name: string): string {
+  const wire = parseName(name);
+  const own = wireNames(upstreams.flatMap(({ domains }) => domains));
+  const isForwarded = wire === null || own.some((domain) => isAtOrBelow(wire, 0, domain, 0));
+  return recursion.enabled && !isForwarded ? "recursed" : "forwarded";
+}
+
+/** Asks for a name anew, whatever is in a cache: what validation says, and each step if wanted. */
+export async function explainAnswer(
+  config: Config,
+  dns: Pick<DnsSupervisor, "ask">,
+  question: { readonly name: string; readonly qtype: number; readonly isTraced: boolean },
+): Promise<AnswerExplanation> {
+  const { name, qtype, isTraced } = question;
+  const wire = parseName(name);
+  const isValidated = validates(config);
+  if (wire === null || qtype === Qtype.ANY || !(isValidated || isTraced)) return NOTHING;
+  const startedAtMs = performance.now();
+  try {
+    const query = encodeQuery(wire, qtype, { edns: { dnssecOk: isValidated } });
+    const how = { isAnew: true, isTraced };
+    const answer = await dns.ask(query, how, new AbortController().signal);
+    const { dnssec, reason, failure, steps, stepsDropped, message } = answer;
+    return {
+      dnssec: isValidated
+        ? { result: DNSSEC_NAMES[dnssec] ?? "indeterminate", reason: reason ?? failure }
+        : null,
+      trace: !isTraced ? null : {
+        ...resultOf(message, failure),
+        took_ms: round(performance.now() - startedAtMs),
+        steps: steps.map(shown),
+        dropped: stepsDropped,
+      },
+    };
+  } catch (error) {
+    const reason = messageOf(error);
+    return {
+      dnssec: isValidated ? { result: "indeterminate", reason } : null,
+      trace: !isTraced ? null : { ...resultOf(null, reason), took_ms: 0, steps: [], dropped: 0 },
+    };
+  }
+}
+
+function shown({ atMs, depth, event, question, zone, server, detail }: TraceStep) {
+  return {
+    at_ms: round(atMs),
+    depth,
+    event,
+    question: question ?? null,
+    zone: zone ?? null,
+    server: server ?? null,
+    detail: detail ?? null,
+  };
+}
+
+/** To a tenth of a millisecond. */
+function round(ms: number): number {
+  return Math.round(10 * ms) / 10;
+}
+
+/** What the answer was in the end. */
+function resultOf(bytes: Uint8Array | null, failure: string | null) {
+  const message = bytes === null ? null : decodeMessage(bytes);
+  return {
+    rcode: message === null ? null : rcodeName(message.rcode),
+    records:
+      message?.answers.map(({ name, ttl, type, data }) =>
+        `${name} ${ttl} ${qtypeName(type)} ${data}`
+      ) ?? [],
+    failure,
+  };
+}

@@ -1,0 +1,63 @@
+/** Why name servers bring no answer, and which bound was reached. */
+import { rcodeName } from "../../dns/mod.ts";
+import { ResolveFailure } from "../failure.ts";
+import { LOOKUPS_ALL_MAX, QUERIES_MAX, REFERRALS_MAX, ZONE_FLIGHTS_MAX } from "./limits.ts";
+
+export const NO_SOCKET = new ResolveFailure(
+  "noSocket",
+  "no socket is left for queries to name servers: raise the limit on open files",
+);
+export const TOO_MANY_QUERIES = new ResolveFailure(
+  "overWork",
+  `the name takes more than ${QUERIES_MAX} queries (QUERIES_MAX)`,
+);
+export const TOO_MANY_REFERRALS = new ResolveFailure(
+  "overWork",
+  `the name takes more than ${REFERRALS_MAX} referrals (REFERRALS_MAX)`,
+);
+export const TOO_MANY_LOOKUPS = new ResolveFailure(
+  "overWork",
+  `more than ${LOOKUPS_ALL_MAX} addresses of name servers are to be looked up (LOOKUPS_ALL_MAX)`,
+);
+export const ENDLESS = new ResolveFailure(
+  "circle",
+  "the name leads in a circle of CNAME records, or too far (ALIASES_MAX)",
+);
+
+/** As many questions wait for a zone as may. */
+export function zoneFull(zone: string): ResolveFailure {
+  const text = `more than ${ZONE_FLIGHTS_MAX} questions wait for the servers of ${zone}`;
+  return new ResolveFailure("overload", `${text} (ZONE_FLIGHTS_MAX)`);
+}
+
+/** The name that an alias leads to could not be resolved of late (RFC 9520). */
+export function failedBefore(name: string): ResolveFailure {
+  return new ResolveFailure("unhelpful", `${name}, which the name leads to, has failed of late`);
+}
+
+export function nobodyAnswered(zone: string): ResolveFailure {
+  return new ResolveFailure("timeout", `no server of ${zone} answered`);
+}
+
+/** No address of a zone's servers is to be had. */
+export function noAddress(zone: string): ResolveFailure {
+  return new ResolveFailure("unreachable", `no server of ${zone} has an address that can be asked`);
+}
+
+export function lame(zone: string, server: string): ResolveFailure {
+  return new ResolveFailure("unhelpful", `${server} does not serve ${zone}`);
+}
+
+export function refused(zone: string, server: string, rcode: number): ResolveFailure {
+  const text = `${server}, asked for a name of ${zone}, answered ${rcodeName(rcode)}`;
+  return new ResolveFailure("unhelpful", text);
+}
+
+export function malformed(zone: string, server: string): ResolveFailure {
+  const text = `${server}, asked for a name of ${zone}, answered with a malformed message`;
+  return new ResolveFailure("malformed", text);
+}
+
+export function unreachable(zone: string, server: string, reason: string): ResolveFailure {
+  return new ResolveFailure("unreachable", `${server}, a server of ${zone}, ${reason}`);
+}

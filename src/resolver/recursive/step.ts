@@ -1,0 +1,296 @@
+import { formatIp } from "../../addr/mod.ts";
+import { formatName } from "../../dns/mod.ts";
+import { type Ask, type AskOwner, type Fit, NOT_SENT, type Sending } from "../ask/mod.ts";
+import type { ResolveFailure } from "../failure.ts";
+import type { Flight, Waiter } from "../flights/mod.ts";
+import { keptQuery, type Query } from "../query.ts";
+import { questionText, type TraceNote } from "../trace.ts";
+import { AddressLookups } from "./address_lookups.ts";
+import { Budget } from "./budget.ts";
+import type { Cut } from "./cut.ts";
+import {
+  malformed,
+  NO_SOCKET,
+  noAddress,
+  nobodyAnswered,
+  TOO_MANY_QUERIES,
+  unreachable,
+} from "./failures.ts";
+import {
+  LOOKUP_PATIENCE_MS,
+  PATIENCE_MS_MAX,
+  SAME_SERVER_MAX,
+  SERVER_OPEN_MAX,
+  STEP_OPEN_MAX,
+  STEP_QUERIES_MAX,
+} from "./limits.ts";
+import type { Means } from "./means.ts";
+import type { NameServer } from "./name_servers.ts";
+
+/** Whoever has a question put to a zone's servers. */
+export interface StepOwner {
+  /** A server has answered: the ask is the owner's to release, or `Step.decline` goes on elsewhere. */
+  onAnswer(ask: Ask<NameServer>, fit: Fit): void;
+  /** Nobody is left to ask, or no more may be sent. */
+  onExhausted(failure: ResolveFailure): void;
+}
+
+/**
+ * One question to the servers of one zone: which, in what order, how long each is waited for, and
+ * where they are. What they say is the owner's to understand. Used again for the next question.
+ */
+export class Step implements AskOwner<NameServer> {
+  readonly asks: Ask<NameServer>[] = [];
+  /** Shared with the questions that the flight has asked. */
+  budget: Budget = new Budget();
+  /** What is sent; changed between two steps. */
+  readonly asking: Query = keptQuery();
+  /** The zone; `null`: others look for the name. */
+  cut: Cut | null = null;
+  /** A server to be asked behind the others. */
+  avoided: NameServer | null = null;
+  readonly #flight: Flight;
+  readonly #means: Means;
+  readonly #owner: StepOwner;
+  readonly #lookups: AddressLookups;
+  /** How often each server was asked, and those that would say the same again. */
+  readonly #asked = new Map<NameServer, number>();
+  readonly #declined = new Set<NameServer>();
+  #queries = 0;
+  #nothings = 0;
+  #lastSentAtMs = 0;
+  /** When there is something to be done if nothing is heard before. */
+  #nextAtMs = 0;
+  #failure: ResolveFailure | null = null;
+
+  constructor(flight: Flight, means: Means, owner: StepOwner) {
+    this.#flight = flight;
+    this.#means = means;
+    this.#owner = owner;
+    this.#lookups = new AddressLookups(flight, means, this);
+  }
+
+  /** Begins anew, with the servers of a zone, or without any. */
+  enter(cut: Cut | null): void {
+    this.stop();
+    this.cut = cut;
+    this.#failure = null;
+  }
+
+  /** Puts `asking` to the servers. */
+  start(): void {
+    this.stop();
+    this.#queries = this.#nothings = 0;
+    this.#asked.clear();
+    this.#declined.clear();
+    this.askNext();
+  }
+
+  /** Nothing more is wanted. */
+  stop(): void {
+    this.#means.asker.releaseAll(this);
+  }
+
+  /** What there is to say when time is over. */
+  get failure(): ResolveFailure {
+    if (this.#failure !== null) return this.#failure;
+    return this.#queries === 0 ? noAddress(this.zoneText) : nobodyAnswered(this.zoneText);
+  }
+
+  get zoneText(): string {
+    return this.cut === null ? "." : formatName(this.cut.zone);
+  }
+
+  /** A server for people: its name and address. */
+  textOf(server: NameServer): string {
+    const address = formatIp(server.endpoint.ip);
+    const name = this.cut?.nameOf(server) ?? null;
+    return name === null ? address : `${formatName(name)} (${address})`;
+  }
+
+  /** Notes what happened, for who traces the flight; `server` and more where they are known. */
+  note(event: TraceNote["event"], detail: string, server: NameServer | null = null): void {
+    const flight = this.#flight;
+    if (flight.trace === null) return;
+    flight.trace.note(flight.depth, {
+      event,
+      detail,
+      ...(this.cut !== null && { zone: this.zoneText }),
+      ...(server !== null && { server: this.textOf(server) }),
+    });
+  }
+
+  tick(nowMs: number): void {
+    for (const ask of this.asks) {
+      if (ask.failed || nowMs - ask.sentAtMs < ask.server.patienceMs) continue;
+      ask.failed = true;
+      ask.server.silent(nowMs);
+    }
+    if (nowMs >= this.#nextAtMs && this.cut !== null && !this.#flight.isOver(nowMs)) this.askNext();
+  }
+
+  onChild(cut: Cut, child: Waiter, entry: number): void {
+    this.#lookups.onChild(cut, child, entry);
+  }
+
+  /** What was said about addresses of the zone's servers has come. */
+  onAddresses(): void {
+    if (this.#flight.done || this.cut === null) return;
+    if (this.asks.length === 0) this.askNext();
+    else this.#nextAtMs = Math.min(this.#nextAtMs, this.#means.nowMs());
+  }
+
+  onSending({ server, sentAtMs, overTcp }: Ask<NameServer>): void {
+    this.budget.sent++;
+    this.#queries++;
+    this.#lastSentAtMs = sentAtMs;
+    if (!overTcp) this.#asked.set(server, (this.#asked.get(server) ?? 0) + 1);
+    this.#nextAtMs = sentAtMs + (overTcp ? PATIENCE_MS_MAX : server.patienceMs);
+    this.#flight.trace?.note(this.#flight.depth, {
+      event: "asked",
+      question: questionText(this.asking),
+      zone: this.zoneText,
+      server: this.textOf(server),
+      ...(overTcp && { detail: "over TCP" }),
+    });
+  }
+
+  onHeard({ server, sentAtMs }: Ask<NameServer>): void {
+    const nowMs = this.#means.nowMs();
+    this.#means.servers.heard(server, nowMs - sentAtMs, nowMs);
+  }
+
+  onResponse(ask: Ask<NameServer>, fit: Fit): void {
+    this.#owner.onAnswer(ask, fit);
+  }
+
+  /** A true answer may still follow; others are asked beside it. */
+  onDoubt({ server }: Ask<NameServer>): void {
+    this.#failure = malformed(this.zoneText, this.textOf(server));
+    this.askNext();
+  }
+
+  onClosed({ server, failed }: Ask<NameServer>, sending: Sending, reason: string): void {
+    if (sending === "noSocket") this.#noSocket();
+    else if (!failed) server.silent(this.#means.nowMs());
+    this.#declined.add(server);
+    this.#failure = unreachable(this.zoneText, this.textOf(server), reason);
+    this.askNext();
+  }
+
+  /** Leaves a server whose answer is of no use, and asks the next one. */
+  decline(ask: Ask<NameServer>, failure: ResolveFailure): void {
+    const { asker } = this.#means;
+    const { server } = ask;
+    this.#declined.add(server);
+    this.#failure = failure;
+    this.note("failed", failure.text);
+    asker.release(ask);
+    // What is malformed over TCP as well is no forgery.
+    for (const other of [...this.asks]) if (other.server === server) asker.release(other);
+    this.askNext();
+  }
+
+  /** Says whether nobody has answered without a word in this step before. */
+  isFirstNothing(): boolean {
+    return this.#nothings++ === 0;
+  }
+
+  /** Says whether another server is left to ask. */
+  hasOther(server: NameServer): boolean {
+    this.#declined.add(server);
+    const other = this.#choose(this.#means.nowMs());
+    this.#declined.delete(server);
+    return other !== null;
+  }
+
+  /** Asks the next server of the zone, or does what is left to do. */
+  askNext(): void {
+    const { asker, servers, nowMs } = this.#means;
+    while (!this.#flight.done) {
+      const now = nowMs();
+      const server = this.#queries < STEP_QUERIES_MAX ? this.#choose(now) : null;
+      if (server === null) {
+        this.#waitOrEnd(now);
+        return;
+      }
+      if (!this.budget.hasQueries) {
+        this.#failure = TOO_MANY_QUERIES;
+        if (this.asks.length === 0) this.#owner.onExhausted(TOO_MANY_QUERIES);
+        else this.#nextAtMs = Infinity;
+        return;
+      }
+      if (this.asks.length >= STEP_OPEN_MAX) asker.release(this.asks[0]);
+      const sending = asker.ask(this, server, this.asking);
+      if (sending === "sent") return;
+      if (sending === "noSocket") {
+        this.#noSocket();
+        if (this.asks.length === 0) this.#owner.onExhausted(NO_SOCKET);
+        return;
+      }
+      if (sending === "unreachable") servers.unreachable(server, now);
+      this.#declined.add(server);
+      this.#failure = unreachable(this.zoneText, this.textOf(server), NOT_SENT);
+    }
+  }
+
+  /** The server to ask next; `null`: none is left that has room. */
+  #choose(nowMs: number): NameServer | null {
+    const { asker, servers } = this.#means;
+    const cut = this.cut!;
+    let fewest = Infinity;
+    let found: NameServer[] = [];
+    let all = 0;
+    for (const entry of cut.entries) {
+      for (const server of entry.servers) {
+        all++;
+        if (this.#declined.has(server) || found.includes(server)) continue;
+        if (server.open >= SERVER_OPEN_MAX || asker.isFull(server)) continue;
+        // Whether it is back, another question finds out at this moment.
+        if (server.isDown(nowMs) && server.open > 0) continue;
+        if (this.asks.some((ask) => ask.isDoubted && ask.server === server)) continue;
+        const count = (this.#asked.get(server) ?? 0) + (server === this.avoided ? 1 : 0);
+        if (count > fewest) continue;
+        if (count < fewest) [fewest, found] = [count, []];
+        found.push(server);
+      }
+    }
+    if (fewest >= SAME_SERVER_MAX + (all === 1 ? 1 : 0)) return null;
+    return servers.choose(found, cut.hash, nowMs);
+  }
+
+  /** No server is left to ask: waits, finds further addresses, or gives up. */
+  #waitOrEnd(nowMs: number): void {
+    const cut = this.cut!;
+    const isSilent = this.asks.every(({ failed }) => failed) &&
+      nowMs - this.#lastSentAtMs >= PATIENCE_MS_MAX;
+    if (this.asks.length > 0 && !isSilent) {
+      this.#askBeside();
+      this.#nextAtMs = Math.max(nowMs, this.#lastSentAtMs + PATIENCE_MS_MAX);
+      return;
+    }
+    if (this.#lookups.begin(cut)) {
+      this.askNext();
+      return;
+    }
+    if (cut.looking > 0) {
+      this.#nextAtMs = nowMs + LOOKUP_PATIENCE_MS;
+      return;
+    }
+    this.stop();
+    this.#owner.onExhausted(this.failure);
+  }
+
+  /** Whoever has answered with a malformed message may do better over TCP. */
+  #askBeside(): void {
+    const doubted = this.asks.find((ask) => ask.isDoubted && !ask.hasBeside);
+    if (doubted === undefined || this.#means.asker.isFull(doubted.server)) return;
+    doubted.hasBeside = true;
+    this.#means.asker.askOverTcp(this, doubted.server, this.asking);
+  }
+
+  #noSocket(): void {
+    this.#failure = NO_SOCKET;
+    this.#means.noteNoSocket();
+  }
+}

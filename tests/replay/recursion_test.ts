@@ -1,0 +1,239 @@
+// Goal: recursion answers as Deckard's and Unbound's scenarios say. Method: the scenario's servers stand
+// behind the resolver's own ports, in this process, with its clock and trust anchors; what MATCH names
+// of an expected answer is judged: the response code, AD, the set of answer records.
+
+import assert from "node:assert/strict";
+import { decodeHex, getU16, setU16 } from "../../src/bytes/mod.ts";
+import {
+  AA_BIT,
+  AD_BIT,
+  CD_BIT,
+  decodeMessage,
+  formatName,
+  type Message,
+  QR_BIT,
+  qtypeName,
+  RA_BIT,
+  Rcode,
+  rcodeName,
+  TC_BIT,
+} from "../../src/dns/mod.ts";
+import { parseTrustAnchors, TrustAnchors, verifySignature } from "../../src/dnssec/mod.ts";
+import { type FakeQuery, RecursorBench } from "../../src/resolver/recursive/fakes.ts";
+import { RebindingProtection } from "../../src/resolver/mod.ts";
+import { CheckQueue, Validation } from "../../src/resolver/validate/mod.ts";
+import { encodeResponse, wireName } from "./records.ts";
+import {
+  configValues,
+  findEntry,
+  parseScenario,
+  rcodeOf,
+  type RplEntry,
+  type Scenario,
+  scenarioTime,
+} from "./rpl.ts";
+
+const SCENARIOS = new URL("../../../shared/scenarios/", import.meta.url);
+const ABSENT = await Deno.stat(SCENARIOS).then(() => false, () => true);
+if (ABSENT) console.warn("skipped: replaying recursion needs ../shared/scenarios");
+const OPTIONS = { ignore: ABSENT, permissions: { read: [SCENARIOS] } };
+/** Time that passes between two looks at what is validated beside. */
+const STEP_MS = 10;
+const ANSWER_MS_MAX = 6_000;
+
+/** Servers of scenarios are on loopback addresses, which are never asked: they are elsewhere here. */
+const LOOPBACK = [/\b127\.0\.0\.(?=\d)/g, "198.51.100."] as const;
+
+const DSA = "signed by DSA, which nobody checks any more (RFC 8624 §3.1), and so unsigned";
+const DSA_SIGNATURES = "signatures that nobody can check are not handed on";
+const STRIPPED = "an anchored zone whose keys are denied without proof is bogus, not unsigned";
+const CHILD_SIDE = "what a zone says of its own name servers is not used: see ghost domains";
+const GLUELESS = "another server, whose address is not known, is not looked for in this case";
+/** Scenarios that come out differently here, and why. */
+const DIFFERENT: Readonly<Record<string, string>> = {
+  "deckard/black_dnskey.rpl": GLUELESS,
+  "deckard/black_ds.rpl": GLUELESS,
+  "deckard/iter_cycle_noh.rpl": "name servers without glue that lead in a circle are none",
+  "deckard/iter_minim_a.rpl": "its servers know one way to ask for less alone",
+  "deckard/iter_pcdirect.rpl": CHILD_SIDE,
+  "deckard/val_anchor_nx_nosig.rpl": STRIPPED,
+  "unbound/iter_dname_insec.rpl": "aliases in a circle are a failure, not an answer",
+  "unbound/iter_ignore_empty.rpl": GLUELESS,
+  "unbound/iter_pcdirect.rpl": CHILD_SIDE,
+  "unbound/iter_pcnamechrec.rpl": CHILD_SIDE,
+  "unbound/val_anchor_nx_nosig.rpl": STRIPPED,
+  "unbound/val_nodata_hasdata.rpl": DSA,
+  "unbound/val_nodata_zonecut.rpl": DSA,
+  "unbound/val_nodatawc_badce.rpl": DSA,
+  "unbound/val_nodatawc_nodeny.rpl": DSA,
+  "unbound/val_nsec3_nodatawccname.rpl": DSA,
+  "unbound/val_ta_algo_dnskey.rpl": DSA_SIGNATURES,
+  "unbound/val_ta_algo_missing_dp.rpl": DSA_SIGNATURES,
+};
+
+interface Indexed {
+  readonly file: string;
+  readonly set: "deckard" | "unbound";
+  readonly mode: "recursion" | "forward";
+  readonly all_agree: boolean;
+}
+
+/** What a scenario's server at an address says, as packets. */
+function answerOf(scenario: Scenario, step: number, query: FakeQuery): Uint8Array[] {
+  const { address, wireName: name, type } = query;
+  const entry = findEntry(scenario, step, address, { name, type });
+  if (entry === null) return [encodeResponse({ name, type }, Rcode.ServFail, {})];
+  if (entry.adjust.includes("do_not_answer")) return [];
+  if (entry.raw !== null) {
+    const raw = decodeHex(entry.raw)!.slice();
+    if (!entry.adjust.includes("raw_id")) setU16(raw, 0, getU16(query.packet, 0));
+    return [raw];
+  }
+  const isCopied = entry.adjust.includes("copy_query") || entry.question === null;
+  const question = isCopied ? { name, type } : entry.question!;
+  const message = encodeResponse(question, rcodeOf(entry), entry);
+  let flags = QR_BIT | rcodeOf(entry);
+  for (
+    const [word, bit] of [["AA", AA_BIT], ["TC", TC_BIT], ["RA", RA_BIT], ["AD", AD_BIT], [
+      "CD",
+      CD_BIT,
+    ]] as const
+  ) {
+    if (entry.reply.includes(word)) flags |= bit;
+  }
+  // Over TCP nothing is cut.
+  setU16(message, 2, query.tcp ? flags & ~TC_BIT : flags);
+  setU16(message, 0, getU16(query.packet, 0));
+  return [message];
+}
+
+function judgeOf(scenario: Scenario): ((bench: RecursorBench) => Validation) | undefined {
+  const text = configValues(scenario, "trust-anchor").join("\n");
+  if (text === "") return undefined;
+  const { anchors, problems } = parseTrustAnchors(text);
+  assert.deepEqual(problems, []);
+  const negative = configValues(scenario, "domain-insecure").map(wireName);
+  return ({ front, nowMs }) => {
+    const { counters, cache, pipeline } = front;
+    const checks: CheckQueue = new CheckQueue({
+      threads: {
+        hasRoom: true,
+        send: (id, check) => queueMicrotask(() => checks.onResult(id, verifySignature(check))),
+      },
+      counters,
+      nowMs: () => nowMs,
+    });
+    return new Validation({
+      seed: 4711,
+      anchors: new TrustAnchors(anchors, negative),
+      checks,
+      cache,
+      counters,
+      nowSeconds: () => pipeline.nowSeconds,
+      inTurn: (work) => work(),
+    });
+  };
+}
+
+/** What came out differently. */
+async function replay(scenario: Scenario): Promise<string[]> {
+  let step = 0;
+  const roots = configValues(scenario, "stub-addr").filter((text) => /^[\d.]+$|:/.test(text));
+  const dnssecOk = configValues(scenario, "trust-anchor").length > 0;
+  const bench = new RecursorBench({
+    anyServer: (query) => answerOf(scenario, step, query),
+    hintsText: roots.map((ip) => `k.root-servers.net ${ip.includes(":") ? "AAAA" : "A"} ${ip}`)
+      .join("\n"),
+    dnssecOk,
+    judge: (made) => judgeOf(scenario)?.(made) ?? null,
+    qnameMinimisation: !["no", "off"].includes(minimisation(scenario)),
+    rebinding: configValues(scenario, "private-address").length > 0
+      ? new RebindingProtection(configValues(scenario, "private-domain").map(wireName))
+      : null,
+    startSeconds: scenarioTime(scenario) ?? 1_500_000_000,
+  });
+  const different: string[] = [];
+  let got: { readonly entry: RplEntry; readonly message: Message } | null = null;
+  for (const { id, kind, entry, elapseS } of scenario.steps) {
+    step = id;
+    if (kind === "TIME_PASSES") bench.advance(elapseS * 1_000);
+    if (kind === "QUERY" && entry!.raw !== null) bench.takeRaw(decodeHex(entry!.raw)!);
+    else if (kind === "QUERY") got = { entry: entry!, message: await ask(bench, entry!) };
+    if (kind !== "CHECK_ANSWER" || got === null) continue;
+    const problem = differenceOf(got.entry, got.message, entry!, dnssecOk);
+    if (problem === null) continue;
+    const { name, type } = got.entry.question!;
+    different.push(`step ${id}, ${formatName(name)} ${qtypeName(type)}: ${problem}`);
+    if (Deno.args.includes("--trace")) different.push(...bench.log);
+  }
+  return different;
+}
+
+function minimisation(scenario: Scenario): string {
+  const keys = ["query-minimization", "qname-minimisation"];
+  return keys.flatMap((key) => configValues(scenario, key))[0] ?? "";
+}
+
+async function ask(bench: RecursorBench, { question, reply }: RplEntry): Promise<Message> {
+  const has = (flag: string) => reply.includes(flag);
+  const options = { rd: has("RD"), ad: has("AD"), cd: has("CD") };
+  const edns = has("DO") ? { edns: { dnssecOk: true } } : {};
+  const { name, type } = question!;
+  const client = bench.ask(formatName(name), type, { ...options, ...edns });
+  const isDone = () => client.answers.length > 0;
+  for (let ms = 0; ms < ANSWER_MS_MAX && !isDone(); ms += STEP_MS) {
+    bench.run(isDone, STEP_MS);
+    await new Promise((resolve) => setTimeout(resolve)); // What is validated goes on.
+  }
+  const message = decodeMessage(client.packets[0]);
+  assert(message !== null);
+  return message;
+}
+
+/** What an answer has in place of what it should, or `null`. */
+function differenceOf(
+  asked: RplEntry,
+  got: Message,
+  want: RplEntry,
+  isValidated: boolean,
+): string | null {
+  const judges = (field: string) => want.match.includes(field) || want.match.includes("all");
+  const rcode = rcodeOf(want);
+  if (judges("rcode") && got.rcode !== rcode) {
+    const errors = got.opt?.errors.map(({ text }) => text).join("; ") ?? "";
+    return `${rcodeName(got.rcode)} in place of ${rcodeName(rcode)} (${errors})`;
+  }
+  const wantsAd = isValidated && (asked.reply.includes("DO") || asked.reply.includes("AD"));
+  if (judges("flags") && wantsAd && got.ad !== want.reply.includes("AD")) {
+    return `${got.ad ? "AD" : "no AD"} in place of the opposite`;
+  }
+  if (!judges("answer") || rcode === Rcode.ServFail) return null;
+  const expected = decodeMessage(encodeResponse(asked.question!, 0, want))!;
+  const [a, b] = [recordsOf(got), recordsOf(expected)];
+  return a === b ? null : `${a} in place of ${b}`;
+}
+
+function recordsOf({ answers }: Message): string {
+  return answers.map(({ name, type, data }) => `${name} ${qtypeName(type)} ${data}`.toLowerCase())
+    .sort().join(", ");
+}
+
+Deno.test("Recursor answers as the scenarios say", OPTIONS, async (t) => {
+  const index = JSON.parse(Deno.readTextFileSync(new URL("index.json", SCENARIOS)));
+  for (const { set, file, mode, all_agree } of index.scenarios as Indexed[]) {
+    if (mode !== "recursion") continue;
+    const text = Deno.readTextFileSync(new URL(`${set}/${file}`, SCENARIOS));
+    const scenario = parseScenario(text.replaceAll(...LOOPBACK));
+    const name = `${set}/${file}`;
+    const why = DIFFERENT[name];
+    await t.step({
+      name: `${all_agree ? "" : "(they differ) "}${name}: ${why ?? scenario.title}`,
+      fn: async () => {
+        const problems = await replay(scenario);
+        assert(why === undefined || !all_agree, "all resolvers agree on it");
+        if (why === undefined) assert.deepEqual(problems, []);
+        else assert.notDeepEqual(problems, [], "it agrees after all");
+      },
+    });
+  }
+});
