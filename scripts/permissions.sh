@@ -32,9 +32,9 @@ permissions_of() {
   esac
   case "${1-}" in
     # Any name server and any listener; paths stand in the configuration file, which is read later.
-    # The query log steps back behind those who answer.
-    run) permissions="--allow-ffi --allow-net --allow-read --allow-write --allow-sys=setPriority"
-      permissions="$permissions $argon2_env $v8_flags" ;;
+    # The query log steps back behind those who answer; the status tells this machine's addresses.
+    run) permissions="--allow-ffi --allow-net --allow-read --allow-write"
+      permissions="$permissions --allow-sys=setPriority,networkInterfaces $argon2_env $v8_flags" ;;
     # The other members, its certificate and its store.
     witness) permissions="--allow-net --allow-read --allow-write $small"
       entry=src/cli/witness_main.ts

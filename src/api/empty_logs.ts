@@ -2,9 +2,11 @@ import type { Clock } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import type { LogsPort } from "./ports.ts";
 import type { LeakTests } from "./leak_tests.ts";
-import type { Statistics } from "./schemas/logs.ts";
+import { type Statistics, STEPS } from "./schemas/statistics.ts";
 
 const HOUR_MS = 3_600_000;
+
+export const NO_LATENCY = { p50_ms: null, p95_ms: null, p99_ms: null } as const;
 
 /** Zero for each outcome. */
 export function noCounts(): Statistics["outcomes"] {
@@ -23,24 +25,31 @@ export function emptyLogs(
       watcher.end();
       return () => undefined;
     },
-    statistics: ({ hours, scope }) => {
-      const thisHour = Math.floor(clock.nowMs() / HOUR_MS);
-      const series = Array.from({ length: hours }, (_, i) => ({
-        time: new Date((thisHour - hours + 1 + i) * HOUR_MS).toISOString(),
+    statistics: ({ hours, scope, step }) => {
+      const { ms } = STEPS[step];
+      const steps = hours * HOUR_MS / ms;
+      const first = Math.floor(clock.nowMs() / ms) - steps + 1;
+      const series = Array.from({ length: steps }, (_, i) => ({
+        time: new Date((first + i) * ms).toISOString(),
         ...noCounts(),
+        latency: NO_LATENCY,
       }));
-      const top = { names: [], blocked: [], clients: [] };
+      const top = { names: [], blocked: [], clients: [], blocked_clients: [], lists: [] };
+      const none = { total: 0, outcomes: noCounts(), latency: NO_LATENCY };
       return Promise.resolve({
         hours,
         scope,
-        total: 0,
-        outcomes: noCounts(),
+        step,
+        ...none,
+        previous: none,
         series,
         top,
+        upstreams: [],
         nodes: [node],
         unreachable: [],
       });
     },
+    clientsSeen: () => Promise.resolve({ items: [] }),
     startLeakTest: () => leakTests.start(),
     leakTest: (id) => leakTests.find(id),
     leakTests: () => leakTests.all(),

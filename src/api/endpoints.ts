@@ -1,8 +1,10 @@
 import { accountEndpoints } from "./endpoints/accounts.ts";
+import { clientsSeenEndpoints } from "./endpoints/clients_seen.ts";
 import { clusterEndpoints } from "./endpoints/cluster.ts";
 import { listEndpoints } from "./endpoints/lists.ts";
 import { logEndpoints } from "./endpoints/logs.ts";
 import { nodeEndpoints } from "./endpoints/node.ts";
+import { profileEndpoints } from "./endpoints/profiles.ts";
 import { resourceEndpoints } from "./endpoints/resources.ts";
 import { rulesBatchEndpoints } from "./endpoints/rules_batch.ts";
 import { settingsEndpoints } from "./endpoints/settings.ts";
@@ -14,8 +16,10 @@ import { documentOf, type OpenApiDocument } from "./openapi.ts";
 /** Every endpoint, in the order in which paths are tried: one that is spelled out comes first. */
 export const ENDPOINTS: readonly Endpoint[] = [
   ...nodeEndpoints,
+  ...profileEndpoints,
   ...listEndpoints, // Before the collection of lists: `refresh` is no ID.
   ...rulesBatchEndpoints, // Before the collection of rules, likewise.
+  ...clientsSeenEndpoints, // Before the collection of clients, likewise.
   ...resourceEndpoints,
   ...settingsEndpoints,
   ...userEndpoints,

@@ -31,7 +31,10 @@ PUT DELETE /api/v1/pause | POST /api/v1/cache/flush | POST /api/v1/update/check
 POST GET /api/v1/leak-tests | GET /api/v1/leak-tests/{id}
 GET /api/v1/querylog | GET /api/v1/querylog/export | GET /api/v1/querylog/stream
 GET /api/v1/stats | GET /api/v1/audit | GET /api/v1/explain
-GET /api/v1/events | POST /api/v1/explain | GET /api/v1/auth/state
+POST /api/v1/lists/preset
+GET DELETE /api/v1/auth/sessions | DELETE /api/v1/auth/sessions/{id}
+GET /api/v1/events | POST /api/v1/profiles | GET /api/v1/profiles/{id}
+GET /api/v1/clients/seen | POST /api/v1/explain | GET /api/v1/auth/state
 GET /api/v1/cluster | POST /api/v1/cluster/promote | POST /api/v1/cluster/demote
 DELETE /api/v1/cluster/members/{node} | GET /metrics
 POST /api/v1/auth/recovery | POST /api/v1/auth/logout | GET /api/v1/auth/me
@@ -63,6 +66,8 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "/api/v1/users": { name: "eve", role: "viewer", password: "long enough" },
   "/api/v1/settings": { block_response: "nxdomain" },
   "/api/v1/explain": { name: "ads.example", draft: ["@@||ads.example^"], without: ["li_1"] },
+  "/api/v1/profiles": { client_id: "tablet", protocol: "dot" },
+  "/api/v1/lists/preset": { preset: "balanced" },
   "/api/v1/pause": { seconds: 60 },
   "/api/v1/auth/login": { name: "ann", password: "password", code: "000000" },
   "/api/v1/auth/recovery": { name: "ann", password: "password", recovery_code: "code-1" },

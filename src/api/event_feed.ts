@@ -135,6 +135,8 @@ function changesOf({ change, state }: Shown): ChangeEvent[] {
       return [changeOf(change, state.collections[change.collection])];
     case "rules_batch":
       return [all(RESOURCE_TYPE.rules)];
+    case "lists_preset":
+      return [all(RESOURCE_TYPE.lists), all(RESOURCE_TYPE.groups)];
     case "settings":
       return [ofSettings];
     case "user_create":

@@ -19,7 +19,7 @@ import {
 } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "../store/mod.ts";
 import { aloneReport } from "./alone.ts";
-import { noCounts } from "./empty_logs.ts";
+import { NO_LATENCY, noCounts } from "./empty_logs.ts";
 import { EventFeed } from "./event_feed.ts";
 import type {
   Accounts,
@@ -31,7 +31,9 @@ import type {
   LogsPort,
   NodePort,
 } from "./ports.ts";
+import { ClientsSeen } from "./schemas/clients_seen.ts";
 import { exampleOf } from "./schemas/common.ts";
+import { Profile } from "./schemas/profiles.ts";
 import { StatusEvent } from "./schemas/events.ts";
 import type { QuerylogEntry } from "./schemas/logs.ts";
 
@@ -96,6 +98,9 @@ export class FakeStore {
   putSession(session: Session): Promise<void> {
     this.sessions.set(session.sha256, session);
     return Promise.resolve();
+  }
+  sessionsOf(userId: string): Promise<readonly Session[]> {
+    return Promise.resolve([...this.sessions.values()].filter((one) => one.userId === userId));
   }
   session(sha256: string): Promise<Session | null> {
     return Promise.resolve(this.sessions.get(sha256) ?? null);
@@ -178,6 +183,16 @@ function fakeAccounts(store: FakeStore): Accounts {
     logout: async ({ session }) => {
       if (session !== null) await store.deleteSession(session.sha256);
     },
+    sessions: async (caller) => {
+      const user = userOf(caller);
+      return await store.sessionsOf(user.id);
+    },
+    endSession: async (caller) => {
+      await userOf(caller);
+    },
+    endOtherSessions: async (caller) => {
+      await userOf(caller);
+    },
     changePassword: async (caller, current) => await check(caller, current),
     beginOtp: async (caller, password) => {
       await check(caller, password);
@@ -231,6 +246,8 @@ class FakeNode implements NodePort {
       problems: [],
       problem_items: [],
       listeners: [{ protocol: "udp", address: "127.0.0.1:53" }],
+      addresses: [{ protocol: "udp", address: "127.0.0.1:53" }],
+      encrypted: null,
       recursion: { enabled: false, dnssec: true, servers: 0 },
       filter: {
         rules: 3,
@@ -343,17 +360,28 @@ function fakeLogs(): LogsPort {
       watcher.end();
       return () => undefined;
     },
-    statistics: ({ hours, scope }) =>
+    statistics: ({ hours, scope, step }) =>
       Promise.resolve({
         hours,
         scope,
+        step,
         total: 0,
         outcomes: noCounts(),
-        series: [{ time: new Date(NOW_MS).toISOString(), ...noCounts() }],
-        top: { names: [{ name: "www.example", count: 1 }], blocked: [], clients: [] },
+        latency: NO_LATENCY,
+        previous: { total: 0, outcomes: noCounts(), latency: NO_LATENCY },
+        series: [{ time: new Date(NOW_MS).toISOString(), ...noCounts(), latency: NO_LATENCY }],
+        top: {
+          names: [{ name: "www.example", count: 1 }],
+          blocked: [],
+          clients: [{ name: "tv", count: 1, client: "cl_1", address: null }],
+          blocked_clients: [],
+          lists: [],
+        },
+        upstreams: [],
         nodes: [NODE],
         unreachable: [],
       }),
+    clientsSeen: () => Promise.resolve(exampleOf(ClientsSeen)),
     startLeakTest: () => test,
     leakTest: (id) => id === test.id ? test : null,
     leakTests: () => [test],
@@ -438,6 +466,10 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     logs: fakeLogs(),
     cluster: fakeCluster(store),
     events: fakeEvents(store),
+    profiles: {
+      make: () => exampleOf(Profile),
+      read: (token) => token === "x" ? new Uint8Array([60]) : null,
+    },
     inForce: () => Promise.resolve(),
     clock,
     newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),

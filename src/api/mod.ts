@@ -16,6 +16,7 @@ export type {
   LogWatcher,
   NewUser,
   NodePort,
+  ProfilesPort,
   SignIn,
 } from "./ports.ts";
 export {
@@ -29,7 +30,10 @@ export {
 export { aloneReport } from "./alone.ts";
 export { EventFeed } from "./event_feed.ts";
 export { emptyLogs } from "./empty_logs.ts";
+export type { Profile, ProfileRequest } from "./schemas/profiles.ts";
+export { STEPS } from "./schemas/statistics.ts";
 export { LeakTests, type SavedLeakTest } from "./leak_tests.ts";
+export type { ClientsSeen } from "./schemas/clients_seen.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export type { ErrorAnswer } from "./schemas/common.ts";
 export type {
@@ -38,9 +42,8 @@ export type {
   QuerylogFilter,
   QuerylogPage,
   QuerylogQuery,
-  Statistics,
-  StatisticsQuery,
 } from "./schemas/logs.ts";
+export type { Statistics, StatisticsQuery } from "./schemas/statistics.ts";
 export type {
   Directory,
   DirectoryDetails,

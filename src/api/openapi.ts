@@ -13,6 +13,7 @@ import {
   requestSchemas,
 } from "./schemas/common.ts";
 import { QuerylogEntry } from "./schemas/logs.ts";
+import { PROFILE_TYPE } from "./schemas/profiles.ts";
 import { METRICS_TYPE } from "./schemas/node.ts";
 
 /** Of the interface, not of the program: it grows with what the API can do. */
@@ -127,7 +128,9 @@ function json(schema: z.ZodType, io: "input" | "output"): JsonObject {
 
 /** What each parameter of a path is, by the collection that it follows or its own name. */
 const PATH_PARAMETERS: Readonly<Record<string, { description: string; example: string }>> = {
+  sessions: { description: "the session's ID", example: `se_${EXAMPLE_DIGITS}` },
   node: { description: "the member's name", example: "node2" },
+  profiles: { description: "its token", example: "000102030405060708090a0b0c0d0e0f" },
   users: { description: "the user's ID", example: USER_ID_PREFIX + EXAMPLE_DIGITS },
   "leak-tests": { description: "the test's ID", example: `lt_${EXAMPLE_DIGITS}` },
   directory: { description: "the ID that the directory gives it", example: "17" },
@@ -215,6 +218,7 @@ const TEXT_EXAMPLES: Readonly<Record<string, string>> = {
   [METRICS_TYPE]: 'svc_queries_total{outcome="blocked",protocol="udp"} 1204\n',
   [CSV]: "time,client,name\r\n2026-01-02T03:04:05.678Z,192.168.1.20,ads.example\r\n",
   [NDJSON]: `${JSON.stringify(exampleOf(QuerylogEntry))}\n`,
+  [PROFILE_TYPE]: '<?xml version="1.0" encoding="UTF-8"?>\n<plist version="1.0">…</plist>\n',
   [EVENT_STREAM]: `data: ${JSON.stringify(exampleOf(QuerylogEntry))}\n\n`,
 };
 

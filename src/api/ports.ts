@@ -1,9 +1,10 @@
 import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import type { ListStatus, Refresh } from "../lists/mod.ts";
-import type { Actor, Role, RuleSpec, StoredUser } from "../model/mod.ts";
+import type { Actor, Role, RuleSpec, Session, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { EventFeed } from "./event_feed.ts";
+import type { ClientsSeen, ClientsSeenQuery } from "./schemas/clients_seen.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
 import type {
   LeakTest,
@@ -11,9 +12,9 @@ import type {
   QuerylogFilter,
   QuerylogPage,
   QuerylogQuery,
-  Statistics,
-  StatisticsQuery,
 } from "./schemas/logs.ts";
+import type { Profile, ProfileRequest } from "./schemas/profiles.ts";
+import type { Statistics, StatisticsQuery } from "./schemas/statistics.ts";
 import type {
   Directory,
   DirectoryDetails,
@@ -43,6 +44,10 @@ export interface Accounts {
     address: string,
   ): Promise<SignIn>;
   logout(caller: Identity): Promise<void>;
+  /** The caller's own on this node, the oldest first. */
+  sessions(caller: Identity): Promise<readonly Session[]>;
+  endSession(caller: Identity, id: string): Promise<void>;
+  endOtherSessions(caller: Identity): Promise<void>;
   changePassword(caller: Identity, current: string, password: string): Promise<void>;
   beginOtp(caller: Identity, password: string): Promise<{ secret: string; uri: string }>;
   confirmOtp(caller: Identity, code: string): Promise<readonly string[]>;
@@ -96,6 +101,8 @@ export interface NodePort {
     | "problems"
     | "problem_items"
     | "listeners"
+    | "addresses"
+    | "encrypted"
     | "recursion"
     | "filter"
     | "cache"
@@ -143,9 +150,18 @@ export interface LogsPort {
    */
   watch(filter: QuerylogFilter, watcher: LogWatcher): () => void;
   statistics(query: StatisticsQuery): Promise<Statistics>;
+  clientsSeen(query: ClientsSeenQuery): Promise<ClientsSeen>;
   startLeakTest(): LeakTest;
   leakTest(id: string): LeakTest | null;
   leakTests(): readonly LeakTest[];
+}
+
+/** Configuration profiles that devices load. */
+export interface ProfilesPort {
+  /** @throws {SvcError} `conflict`, where no device could connect. */
+  make(request: ProfileRequest): Profile;
+  /** The bytes of one that is open; `null`: there is none. */
+  read(token: string): Uint8Array<ArrayBuffer> | null;
 }
 
 export interface ClusterPort {
@@ -171,6 +187,7 @@ export interface ApiDeps {
   readonly logs: LogsPort;
   readonly cluster: ClusterPort;
   readonly events: EventsPort;
+  readonly profiles: ProfilesPort;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
   readonly clock: Clock;

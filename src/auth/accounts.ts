@@ -1,7 +1,9 @@
-import type { Actor, StoredUser } from "../model/mod.ts";
+import { SvcError } from "../errors.ts";
+import type { Actor, Session, StoredUser } from "../model/mod.ts";
 import { type Identity, userOf } from "./access.ts";
 import { beginOtp, changePassword, confirmOtp, type OtpSetup, removeOtp } from "./own_account.ts";
 import type { Auth } from "./ports.ts";
+import { isSessionValid, sessionId } from "./sessions.ts";
 import { login, logout, recovery, redeemReset, type SignedIn } from "./sign_in.ts";
 import {
   changeUser,
@@ -51,6 +53,34 @@ export class UserAccounts {
     address: string,
   ): Promise<CookieSignIn> {
     return cookieOf(await recovery(this.#auth, { ...input, address }));
+  }
+
+  /** The caller's own sessions on this node, the oldest first. */
+  async sessions(caller: Identity): Promise<readonly Session[]> {
+    const user = userOf(caller);
+    const { sessions, clock } = this.#auth;
+    const nowMs = clock.nowMs();
+    return (await sessions.sessionsOf(user.id)).filter((one) => isSessionValid(one, user, nowMs));
+  }
+
+  /**
+   * Ends one of the caller's own sessions.
+   *
+   * @throws {SvcError} `not_found`.
+   */
+  async endSession(caller: Identity, id: string): Promise<void> {
+    const found = (await this.sessions(caller)).find((one) => sessionId(one) === id);
+    if (found === undefined) throw new SvcError("not_found", "session: there is none with this ID");
+    await logout(this.#auth, found, userOf(caller), caller.actor);
+  }
+
+  /** Ends the caller's own sessions but the one that asks. */
+  async endOtherSessions(caller: Identity): Promise<void> {
+    const user = userOf(caller);
+    for (const session of await this.sessions(caller)) {
+      if (session.sha256 === caller.session?.sha256) continue;
+      await logout(this.#auth, session, user, caller.actor);
+    }
   }
 
   /** Ends the caller's session, if it came with one. */

@@ -73,6 +73,9 @@ export class FakeSessions implements SessionStore {
     this.kept.set(session.sha256, session);
     return Promise.resolve();
   }
+  sessionsOf(userId: string): Promise<readonly Session[]> {
+    return Promise.resolve([...this.kept.values()].filter((one) => one.userId === userId));
+  }
   session(sha256: string): Promise<Session | null> {
     return Promise.resolve(this.kept.get(sha256) ?? null);
   }

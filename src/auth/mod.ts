@@ -34,6 +34,7 @@ export {
   SESSION_LIFETIME_MS,
   sessionCookie,
   sessionFor,
+  sessionId,
 } from "./sessions.ts";
 export {
   type Credentials,

@@ -19,6 +19,8 @@ export interface SessionStore {
   putSession(session: Session): Promise<void>;
   session(sha256: string): Promise<Session | null>;
   deleteSession(sha256: string): Promise<void>;
+  /** Those of a user that are kept, the oldest first. */
+  sessionsOf(userId: string): Promise<readonly Session[]>;
 }
 
 /** What the operations on users work with. */

@@ -18,15 +18,21 @@ export interface NewSession {
 }
 
 /** Makes a session of a user; it ends with the epoch of the user as given. */
-export function sessionFor(user: StoredUser, nowMs: number): NewSession {
+export function sessionFor(user: StoredUser, nowMs: number, address?: string): NewSession {
   const value = newSecret();
   const session = {
     sha256: sha256Hex(value),
     userId: user.id,
     epoch: user.session_epoch,
     expiresAtMs: nowMs + SESSION_LIFETIME_MS,
+    ...(address !== undefined && { address }),
   };
   return { session, value };
+}
+
+/** By what a session is named to its user: neither its cookie nor what that is known by. */
+export function sessionId({ sha256 }: Session): string {
+  return `se_${sha256Hex(`session ${sha256}`).slice(0, 16)}`;
 }
 
 /** Says whether a session still holds; `user` is `null` where its user was removed. */

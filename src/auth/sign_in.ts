@@ -135,7 +135,7 @@ function signIn(
     let current = checked;
     if (check.isRehashDue) current = await rehash(auth, current, password, actor);
     // Made for the user whose password was checked: a change since then ends it before it begins.
-    const made = sessionFor(user, auth.clock.nowMs());
+    const made = sessionFor(user, auth.clock.nowMs(), address);
     await auth.sessions.putSession(made.session);
     // A code that was used up has an entry already, which is the sign-in's.
     if (checked === user) await auth.signInLog.signedIn(user, actor);

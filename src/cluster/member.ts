@@ -4,10 +4,9 @@ import type { Actor } from "../model/mod.ts";
 import { isVoter, type Message, type RaftState, WireError } from "../raft/mod.ts";
 import type { Applier, RaftStorage, Replicator, Store } from "../store/mod.ts";
 import { Answers } from "./answers.ts";
-import { decodeCommand } from "./command_codec.ts";
 import { Consensus } from "./consensus.ts";
 import { lagsOf, type MemberFigures } from "./figures.ts";
-import { otherVersions, Peers, stateOf, versionRefusal } from "./facts.ts";
+import { Peers, stateOf } from "./facts.ts";
 import {
   decodeFrame,
   encodeFrame,
@@ -25,6 +24,7 @@ import {
 } from "./limits.ts";
 import type { Channel, ChannelHandler, PeerState } from "./ports.ts";
 import { type Leadership, Proposals } from "./proposals.ts";
+import { Intake } from "./intake.ts";
 import { obstacleOf, type Report, type ReportFacts, reportOf } from "./report.ts";
 import { Removals } from "./removals.ts";
 import { SnapshotReceiver, SnapshotSender } from "./snapshots.ts";
@@ -62,6 +62,7 @@ export class Member implements ChannelHandler {
   readonly #proposals: Proposals;
   readonly #sender: SnapshotSender;
   readonly #receiver: SnapshotReceiver;
+  readonly #intake: Intake;
   readonly #removals: Removals;
   readonly #takeover: Takeover;
   readonly #waits = new Waits();
@@ -106,6 +107,7 @@ export class Member implements ChannelHandler {
         this.#consensus.install({ cluster, message, spool }, (taken) => after(taken === null));
       },
     );
+    this.#intake = new Intake(options, this.#consensus, this.#peers);
     this.#removals = new Removals(this.#consensus, this.#waits);
     this.#takeover = new Takeover({
       ...{ node, storage, store, drawId },
@@ -229,14 +231,7 @@ export class Member implements ChannelHandler {
   #onPropose(from: string, frame: Extract<Frame, { type: "propose" }>): void {
     const answer = this.#answerTo(from, frame.number);
     if (frame.cluster !== this.#cluster) return answer({ kind: "notLeader" });
-    try {
-      // Whoever asks is who the audit log will say was asked.
-      if (decodeCommand(frame.data).command.node !== from) return this.#drop();
-    } catch (error) {
-      if (!(error instanceof WireError)) throw error;
-      return this.#drop();
-    }
-    this.#append(frame.data, answer);
+    if (!this.#intake.appendFor(from, frame.data, answer)) this.#drop();
   }
 
   #onRemove(from: string, frame: Extract<Frame, { type: "remove" }>): void {
@@ -312,24 +307,9 @@ export class Member implements ChannelHandler {
   }
 
   #hand(leader: string, data: Uint8Array, answer: (outcome: Outcome) => void): void {
-    if (leader === this.state.id) return this.#append(data, answer);
+    if (leader === this.state.id) return this.#intake.append(data, answer);
     const number = this.#answers.expect(answer);
     this.#send(nodeOf(leader), { type: "propose", cluster: this.#cluster, number, data });
-  }
-
-  #append(data: Uint8Array, answer: (outcome: Outcome) => void): void {
-    const { node, version } = this.#options;
-    const others = otherVersions(this.state, version, this.#peers.all);
-    const refusal = versionRefusal(node, version, others);
-    if (this.state.role !== "leader") return answer({ kind: "notLeader" });
-    if (refusal !== null) return answer({ kind: "refused", code: "unavailable", message: refusal });
-    this.#consensus.take({ type: "propose", commands: [data] }, (taken) => {
-      if (taken === null) answer({ kind: "taken" });
-      else if (taken === "not leader") answer({ kind: "notLeader" });
-      else if (taken === "lost") {
-        answer({ kind: "retry", message: this.#consensus.problems.join() });
-      } else answer({ kind: "retry", message: `the leader can't take it: ${taken}` });
-    });
   }
 
   // Time.

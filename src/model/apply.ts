@@ -1,4 +1,5 @@
 import { SvcError } from "../errors.ts";
+import { applyPreset } from "./apply_preset.ts";
 import { applySeed } from "./apply_seed.ts";
 import { changeUser, createUser, deleteUser } from "./apply_users.ts";
 import type { Actor, Change, Command, NewAuditEntry, Note, Settled } from "./command.ts";
@@ -115,6 +116,8 @@ function dispatch(draft: Draft, command: Command): Result {
       return remove(draft, change.collection, change.id, change.ifMatch);
     case "rules_batch":
       return changeRules(draft, change, at);
+    case "lists_preset":
+      return applyPreset(draft, change, at, COLLECTION_SIZE_MAX);
     case "settings":
       return changeSettings(draft, change, at);
     case "user_create":

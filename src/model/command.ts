@@ -67,6 +67,17 @@ export type Change =
     readonly add: readonly { readonly id: string; readonly spec: SpecOf<"rules"> }[];
     readonly remove: readonly string[];
   }
+  /** Groups get the lists of a preset in place of those of others. */
+  | {
+    readonly type: "lists_preset";
+    /** What the audit log calls it. */
+    readonly preset: string;
+    /** The lists of the preset; one with the same URL is taken for each. */
+    readonly add: readonly { readonly id: string; readonly spec: SpecOf<"lists"> }[];
+    /** URLs of lists that go from the groups. */
+    readonly without: readonly string[];
+    readonly groups: readonly string[];
+  }
   | { readonly type: "settings"; readonly spec: Settings; readonly ifMatch: number | null }
   | {
     readonly type: "user_create";

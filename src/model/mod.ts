@@ -50,6 +50,7 @@ export type {
 } from "./command.ts";
 export { apply, COLLECTION_SIZE_MAX, noteEntry, RESOURCE_TYPE } from "./apply.ts";
 export type { Session } from "./session.ts";
+export { PRESET_GROUPS_MAX } from "./apply_preset.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
 export { type Decoded, decodeRulesBatch, decodeSettings, decodeSpec } from "./decode.ts";

@@ -6,4 +6,6 @@ export interface Session {
   /** The user's `session_epoch` when it was made; it ends when that has grown. */
   readonly epoch: number;
   readonly expiresAtMs: number;
+  /** Where it was made from; one of an earlier version does not say. */
+  readonly address?: string;
 }

@@ -95,6 +95,11 @@ export class ServerCertificate {
     return this.#loaded?.identity ?? null;
   }
 
+  /** When that ends, in milliseconds since 1970. */
+  get validToMs(): number | null {
+    return this.#loaded?.validToMs ?? null;
+  }
+
   /**
    * Reads the files again. The former certificate stays unless the new one can be used now.
    *

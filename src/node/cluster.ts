@@ -15,6 +15,7 @@ import { VERSION } from "../version.ts";
 import {
   addCounts,
   type Counts,
+  type CountsQuery,
   decodeQuestion,
   encodeCounts,
   encodeQuestion,
@@ -30,9 +31,9 @@ export interface NodeCluster extends ClusterPort {
   /** What passes on the channel; `null`: it takes no part. */
   readonly channel: ChannelFigures | null;
   /** Set by whoever knows what this node counted in so many hours. */
-  onStatistics: ((hours: number) => Promise<Counts>) | null;
+  onStatistics: ((query: CountsQuery) => Promise<Counts>) | null;
   /** Adds what the other members counted, and says whose counts these are then. */
-  addStatistics(own: Counts, hours: number): Promise<ClusterCounts>;
+  addStatistics(own: Counts, query: CountsQuery): Promise<ClusterCounts>;
   start(): Promise<void>;
   /** Reads the certificates again. */
   renew(): Promise<void>;
@@ -63,12 +64,12 @@ export async function openCluster(
       ...{ config, version: VERSION, isWitness: false, directory, store, applier },
       nowMs: () => clock.nowMs(),
       onQuestion: async (_, question) => {
-        const hours = decodeQuestion(question);
+        const query = decodeQuestion(question);
         const statistics = late.cluster?.onStatistics ?? null;
-        if (hours === null || statistics === null) {
+        if (query === null || statistics === null) {
           throw new SvcError("unavailable", "cluster: there is no answer to this");
         }
-        return encodeCounts(await statistics(hours));
+        return encodeCounts(await statistics(query));
       },
     });
     return late.cluster = running(member);
@@ -92,10 +93,10 @@ function running({ member, channel, start, stop }: RunningMember): NodeCluster {
       return channel.figures;
     },
     onStatistics: null,
-    addStatistics: (own, hours) => {
+    addStatistics: (own, query) => {
       const { node, members } = member.report();
       const others = members.filter((one) => !one.this_node && !one.witness);
-      const ask = (to: string) => channel.ask(to, encodeQuestion(hours));
+      const ask = (to: string) => channel.ask(to, encodeQuestion(query));
       return addStatistics(own, node, others.map((one) => one.node), ask);
     },
     promote: (force, actor) => member.promote(force, actor),

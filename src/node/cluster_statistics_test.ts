@@ -17,47 +17,114 @@ function outcomes(blocked: number, cached: number): Counts["outcomes"] {
 
 const HOURS = ["2026-01-01T00:00:00.000Z", "2026-01-01T01:00:00.000Z"] as const;
 
+function latency(p50_ms: number | null): Counts["latency"] {
+  return { p50_ms, p95_ms: null, p99_ms: null };
+}
+
+const NO_TOPS = { names: [], blocked: [], clients: [], blocked_clients: [], lists: [] };
+const QUIET = { queries: 0, failures: 0, p50_ms: null, p95_ms: null };
 const OWN: Counts = {
   total: 10,
   outcomes: outcomes(3, 7),
-  series: [{ time: HOURS[0], ...outcomes(1, 2) }, { time: HOURS[1], ...outcomes(2, 5) }],
-  top: { names: [{ name: "a.example", count: 6 }], blocked: [], clients: [] },
+  latency: latency(5),
+  previous: { total: 2, outcomes: outcomes(1, 1), latency: latency(null) },
+  series: [
+    { time: HOURS[0], ...outcomes(1, 2), latency: latency(5) },
+    { time: HOURS[1], ...outcomes(2, 5), latency: latency(null) },
+  ],
+  top: {
+    ...NO_TOPS,
+    names: [{ name: "a.example", count: 6 }],
+    clients: [{ name: "Tablet", count: 4, client: "cl_1", address: "192.0.2.1" }],
+  },
+  upstreams: [{
+    address: "192.0.2.53",
+    series: [{ ...QUIET, time: HOURS[0], queries: 3, p50_ms: 9 }, { ...QUIET, time: HOURS[1] }],
+  }],
 };
 
 Deno.test("encodeQuestion() is read by decodeQuestion(), and nothing else is", alone, () => {
-  assert.equal(decodeQuestion(encodeQuestion(24)), 24);
-  for (const hours of [0, 721, 1.5, -1]) assert.equal(decodeQuestion(encodeQuestion(hours)), null);
-  for (const text of ["", "null", "[]", '{"statistics":7}', '{"hours":7}']) {
+  const asked = { hours: 24, step: "10m", client: "cl_1", group: "gr_1" } as const;
+  assert.deepEqual(decodeQuestion(encodeQuestion(asked)), asked);
+  assert.deepEqual(decodeQuestion(encodeQuestion({ hours: 720, step: "1h" })), {
+    ...{ hours: 720, step: "1h" },
+  });
+  for (const hours of [0, 721, 1.5, -1]) {
+    assert.equal(decodeQuestion(encodeQuestion({ hours, step: "1h" })), null);
+  }
+  assert.equal(decodeQuestion(encodeQuestion({ hours: 25, step: "1m" })), null);
+  for (const text of ["", "null", "[]", '{"statistics":7}', '{"hours":7,"step":"1h"}']) {
     assert.equal(decodeQuestion(new TextEncoder().encode(text)), null, text);
   }
 });
 
-Deno.test("addCounts() adds hour by hour, and merges top lists", alone, () => {
+Deno.test("addCounts() adds step by step, and merges top lists and upstreams", alone, () => {
   const theirs: Counts = {
     total: 5,
     outcomes: outcomes(1, 4),
+    latency: latency(7),
+    previous: null,
     // Its clock is an hour ahead: what this node has no hour for is in the total alone.
     series: [
-      { time: HOURS[1], ...outcomes(1, 1) },
-      { time: "2026-01-01T02:00:00.000Z", ...outcomes(0, 3) },
+      { time: HOURS[1], ...outcomes(1, 1), latency: latency(7) },
+      { time: "2026-01-01T02:00:00.000Z", ...outcomes(0, 3), latency: latency(8) },
     ],
     top: {
+      ...NO_TOPS,
       names: [{ name: "b.example", count: 7 }, { name: "a.example", count: 2 }],
       blocked: [{ name: "ads.example", count: 1 }],
-      clients: [],
+      clients: [
+        { name: "Phone", count: 9, client: null, address: "192.0.2.2" },
+        { name: "Tablet", count: 1, client: "cl_1", address: null },
+      ],
     },
+    upstreams: [
+      { address: "192.0.2.53", series: [{ ...QUIET, time: HOURS[0], queries: 2, p50_ms: 4 }] },
+      { address: "192.0.2.54", series: [{ ...QUIET, time: HOURS[1], failures: 1 }] },
+    ],
   };
   assert.deepEqual(addCounts(OWN, encodeCounts(theirs)), {
     total: 15,
     outcomes: outcomes(4, 11),
-    series: [{ time: HOURS[0], ...outcomes(1, 2) }, { time: HOURS[1], ...outcomes(3, 6) }],
+    latency: latency(7),
+    previous: OWN.previous,
+    series: [
+      { time: HOURS[0], ...outcomes(1, 2), latency: latency(5) },
+      { time: HOURS[1], ...outcomes(3, 6), latency: latency(7) },
+    ],
     top: {
+      ...NO_TOPS,
       names: [{ name: "a.example", count: 8 }, { name: "b.example", count: 7 }],
       blocked: [{ name: "ads.example", count: 1 }],
-      clients: [],
+      clients: [
+        { name: "Phone", count: 9, client: null, address: "192.0.2.2" },
+        { name: "Tablet", count: 5, client: "cl_1", address: "192.0.2.1" },
+      ],
     },
+    upstreams: [
+      {
+        address: "192.0.2.53",
+        series: [{ ...QUIET, time: HOURS[0], queries: 5, p50_ms: 9 }, { ...QUIET, time: HOURS[1] }],
+      },
+      {
+        address: "192.0.2.54",
+        series: [{ ...QUIET, time: HOURS[0] }, { ...QUIET, time: HOURS[1], failures: 1 }],
+      },
+    ],
   });
 });
+
+Deno.test(
+  "encodeCounts() leaves upstreams out where the channel does not carry them",
+  alone,
+  () => {
+    const points = Array.from({ length: 720 }, () => ({ ...QUIET, time: HOURS[0] }));
+    const upstreams = Array.from({ length: 64 }, (_, i) => ({ address: `${i}`, series: points }));
+    const answer = encodeCounts({ ...OWN, upstreams });
+    assert.ok(answer.length < 1 << 20, `${answer.length} bytes`);
+    assert.equal(addCounts(OWN, answer)?.total, 2 * OWN.total);
+  },
+);
 
 Deno.test("addCounts() takes no answer that is none", alone, async (t) => {
   const rows: readonly (readonly [string, string])[] = [
@@ -66,7 +133,7 @@ Deno.test("addCounts() takes no answer that is none", alone, async (t) => {
     ["no total", JSON.stringify({ ...OWN, total: "10" })],
     ["less than nothing", JSON.stringify({ ...OWN, total: -1 })],
     ["no series", JSON.stringify({ ...OWN, series: {} })],
-    ["more hours than are kept", JSON.stringify({ ...OWN, series: Array(721).fill({}) })],
+    ["more steps than were asked for", JSON.stringify({ ...OWN, series: Array(4).fill({}) })],
   ];
   for (const [what, text] of rows) {
     await t.step(what, () => {

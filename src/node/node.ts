@@ -33,6 +33,7 @@ import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
 import { nodeName, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
+import { OwnAddresses } from "./own_addresses.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
@@ -108,6 +109,7 @@ export class Node {
     target: globalThis,
     nowMs: () => performance.now(),
   });
+  readonly #ownAddresses = new OwnAddresses();
   #api: RunningApi | null = null;
 
   private constructor(parts: Parts, opened: AsyncDisposableStack) {
@@ -318,7 +320,7 @@ export class Node {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
-    const { listening, stage } = this.#parts;
+    const { listening, stage, certificate } = this.#parts;
     return {
       config,
       node: nodeName(config),
@@ -332,6 +334,8 @@ export class Node {
       problems: () => problems.now(),
       policy,
       dns,
+      certificate,
+      ownAddresses: this.#ownAddresses,
       upstreams: upstreams.map(({ address }) => address),
       lists: new NodeLists({
         config: config.filter,

@@ -1,6 +1,10 @@
-import type { LogsPort, QuerylogEntry, QuerylogFilter } from "../api/mod.ts";
-import { LeakTests } from "../api/mod.ts";
+import type { LogsPort, QuerylogEntry, QuerylogFilter, Statistics } from "../api/mod.ts";
+import { LeakTests, STEPS } from "../api/mod.ts";
+import type { HostNames } from "./host_names.ts";
+import { ClientFinder } from "./client_finder.ts";
+import { parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
+import type { State } from "../model/mod.ts";
 import type { QuerylogSupervisor } from "../isolate/mod.ts";
 import type { LogEntry, LogFilter } from "../querylog/mod.ts";
 
@@ -11,9 +15,15 @@ const CURSOR = /^[0-9a-z]{1,11}$/;
 /** The query log and statistics of this node, as the API has them. */
 export function nodeLogs(
   node: string,
-  querylog: Pick<QuerylogSupervisor, "names" | "search" | "statistics" | "watch">,
+  querylog: Pick<
+    QuerylogSupervisor,
+    "counts" | "names" | "seen" | "search" | "statistics" | "watch"
+  >,
   leakTests: LeakTests,
+  state: () => State,
+  names: Pick<HostNames, "nameOf">,
 ): LogsPort {
+  const finder = new ClientFinder(state);
   const show = ({ id, ...entry }: LogEntry): QuerylogEntry => ({
     id: id.toString(CURSOR_BASE),
     ...entry,
@@ -38,17 +48,78 @@ export function nodeLogs(
         tell: (entries, skipped) => watcher.tell(entries.map(show), skipped),
         end: () => watcher.end(),
       }),
-    statistics: async ({ hours, scope }) => ({
-      hours,
-      scope,
-      ...await querylog.statistics(hours),
-      nodes: [node],
-      unreachable: [],
-    }),
+    statistics: async ({ hours, scope, step, client, group }) => {
+      const isOfAll = step === "1h" && client === undefined && group === undefined;
+      const query = {
+        hours,
+        stepMs: STEPS[step].ms,
+        ...(client !== undefined && { clients: keysOf(state(), client) }),
+        ...(group !== undefined && { group }),
+      };
+      const { top, ...counted } = isOfAll
+        ? await querylog.statistics(hours)
+        : await querylog.counts(query);
+      return {
+        hours,
+        scope,
+        step,
+        ...counted,
+        top: {
+          ...top,
+          clients: clientRows(top.clients, finder),
+          blocked_clients: clientRows(top.blocked_clients, finder),
+        },
+        nodes: [node],
+        unreachable: [],
+      };
+    },
+    clientsSeen: async ({ hours, known }) => {
+      const seen = await querylog.seen(hours);
+      const found = seen.map((one) => ({ ...one, client: finder.find(one.address)?.id ?? null }));
+      const wanted = found.filter(({ client }) =>
+        known === undefined || known === (client !== null)
+      );
+      return {
+        items: wanted.map((one) => {
+          const { hostname, source } = names.nameOf(one.address);
+          return { ...one, hostname, hostname_source: source };
+        }),
+      };
+    },
     startLeakTest: () => leakTests.start(),
     leakTest: (id) => leakTests.find(id),
     leakTests: () => leakTests.all(),
   };
+}
+
+/** What the log has a client by: its addresses and client IDs; else the text as it is. */
+function keysOf({ collections: { clients } }: State, text: string): readonly string[] {
+  const named = [...clients.values()].filter(({ id, spec }) => id === text || spec.name === text);
+  const keys = named.flatMap(({ spec }) => [...spec.addresses, ...spec.ids, spec.name]);
+  return named.length === 0 ? [text] : keys;
+}
+
+type TopClient = Statistics["top"]["clients"][number];
+
+/** Counts by address or client ID as those of clients, whatever these were called at the time. */
+function clientRows(
+  rows: readonly { readonly name: string; readonly count: number }[],
+  finder: ClientFinder,
+): TopClient[] {
+  const found = new Map<string, TopClient>();
+  for (const { name: key, count } of rows) {
+    const client = finder.find(key);
+    const id = client?.id ?? key;
+    const address = parseIp(key) === null ? null : key;
+    const known = found.get(id);
+    found.set(id, {
+      name: client?.spec.name ?? key,
+      count: (known?.count ?? 0) + count,
+      client: client?.id ?? null,
+      address: known?.address ?? address, // Rows come with the most frequent first.
+    });
+  }
+  return [...found.values()].sort((a, b) => b.count - a.count);
 }
 
 function filterOf({ since, until, ...rest }: QuerylogFilter): LogFilter {

@@ -7,6 +7,8 @@ import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import type { NodeCluster } from "./cluster.ts";
 import { metricFamilies } from "./metrics.ts";
+import type { ServerCertificate } from "./certificate.ts";
+import type { OwnAddresses } from "./own_addresses.ts";
 import type { Policy } from "./policy.ts";
 import type { SeenProblem } from "./problems.ts";
 import type { SandboxStatus } from "./second_stage.ts";
@@ -29,6 +31,9 @@ export interface NodeParts {
   /** As the dns isolates have them, by the names they are configured with. */
   readonly upstreams: readonly string[];
   readonly lists: Pick<ListsPort, "status">;
+  readonly ownAddresses: Pick<OwnAddresses, "of">;
+  /** The certificate of encrypted DNS; `null`: none is configured. */
+  readonly certificate: Pick<ServerCertificate, "identity" | "validToMs"> | null;
   /** `null`: no query is logged. */
   readonly querylog: Pick<QuerylogSupervisor, "figures"> | null;
   /** When the lists' rules in force were built, and how long the last build took. */
@@ -79,6 +84,8 @@ export function statusOf(node: NodeParts): Status {
       protocol,
       address: formatHostPort(address),
     })),
+    addresses: node.ownAddresses.of(listeners),
+    encrypted: encryptedOf(node),
     recursion: {
       enabled: config.recursion.enabled,
       dnssec: config.recursion.dnssec,
@@ -102,6 +109,17 @@ export function statusOf(node: NodeParts): Status {
       entries: node.querylog?.figures.entries ?? 0,
       dropped: node.querylog?.figures.dropped ?? 0,
     },
+  };
+}
+
+function encryptedOf({ config, dns, certificate }: NodeParts): Status["encrypted"] {
+  const { serverName, requireClientId } = config.server.tls;
+  if (dns.listeners.every(({ protocol }) => protocol === "udp" || protocol === "tcp")) return null;
+  const validToMs = certificate?.validToMs ?? null;
+  return {
+    server_name: serverName,
+    require_client_id: requireClientId,
+    not_after: validToMs === null ? null : new Date(validToMs).toISOString(),
   };
 }
 

@@ -31,10 +31,12 @@ import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import type { NodeCluster } from "./cluster.ts";
 import { askedOutcome, explainAnswer } from "./explain_answer.ts";
+import { HostNames } from "./host_names.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
+import { Profiles } from "./profiles.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -49,13 +51,18 @@ export interface ServeApiOptions extends NodeParts {
   readonly sockets: ApiSockets | null;
   readonly store: { readonly replicator: Replicator; readonly store: Store };
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
-  readonly dns: NodeParts["dns"] & Pick<DnsSupervisor, "ask" | "flushCaches" | "onLeakLookup">;
+  readonly dns:
+    & NodeParts["dns"]
+    & Pick<DnsSupervisor, "ask" | "flushCaches" | "lookup" | "onLeakLookup">;
   readonly lists: ListsPort;
   /** Fetches through this service's own upstreams. */
   readonly get: HttpGet;
   /** `null`: no query is logged. */
   readonly querylog:
-    | Pick<QuerylogSupervisor, "figures" | "names" | "search" | "statistics" | "watch">
+    | Pick<
+      QuerylogSupervisor,
+      "counts" | "figures" | "names" | "seen" | "search" | "statistics" | "watch"
+    >
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
@@ -158,6 +165,12 @@ function randomHex(lengthBytes: number): string {
 function apiDeps(options: ServeApiOptions, events: EventFeed, leakTests: LeakTests): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
+  const hostNames = new HostNames({
+    dns: options.dns,
+    upstreams: options.config.upstreams,
+    state: () => replicator.state,
+    nowMs: () => clock.nowMs(),
+  });
   const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
   const auth: Auth = {
     users: replicator,
@@ -179,10 +192,11 @@ function apiDeps(options: ServeApiOptions, events: EventFeed, leakTests: LeakTes
       options.cluster,
       options.querylog === null
         ? emptyLogs(node, clock, leakTests)
-        : nodeLogs(node, options.querylog, leakTests),
+        : nodeLogs(node, options.querylog, leakTests, () => replicator.state, hostNames),
     ),
     cluster: options.cluster ?? aloneCluster(options),
     events,
+    profiles: profilesOf(options),
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
@@ -194,15 +208,29 @@ function apiDeps(options: ServeApiOptions, events: EventFeed, leakTests: LeakTes
 /** The logs of this node, with statistics of the whole cluster where they are asked for. */
 function clusterLogs(cluster: NodeCluster | null, logs: LogsPort): LogsPort {
   if (cluster === null) return logs;
-  cluster.onStatistics = (hours) => logs.statistics({ hours, scope: "node" });
+  cluster.onStatistics = (query) => logs.statistics({ ...query, scope: "node" });
   return {
     ...logs,
     statistics: async (query) => {
       const own = await logs.statistics(query);
       if (query.scope !== "cluster") return own;
-      return { ...own, ...await cluster.addStatistics(own, query.hours) };
+      return { ...own, ...await cluster.addStatistics(own, query) };
     },
   };
+}
+
+function profilesOf({ config, clock, dns, certificate }: ServeApiOptions): Profiles {
+  const portsOf = (wanted: string) =>
+    dns.listeners.filter(({ protocol }) => protocol === wanted).map(({ address }) => address.port);
+  return new Profiles({
+    clock,
+    randomHex,
+    publicUrl: config.api.publicUrl,
+    serverName: config.server.tls.serverName,
+    dohPorts: portsOf("doh"),
+    dotPorts: portsOf("dot"),
+    identity: () => certificate?.identity ?? null,
+  });
 }
 
 /** Tells of changes and of the status. */

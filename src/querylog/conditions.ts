@@ -59,6 +59,12 @@ export class Conditions {
       if (ids.length === 0) return null;
       conditions.push({ sql: `e.client IN (${ids.join(", ")})`, index: "entries_client" });
     }
+    if (filter.clients !== undefined) {
+      const tests = filter.clients.map((client) => clientTest(client, this.#isAnonymized));
+      const ids = this.#clientsThat((text) => tests.some((test) => test(text)));
+      if (ids.length === 0) return null;
+      conditions.push({ sql: `e.client IN (${ids.join(", ")})`, index: "entries_client" });
+    }
     if (filter.name !== undefined) {
       const isSet = this.#wantNames(filter.name);
       if (isSet === null) return null;
@@ -110,7 +116,10 @@ export class Conditions {
       ).all(start, `${start}\u{10ffff}`, CLIENTS_MAX);
       return rows.map(({ id }) => Number(id));
     }
-    const test = clientTest(client, this.#isAnonymized);
+    return this.#clientsThat(clientTest(client, this.#isAnonymized));
+  }
+
+  #clientsThat(test: (text: string) => boolean): number[] {
     const rows = this.#db.prepare("SELECT id, text FROM clients").all();
     return rows.filter(({ text }) => test(String(text))).slice(0, CLIENTS_MAX)
       .map(({ id }) => Number(id));

@@ -53,6 +53,8 @@ export interface LogFilter {
   readonly upstream?: string;
   /** An address; or the name or the client ID of a client. */
   readonly client?: string;
+  /** Any of these; a network among them. */
+  readonly clients?: readonly string[];
   /** Text anywhere in the name, letters in either case. */
   readonly name?: string;
   /** Milliseconds since 1970: after then, and before then. */
@@ -129,7 +131,17 @@ export function showEntry(stored: StoredEntry): ShownEntry {
   };
 }
 
-/** What the tops call a client: its name, or else its address. */
+/**
+ * What clients are counted by: the client ID that came with the query, or else the address, which stay
+ * as they are when a client gets a name. Where addresses are cut, its label.
+ */
+export function clientKey(client: string, isAnonymized: boolean): string {
+  if (isAnonymized) return clientLabel(client);
+  const [address, id] = client.split(TEXT_SEPARATOR, 2);
+  return id === "" ? address : id;
+}
+
+/** What people know a client by: its name, or else its address. */
 export function clientLabel(client: string): string {
   const [address, , , ...name] = client.split(TEXT_SEPARATOR);
   const label = name.join(TEXT_SEPARATOR);

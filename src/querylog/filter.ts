@@ -1,4 +1,4 @@
-import { formatIp, parseIp, unmapIpv4 } from "../addr/mod.ts";
+import { formatIp, parseIp, parsePrefix, prefixHolds, unmapIpv4 } from "../addr/mod.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import { clientLabel, type LogFilter, type StoredEntry } from "./entry.ts";
 
@@ -26,6 +26,13 @@ export function clientStart(client: string, isAnonymized: boolean): string | nul
 export function clientTest(client: string, isAnonymized: boolean): (text: string) => boolean {
   const start = clientStart(client, isAnonymized);
   if (start !== null) return (text) => text.startsWith(start);
+  const network = client.includes("/") ? parsePrefix(client) : null;
+  if (network !== null) {
+    return (text) => {
+      const ip = parseIp(text.slice(0, text.indexOf(TEXT_SEPARATOR)));
+      return ip !== null && prefixHolds(network, unmapIpv4(ip));
+    };
+  }
   const wanted = client.toLowerCase();
   return (text) =>
     text.split(TEXT_SEPARATOR, 2)[1] === wanted || clientLabel(text).toLowerCase() === wanted;

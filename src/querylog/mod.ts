@@ -10,4 +10,6 @@ export { anonymize } from "./filter.ts";
 export type { LiveBatch } from "./live_feed.ts";
 export { type QueryLogOptions, type QueryLogPorts, QueryLogStore } from "./query_log.ts";
 export type { LogPage, NameCount, NamePage } from "./search.ts";
+export type { CountsQuery, SeenAddress } from "./log_counts.ts";
+export type { Latency } from "./latency.ts";
 export { HOURS_KEPT, type LogStatistics, type OutcomeCounts } from "./statistics.ts";

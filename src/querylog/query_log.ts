@@ -1,12 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
 import { ClockJudge, type Correction, type SystemClocks } from "../clock/mod.ts";
-import { messageOf } from "../errors.ts";
+import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
 import { Conditions } from "./conditions.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
 import type { LogFilter, StoredEntry } from "./entry.ts";
+import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
 import { type LiveBatch, LiveFeed } from "./live_feed.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
@@ -69,6 +70,7 @@ interface Open {
   readonly db: DatabaseSync;
   readonly entries: Entries;
   readonly search: LogSearch;
+  readonly counts: LogCounts;
   readonly statistics: Statistics;
 }
 
@@ -175,6 +177,34 @@ export class QueryLogStore {
   statistics(hours: number): LogStatistics {
     this.#catchUp();
     return this.#ask(({ statistics }) => statistics.report(hours, this.#clock.nowMs()));
+  }
+
+  /**
+   * The same of what the log still has, for some clients or by short steps: in pieces of work, between
+   * which others have their turn.
+   *
+   * @throws {SvcError} `unavailable`, where the file can't be opened or read.
+   */
+  counts(query: CountsQuery): Generator<undefined, LogStatistics> {
+    return this.#inPieces(({ counts }) => counts.count(query, this.#clock.nowMs()));
+  }
+
+  /** The addresses that asked in the last hours, in pieces of work as well. */
+  seen(hours: number): Generator<undefined, readonly SeenAddress[]> {
+    return this.#inPieces(({ counts }) => counts.seen(hours, this.#clock.nowMs()));
+  }
+
+  *#inPieces<T>(begin: (open: Open) => Generator<undefined, T>): Generator<undefined, T> {
+    this.#catchUp();
+    const pieces = this.#ask(begin);
+    const open = this.#open;
+    for (;;) {
+      // A file that was damaged meanwhile is another, of which nothing was counted.
+      if (this.#open !== open) throw new SvcError("unavailable", "it was begun anew: try again");
+      const { done, value } = this.#ask(() => pieces.next());
+      if (done) return value;
+      yield;
+    }
   }
 
   /** Writes everything and closes the file. */
@@ -360,11 +390,13 @@ export class QueryLogStore {
     const nowMs = this.#clock.nowMs();
     const db = (this.#ports.open ?? openDatabase)(directory, nowMs);
     try {
+      const conditions = new Conditions(db, anonymize);
       this.#open = {
         db,
+        counts: new LogCounts(db, conditions, anonymize),
         entries: new Entries(db, this.#options),
-        search: new LogSearch(db, new Conditions(db, anonymize)),
-        statistics: new Statistics(db),
+        search: new LogSearch(db, conditions),
+        statistics: new Statistics(db, anonymize),
       };
     } catch (error) {
       db.close();

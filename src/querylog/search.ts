@@ -138,7 +138,7 @@ function rangeOf(
   return from >= end ? null : `e.id >= ${from} AND e.id < ${end}`;
 }
 
-function timeOf(id: number): string {
+export function timeOf(id: number): string {
   return new Date(Math.floor(id / IDS_PER_MS)).toISOString();
 }
 

@@ -4,7 +4,11 @@ import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import { openDatabase } from "./database.ts";
-import { clientLabel, showEntry, type StoredEntry } from "./entry.ts";
+import { clientKey, showEntry, type StoredEntry } from "./entry.ts";
+import { LATENCY_COUNTS, latencyBucket, latencyOf } from "./latency.ts";
+import { Conditions } from "./conditions.ts";
+import { Entries } from "./entries.ts";
+import { type CountsQuery, LogCounts } from "./log_counts.ts";
 import { fakeEntries, NOW_MS } from "./fakes.ts";
 import { type LogStatistics, Statistics } from "./statistics.ts";
 
@@ -12,32 +16,65 @@ const disk = { permissions: { read: true, write: true } } as const;
 const HOUR_MS = 3_600_000;
 
 /** What counting every entry gives. */
-function naive(entries: readonly StoredEntry[], hours: number, nowMs: number): LogStatistics {
-  const last = Math.floor(nowMs / HOUR_MS);
-  const hourOf = ({ timeMs }: StoredEntry) => Math.floor(timeMs / HOUR_MS);
-  const within = entries.filter((entry) => hourOf(entry) > last - hours && hourOf(entry) <= last);
+function naive(
+  entries: readonly StoredEntry[],
+  hours: number,
+  nowMs: number,
+  stepMs = HOUR_MS,
+): LogStatistics {
+  const endMs = (Math.floor(nowMs / stepMs) + 1) * stepMs;
+  const between = (fromMs: number, toMs: number) =>
+    entries.filter(({ timeMs }) => timeMs >= fromMs && timeMs < toMs);
+  const startMs = endMs - hours * HOUR_MS;
+  const within = between(startMs, endMs);
+  const latency = (some: readonly StoredEntry[]) => {
+    const counts = Array.from({ length: LATENCY_COUNTS }, () => 0);
+    for (const { durationUs } of some) counts[latencyBucket(durationUs)]++;
+    return latencyOf(counts);
+  };
   const counts = (some: readonly StoredEntry[]) =>
     Object.fromEntries(
       OUTCOME_NAMES.map((name, i) => [name, some.filter(({ outcome }) => outcome === i).length]),
     ) as LogStatistics["outcomes"];
+  const totals = (some: readonly StoredEntry[]) => ({
+    total: some.length,
+    outcomes: counts(some),
+    latency: latency(some),
+  });
   const top = (names: readonly string[]) =>
-    [...Map.groupBy(names, (name) => name)]
+    [...Map.groupBy(names.filter((name) => name !== ""), (name) => name)]
       .map(([name, all]) => ({ name, count: all.length }))
       .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, 100);
+  const blocked = within.filter((entry) => showEntry(entry).outcome === "blocked");
+  const steps = Array.from({ length: hours * HOUR_MS / stepMs }, (_, i) => startMs + i * stepMs);
+  const asked = Map.groupBy(within, (entry) => showEntry(entry).upstream);
+  asked.delete(null);
   return {
-    total: within.length,
-    outcomes: counts(within),
-    series: Array.from({ length: hours }, (_, i) => ({
-      time: new Date((last - hours + 1 + i) * HOUR_MS).toISOString(),
-      ...counts(within.filter((entry) => hourOf(entry) === last - hours + 1 + i)),
-    })),
+    ...totals(within),
+    series: steps.map((timeMs) => {
+      const some = within.filter((one) => one.timeMs >= timeMs && one.timeMs < timeMs + stepMs);
+      return { time: new Date(timeMs).toISOString(), ...counts(some), latency: latency(some) };
+    }),
+    previous: 2 * hours > 720 ? null : totals(between(startMs - hours * HOUR_MS, startMs)),
     top: {
       names: top(within.map(({ name }) => name)),
-      blocked: top(
-        within.filter((entry) => showEntry(entry).outcome === "blocked").map(({ name }) => name),
-      ),
-      clients: top(within.map(({ client }) => clientLabel(client)).filter((name) => name !== "")),
+      blocked: top(blocked.map(({ name }) => name)),
+      clients: top(within.map(({ client }) => clientKey(client, false))),
+      blocked_clients: top(blocked.map(({ client }) => clientKey(client, false))),
+      lists: top(blocked.map((entry) => showEntry(entry).list ?? "")),
     },
+    upstreams: [...asked].sort(([a, x], [b, y]) =>
+      y.length - x.length || (String(a) < String(b) ? -1 : 1)
+    ).map(([address, all]) => ({
+      address: address!,
+      series: steps.map((timeMs) => {
+        const some = all.filter((one) => one.timeMs >= timeMs && one.timeMs < timeMs + stepMs);
+        const { p50_ms, p95_ms } = latency(some);
+        const failures = some.filter((one) => showEntry(one).outcome === "failed").length;
+        const time = new Date(timeMs).toISOString();
+        return { time, queries: some.length, failures, p50_ms, p95_ms };
+      }),
+    })),
   };
 }
 
@@ -82,7 +119,7 @@ Deno.test("Statistics counts by outcome what the log had no room for", disk, () 
     statistics.addDropped([0, 0, 5, 0, 2], NOW_MS);
     const { total, outcomes, top } = statistics.report(1, NOW_MS);
     assert.deepEqual([total, outcomes.cached, outcomes.blocked], [7, 5, 2]);
-    assert.deepEqual(top, { names: [], blocked: [], clients: [] });
+    assert.ok(Object.values(top).every(({ length }) => length === 0));
   } finally {
     db.close();
     Deno.removeSync(directory, { recursive: true });
@@ -140,6 +177,91 @@ Deno.test("Statistics.move() counts the hours of a wrong clock where they belong
     }));
     const thenMs = nowMs + 40 * 24 * HOUR_MS;
     assert.deepEqual(statistics.report(720, thenMs), naive(later, 720, thenMs));
+  } finally {
+    db.close();
+    Deno.removeSync(directory, { recursive: true });
+  }
+});
+
+Deno.test("LogCounts counts by any step, for all or for some clients", disk, () => {
+  const prng = new Prng(seedFromEnv());
+  const directory = Deno.makeTempDirSync();
+  const db = openDatabase(directory, NOW_MS);
+  try {
+    const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
+    const nowMs = entries[2_999].timeMs;
+    db.exec("BEGIN");
+    new Entries(db, { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 }).add(entries);
+    db.exec("COMMIT");
+    const counts = new LogCounts(db, new Conditions(db, false), false);
+    const count = (query: CountsQuery) => {
+      const pieces = counts.count(query, nowMs);
+      for (;;) {
+        const { done, value } = pieces.next();
+        if (done) return value;
+      }
+    };
+    for (const [hours, stepMs] of [[1, 60_000], [4, 600_000], [24, HOUR_MS]] as const) {
+      const want = naive(entries, hours, nowMs, stepMs);
+      assert.deepEqual(count({ hours, stepMs }), want, `${hours} hours`);
+    }
+    const of = (test: (entry: ReturnType<typeof showEntry>) => boolean) =>
+      naive(entries.filter((entry) => test(showEntry(entry))), 2, nowMs, 600_000);
+    const query = { hours: 2, stepMs: 600_000 };
+    const clients = ["192.0.2.0/28", "tablet"];
+    const isOne = (client: string | null) => client === "192.0.2.1" || client === "192.0.2.10";
+    assert.deepEqual(
+      count({ ...query, clients }),
+      of(({ client, client_id }) => isOne(client) || client_id === "tablet"),
+    );
+    assert.deepEqual(count({ ...query, group: "gr_2" }), of(({ group }) => group === "gr_2"));
+    assert.deepEqual(count({ ...query, clients: ["nobody"] }), of(() => false));
+    const pieces = counts.seen(2, nowMs);
+    let seen;
+    for (seen = pieces.next(); !seen.done;) seen = pieces.next();
+    const all = entries.map(showEntry).filter(({ client }) => client !== null);
+    const within = all.filter(({ time }) => Date.parse(time) >= nowMs - 2 * HOUR_MS);
+    const want = [...Map.groupBy(within, ({ client }) => client!)].map(([address, some]) => ({
+      address,
+      first_seen: all.find(({ client }) => client === address)!.time,
+      last_seen: some.at(-1)!.time,
+      queries: some.length,
+      blocked: some.filter(({ outcome }) => outcome === "blocked").length,
+    }));
+    const byAddress = (a: { address: string }, b: { address: string }) =>
+      a.address < b.address ? -1 : 1;
+    assert.deepEqual(seen.value.toSorted(byAddress), want.toSorted(byAddress));
+  } finally {
+    db.close();
+    Deno.removeSync(directory, { recursive: true });
+  }
+});
+
+Deno.test("latencyOf() reads percentiles from counts", { permissions: "none" }, () => {
+  const counts = Array.from({ length: LATENCY_COUNTS }, () => 0);
+  assert.deepEqual(latencyOf(counts), { p50_ms: null, p95_ms: null, p99_ms: null });
+  for (let us = 10; us <= 100_000; us += 10) counts[latencyBucket(us)]++;
+  const { p50_ms, p95_ms, p99_ms } = latencyOf(counts);
+  assert.deepEqual([p50_ms, p95_ms, p99_ms], [50, 95, 99]);
+  counts.fill(0);
+  counts[latencyBucket(4_000_000_000)]++;
+  assert.equal(latencyOf(counts).p50_ms, 5_000, "there is no bound above");
+});
+
+Deno.test("Statistics reads hours that an earlier version counted", disk, () => {
+  const directory = Deno.makeTempDirSync();
+  const db = openDatabase(directory, NOW_MS);
+  try {
+    const hour = Math.floor(NOW_MS / HOUR_MS);
+    const top = { names: [["a.example", 3]], blocked: [], clients: [["Tablet", 3]] };
+    const write = db.prepare("INSERT INTO hours VALUES (?, ?, ?)");
+    write.run(hour - 1, JSON.stringify([3, 0, 0, 0, 0, 0, 0, 0, 0]), JSON.stringify(top));
+    const statistics = new Statistics(db);
+    const [entry] = fakeEntries(new Prng(1), 1, NOW_MS);
+    statistics.add({ ...entry, timeMs: NOW_MS - HOUR_MS });
+    const { total, top: found, latency } = statistics.report(2, NOW_MS);
+    assert.deepEqual([total, found.clients[0].name], [4, "Tablet"]);
+    assert.ok(latency.p50_ms !== null);
   } finally {
     db.close();
     Deno.removeSync(directory, { recursive: true });

@@ -201,6 +201,8 @@ function itemsOf(change: Change | undefined): number {
   switch (change?.type) {
     case "rules_batch":
       return change.add.length + change.remove.length;
+    case "lists_preset":
+      return change.add.length + change.groups.length;
     case "seed":
       return change.lists.length + change.rules.length;
     default:

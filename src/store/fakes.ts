@@ -132,6 +132,8 @@ export class MemoryRaftDisk implements RaftDisk {
   #generation = 0;
   /** Writes fail. */
   isFull = false;
+  /** It says that something is durable which is not. */
+  isLying = false;
   /** Asked at each sync, which waits for it. */
   beforeSync: () => Promise<void> | null = () => null;
 
@@ -207,7 +209,7 @@ export class MemoryRaftDisk implements RaftDisk {
           await this.beforeSync();
           await alive(() => {
             room();
-            file.durable = file.bytes.slice();
+            if (!this.isLying) file.durable = file.bytes.slice();
           });
         }),
       close: () => {},

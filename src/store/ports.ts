@@ -39,5 +39,7 @@ export interface LocalStore {
   putSession(session: Session): Promise<void>;
   session(sha256: string): Promise<Session | null>;
   deleteSession(sha256: string): Promise<void>;
+  /** Those of a user that are not over, the oldest first. */
+  sessionsOf(userId: string): Promise<readonly Session[]>;
   audit(query: AuditQuery): Promise<AuditPage>;
 }

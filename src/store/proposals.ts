@@ -94,6 +94,7 @@ export function settledAgain({ refused }: Remembered, change: Change, state: Liv
     case "user_change":
       return there(change.id, state.users.get(change.id));
     case "delete":
+    case "lists_preset":
     case "user_delete":
       return { kind: "done", value: null };
     case "seed": // Its counts are not kept: nobody but a node that starts seeds, and has no others.

@@ -316,7 +316,11 @@ async function reconcile(
       await raftLog.append({ hardState: null, snapshot, entries: [] });
     }
   }
-  const { snapshot: base, entries } = raftLog.content;
+  const { snapshot: base, entries, hardState } = raftLog.content;
+  const lastTerm = entries.at(-1)?.term ?? base.term;
+  if (hardState.currentTerm < lastTerm) {
+    throw new DamagedLog(`it is of term ${hardState.currentTerm}, and has entries of ${lastTerm}`);
+  }
   if (base.index === 0) return;
   const lastIndex = base.index + entries.length;
   if (appliedIndex > lastIndex) {

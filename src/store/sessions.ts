@@ -29,6 +29,13 @@ export class Sessions {
     return session === undefined || this.#isOver(session) ? null : session;
   }
 
+  /** Those of a user, the oldest first. */
+  of(userId: string): Session[] {
+    return [...this.#sessions.values()].filter((one) =>
+      one.userId === userId && !this.#isOver(one)
+    );
+  }
+
   /** Goes on in another file, which gets the sessions of this one. */
   async moveTo(kv: Deno.Kv): Promise<void> {
     for (const session of this.#sessions.values()) {

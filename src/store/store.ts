@@ -405,6 +405,10 @@ export class Store implements LocalStore {
     await orUnavailable(this.#sessions.put(session));
   }
 
+  sessionsOf(userId: string): Promise<readonly Session[]> {
+    return Promise.resolve(this.#sessions.of(userId));
+  }
+
   session(sha256: string): Promise<Session | null> {
     return Promise.resolve(this.#sessions.get(sha256));
   }
@@ -434,21 +438,18 @@ export class Store implements LocalStore {
    */
   async suspend(): Promise<void> {
     if (this.#options.reopen === undefined) return;
-    await this.#inOrder(() => {
-      this.#cancelRetry();
-      this.#sealed = "it is handed to another program: try again in a moment";
-      this.#isSuspended = true;
-      this.#kv.close();
-      return Promise.resolve();
-    });
+    await this.#inOrder(() => Promise.resolve());
+    this.#cancelRetry();
+    this.#sealed = "it is handed to another program: try again in a moment";
+    this.#isSuspended = true;
+    this.#kv.close();
   }
 
   /** Goes on with the file as it is by now. It throws if it can't be opened: changes are refused then. */
   async resume(): Promise<void> {
     const { reopen } = this.#options;
-    await this.#inOrder(async () => {
-      if (this.#isSuspended && reopen !== undefined) await this.#goOnWith(await reopen());
-    });
+    if (reopen === undefined || !this.#isSuspended) return;
+    await this.#inOrder(async () => await this.#goOnWith(await reopen()));
   }
 
   /** Which member of which cluster this is, as `RaftStorage` has it; `null`: it never was in one. */

@@ -88,11 +88,14 @@ class Node implements AsyncDisposable {
         counters: [],
         crashes: 0,
         flushCaches: async () => {},
+        lookup: () => Promise.reject(new Error("nobody is asked")),
         listeners: [],
         onLeakLookup: () => {},
         reports: [],
         running: { now: 1, wanted: 1 },
       },
+      certificate: null,
+      ownAddresses: { of: () => [] },
       upstreams: ["192.0.2.1:53"],
       lists: {
         status: () => ({

@@ -4,7 +4,9 @@
 // `SVC_CLUSTER_ROUNDS=20` adds a cluster of three nodes, and so many rounds of faults drawn by chance
 // (`SVC_CLUSTER_SEED` repeats them); the default is none.
 import assert from "node:assert/strict";
+import { Qtype } from "../../src/dns/mod.ts";
 import { Prng } from "../prng.ts";
+import { ask } from "./clients.ts";
 import { Probe, Site, type SiteNode } from "./cluster_site.ts";
 import { FakeClock, FAKETIME_LIBRARY } from "./fake_clock.ts";
 import { hasProgram, pause, PERMISSIONS, runProgram, until } from "./harness.ts";
@@ -178,6 +180,24 @@ for (
       const others = site.servers.filter((one) => one !== leader);
       return { leader, others, next: () => site.newLeader(leader, others) };
     };
+    const counted = async (node: SiteNode) => {
+      const { json } = await node.request("GET", "stats?hours=2&scope=cluster");
+      return { total: json.total, nodes: json.nodes, unreachable: json.unreachable };
+    };
+    await t.step("statistics of the whole cluster are the sum of its members'", async () => {
+      const record = { name: "counted.example", type: "A", value: "192.0.2.1" };
+      assert.equal((await first.request("POST", "records", record)).status, 201);
+      await site.whole(); // It holds everywhere.
+      for (const node of site.servers) await ask(node.dns, "counted.example", Qtype.A);
+      await ask(second.dns, "counted.example", Qtype.A);
+      const nodes = site.servers.map(({ name }) => name);
+      for (const [i, node] of site.servers.entries()) {
+        const want = [node.name, ...nodes.toSpliced(i, 1)];
+        const total = nodes.length + 1;
+        await until("all are counted", async () => (await counted(node)).total === total);
+        assert.deepEqual(await counted(node), { total, nodes: want, unreachable: [] });
+      }
+    });
     await underChanges(site, t, async (clients, probes) => {
       await t.step("the leader is killed, and each voter logs who leads", async () => {
         const { leader, next } = await leading();
@@ -200,6 +220,9 @@ for (
           return report !== null && report.state !== "leader" && !report.writable &&
             report.problems.length > 0;
         });
+        const { nodes, unreachable } = await counted(leader);
+        const others = site.servers.filter((one) => one !== leader).map(({ name }) => name);
+        assert.deepEqual([nodes, unreachable], [[leader.name], others]);
         await leader.heal();
       });
       await t.step("the leader hears nobody, and is heard", async () => {

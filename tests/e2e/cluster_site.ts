@@ -4,6 +4,8 @@
  * whatever becomes of the segment.
  */
 import assert from "node:assert/strict";
+import type { HostPort } from "../../src/addr/mod.ts";
+import { issueMember, makeAuthority } from "../../src/cluster/certificates.ts";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
 import {
   type ConfigText,
@@ -12,11 +14,11 @@ import {
   ROOT,
   runProgram,
   Service,
-  svcCommand,
   toml,
   until,
   WAIT_MS_MAX,
 } from "./harness.ts";
+import { writePair } from "./certificates.ts";
 import type { Report } from "./members.ts";
 import { Running } from "./segment.ts";
 
@@ -180,6 +182,11 @@ export class SiteNode {
     }
   }
 
+  /** Where it answers DNS. */
+  get dns(): HostPort {
+    return { ip: new Uint8Array(this.wire.split(".").map(Number)), port: DNS_PORT };
+  }
+
   async report(): Promise<Report | null> {
     const { status, json } = await this.request("GET", "cluster");
     return status === 200 ? json : null;
@@ -238,15 +245,17 @@ export class Site implements AsyncDisposable {
   async #build(): Promise<void> {
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(this.token));
     this.tokenSha256 = new Uint8Array(digest).toHex();
-    await run(...svcCommand(["cluster", "init", "--dir", this.directory]));
+    const chance = (bytes: Uint8Array<ArrayBuffer>) => crypto.getRandomValues(bytes);
+    const authority = await makeAuthority(Date.now(), chance);
+    await Deno.writeTextFile(`${this.directory}/ca.crt`, authority.cert);
     for (const { name } of this.nodes) {
-      await run(...svcCommand(["cluster", "cert", name, "--dir", this.directory]));
+      await writePair(this.directory, name, await issueMember(name, authority, Date.now(), chance));
     }
     await run("ip", "netns", "add", this.#switch);
     const at = ["ip", "-n", this.#switch];
     await run(...at, "link", "add", "br0", "type", "bridge", "forward_delay", "0");
     await run(...at, "link", "set", "br0", "up");
-    for (const node of this.nodes) await this.#plug(node);
+    await Promise.all(this.nodes.map((node) => this.#plug(node)));
   }
 
   async #plug(node: SiteNode): Promise<void> {

@@ -29,6 +29,8 @@ export interface ClusterSimOptions {
   readonly duplicateRatio?: number;
   readonly delayTicksMax?: number;
   readonly slowDiskRatio?: number;
+  /** Disks call durable what is not, which the checks must find. */
+  readonly hasLyingDisks?: boolean;
 }
 
 const DISK_TICKS_MAX = 10;
@@ -168,6 +170,7 @@ export class ClusterSim {
       ...{ store, applier, disk: node.disk, node: node.name, drawNumber, nowMs },
     });
     node.disk.beforeSync = () => this.#beforeSync(node);
+    node.disk.isLying = this.#options.hasLyingDisks ?? false;
     const { bootstrap = this.#options.nodes[0] } = this.#options;
     const member = new Member({
       ...{ node: node.name, version: node.version, isWitness: node.isWitness, storage, store },

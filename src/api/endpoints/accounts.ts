@@ -1,4 +1,9 @@
-import { endedSessionCookie, sessionCookie } from "../../auth/mod.ts";
+import {
+  endedSessionCookie,
+  SESSION_LIFETIME_MS,
+  sessionCookie,
+  sessionId,
+} from "../../auth/mod.ts";
 import { type Answer, type Call, type Endpoint, endpoint } from "../endpoint.ts";
 import type { SignIn } from "../ports.ts";
 import {
@@ -13,6 +18,7 @@ import {
   Recovery,
   RecoveryCodes,
   Reset,
+  Sessions,
   SignedIn,
 } from "../schemas/accounts.ts";
 import type { z } from "zod";
@@ -83,6 +89,46 @@ export const accountEndpoints: readonly Endpoint[] = [
         token: access.tokenSha256 !== null,
       },
     }),
+  }),
+  endpoint("GET /api/v1/auth/sessions", {
+    operationId: "listSessions",
+    tag: "auth",
+    summary: "One's own sessions on this node",
+    need: "viewer",
+    answer: Sessions,
+    handle: async ({ deps, caller }) => {
+      const sessions = await deps.accounts.sessions(caller);
+      const items = sessions.map((session) => ({
+        id: sessionId(session),
+        created_at: new Date(session.expiresAtMs - SESSION_LIFETIME_MS).toISOString(),
+        expires_at: new Date(session.expiresAtMs).toISOString(),
+        address: session.address ?? null,
+        current: session.sha256 === caller.session?.sha256,
+      }));
+      return { body: { items } };
+    },
+  }),
+  endpoint("DELETE /api/v1/auth/sessions", {
+    operationId: "deleteOtherSessions",
+    tag: "auth",
+    summary: "End one's own sessions on this node but the one that asks",
+    need: "viewer",
+    errors: ["unavailable"],
+    handle: async ({ deps, caller }) => {
+      await deps.accounts.endOtherSessions(caller);
+      return {};
+    },
+  }),
+  endpoint("DELETE /api/v1/auth/sessions/{id}", {
+    operationId: "deleteSession",
+    tag: "auth",
+    summary: "End one of one's own sessions on this node",
+    need: "viewer",
+    errors: ["not_found", "unavailable"],
+    handle: async ({ deps, caller, param }) => {
+      await deps.accounts.endSession(caller, param);
+      return {};
+    },
   }),
   endpoint("GET /api/v1/auth/me", {
     operationId: "getMe",

@@ -1,14 +1,21 @@
+import { SvcError } from "../../errors.ts";
+import { decodeSpec, ID_PREFIX, shownText } from "../../model/mod.ts";
 import { type Endpoint, endpoint } from "../endpoint.ts";
 import {
   Directory,
   DirectoryDetails,
+  PresetAnswer,
+  PresetRequest,
   RecommendedCatalog,
   RecommendedSizes,
   Refresh,
   Services,
 } from "../schemas/node.ts";
 import { note } from "./node.ts";
-import { shownEnvelope } from "./resources.ts";
+import { change, shownEnvelope, specOf } from "./resources.ts";
+
+/** What a list says of where it came from. */
+const PRESET_COMMENT = "a recommended list";
 
 /** Longest wait for downloads to end; what is not done by then goes on behind the answer. */
 const REFRESH_WAIT_MS = 20_000;
@@ -43,6 +50,37 @@ export const listEndpoints: readonly Endpoint[] = [
       const envelopes = [...deps.replicator.state.collections.lists.values()];
       const items = envelopes.map((envelope) => shownEnvelope(deps, "lists", envelope));
       return { body: { finished, started, loading, items } };
+    },
+  }),
+  endpoint("POST /api/v1/lists/preset", {
+    operationId: "changeListsByPreset",
+    tag: "lists",
+    summary: "Give groups the lists of a preset in place of other recommended ones, in one change",
+    need: "admin",
+    body: PresetRequest,
+    answer: PresetAnswer,
+    errors: ["conflict", "not_found", "unavailable"],
+    handle: async (call) => {
+      const { deps, body: { preset, groups } } = call;
+      const { items, presets } = deps.lists.recommended();
+      if (!presets.some(({ id }) => id === preset)) {
+        throw new SvcError("not_found", `preset: ${shownText(preset)}: there is no such preset`);
+      }
+      const isIn = (one: typeof items[number]) => one.presets.includes(preset);
+      const add = items.filter(isIn).map(({ name, url }) => ({
+        id: deps.newId(ID_PREFIX.lists),
+        spec: specOf(decodeSpec("lists", { name, url, comment: PRESET_COMMENT })),
+      }));
+      const without = items.filter((one) => !isIn(one)).map(({ url }) => url);
+      const unique = [...new Set(groups)];
+      await change(call, { type: "lists_preset", preset, add, without, groups: unique });
+      const { collections } = deps.replicator.state;
+      const urls = new Set(add.map(({ spec }) => spec.url));
+      const lists = [...collections.lists.values()].filter(({ spec }) => urls.has(spec.url))
+        .map((envelope) => shownEnvelope(deps, "lists", envelope));
+      // One that somebody has removed meanwhile is not there any more.
+      const changed = unique.flatMap((id) => collections.groups.get(id) ?? []);
+      return { body: { lists, groups: changed } };
     },
   }),
   endpoint("GET /api/v1/lists/recommended", {

@@ -12,9 +12,8 @@ import {
   QuerylogFilter,
   QuerylogPage,
   QuerylogQuery,
-  Statistics,
-  StatisticsQuery,
 } from "../schemas/logs.ts";
+import { Statistics, StatisticsQuery } from "../schemas/statistics.ts";
 
 export const logEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/querylog", {
@@ -54,7 +53,7 @@ export const logEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/stats", {
     operationId: "getStatistics",
     tag: "logs",
-    summary: "Counts by the hour, and the most frequent names and clients",
+    summary: "Counts by the hour or another step, and the most frequent names, clients and lists",
     need: "viewer",
     query: StatisticsQuery,
     answer: Statistics,

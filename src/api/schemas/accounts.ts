@@ -1,7 +1,14 @@
 import { z } from "zod";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../auth/mod.ts";
 import { USER_ID_PREFIX, USER_NAME_LENGTH_MAX } from "../../model/mod.ts";
-import { answer, EXAMPLE_DIGITS, EXAMPLE_LATER, request, timestamp } from "./common.ts";
+import {
+  answer,
+  EXAMPLE_DIGITS,
+  EXAMPLE_LATER,
+  EXAMPLE_TIME,
+  request,
+  timestamp,
+} from "./common.ts";
 import { envelope, exampleHead } from "./resources.ts";
 
 /** Longest name that is looked for: whatever it is, the answer is whether it is right. */
@@ -126,6 +133,27 @@ export const AuthState = answer(
     token: z.boolean().describe("an admin token is configured"),
   }),
   { setup: false, token: true },
+);
+export const Sessions = answer(
+  "Sessions",
+  z.object({
+    items: z.array(z.object({
+      id: z.string().describe("by which it can be ended; nobody signs in by it"),
+      created_at: timestamp.describe("when it was begun"),
+      expires_at: timestamp.describe("when it ends by itself"),
+      address: z.string().nullable().describe("where it was begun from; null: nobody said"),
+      current: z.boolean().describe("whether it is the one that asks"),
+    })).describe("one's own on the node that is asked, the oldest first"),
+  }),
+  {
+    items: [{
+      id: `se_${EXAMPLE_DIGITS}`,
+      created_at: EXAMPLE_TIME,
+      expires_at: "2026-01-02T15:04:05.678Z",
+      address: "192.168.1.20",
+      current: true,
+    }],
+  },
 );
 export const Me = answer(
   "Me",

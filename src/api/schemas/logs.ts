@@ -8,23 +8,20 @@ import {
   EXAMPLE_TIME,
   exampleOf,
   limit,
-  queryInteger,
   type Shown,
   span,
   timestamp,
 } from "./common.ts";
 
-const HOURS_MAX = 720;
-const HOURS_DEFAULT = 24;
 const CURSOR_LENGTH_MAX = 256;
 /** All outcomes, twice over. */
 const OUTCOMES_LENGTH_MAX = 256;
-const ID_LENGTH_MAX = 128;
+export const ID_LENGTH_MAX = 128;
 const ADDRESS_LENGTH_MAX = 512;
 /** Longest text of an audit entry that is asked for. */
 const AUDIT_TEXT_LENGTH_MAX = 256;
 
-const Outcome = z.enum(OUTCOME_NAMES);
+export const Outcome = z.enum(OUTCOME_NAMES);
 const Protocol = z.enum(PROTOCOL_NAMES).describe("how it was asked");
 const [, ...VALIDATED_NAMES] = DNSSEC_NAMES;
 const EntryId = z.string();
@@ -142,64 +139,6 @@ export const QuerylogPage = answer(
   { entries: [exampleOf(QuerylogEntry)], next: "1767323045678-9" },
 );
 export type QuerylogPage = Shown<z.infer<typeof QuerylogPage>>;
-
-const hours = z.int().min(1).max(HOURS_MAX).describe("how many hours are counted");
-const Scope = z.enum(["node", "cluster"]);
-export const StatisticsQuery = z.strictObject({
-  hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT).describe("how many hours to count"),
-  scope: Scope.default("node").describe("of this node, or of all members of its cluster"),
-});
-export type StatisticsQuery = z.infer<typeof StatisticsQuery>;
-
-/** Counts by outcome, each named, also where it is 0. */
-export const outcomeCounts = Object.fromEntries(
-  OUTCOME_NAMES.map((name) => [name, count.describe("queries with this outcome")]),
-) as Record<
-  typeof OUTCOME_NAMES[number],
-  typeof count
->;
-const EXAMPLE_COUNTS = Object.fromEntries(
-  OUTCOME_NAMES.map((name) => [name, name === "blocked" ? 120 : 0]),
-) as Record<typeof OUTCOME_NAMES[number], number>;
-const Top = z.array(z.object({
-  name: z.string().describe("a name, or a client"),
-  count: count.describe("how often, about"),
-}));
-export const Statistics = answer(
-  "Statistics",
-  z.object({
-    hours,
-    scope: Scope.describe("whose counts these are"),
-    total: count.describe("all queries"),
-    outcomes: z.object(outcomeCounts).describe("queries by outcome"),
-    series: z.array(z.object({
-      time: timestamp.describe("the beginning of the hour"),
-      ...outcomeCounts,
-    })).describe("one an hour"),
-    top: z.object({
-      names: Top.describe("names asked for most"),
-      blocked: Top.describe("names blocked most"),
-      clients: Top.describe("clients that asked most"),
-    }).describe("the most frequent"),
-    nodes: z.array(z.string()).describe("members that are counted"),
-    unreachable: z.array(z.string()).describe("members that could not be asked"),
-  }),
-  {
-    hours: 24,
-    scope: "node",
-    total: 120,
-    outcomes: EXAMPLE_COUNTS,
-    series: [{ time: "2026-01-02T03:00:00.000Z", ...EXAMPLE_COUNTS }],
-    top: {
-      names: [{ name: "ads.example", count: 120 }],
-      blocked: [{ name: "ads.example", count: 120 }],
-      clients: [{ name: "Tablet", count: 120 }],
-    },
-    nodes: ["node1"],
-    unreachable: [],
-  },
-);
-export type Statistics = Shown<z.infer<typeof Statistics>>;
 
 export const AuditQuery = z.strictObject({
   limit,

@@ -9,7 +9,7 @@ import {
   type Shown,
   timestamp,
 } from "./common.ts";
-import { RuleSpec } from "../../model/mod.ts";
+import { DEFAULT_GROUP_ID, PRESET_GROUPS_MAX, RuleSpec } from "../../model/mod.ts";
 import { ClusterReport } from "./cluster.ts";
 import { ListStatus, RESOURCES } from "./resources.ts";
 
@@ -61,6 +61,15 @@ export const Status = answer(
       protocol: z.string().describe("as in the query log"),
       address: z.string().describe("with the port"),
     })).describe("where queries are taken"),
+    addresses: z.array(z.object({
+      protocol: z.string().describe("as in the query log"),
+      address: z.string().describe("with the port"),
+    })).describe("the same, with this machine's own addresses in place of 0.0.0.0 and [::]"),
+    encrypted: z.object({
+      server_name: z.string().nullable().describe("the domain that client IDs stand before"),
+      require_client_id: z.boolean().describe("queries without a known client ID are refused"),
+      not_after: timestamp.nullable().describe("when the certificate ends; null: there is none"),
+    }).nullable().describe("encrypted DNS; null: none is configured"),
     recursion: z.object({
       enabled: z.boolean().describe("resolves from the root servers itself"),
       dnssec: z.boolean().describe("validates what it resolves"),
@@ -106,6 +115,12 @@ export const Status = answer(
     cluster: exampleOf(ClusterReport),
     api_docs: false,
     listeners: [{ protocol: "udp", address: "0.0.0.0:53" }],
+    addresses: [{ protocol: "udp", address: "192.168.1.2:53" }],
+    encrypted: {
+      server_name: "dns.example",
+      require_client_id: false,
+      not_after: "2026-04-01T00:00:00.000Z",
+    },
     recursion: { enabled: false, dnssec: true, servers: 0 },
     filter: { rules: 120_345, generation: 7, built_at: EXAMPLE_TIME, memory_bytes: 4_194_304 },
     cache: { entries: 1_204, bytes: 262_144, hits: 9_120, misses: 1_500 },
@@ -321,6 +336,24 @@ export const RecommendedCatalog = answer(
   },
 );
 export type RecommendedCatalog = Shown<z.infer<typeof RecommendedCatalog>>;
+
+export const PresetRequest = request(
+  "PresetRequest",
+  z.strictObject({
+    preset: z.string().min(1).max(64).describe("the ID of a preset of the recommended catalogue"),
+    groups: z.array(z.string().max(64)).min(1).max(PRESET_GROUPS_MAX).default([DEFAULT_GROUP_ID])
+      .describe("IDs of the groups that get it; left out: the default group"),
+  }),
+  { preset: "balanced", groups: [DEFAULT_GROUP_ID] },
+);
+export const PresetAnswer = answer(
+  "PresetAnswer",
+  z.object({
+    lists: z.array(ListEnvelope).describe("the lists of the preset"),
+    groups: z.array(RESOURCES.groups.one).describe("the groups, as they are now"),
+  }),
+  { lists: [exampleOf(ListEnvelope)], groups: [exampleOf(RESOURCES.groups.one)] },
+);
 
 export const RecommendedSizes = answer(
   "RecommendedSizes",

@@ -1,5 +1,7 @@
+import { X509Certificate } from "node:crypto";
 import { connect, type TLSSocket } from "node:tls";
 import { formatIp, type HostPort } from "../../addr/mod.ts";
+import { memberNameOf } from "../../config/mod.ts";
 import { messageOf } from "../../errors.ts";
 import type { Identity } from "./identity.ts";
 import type { ChannelLimits } from "./limits.ts";
@@ -54,6 +56,9 @@ export function dial(
   socket.on("close", onClose);
   socket.once("secureConnect", () => {
     if (!socket.authorized) return fail(UNTRUSTED);
+    // The library is content with one of several names.
+    const certificate = new X509Certificate(socket.getPeerCertificate(true).raw);
+    if (memberNameOf(certificate) !== name) return fail(FAULTS.ERR_TLS_CERT_ALTNAME_INVALID);
     socket.off("error", onError);
     socket.off("close", onClose);
     resolve(socket);

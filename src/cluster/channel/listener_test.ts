@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
+import { Prng } from "../../../tests/prng.ts";
 import { freePort, greetingOf, TestAuthority, TestMember, until } from "./fakes.ts";
 import { encodeGreeting } from "./greeting.ts";
 import { LIMITS } from "./limits.ts";
@@ -199,6 +200,41 @@ Deno.test("Incoming ends a member that falls silent, or never ends a message", l
     await until("its frame comes", () => one.frames.length === 1);
     second.destroy();
   });
+});
+
+Deno.test("Listener and Incoming come through whatever bytes come", local, async () => {
+  const ports = portsOf("node1", "node2");
+  const limits = { ...QUICK, handshakeMs: 500 };
+  await using one = await TestMember.start({ node: "node1", authority, ports, limits });
+  const pair = await authority.issue("node2");
+  const prng = new Prng(7);
+  const said = new Uint8Array([
+    ...writeMessage(MessageType.Greeting, encodeGreeting(greetingOf(), "frames")),
+    ...writeMessage(MessageType.Ping, new Uint8Array()),
+    ...writeMessage(MessageType.Frame, new TextEncoder().encode("a frame")),
+  ]);
+  for (let round = 0; round < 60; round++) {
+    const socket = await tls(one.port, pair);
+    const end = ended(socket);
+    const bytes = said.slice(0, prng.int(said.length + 1));
+    for (let i = prng.int(4); i >= 0 && bytes.length > 0; i--) {
+      bytes[prng.int(bytes.length)] = prng.int(256);
+    }
+    socket.write(bytes);
+    socket.write(prng.bytes(prng.int(100)));
+    socket.end();
+    await end;
+  }
+  for (let round = 0; round < 60; round++) {
+    const socket = connectTcp({ host: "127.0.0.1", port: one.port });
+    const end = ended(socket);
+    socket.end(prng.bytes(prng.int(600)));
+    await end;
+  }
+  await using two = await TestMember.start({ node: "node2", authority, ports, limits });
+  await one.connected("node2");
+  await two.connected("node1");
+  assert.equal(one.channel.figures.unfinished, 0);
 });
 
 Deno.test("Outgoing goes to nobody but the member it means", local, async (t) => {

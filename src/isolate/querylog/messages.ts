@@ -1,11 +1,13 @@
 import type { ErrorCode } from "../../errors.ts";
 import type {
+  CountsQuery,
   LiveBatch,
   LogFilter,
   LogPage,
   LogStatistics,
   NamePage,
   QueryLogOptions,
+  SeenAddress,
 } from "../../querylog/mod.ts";
 import type { ToKept } from "../kept_isolate.ts";
 
@@ -19,9 +21,12 @@ export type LogQuestion =
     /** Where the former page ended; `null` for the newest entries. */
     readonly before: number | null;
   }
-  | { readonly type: "statistics"; readonly hours: number };
+  | { readonly type: "statistics"; readonly hours: number }
+  /** For some clients, or by short steps. */
+  | { readonly type: "counts"; readonly query: CountsQuery }
+  | { readonly type: "seen"; readonly hours: number };
 
-export type LogAnswer = LogPage | NamePage | LogStatistics;
+export type LogAnswer = LogPage | NamePage | LogStatistics | readonly SeenAddress[];
 
 export type ToLog =
   | {

@@ -43,17 +43,23 @@ async function pause(log: QueryLogStore, ms: number, bytes: number): Promise<voi
   log.endWait();
 }
 
-function ask(id: number, question: LogQuestion): void {
+async function ask(id: number, question: LogQuestion): Promise<void> {
   if (store === null) return;
   try {
-    tell({ type: "answer", id, answer: answerOf(store, question) });
+    const answer = question.type === "counts" || question.type === "seen"
+      ? await inTurn(() => inPieces(question))
+      : answerOf(store, question);
+    tell({ type: "answer", id, answer });
   } catch (error) {
     const code = error instanceof SvcError ? error.code : "unavailable";
     tell({ type: "refused", id, code, message: `query log: ${messageOf(error)}` });
   }
 }
 
-function answerOf(store: QueryLogStore, question: LogQuestion): LogAnswer {
+function answerOf(
+  store: QueryLogStore,
+  question: Exclude<LogQuestion, LongQuestion>,
+): LogAnswer {
   switch (question.type) {
     case "search":
       return store.search(question.filter, question.limit, question.before);
@@ -61,6 +67,32 @@ function answerOf(store: QueryLogStore, question: LogQuestion): LogAnswer {
       return store.names(question.filter, question.limit, question.before);
     case "statistics":
       return store.statistics(question.hours);
+  }
+}
+
+/** Long work, one after another. */
+let working: Promise<unknown> = Promise.resolve();
+
+function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  const done = working.then(work);
+  working = done.catch(() => {});
+  return done;
+}
+
+type LongQuestion = Extract<LogQuestion, { type: "counts" | "seen" }>;
+
+/** Answers, and lets others have their turn between two pieces of that. */
+async function inPieces(question: LongQuestion): Promise<LogAnswer> {
+  if (store === null) throw new SvcError("unavailable", "it is being closed");
+  const log = store;
+  const pieces: Iterator<undefined, LogAnswer> = question.type === "counts"
+    ? log.counts(question.query)
+    : log.seen(question.hours);
+  for (;;) {
+    const { done, value } = pieces.next();
+    if (done) return value;
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    if (store !== log) throw new SvcError("unavailable", "it is being closed");
   }
 }
 
@@ -80,7 +112,7 @@ function handle(message: ToLog): void {
       tell({ type: "ready" });
       return;
     case "ask":
-      ask(message.id, message.question);
+      void ask(message.id, message.question);
       return;
     case "watch":
       store?.live.watch(message.watcher, message.filter);

@@ -1,7 +1,15 @@
 import { SvcError } from "../../errors.ts";
 import { areLogLinesHanded, log } from "../../log.ts";
 import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../../logqueue/mod.ts";
-import type { LiveBatch, LogFilter, LogPage, LogStatistics, NamePage } from "../../querylog/mod.ts";
+import type {
+  CountsQuery,
+  LiveBatch,
+  LogFilter,
+  LogPage,
+  LogStatistics,
+  NamePage,
+  SeenAddress,
+} from "../../querylog/mod.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
 import { startIsolate } from "../scopes.ts";
@@ -158,6 +166,24 @@ export class QuerylogSupervisor {
    */
   statistics(hours: number): Promise<LogStatistics> {
     return this.#ask({ type: "statistics", hours }) as Promise<LogStatistics>;
+  }
+
+  /**
+   * The same of what the log still has, for some clients or by short steps.
+   *
+   * @throws {SvcError} `unavailable`.
+   */
+  counts(query: CountsQuery): Promise<LogStatistics> {
+    return this.#ask({ type: "counts", query }) as Promise<LogStatistics>;
+  }
+
+  /**
+   * The addresses that asked in the last hours, the one that asked last first.
+   *
+   * @throws {SvcError} `unavailable`.
+   */
+  seen(hours: number): Promise<readonly SeenAddress[]> {
+    return this.#ask({ type: "seen", hours }) as Promise<readonly SeenAddress[]>;
   }
 
   /**
