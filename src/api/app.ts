@@ -22,6 +22,7 @@ import { OpenStreams } from "./open_streams.ts";
 import type { ApiDeps } from "./ports.ts";
 import { currentRevision } from "./revisions.ts";
 import { hasBody, readJsonBody } from "./request_body.ts";
+import { serveUi } from "./ui_files.ts";
 
 /** Longest time from the end of a request's head to its answer. */
 const REQUEST_MS_MAX = 30_000;
@@ -79,6 +80,8 @@ export function createApi(deps: ApiDeps, options: ApiOptions = {}): ApiHandler {
     app.all(DOCS_PATH, (c) => refuseMethod(deps, ["GET"], c));
   }
   app.notFound(async (c) => {
+    const page = deps.ui === null ? null : serveUi(deps.ui, c.req.raw);
+    if (page !== null) return page;
     await checkBrowser(deps, c);
     throw new SvcError("not_found", `${c.req.path}: there is no such endpoint`);
   });

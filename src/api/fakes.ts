@@ -474,6 +474,7 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     clock,
     newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),
     docs: true,
+    ui: null,
     publicUrl: null,
     ...over,
   };

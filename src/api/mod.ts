@@ -27,8 +27,19 @@ export {
   type ApiSockets,
   type TlsPem,
 } from "./server.ts";
+export type { UiFile, UiFiles } from "./ui_files.ts";
 export { aloneReport } from "./alone.ts";
 export { EventFeed } from "./event_feed.ts";
+export type {
+  ClientSpec,
+  Envelope,
+  GroupSpec,
+  ListSpec,
+  RecordSpec,
+  RuleSpec,
+  ScheduleSpec,
+  Settings,
+} from "../model/mod.ts";
 export { emptyLogs } from "./empty_logs.ts";
 export type { Profile, ProfileRequest } from "./schemas/profiles.ts";
 export { STEPS } from "./schemas/statistics.ts";

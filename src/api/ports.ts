@@ -26,6 +26,7 @@ import type {
   Status,
   UpdateCheck,
 } from "./schemas/node.ts";
+import type { UiFiles } from "./ui_files.ts";
 
 /** A sign-in that went well: the user and the value of the session's cookie. */
 export interface SignIn {
@@ -195,6 +196,8 @@ export interface ApiDeps {
   readonly newId: (prefix: string) => string;
   /** Whether `/api/docs` is served. */
   readonly docs: boolean;
+  /** The dashboard; `null`: it is off. */
+  readonly ui: UiFiles | null;
   /** The origin of links that people get; `null`: they are paths. */
   readonly publicUrl: string | null;
 }

@@ -353,7 +353,8 @@ export class Consensus {
     const isExpected = error instanceof SvcError;
     this.#applyFailure = isExpected ? error.message : `an entry can't be read: ${messageOf(error)}`;
     this.#applyPauseTicks = APPLY_RETRY_TICKS;
-    this.take({ type: "resign" }); // Whoever leads is to answer.
+    // Whoever leads is to answer; an only voter has nobody to hand over to.
+    if (this.#state.log.configuration.voters.length > 1) this.take({ type: "resign" });
   }
 
   #count(entry: Entry): void {

@@ -15,6 +15,7 @@ import {
   type NodePort,
   type SavedLeakTest,
   type TlsPem,
+  type UiFiles,
 } from "../api/mod.ts";
 import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
@@ -37,6 +38,7 @@ import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
 import { Profiles } from "./profiles.ts";
+import { openUiFiles } from "./ui_files.ts";
 import { VERSION } from "../version.ts";
 
 const ID_BYTES = 8;
@@ -104,7 +106,8 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
   const events = eventsOf(options);
   const leakTests = new LeakTests({ clock: options.clock, randomHex }, options.leakTests);
-  const handler = createApi(apiDeps(options, events, leakTests));
+  const ui = api.webUi ? await openUiFiles() : null;
+  const handler = createApi(apiDeps(options, events, leakTests, ui));
   let tls = identity === null ? null : pemOf(identity);
   const newServer = () =>
     new ApiServer({
@@ -162,10 +165,15 @@ function randomHex(lengthBytes: number): string {
 }
 
 /** What the API works on, over the parts of a running node. */
-function apiDeps(options: ServeApiOptions, events: EventFeed, leakTests: LeakTests): ApiDeps {
+function apiDeps(
+  options: ServeApiOptions,
+  events: EventFeed,
+  leakTests: LeakTests,
+  ui: UiFiles | null,
+): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
-  const hostNames = new HostNames({
+  const hostNames = options.config.querylog.anonymize ? null : new HostNames({
     dns: options.dns,
     upstreams: options.config.upstreams,
     state: () => replicator.state,
@@ -201,6 +209,7 @@ function apiDeps(options: ServeApiOptions, events: EventFeed, leakTests: LeakTes
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
     docs: api.docs,
+    ui,
     publicUrl: api.publicUrl,
   };
 }

@@ -47,8 +47,6 @@ export interface ZoneSpec {
   readonly records: readonly string[];
   /** Zones below it, which are delegated without glue outside of them. */
   readonly children: readonly string[];
-  /** Where its name server is; on loopback, if left out. */
-  readonly server?: string;
 }
 
 /** Names, wildcards, names between others and aliases, drawn by chance, of a zone below `top`. */
@@ -168,18 +166,16 @@ export async function signZones(
   beside?: string,
 ): Promise<string> {
   const directory = beside ?? await Deno.makeTempDir({ prefix: "svc-zones-" });
-  const serverOf = (name: string) =>
-    zones.find((zone) => zone.name === name)?.server ?? "127.0.0.1";
   for (const { name, denial, records, children } of zones) {
     const lines = [
       `$ORIGIN ${name}`,
       "$TTL 600",
       "@ SOA ns postmaster 1 3600 600 86400 300",
       "@ NS ns",
-      `ns A ${serverOf(name)}`,
+      "ns A 127.0.0.1",
       ...children.flatMap((
         child,
-      ) => [`${child} NS ns.${child}`, `ns.${child} A ${serverOf(child)}`]),
+      ) => [`${child} NS ns.${child}`, `ns.${child} A 127.0.0.1`]),
       ...records,
     ];
     await Deno.writeTextFile(`${directory}/${name}zone`, `${lines.join("\n")}\n`);

@@ -99,11 +99,12 @@ Deno.test({
         assert.equal(signed, isSigned);
         if (!isSigned) return;
         await Deno.writeFile(at("profile"), load(url)!);
-        await runProgram(
+        const { code, stderr } = await runProgram(
           "openssl",
           ...["cms", "-verify", "-inform", "DER", "-in", at("profile"), "-CAfile", cert],
           ...["-purpose", "any", "-binary", "-out", at("text")],
         );
+        assert.equal(code, 0, stderr);
         const plain = profiles();
         const want = plain.text(plain.made.make({ protocol: "doh", client_id: "tablet" }).url);
         assert.equal(await Deno.readTextFile(at("text")), want);

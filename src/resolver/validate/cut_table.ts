@@ -1,35 +1,28 @@
 import { type Cut, type CutCache, nameKey } from "../../dnssec/mod.ts";
+import { WeighedMap } from "./weighed_map.ts";
 
-/** Cuts that are remembered: those asked for last. */
-export const CUTS_MAX = 4_096;
+/** Cuts that are remembered, with the keys of their zones: some 8,000 of the common kind. */
+export const CUTS_BYTES_MAX: number = 8 * 1024 * 1024;
+/** What a cut takes without keys, and a key beside its bytes, which it holds twice. */
+const CUT_BYTES = 512;
+const KEY_BYTES = 256;
 
 /** Remembers the zones that the chains of many answers passed, with their keys. */
 export class CutTable implements CutCache {
-  /** In the order of their last use. */
-  readonly #cuts = new Map<string, Cut>();
+  readonly #cuts = new WeighedMap<Cut>(CUTS_BYTES_MAX);
 
-  get size(): number {
-    return this.#cuts.size;
+  get bytes(): number {
+    return this.#cuts.bytes;
   }
 
   get(name: Uint8Array): Cut | undefined {
-    const key = nameKey(name);
-    const cut = this.#cuts.get(key);
-    if (cut === undefined) return undefined;
-    this.#cuts.delete(key);
-    this.#cuts.set(key, cut);
-    return cut;
+    return this.#cuts.get(nameKey(name));
   }
 
   set(name: Uint8Array, cut: Cut): void {
-    const key = nameKey(name);
-    this.#cuts.delete(key);
-    this.#cuts.set(key, cut);
-    if (this.#cuts.size <= CUTS_MAX) return;
-    for (const oldest of this.#cuts.keys()) {
-      this.#cuts.delete(oldest);
-      return;
-    }
+    const keys = cut.kind === "zone" ? cut.zone.keys : [];
+    const bytes = keys.reduce((sum, { rdata }) => sum + KEY_BYTES + rdata.length, CUT_BYTES);
+    this.#cuts.set(nameKey(name), cut, bytes);
   }
 
   clear(): void {

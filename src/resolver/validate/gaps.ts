@@ -7,18 +7,25 @@ import {
   type Nsec3Record,
   type NsecRecord,
   readDenials,
+  type RrSet,
   Security,
   type ValidatedRrSet,
   wildcardOf,
 } from "../../dnssec/mod.ts";
 import type { Query } from "../query.ts";
 import type { Proven } from "./proven_message.ts";
+import { WeighedMap } from "./weighed_map.ts";
 
-/** Zones whose gaps are known: those used last. */
-export const ZONES_MAX = 256;
+/** What gaps take together; the zones go whose were used longest ago. */
+export const GAPS_BYTES_MAX: number = 8 * 1024 * 1024;
 /** Gaps of a zone: by name, and by hash, which are looked through one by one. */
 export const NSECS_MAX = 512;
 export const NSEC3S_MAX = 128;
+/** Largest RRset of a gap with its signatures; those that are larger are not worth their room. */
+const GAP_BYTES_MAX = 2_048;
+/** What a zone takes without gaps, and a gap beside its bytes. */
+const ZONE_BYTES = 1_024;
+const GAP_BYTES = 768;
 /** Types that the gaps of the name's own zone say nothing of, or not all. */
 const OTHER_TYPES: readonly number[] = [Qtype.DS, Qtype.NSEC, Qtype.RRSIG, Qtype.ANY];
 
@@ -35,6 +42,8 @@ interface ZoneGaps {
   /** By owner name, in canonical order. */
   readonly nsecs: Held<NsecRecord>[];
   nsec3s: Held<Nsec3Record>[];
+  /** What all of it takes, about. */
+  bytes: number;
 }
 
 /**
@@ -42,11 +51,10 @@ interface ZoneGaps {
  * random names below a signed zone stays here. Zones with opt-out prove too little for it.
  */
 export class Gaps {
-  /** In the order of their last use. */
-  readonly #zones = new Map<string, ZoneGaps>();
+  readonly #zones = new WeighedMap<ZoneGaps>(GAPS_BYTES_MAX);
 
-  get zones(): number {
-    return this.#zones.size;
+  get bytes(): number {
+    return this.#zones.bytes;
   }
 
   clear(): void {
@@ -58,17 +66,21 @@ export class Gaps {
     for (const part of authority) {
       const { rrset, zone, security, ttl } = part;
       if (zone === undefined || security !== Security.Secure || ttl <= 0) continue;
+      if (bytesOf(rrset) > GAP_BYTES_MAX) continue;
       const gaps = this.#gapsOf(zone);
       const expiresAtS = nowS + ttl;
       if (rrset.type === Qtype.SOA) gaps.soa = { record: part, expiresAtS };
       const { nsecs, nsec3s } = readDenials(zone, [rrset]);
-      for (const record of nsecs) insert(gaps.nsecs, { record, expiresAtS });
+      for (const record of nsecs) insert(gaps, { record, expiresAtS });
       for (const record of nsec3s) {
         const others = gaps.nsec3s.filter(({ record: other, expiresAtS }) =>
           expiresAtS > nowS && nameKey(other.rrset.owner) !== nameKey(rrset.owner)
         );
+        const former = sumOf(gaps.nsec3s);
         gaps.nsec3s = [...others.slice(-(NSEC3S_MAX - 1)), { record, expiresAtS }];
+        gaps.bytes += sumOf(gaps.nsec3s) - former;
       }
+      this.#zones.set(nameKey(zone), gaps, gaps.bytes);
     }
   }
 
@@ -109,28 +121,25 @@ export class Gaps {
     for (let labels = countLabels(name, 0); labels >= 0; labels--) {
       const key = nameKey(ancestor(name, labels));
       const gaps = this.#zones.get(key);
-      if (gaps === undefined) continue;
-      this.#zones.delete(key);
-      this.#zones.set(key, gaps);
-      return gaps;
+      if (gaps !== undefined) return gaps;
     }
     return null;
   }
 
   #gapsOf(zone: Uint8Array): ZoneGaps {
-    const key = nameKey(zone);
-    const known = this.#zones.get(key);
-    if (known !== undefined) return known;
-    const gaps = { zone, soa: null, nsecs: [], nsec3s: [] };
-    this.#zones.set(key, gaps);
-    if (this.#zones.size > ZONES_MAX) {
-      for (const oldest of this.#zones.keys()) {
-        this.#zones.delete(oldest);
-        break;
-      }
-    }
-    return gaps;
+    return this.#zones.get(nameKey(zone)) ??
+      { zone, soa: null, nsecs: [], nsec3s: [], bytes: ZONE_BYTES };
   }
+}
+
+/** Bytes of an RRset's data and signatures. */
+function bytesOf({ rdatas, signatures }: RrSet): number {
+  return [...rdatas, ...signatures].reduce((sum, { length }) => sum + length, 0);
+}
+
+/** What some gaps take. */
+function sumOf(held: readonly Held<{ readonly rrset: RrSet }>[]): number {
+  return held.reduce((bytes, { record: { rrset } }) => bytes + GAP_BYTES + bytesOf(rrset), 0);
 }
 
 /** The place of the last record whose owner is at or before a name, or -1. */
@@ -146,20 +155,21 @@ function placeOf(nsecs: readonly Held<NsecRecord>[], name: Uint8Array): number {
 }
 
 /** Adds a record in its order, in place of a former one; where there are too many, the oldest goes. */
-function insert(nsecs: Held<NsecRecord>[], held: Held<NsecRecord>): void {
+function insert(gaps: ZoneGaps, held: Held<NsecRecord>): void {
+  const { nsecs } = gaps;
   const { owner } = held.record;
   const at = placeOf(nsecs, owner);
-  if (at >= 0 && compareNames(nsecs[at].record.owner, owner) === 0) {
-    nsecs[at] = held;
-    return;
+  const isKnown = at >= 0 && compareNames(nsecs[at].record.owner, owner) === 0;
+  const gone = isKnown ? nsecs.splice(at, 1, held) : [];
+  if (!isKnown) nsecs.splice(at + 1, 0, held);
+  if (nsecs.length > NSECS_MAX) {
+    let oldest = 0;
+    for (const [i, { expiresAtS }] of nsecs.entries()) {
+      if (expiresAtS < nsecs[oldest].expiresAtS) oldest = i;
+    }
+    gone.push(...nsecs.splice(oldest, 1));
   }
-  nsecs.splice(at + 1, 0, held);
-  if (nsecs.length <= NSECS_MAX) return;
-  let oldest = 0;
-  for (const [i, { expiresAtS }] of nsecs.entries()) {
-    if (expiresAtS < nsecs[oldest].expiresAtS) oldest = i;
-  }
-  nsecs.splice(oldest, 1);
+  gaps.bytes += sumOf([held]) - sumOf(gone);
 }
 
 /** The records that can have a part in the proof: about the name, and about wildcards above it. */

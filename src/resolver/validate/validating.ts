@@ -53,6 +53,8 @@ const COUNTERS: Readonly<Record<Security, Counter | null>> = {
   [Security.Bogus]: null,
 };
 
+/** What a record takes beside its bytes. */
+const RECORD_BYTES = 256;
 const NAMES: Readonly<Record<Security, string>> = {
   [Security.Secure]: "secure",
   [Security.Insecure]: "insecure",
@@ -92,6 +94,8 @@ interface LookUp {
 export class Validating implements Task, CheckOwner {
   readonly failure: ResolveFailure = TOO_LONG;
   readonly client: number;
+  /** What it holds of the answer, about. */
+  readonly bytes: number;
   readonly #means: ValidatingMeans;
   readonly #response: RrSetResponse | null;
   readonly #ttl: number;
@@ -103,13 +107,14 @@ export class Validating implements Task, CheckOwner {
   /** The message is looked at within this call alone. */
   constructor(
     flight: Flight,
-    { message, length, ttl }: BroughtMessage,
+    { message, length, ttl, ttlCount }: BroughtMessage,
     errors: Uint8Array,
     means: ValidatingMeans,
   ) {
     this.#flight = flight;
     this.#means = means;
     this.client = clientOf(flight.query);
+    this.bytes = length + RECORD_BYTES * ttlCount;
     this.#response = responseOf(message, length);
     this.#ttl = ttl;
     this.#errors = withoutDnssecErrors(errors);
@@ -120,7 +125,7 @@ export class Validating implements Task, CheckOwner {
     const { cuts, anchors, nowSeconds } = this.#means;
     const flight = this.#flight;
     if (flight === null || this.#response === null) {
-      this.#end((it) => it.fail(UNREADABLE));
+      this.refuse(UNREADABLE);
       return;
     }
     const ports = {
@@ -137,12 +142,17 @@ export class Validating implements Task, CheckOwner {
       const verdict = await validator.validate(question, this.#response, nowSeconds(), zone);
       this.#conclude(verdict);
     } catch (error) {
-      if (error instanceof ChecksRefused) this.#end((it) => it.fail(TOO_MANY_CHECKS));
+      if (error instanceof ChecksRefused) this.refuse(TOO_MANY_CHECKS);
       else {
         log.error("an answer can't be validated", { error: messageOf(error) });
-        this.#end((it) => it.fail(UNREADABLE));
+        this.refuse(UNREADABLE);
       }
     }
+  }
+
+  /** Ends it without a look. */
+  refuse(failure: ResolveFailure): void {
+    this.#end((flight) => flight.fail(failure));
   }
 
   /** Everything here waits for somebody else, who ends in time. */

@@ -4,6 +4,7 @@ import { AD_BIT } from "../../dns/mod.ts";
 import { type Finding, Security, TrustAnchors } from "../../dnssec/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import type { BroughtMessage, Flight, Judge } from "../flights/mod.ts";
+import { ResolveFailure } from "../failure.ts";
 import type { Query } from "../query.ts";
 import { streamReply } from "../reply.ts";
 import { ChainQuestion } from "./chain_question.ts";
@@ -26,6 +27,10 @@ export interface ValidationOptions {
   readonly inTurn: (work: () => void) => void;
 }
 
+/** What answers take that are validated at one time: they wait for chains, and for threads. */
+export const ACTIVE_BYTES_MAX: number = 32 * 1024 * 1024;
+const TOO_MUCH = new ResolveFailure("overload", "too many answers wait to be validated");
+
 /** No anchor: nothing is secure, and nothing bogus. */
 const NO_ANCHORS = new TrustAnchors([]);
 
@@ -38,6 +43,8 @@ export class Validation implements Judge {
   readonly #cuts = new CutTable();
   readonly #gaps = new Gaps();
   readonly #active = new Set<Validating>();
+  /** What those take. */
+  #activeBytes = 0;
   #anchors: TrustAnchors;
   #believesClock = true;
 
@@ -60,7 +67,9 @@ export class Validation implements Judge {
       room: streamReply(),
       nowSeconds,
       inTurn,
-      ended: (one) => void this.#active.delete(one),
+      ended: (one) => {
+        if (this.#active.delete(one)) this.#activeBytes -= one.bytes;
+      },
       found: (finding) => this.#found(finding),
     };
   }
@@ -105,8 +114,10 @@ export class Validation implements Judge {
     const validating = new Validating(flight, message, errors, this.#means);
     flight.judging = validating;
     this.#active.add(validating);
+    this.#activeBytes += validating.bytes;
+    const isTooMuch = this.#activeBytes > ACTIVE_BYTES_MAX;
     // Not within this call: what the source had on its way is called off first.
-    queueMicrotask(() => void validating.run());
+    queueMicrotask(() => void (isTooMuch ? validating.refuse(TOO_MUCH) : validating.run()));
     return true;
   }
 

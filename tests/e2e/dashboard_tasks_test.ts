@@ -1,0 +1,297 @@
+// Goal: what people come to the dashboard for takes no more presses than it is said to, with a
+// pointer, with keys alone, and on a phone of 320 px. Method: each task in a real browser against a
+// running service; what it came to is read from the API.
+
+import assert from "node:assert/strict";
+import { DEFAULT_GROUP } from "./api.ts";
+import {
+  BLOCKED,
+  BROWSER_PERMISSIONS,
+  type By,
+  Dashboard,
+  IMPORTANT,
+  PASSED,
+  type Visit,
+} from "./dashboard.ts";
+import { hasProgram } from "./harness.ts";
+
+const TV = "127.0.0.10";
+const UNKNOWN = { pointer: "127.0.0.31", keyboard: "127.0.0.32", phone: "127.0.0.33" } as const;
+
+interface Task {
+  readonly name: string;
+  /** Presses, apart from typing. */
+  readonly presses: number;
+  /** On a phone, where the page is behind "More". */
+  readonly onPhone?: number;
+  /** A field of the API's document that it needs. */
+  readonly needs?: readonly [schema: string, field: string];
+  readonly run: (visit: Visit, dashboard: Dashboard) => Promise<void>;
+}
+
+// deno-lint-ignore no-explicit-any -- answers of every shape
+type Json = any;
+
+async function items({ api }: Dashboard, collection: string): Promise<Json[]> {
+  return (await api.call("GET", collection)).items;
+}
+
+const TASKS: readonly Task[] = [
+  {
+    name: "see that all is well and what is blocked",
+    presses: 0,
+    run: async (visit) => {
+      await visit.sees("Blocked just now");
+      await visit.link(/^TV/).waitFor();
+      if (visit.by !== "phone") await visit.sees("Filtering");
+    },
+  },
+  {
+    name: "allow what broke the TV, for the TV, for an hour",
+    presses: 3,
+    needs: ["RuleSpec", "expires_at"],
+    run: async (visit, dashboard) => {
+      await visit.press(visit.link(/^TV/));
+      await visit.openRow(IMPORTANT);
+      await visit.press(visit.button("Allow for TV, 1 hour"));
+      await visit.sees(/^Allowed track\.example for TV until/);
+      const { spec } = (await items(dashboard, "rules")).at(-1);
+      assert.equal(spec.rule, `@@|${IMPORTANT}^$important`);
+      assert.equal(spec.clients.length, 1);
+      assert.ok(Date.parse(spec.expires_at) > Date.now() + 3_500_000);
+      await visit.press(visit.button("Undo")); // What is done can be undone.
+      await visit.sees("Undone");
+      visit.clicks--;
+      assert.equal((await items(dashboard, "rules")).length, 2);
+    },
+  },
+  {
+    name: "pause everybody",
+    presses: 2,
+    run: async (visit, { api }) => {
+      await visit.press(visit.button("Pause"));
+      await visit.press(visit.button("5 minutes"));
+      await visit.sees(/^Paused [45]:/);
+      assert.equal((await api.call("GET", "status")).paused_until !== null, true);
+      assert.match(await visit.page.title(), /^⏸ [45]:\d\d Overview/);
+      await api.call("DELETE", "pause");
+    },
+  },
+  {
+    name: "ask why a name is blocked",
+    presses: 1,
+    run: async (visit) => {
+      if (visit.by === "keyboard") {
+        visit.clicks++;
+        await visit.page.keyboard.press("/");
+      } else await visit.press(visit.button("Search"));
+      await visit.page.getByRole("combobox").fill(`pixel.${BLOCKED}`);
+      await visit.page.keyboard.press("Enter");
+      await visit.sees("decided by custom rules");
+      assert.match(visit.page.url(), /\/rules\?test=pixel\.ads\.example$/);
+    },
+  },
+  {
+    name: "allow the kids an hour of YouTube",
+    presses: 3,
+    needs: ["GroupSpec", "paused_until"],
+    run: async (visit, { api }) => {
+      await visit.goTo("Groups");
+      await visit.press(visit.button("YouTube"));
+      await visit.press(visit.button("Allow YouTube for 1 hour"));
+      await visit.sees(/^YouTube is allowed until/);
+      const kids = (await api.call("GET", "groups")).items
+        .find(({ spec }: Json) => spec.name === "Kids");
+      assert.notEqual(kids.spec.blocked_services[0].paused_until, null);
+      kids.spec.blocked_services[0].paused_until = null;
+      await api.call("PUT", `groups/${kids.id}`, kids.spec);
+    },
+  },
+  {
+    name: "see what a device asks",
+    presses: 2,
+    run: async (visit) => {
+      await visit.goTo("Clients");
+      await visit.press(visit.page.locator(".virtual").getByRole("link", { name: "TV" }));
+      await visit.sees("Latest queries");
+      await visit.sees(IMPORTANT);
+    },
+  },
+  {
+    name: "name a new device",
+    presses: 3,
+    run: async (visit, dashboard) => {
+      await visit.goTo("Clients");
+      await visit.press(visit.link(/^New/));
+      const address = UNKNOWN[visit.by];
+      await visit.field(`Name of ${address}`).fill(`Device ${visit.by}`);
+      const row = visit.page.locator(".new-client", { hasText: address });
+      await visit.press(row.getByRole("button", { name: "Save" }));
+      await visit.sees(`Added Device ${visit.by}`);
+      const made = (await items(dashboard, "clients")).at(-1).spec;
+      assert.deepEqual([made.name, made.addresses], [`Device ${visit.by}`, [address]]);
+    },
+  },
+  {
+    name: "block a name for all for ever",
+    presses: 3,
+    run: async (visit, dashboard) => {
+      await visit.goTo("Log");
+      await visit.openRow(PASSED);
+      await visit.press(visit.button("Block for Everybody, For ever"));
+      await visit.sees(/^Blocked www\.news\.example for Everybody for ever/);
+      const made = (await items(dashboard, "rules")).at(-1);
+      assert.equal(made.spec.rule, `|${PASSED}^`);
+      await dashboard.api.call("DELETE", `rules/${made.id}`);
+    },
+  },
+  {
+    name: "add a recommended list",
+    presses: 3,
+    onPhone: 4,
+    run: async (visit) => {
+      const sent: string[] = [];
+      // It would be downloaded: what is sent is what there is to see.
+      await visit.page.route("**/api/v1/lists", async (route) => {
+        if (route.request().method() !== "POST") return await route.continue();
+        const spec = route.request().postDataJSON();
+        sent.push(spec.url);
+        await route.fulfill({
+          status: 201,
+          json: { id: "li_0123456789abcdef", revision: 1, spec },
+        });
+      });
+      await visit.page.route("**/api/v1/groups/*", async (route) => {
+        const spec = route.request().postDataJSON();
+        sent.push(JSON.stringify(spec.lists));
+        await route.fulfill({ status: 200, json: { id: DEFAULT_GROUP, revision: 2, spec } });
+      });
+      await visit.goTo("Lists");
+      await visit.press(visit.link("Recommended"));
+      await visit.press(
+        visit.page.getByRole("switch", { name: "AdGuard DNS filter", exact: true }),
+      );
+      await visit.sees(/^Added AdGuard DNS filter/);
+      await visit.page.waitForFunction("true");
+      assert.match(sent[0], /^https:/);
+      assert.match(sent[1], /li_0123456789abcdef/);
+    },
+  },
+  {
+    name: "add a record of one's own",
+    presses: 3,
+    onPhone: 4,
+    run: async (visit, dashboard) => {
+      await visit.goTo("Records");
+      await visit.press(visit.button("Add record"));
+      await visit.field("Name").fill(`${visit.by}.home.arpa`);
+      await visit.field("Value").fill("192.168.1.9");
+      await visit.press(visit.button("Save"));
+      await visit.sees(`Added ${visit.by}.home.arpa`);
+      assert.equal((await items(dashboard, "records")).at(-1).spec.value, "192.168.1.9");
+    },
+  },
+  {
+    name: "see who changed it",
+    presses: 1,
+    onPhone: 2,
+    run: async (visit) => {
+      await visit.goTo("Audit");
+      await visit.sees("Somebody on this machine");
+      await visit.sees(`${visit.by}.home.arpa`);
+    },
+  },
+  {
+    name: "get private DNS for a phone",
+    presses: 2,
+    onPhone: 3,
+    run: async (visit) => {
+      await visit.goTo("Connect a device");
+      await visit.press(visit.page.getByRole("radio", { name: "Android" }), " ");
+      await visit.sees(/Private DNS provider hostname/);
+    },
+  },
+  {
+    name: "have a service blocked at bedtime",
+    presses: 7,
+    onPhone: 8,
+    run: async (visit, dashboard) => {
+      const name = `Bedtime ${visit.by}`;
+      await visit.goTo("Schedules");
+      await visit.press(visit.button("New schedule"));
+      await visit.field("Name").fill(name);
+      await paintEvening(visit);
+      await visit.press(visit.button("Save"));
+      await visit.sees(`Added ${name}`);
+      await visit.goTo("Groups");
+      const card = visit.page.locator(".group-card", { hasText: "Kids" });
+      await visit.press(card.getByRole("link", { name: /services? blocked/ }));
+      visit.clicks++;
+      await visit.field("When Roblox holds").selectOption({ label: name });
+      await visit.sees("Saved Roblox");
+      const [schedule] = (await items(dashboard, "schedules")).slice(-1);
+      const kids = (await items(dashboard, "groups")).find(({ spec }) => spec.name === "Kids");
+      const set = kids.spec.blocked_services.find(({ service }: Json) => service === "roblox");
+      assert.equal(set.schedule, schedule.id);
+    },
+  },
+];
+
+/** Paints some hours of Monday: with the pointer, with keys, or with the row of a phone. */
+async function paintEvening(visit: Visit): Promise<void> {
+  visit.clicks++;
+  const cell = (step: number) => visit.page.locator(`[data-day="0"][data-step="${step}"]`);
+  if (visit.by === "phone") return await visit.button("Add times").click();
+  if (visit.by === "keyboard") {
+    await visit.page.locator('.week [tabindex="0"]').focus();
+    await visit.page.keyboard.press("Space");
+    for (let i = 0; i < 3; i++) await visit.page.keyboard.press("Shift+ArrowRight");
+    return;
+  }
+  await cell(42).hover();
+  await visit.page.mouse.down();
+  await cell(45).hover();
+  await visit.page.mouse.up();
+}
+
+Deno.test({
+  name: "the dashboard's tasks take no more presses than they should",
+  ignore: !hasProgram("chromium"),
+  permissions: BROWSER_PERMISSIONS,
+  fn: async (t) => {
+    await using dashboard = await Dashboard.start();
+    const { api } = dashboard;
+    await api.create("groups", {
+      name: "Kids",
+      blocked_services: [{ service: "youtube" }, { service: "tiktok" }],
+    });
+    await api.create("clients", { name: "TV", addresses: [TV] });
+    await dashboard.ask(TV, BLOCKED, PASSED, IMPORTANT);
+    for (const address of Object.values(UNKNOWN)) await dashboard.ask(address, "first.example");
+    const { components: { schemas } } = await api.call("GET", "openapi.json");
+    for (
+      const by of (Deno.env.get("SVC_UI_BY")?.split(",") ??
+        ["pointer", "keyboard", "phone"]) as readonly By[]
+    ) {
+      await t.step(`by ${by}`, async (t) => {
+        for (const task of TASKS) {
+          const ignore = task.needs !== undefined &&
+            !Object.hasOwn(schemas[task.needs[0]].properties, task.needs[1]);
+          await t.step({
+            name: task.name,
+            ignore,
+            fn: async () => {
+              await using visit = await dashboard.visit({ by });
+              await visit.open("/");
+              await task.run(visit, dashboard);
+              await visit.assertFits();
+              const most = by === "phone" ? task.onPhone ?? task.presses : task.presses;
+              assert.ok(visit.clicks <= most, `${visit.clicks} presses, not ${most}`);
+            },
+          });
+        }
+      });
+    }
+    dashboard.service.assertCalm();
+  },
+});

@@ -1,0 +1,162 @@
+import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { t } from "../text/mod.ts";
+import { toast } from "../parts/toasts.tsx";
+import { ApiError, call, get } from "./api.ts";
+import type { Collection, Resource, Specs } from "./types.ts";
+
+/** A collection as it was last read, shared by all who show it. */
+export interface Kept<C extends Collection> {
+  readonly items: Signal<readonly Resource<C>[] | null>;
+  readonly byId: ReadonlySignal<ReadonlyMap<string, Resource<C>>>;
+  readonly error: Signal<unknown>;
+  readonly load: () => Promise<void>;
+}
+
+const kept = new Map<Collection, Kept<Collection>>();
+
+function keep<C extends Collection>(collection: C): Kept<C> {
+  const items = signal<readonly Resource<C>[] | null>(null);
+  const error = signal<unknown>(null);
+  let loading: Promise<void> | null = null;
+  const load = async () => {
+    try {
+      const answer = await get<{ items: readonly Resource<C>[] }>(collection);
+      items.value = answer.items;
+      error.value = null;
+    } catch (failure) {
+      error.value = failure;
+    } finally {
+      loading = null;
+    }
+  };
+  return {
+    items,
+    byId: computed(() => new Map((items.value ?? []).map((item) => [item.id, item]))),
+    error,
+    load: () => loading ??= load(),
+  };
+}
+
+/** The collection, without asking for it. */
+export function keptOf<C extends Collection>(collection: C): Kept<C> {
+  let one = kept.get(collection);
+  if (one === undefined) {
+    kept.set(collection, one = keep(collection) as unknown as Kept<Collection>);
+  }
+  return one as unknown as Kept<C>;
+}
+
+/** The collection, read when the page is opened and when it is looked at again. */
+export function useCollection<C extends Collection>(collection: C): Kept<C> {
+  const one = keptOf(collection);
+  useEffect(() => {
+    void one.load();
+    const onLook = () => {
+      if (document.visibilityState === "visible") void one.load();
+    };
+    document.addEventListener("visibilitychange", onLook);
+    return () => document.removeEventListener("visibilitychange", onLook);
+  }, [collection]);
+  return one;
+}
+
+/** Reads again what a change of somebody else's touched, where a page shows it. */
+export function reloadChanged(type: string): void {
+  const collection = `${type}s`.replace(/ss$/, "s") as Collection;
+  if (kept.has(collection)) void kept.get(collection)!.load();
+}
+
+/** Takes a changed resource over before the whole is read again. */
+function takeOver<C extends Collection>(collection: C, resource: Resource<C>): void {
+  const { items, load } = keptOf(collection);
+  const all = items.value ?? [];
+  const isThere = all.some(({ id }) => id === resource.id);
+  items.value = isThere
+    ? all.map((one) => one.id === resource.id ? { ...one, ...resource } : one)
+    : [...all, resource];
+  void load();
+}
+
+/** What a toast says of a change; left out: it says nothing. */
+export interface Said {
+  readonly said?: string;
+  /** Whether it can be taken back: not where that is what is being done. */
+  readonly undo?: boolean;
+}
+
+/** What is sent of a user: neither the factor nor an empty password. */
+function sent<C extends Collection>(collection: C, spec: Specs[C]): unknown {
+  if (collection !== "users") return spec;
+  const { otp: _, password, ...rest } = spec as Specs["users"];
+  return { ...rest, ...(password !== undefined && password !== "" && { password }) };
+}
+
+export async function create<C extends Collection>(
+  collection: C,
+  spec: Specs[C],
+  { said, undo = collection !== "users" }: Said = {},
+): Promise<Resource<C>> {
+  const made = await call<Resource<C>>("POST", collection, { body: sent(collection, spec) });
+  takeOver(collection, made);
+  if (said !== undefined) {
+    toast(
+      said,
+      undo ? () => remove(collection, made, { undo: false, said: t.common.undone }) : null,
+    );
+  }
+  return made;
+}
+
+/** Replaces a spec at the revision that was seen. @throws {ApiError} 412, if there is a newer one. */
+export async function replace<C extends Collection>(
+  collection: C,
+  { id, revision, spec: before }: Resource<C>,
+  spec: Specs[C],
+  { said, undo = collection !== "users" }: Said = {},
+): Promise<Resource<C>> {
+  const made = await call<Resource<C>>("PUT", `${collection}/${id}`, {
+    body: sent(collection, spec),
+    ifMatch: revision,
+  });
+  takeOver(collection, made);
+  if (said !== undefined) {
+    const back = () => change(collection, id, () => before, { undo: false, said: t.common.undone });
+    toast(said, undo ? back : null);
+  }
+  return made;
+}
+
+/** Changes a part of a spec: where somebody else was faster, the part of what they left. */
+export async function change<C extends Collection>(
+  collection: C,
+  id: string,
+  alter: (spec: Specs[C]) => Specs[C],
+  said: Said = {},
+): Promise<Resource<C>> {
+  let current = keptOf(collection).byId.value.get(id) ??
+    await call<Resource<C>>("GET", `${collection}/${id}`);
+  for (;;) {
+    try {
+      return await replace(collection, current, alter(current.spec), said);
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 412)) throw error;
+      current = await call<Resource<C>>("GET", `${collection}/${id}`);
+    }
+  }
+}
+
+export async function remove<C extends Collection>(
+  collection: C,
+  { id, spec }: Resource<C>,
+  { said, undo = collection !== "users" }: Said = {},
+): Promise<void> {
+  await call("DELETE", `${collection}/${id}`);
+  const { items, load } = keptOf(collection);
+  items.value = items.value?.filter((one) => one.id !== id) ?? null;
+  void load();
+  if (said !== undefined) {
+    const back = () => create(collection, spec, { undo: false, said: t.common.undone });
+    toast(said, undo ? back : null);
+  }
+}

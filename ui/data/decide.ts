@@ -1,0 +1,127 @@
+/** What allowing and blocking write, and whether it works then. */
+import { t } from "../text/mod.ts";
+import { moment } from "../parts/format.ts";
+import { toast } from "../parts/toasts.tsx";
+import { ApiError, get } from "./api.ts";
+import { change, create, remove } from "./collections.ts";
+import { endOf, type Period } from "./periods.ts";
+import type { Explanation, Resource } from "./types.ts";
+
+/** What is allowed or blocked: for whom, how long, and how much of it. */
+export interface Decision {
+  readonly action: "allow" | "block";
+  readonly name: string;
+  /** The name alone, or all names below it too. */
+  readonly isBelow: boolean;
+  readonly who: { readonly kind: "all" } | {
+    readonly kind: "client" | "group";
+    readonly id: string;
+    readonly name: string;
+  };
+  readonly period: Period;
+}
+
+/** What stands against it, of the log's entry or of `explain`. */
+export interface Decider {
+  readonly outcome: string;
+  readonly rule: string | null;
+  readonly list: string | null;
+}
+
+/** What lifts this block: an exception, or a place to go to. */
+export type Remedy =
+  | { readonly kind: "exception"; readonly modifiers: string }
+  | { readonly kind: "service"; readonly service: string }
+  | {
+    readonly kind: "page";
+    readonly href: string;
+    readonly what: "group" | "record" | "settings";
+  };
+
+export function remedyFor({ outcome, rule, list }: Decider, group: string | null): Remedy {
+  if (list?.startsWith("service:")) {
+    return { kind: "service", service: list.slice("service:".length) };
+  }
+  if (outcome === "safe_search") {
+    return { kind: "page", href: group === null ? "/groups" : `/groups/${group}`, what: "group" };
+  }
+  if (outcome === "local") return { kind: "page", href: "/records", what: "record" };
+  if (outcome === "refused") return { kind: "page", href: "/settings", what: "settings" };
+  if (outcome === "rewritten") return { kind: "exception", modifiers: "$dnsrewrite" };
+  return { kind: "exception", modifiers: rule?.includes("$important") ? "$important" : "" };
+}
+
+/** The rule that says it. */
+export function ruleText({ action, name, isBelow }: Decision, modifiers: string): string {
+  if (action === "block") return isBelow ? `||${name}^` : `|${name}^`;
+  return modifiers === "$dnsrewrite" || isBelow
+    ? `@@||${name}^${modifiers}`
+    : `@@|${name}^${modifiers}`;
+}
+
+/** Writes it, says so, and says whether it works now or what still decides. */
+export async function decide(
+  decision: Decision,
+  remedy: Remedy,
+  ask: { readonly type: string; readonly client: string | null },
+): Promise<void> {
+  const { who, period } = decision;
+  const end = endOf(period);
+  const text = ruleText(decision, remedy.kind === "exception" ? remedy.modifiers : "");
+  const made = await create("rules", {
+    rule: text,
+    enabled: true,
+    comment: "",
+    managed_by: "api",
+    expires_at: end?.toISOString() ?? null,
+    clients: who.kind === "client" ? [who.id] : [],
+    groups: who.kind === "group" ? [who.id] : [],
+  });
+  const now = await explainNow(decision.name, ask.type, ask.client);
+  const isBlocked = now?.outcome === "blocked";
+  const works = now === null || isBlocked === (decision.action === "block");
+  const whom = who.kind === "all" ? t.panel.everybody : who.name;
+  const said = decision.action === "allow" ? t.panel.allowedFor : t.panel.blockedFor;
+  const until = end === null ? t.panel.forEver : t.panel.until(moment(end));
+  const rest = works ? "" : ` ${t.panel.stillDecides(now?.rule ?? now?.outcome ?? "")}`;
+  toast(
+    `${said(decision.name, whom, until)}${rest}`,
+    () => remove("rules", made, { undo: false, said: t.common.undone }),
+    works ? "plain" : "danger",
+    [],
+    end === null ? null : { label: t.panel.keep, run: () => keepRule(made) },
+  );
+}
+
+/** Takes the end off a rule that was for a while. */
+async function keepRule({ id }: Resource<"rules">): Promise<void> {
+  await change("rules", id, (spec) => ({ ...spec, expires_at: null }), { said: t.panel.kept });
+}
+
+async function explainNow(
+  name: string,
+  type: string,
+  client: string | null,
+): Promise<Explanation | null> {
+  try {
+    return await get<Explanation>("explain", { name, type, client });
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+/** Pauses a service of a group, or takes the pause away. */
+export async function pauseService(
+  group: string,
+  service: string,
+  until: Date | null,
+  said: string,
+): Promise<void> {
+  await change("groups", group, (spec) => ({
+    ...spec,
+    blocked_services: spec.blocked_services.map((one) =>
+      one.service === service ? { ...one, paused_until: until?.toISOString() ?? null } : one
+    ),
+  }), { said });
+}

@@ -1,0 +1,143 @@
+/** The API's types, and what it has beside them as far as a page shows it. */
+import type {
+  ClientSpec,
+  Envelope,
+  GroupSpec,
+  ListSpec,
+  QuerylogEntry,
+  RecordSpec,
+  RuleSpec,
+  ScheduleSpec,
+  Statistics,
+  Status,
+} from "../../src/api/mod.ts";
+
+export type {
+  ClusterReport,
+  Directory,
+  DirectoryDetails,
+  Explanation,
+  LeakTest,
+  RecommendedCatalog,
+  RecommendedSizes,
+  Services,
+  Settings,
+  UpdateCheck,
+} from "../../src/api/mod.ts";
+
+type Mutable<T> = T extends readonly (infer U)[] ? Mutable<U>[]
+  : T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> }
+  : T;
+
+export interface Specs {
+  lists: Mutable<ListSpec>;
+  rules: Mutable<RuleSpec>;
+  records: Mutable<RecordSpec>;
+  groups: Mutable<GroupSpec>;
+  clients: Mutable<ClientSpec>;
+  schedules: Mutable<ScheduleSpec>;
+  users: UserSpec;
+}
+export interface UserSpec {
+  name: string;
+  role: "admin" | "viewer";
+  disabled: boolean;
+  password?: string;
+  otp?: boolean;
+}
+export type Collection = keyof Specs;
+export type Resource<C extends Collection> = Envelope<Specs[C]> & { readonly status?: ListStatus };
+
+export interface ListStatus {
+  readonly state: "ok" | "pending" | "failed" | "skipped";
+  readonly message: string | null;
+  readonly rules: number;
+  readonly unsupported: number;
+  readonly refreshed_at: string | null;
+  readonly downloading: { readonly bytes: number; readonly total_bytes: number | null } | null;
+}
+
+export type Entry = QuerylogEntry & { readonly id?: string };
+export type Outcome = QuerylogEntry["outcome"];
+export interface EntryPage {
+  readonly entries: readonly Entry[];
+  readonly next: string | null;
+}
+/** The log with one row a name. */
+export interface NamePage {
+  readonly names: readonly {
+    readonly name: string;
+    readonly count: number;
+    readonly first: string;
+    readonly last: string;
+  }[];
+}
+
+export interface Latency {
+  readonly p50_ms: number | null;
+  readonly p95_ms: number | null;
+  readonly p99_ms: number | null;
+}
+export interface TopRow {
+  readonly name: string;
+  readonly count: number;
+  readonly client?: string | null;
+  readonly address?: string | null;
+}
+export type Stats = Omit<Statistics, "series" | "top"> & {
+  readonly series: readonly (Statistics["series"][number] & { readonly latency?: Latency })[];
+  readonly top: Readonly<Record<"names" | "blocked" | "clients", readonly TopRow[]>> & {
+    readonly blocked_clients?: readonly TopRow[];
+    readonly lists?: readonly TopRow[];
+  };
+  readonly previous?: { readonly total: number; readonly outcomes: Statistics["outcomes"] } | null;
+  readonly latency?: Latency;
+};
+
+export interface ProblemItem {
+  readonly code: string;
+  readonly message: string;
+  readonly since?: string | null;
+  readonly resource?: { readonly type: string; readonly id: string | null } | null;
+}
+export type NodeStatus = Status & {
+  readonly problem_items?: readonly ProblemItem[];
+  readonly encrypted?: {
+    readonly server_name: string | null;
+    readonly require_client_id: boolean;
+    readonly not_after: string | null;
+  } | null;
+  readonly addresses?: readonly string[];
+};
+
+export interface Seen {
+  readonly address: string;
+  readonly client: string | null;
+  readonly hostname: string | null;
+  readonly first_seen: string | null;
+  readonly last_seen: string | null;
+  readonly queries: number;
+  readonly blocked?: number;
+}
+
+export interface Me {
+  readonly kind: string;
+  readonly name: string | null;
+  readonly role: "admin" | "viewer";
+  readonly otp: boolean;
+}
+
+export interface AuditEntry {
+  readonly id: string;
+  readonly time: string;
+  readonly actor: {
+    readonly kind: string;
+    readonly name: string | null;
+    readonly address: string | null;
+  };
+  readonly action: string;
+  readonly resource: { readonly type: string; readonly id: string | null };
+  readonly before: unknown;
+  readonly after: unknown;
+  readonly node: string;
+}

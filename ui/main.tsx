@@ -1,0 +1,168 @@
+import { type ComponentType, render } from "preact";
+import { useEffect } from "preact/hooks";
+import { effect, untracked, useSignal, useSignalEffect } from "@preact/signals";
+import { awaySince, token } from "./data/api.ts";
+import { followStatus, nowMs, pausedUntil } from "./data/node.ts";
+import { authState, me, readAuthState, recognise, refused } from "./data/session.ts";
+import { followEvents } from "./data/events.ts";
+import type { PagePath } from "./page_paths.ts";
+import { PAGES } from "./pages.ts";
+import { Button, Empty } from "./parts/basics.tsx";
+import { Confirmation } from "./parts/dialog.tsx";
+import { countdown } from "./parts/format.ts";
+import { Shell } from "./parts/shell.tsx";
+import { Toasts } from "./parts/toasts.tsx";
+import { hrefOf, listenToLinks, navigate, route } from "./router.ts";
+import { language, preferredLanguage, setLanguage, t } from "./text/mod.ts";
+import "./theme.ts";
+
+const loaded = new Map<PagePath, ComponentType>();
+
+/** The page of the path, once its code is here; what was there before stays until then. */
+function Page() {
+  const { page, path } = route.value;
+  const shown = useSignal<{ readonly page: PagePath | null; readonly failed: boolean }>({
+    page: null,
+    failed: false,
+  });
+  useSignalEffect(() => {
+    const next = route.value.page;
+    if (next === null) return;
+    if (loaded.has(next)) {
+      shown.value = { page: next, failed: false };
+      return;
+    }
+    PAGES[next].load().then(({ default: component }) => {
+      loaded.set(next, component);
+      if (route.value.page === next) shown.value = { page: next, failed: false };
+    }, () => {
+      shown.value = { page: next, failed: true };
+    });
+  });
+  const isThere = page !== null && shown.value.page === page;
+  useEffect(() => {
+    if (!isThere && page !== null) return;
+    document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
+  }, [path, isThere]);
+  if (page === null) return <NotFound />;
+  const { page: now, failed } = shown.value;
+  if (failed) {
+    return (
+      <Empty text={t.shell.pageFailed} icon="wifi-off">
+        <Button kind="primary" label={t.common.reload} onClick={() => location.reload()} />
+      </Empty>
+    );
+  }
+  const Component = now === null ? undefined : loaded.get(now);
+  return Component === undefined ? null : <Component key={now} />;
+}
+
+function NotFound() {
+  return (
+    <>
+      <h1 tabIndex={-1} class="for-ears">{t.shell.notFound}</h1>
+      <Empty text={t.shell.notFound} icon="search">
+        <a class="button primary" href="/">{t.pages.overview}</a>
+      </Empty>
+    </>
+  );
+}
+
+/** The API answers nobody who comes by this address. */
+function Refused({ message }: { message: string }) {
+  const local = `http://127.0.0.1:${location.port === "" ? "80" : location.port}/`;
+  return (
+    <main class="alone">
+      <h1 tabIndex={-1}>{t.shell.refused}</h1>
+      <p>{message}</p>
+      <p>{t.shell.refusedHelp(local)}</p>
+    </main>
+  );
+}
+
+function App() {
+  const { page } = route.value;
+  if (refused.value !== null) return <Refused message={refused.value} />;
+  const isAlone = page !== null && PAGES[page].isAlone === true;
+  return (
+    <div key={language.value} class="root">
+      {isAlone || me.value === null
+        ? (
+          <main class="alone" id="main">
+            <Page />
+          </main>
+        )
+        : (
+          <Shell>
+            <Page />
+          </Shell>
+        )}
+      <Toasts />
+      <Confirmation />
+    </div>
+  );
+}
+
+/** The title of the window: the page, and how long a pause lasts. */
+function tellTitle(): void {
+  void language.value;
+  const { page } = route.value;
+  const name = page === null ? t.shell.notFound : t.pages[PAGES[page].title];
+  const until = pausedUntil.value;
+  const left = until === null ? "" : `⏸ ${countdown(until.getTime() - nowMs.value)} `;
+  document.title = `${left}${name} · svc`;
+}
+
+/** Sends whoever may not be here to where they can come in. */
+function guard(): void {
+  const { page, path } = route.value;
+  if (page === null) return;
+  if (me.value === null && refused.value === null) {
+    if (page === "/sign-in" || page === "/reset" || page === "/setup") return;
+    if (authState.value?.setup === true) void navigate("/setup", true);
+    else {void navigate(
+        hrefOf("/sign-in", { next: path === "/" ? "" : path + location.search }),
+        true,
+      );}
+  } else if (me.value?.kind === "unauthenticated" && page === "/" && !wasOffered()) {
+    void navigate("/setup", true);
+  }
+}
+
+/** Setting up is offered once to who has no user; whoever wants none is left in peace. */
+function wasOffered(): boolean {
+  const key = "svc.setup";
+  const was = sessionStorage.getItem(key) !== null;
+  sessionStorage.setItem(key, "offered");
+  return was;
+}
+
+async function start(): Promise<void> {
+  const root = document.getElementById("app")!;
+  await setLanguage(preferredLanguage(), false);
+  for (;;) {
+    try {
+      if (!await recognise()) await readAuthState();
+      break;
+    } catch {
+      awaySince.value ??= new Date();
+      root.textContent = t.errors.away;
+      await new Promise((resolve) => setTimeout(resolve, 2_000));
+    }
+  }
+  root.textContent = "";
+  listenToLinks();
+  effect(tellTitle);
+  effect(guard);
+  render(<App />, root);
+  let stop: (() => void) | null = null;
+  effect(() => {
+    const isIn = me.value !== null;
+    void token.value;
+    stop?.();
+    const stops = untracked(() => isIn ? [followStatus(), followEvents()] : []);
+    stop = () => stops.forEach((end) => end());
+  });
+}
+
+void start();

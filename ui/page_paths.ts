@@ -1,0 +1,25 @@
+/** Where the dashboard has pages; data alone, for the build reads it as well. */
+export const PAGE_PATHS = [
+  "/",
+  "/log",
+  "/lists",
+  "/rules",
+  "/records",
+  "/clients",
+  "/clients/:id",
+  "/groups",
+  "/groups/:id",
+  "/schedules",
+  "/schedules/:id",
+  "/settings",
+  "/users",
+  "/account",
+  "/cluster",
+  "/connect",
+  "/leak-test",
+  "/audit",
+  "/sign-in",
+  "/reset",
+  "/setup",
+] as const;
+export type PagePath = typeof PAGE_PATHS[number];

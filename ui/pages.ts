@@ -1,0 +1,83 @@
+/** The pages: where each stands in the navigation, and its code, which is loaded when it is opened. */
+import type { ComponentType } from "preact";
+import type { IconName } from "./parts/icon_names.ts";
+import type { PagePath } from "./page_paths.ts";
+
+interface PageEntry {
+  readonly title: PageTitle;
+  readonly load: () => Promise<{ readonly default: ComponentType }>;
+  /** The page is one without navigation around it. */
+  readonly isAlone?: true;
+}
+
+export type PageTitle =
+  | ("overview" | "log" | "lists" | "rules" | "records" | "clients" | "groups" | "schedules")
+  | ("settings" | "users" | "account" | "cluster" | "connect" | "leakTest" | "audit" | "signIn")
+  | ("reset" | "setup");
+
+const clients = () => import("./pages/clients.tsx");
+const groups = () => import("./pages/groups.tsx");
+const schedules = () => import("./pages/schedules.tsx");
+
+export const PAGES: Readonly<Record<PagePath, PageEntry>> = {
+  "/": { title: "overview", load: () => import("./pages/overview.tsx") },
+  "/log": { title: "log", load: () => import("./pages/log.tsx") },
+  "/lists": { title: "lists", load: () => import("./pages/lists.tsx") },
+  "/rules": { title: "rules", load: () => import("./pages/rules.tsx") },
+  "/records": { title: "records", load: () => import("./pages/records.tsx") },
+  "/clients": { title: "clients", load: clients },
+  "/clients/:id": { title: "clients", load: () => import("./pages/client.tsx") },
+  "/groups": { title: "groups", load: groups },
+  "/groups/:id": { title: "groups", load: () => import("./pages/group.tsx") },
+  "/schedules": { title: "schedules", load: schedules },
+  "/schedules/:id": { title: "schedules", load: () => import("./pages/schedule.tsx") },
+  "/settings": { title: "settings", load: () => import("./pages/settings.tsx") },
+  "/users": { title: "users", load: () => import("./pages/users.tsx") },
+  "/account": { title: "account", load: () => import("./pages/account.tsx") },
+  "/cluster": { title: "cluster", load: () => import("./pages/cluster.tsx") },
+  "/connect": { title: "connect", load: () => import("./pages/connect.tsx") },
+  "/leak-test": { title: "leakTest", load: () => import("./pages/leak_test.tsx") },
+  "/audit": { title: "audit", load: () => import("./pages/audit.tsx") },
+  "/sign-in": { title: "signIn", load: () => import("./pages/sign_in.tsx"), isAlone: true },
+  "/reset": { title: "reset", load: () => import("./pages/reset.tsx"), isAlone: true },
+  "/setup": { title: "setup", load: () => import("./pages/setup.tsx"), isAlone: true },
+};
+
+interface NavEntry {
+  readonly href: string;
+  readonly title: PageTitle;
+  readonly icon: IconName;
+  /** The letter behind `g`. */
+  readonly key?: string;
+  /** Shown where there is a cluster alone. */
+  readonly needsCluster?: true;
+}
+
+/** The navigation, in its sections. */
+export const NAV: readonly (readonly NavEntry[])[] = [
+  [
+    { href: "/", title: "overview", icon: "layout-dashboard", key: "o" },
+    { href: "/log", title: "log", icon: "scroll-text", key: "l" },
+  ],
+  [
+    { href: "/lists", title: "lists", icon: "list-checks" },
+    { href: "/rules", title: "rules", icon: "list-filter" },
+    { href: "/records", title: "records", icon: "house" },
+  ],
+  [
+    { href: "/clients", title: "clients", icon: "monitor-smartphone", key: "c" },
+    { href: "/groups", title: "groups", icon: "users", key: "g" },
+    { href: "/schedules", title: "schedules", icon: "calendar-clock" },
+  ],
+  [
+    { href: "/settings", title: "settings", icon: "settings", key: "s" },
+    { href: "/users", title: "users", icon: "user-round" },
+    { href: "/cluster", title: "cluster", icon: "server", needsCluster: true },
+    { href: "/connect", title: "connect", icon: "smartphone" },
+    { href: "/leak-test", title: "leakTest", icon: "radar" },
+    { href: "/audit", title: "audit", icon: "rotate-ccw-clock" },
+  ],
+];
+
+/** The bar at the bottom of a phone; the rest is behind "More". */
+export const BOTTOM: readonly NavEntry[] = [NAV[0][0], NAV[0][1], NAV[2][0], NAV[2][1]];

@@ -1,0 +1,161 @@
+/** One device: what it asks, what is blocked for it, and who it is. */
+import { useSignal } from "@preact/signals";
+import { getIfThere } from "../data/api.ts";
+import { useCollection } from "../data/collections.ts";
+import { useLoaded } from "../data/poll.ts";
+import { isAdmin } from "../data/session.ts";
+import { readStats } from "../data/stats.ts";
+import type { EntryPage, Resource } from "../data/types.ts";
+import { Button, Card, Empty, Name, PageHead } from "../parts/basics.tsx";
+import { OverTime } from "../parts/chart.tsx";
+import { ClientFields, prepareClient } from "../parts/client_fields.tsx";
+import { Collected, removeNow, ResourceDialog } from "../parts/collection.tsx";
+import { Shown } from "../parts/errors.tsx";
+import { clock, compact, percent } from "../parts/format.ts";
+import { deciderName, groupName } from "../parts/names.ts";
+import { OutcomeTag } from "../parts/outcome.tsx";
+import { PauseOne } from "../parts/pause_one.tsx";
+import { Top } from "../parts/top.tsx";
+import { hrefOf, navigate, route } from "../router.ts";
+import { t } from "../text/mod.ts";
+
+const POLL_MS = 10_000;
+
+export default function ClientPage() {
+  const clients = useCollection("clients");
+  useCollection("groups");
+  useCollection("lists");
+  const { id } = route.value;
+  return (
+    <Collected of={clients}>
+      {(items) => {
+        const client = items.find((one) => one.id === id);
+        return client === undefined
+          ? (
+            <>
+              <PageHead title={t.clients.gone} />
+              <Empty text={t.clients.gone}>
+                <a class="button primary" href="/clients">{t.pages.clients}</a>
+              </Empty>
+            </>
+          )
+          : <One key={client.id} client={client} />;
+      }}
+    </Collected>
+  );
+}
+
+function One({ client }: { client: Resource<"clients"> }) {
+  const { id, spec } = client;
+  const isEditing = useSignal(false);
+  const onRemove = async () => {
+    if (await removeNow("clients", client, spec.name)) await navigate("/clients");
+  };
+  return (
+    <>
+      <PageHead
+        title={<Name text={spec.name} />}
+        lead={<span class="mono">{[...spec.addresses, ...spec.ids].join(", ")}</span>}
+      >
+        <PauseOne collection="clients" id={id} name={spec.name} paused={spec.paused_until} />
+        <a class="button plain" href={hrefOf("/connect", { client: id })}>{t.pages.connect}</a>
+        {isAdmin.value && (
+          <>
+            <Button icon="pencil" label={t.common.edit} onClick={() => isEditing.value = true} />
+            <Button kind="quiet" icon="trash" iconOnly label={t.common.remove} onClick={onRemove} />
+          </>
+        )}
+      </PageHead>
+      <p class="lead-line">
+        {t.clients.group}:{" "}
+        <a href={`/groups/${spec.group}`}>
+          <Name text={groupName(spec.group)} />
+        </a>
+      </p>
+      <Figures client={client} />
+      <Latest name={spec.name} />
+      {isEditing.value && (
+        <ResourceDialog
+          title={t.clients.edit}
+          collection="clients"
+          resource={client}
+          initial={spec}
+          nameOf={({ name }) => name}
+          prepare={prepareClient}
+          onClose={() => isEditing.value = false}
+        >
+          {(draft) => <ClientFields {...draft} />}
+        </ResourceDialog>
+      )}
+    </>
+  );
+}
+
+function Figures({ client: { id, spec } }: { client: Resource<"clients"> }) {
+  const stats = useLoaded((signal) => readStats({ hours: 24, client: id }, signal), [id], POLL_MS);
+  // A node without statistics of one client has its log all the same.
+  if (stats.data.value === null && stats.error.value !== null) return null;
+  const link = (name: string, outcome?: string) =>
+    hrefOf("/log", { client: spec.name, name, outcome });
+  return (
+    <Shown of={stats}>
+      {({ total, outcomes, series, top }) => (
+        <>
+          <Card title={t.clients.today(compact(total), percent(outcomes.blocked, total))}>
+            {total === 0
+              ? <Empty text={t.overview.noQueries} icon="activity" />
+              : <OverTime series={series} />}
+          </Card>
+          <div class="grid halves">
+            <Top
+              title={t.overview.topBlocked}
+              rows={top.blocked.map((row) => ({ ...row, href: link(row.name, "blocked") }))}
+              total={outcomes.blocked}
+              empty={t.overview.noneBlocked}
+              mono
+            />
+            <Top
+              title={t.overview.topNames}
+              rows={top.names.map((row) => ({ ...row, href: link(row.name) }))}
+              total={total}
+              empty={t.overview.noQueries}
+              mono
+            />
+          </div>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function Latest({ name }: { name: string }) {
+  const latest = useLoaded(
+    () => getIfThere<EntryPage>("querylog", { client: name, limit: 20 }),
+    [name],
+    POLL_MS,
+  );
+  const entries = latest.data.value?.entries ?? [];
+  return (
+    <Card
+      title={t.clients.latest}
+      actions={<a href={hrefOf("/log", { client: name })}>{t.common.all}</a>}
+    >
+      {entries.length === 0 ? <Empty text={t.log.nothing} icon="scroll-text" /> : (
+        <ul class="rows">
+          {entries.map((entry) => (
+            <li key={entry.id ?? `${entry.time}${entry.name}${entry.type}`}>
+              <a href={hrefOf("/log", { client: name, name: entry.name })}>
+                <OutcomeTag outcome={entry.outcome} iconOnly />
+                <span class="row-main">
+                  <Name text={entry.name} mono />
+                </span>
+                <span class="muted small">{deciderName(entry.list)}</span>
+                <span class="muted small">{clock(new Date(entry.time))}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}

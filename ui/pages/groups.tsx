@@ -1,0 +1,145 @@
+import { useComputed, useSignal } from "@preact/signals";
+import { change, useCollection } from "../data/collections.ts";
+import { isReadOnly, nowMs } from "../data/node.ts";
+import { pauseEnd } from "../data/pauses.ts";
+import { useLoaded } from "../data/poll.ts";
+import { readServices } from "../data/services.ts";
+import { isAdmin } from "../data/session.ts";
+import type { Resource, Specs } from "../data/types.ts";
+import { Name, PageHead, Tag } from "../parts/basics.tsx";
+import { AddButton, Collected, ResourceDialog } from "../parts/collection.tsx";
+import { Field, SearchBox, Switch } from "../parts/controls.tsx";
+import { moment } from "../parts/format.ts";
+import { PauseOne } from "../parts/pause_one.tsx";
+import { ServiceChip } from "../parts/service_chip.tsx";
+import { navigate, param, setParams } from "../router.ts";
+import { t } from "../text/mod.ts";
+
+type Group = Resource<"groups">;
+const NEW: Specs["groups"] = {
+  name: "",
+  filtering: true,
+  safe_search: false,
+  lists: [],
+  blocked_services: [],
+  paused_until: null,
+};
+
+export default function Groups() {
+  const groups = useCollection("groups");
+  const clients = useCollection("clients");
+  useCollection("schedules");
+  const isAdding = useSignal(false);
+  useLoaded(readServices, []);
+  const sizes = useComputed(() => Map.groupBy(clients.items.value ?? [], ({ spec }) => spec.group));
+  const words = param("q").toLowerCase();
+  return (
+    <>
+      <PageHead title={t.pages.groups} lead={t.groups.lead}>
+        {(groups.items.value?.length ?? 0) > 6 && (
+          <SearchBox
+            value={param("q")}
+            label={t.common.search}
+            onInput={(q) => setParams({ q })}
+          />
+        )}
+        <AddButton label={t.groups.add} onClick={() => isAdding.value = true} />
+      </PageHead>
+      <Collected of={groups}>
+        {(items) => (
+          <div class="group-cards">
+            {items.filter(({ spec }) => spec.name.toLowerCase().includes(words)).map((group) => (
+              <GroupCard
+                key={group.id}
+                group={group}
+                size={sizes.value.get(group.id)?.length ?? 0}
+              />
+            ))}
+          </div>
+        )}
+      </Collected>
+      {isAdding.value && (
+        <ResourceDialog
+          title={t.groups.add}
+          collection="groups"
+          resource={null}
+          initial={NEW}
+          nameOf={({ name }) => name}
+          onClose={() => isAdding.value = false}
+          onDone={({ id }) => void navigate(`/groups/${id}`)}
+        >
+          {({ value, set, problem }) => (
+            <Field label={t.common.name} error={problem("name")}>
+              {(ids) => (
+                <input
+                  {...ids}
+                  value={value.name}
+                  onInput={(event) => set({ name: event.currentTarget.value })}
+                />
+              )}
+            </Field>
+          )}
+        </ResourceDialog>
+      )}
+    </>
+  );
+}
+
+function GroupCard({ group: { id, spec }, size }: { group: Group; size: number }) {
+  const save = (part: Partial<Specs["groups"]>, said: string) =>
+    change("groups", id, (one) => ({ ...one, ...part }), { said });
+  const disabled = !isAdmin.value || isReadOnly.value;
+  const paused = pauseEnd(spec.paused_until, nowMs.value);
+  return (
+    <section class="card group-card">
+      <header class="card-head">
+        <h2>
+          <a href={`/groups/${id}`}>
+            <Name text={spec.name} />
+          </a>
+        </h2>
+        <PauseOne collection="groups" id={id} name={spec.name} paused={spec.paused_until} small />
+      </header>
+      <div class="switches">
+        <Switch
+          isOn={spec.filtering}
+          label={t.groups.filtering}
+          disabled={disabled}
+          onChange={(filtering) =>
+            save(
+              { filtering },
+              filtering ? t.groups.filteringOn(spec.name) : t.groups.filteringOff(spec.name),
+            )}
+        />
+        <Switch
+          isOn={spec.safe_search}
+          label={t.groups.safeSearch}
+          disabled={disabled}
+          onChange={(safe_search) =>
+            save(
+              { safe_search },
+              (safe_search ? t.common.turnedOn : t.common.turnedOff)(t.groups.safeSearch),
+            )}
+        />
+      </div>
+      {paused !== null && (
+        <p class="muted small">{t.groups.pausedUntil(spec.name, moment(paused))}</p>
+      )}
+      <p class="links">
+        <a href={`/groups/${id}?tab=lists`}>{t.lists.count(spec.lists.length)}</a>
+        <a href={`/groups/${id}?tab=services`}>{t.groups.services(spec.blocked_services.length)}</a>
+        <a href={`/groups/${id}?tab=clients`}>{t.groups.clients(size)}</a>
+      </p>
+      {spec.blocked_services.length > 0 && (
+        <div class="chips">
+          {spec.blocked_services.slice(0, 12).map((one) => (
+            <ServiceChip key={one.service} group={id} blocked={one} />
+          ))}
+          {spec.blocked_services.length > 12 && (
+            <Tag>{`+${spec.blocked_services.length - 12}`}</Tag>
+          )}
+        </div>
+      )}
+    </section>
+  );
+}

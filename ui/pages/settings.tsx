@@ -1,0 +1,338 @@
+import { useSignal } from "@preact/signals";
+import { ApiError, call } from "../data/api.ts";
+import { changeSettings, isReadOnly, putSettings, readSettings, status } from "../data/node.ts";
+import type { KeptSettings } from "../data/node.ts";
+import { useLoaded } from "../data/poll.ts";
+import { isAdmin } from "../data/session.ts";
+import type { Settings, UpdateCheck } from "../data/types.ts";
+import { Button, Card, Name, PageHead, Tag } from "../parts/basics.tsx";
+import { Field, Select, Switch } from "../parts/controls.tsx";
+import { confirm } from "../parts/dialog.tsx";
+import { attempt, Shown } from "../parts/errors.tsx";
+import { Form, linesOf } from "../parts/form.tsx";
+import { fullTime, milliseconds, number } from "../parts/format.ts";
+import { toast } from "../parts/toasts.tsx";
+import { t } from "../text/mod.ts";
+
+const RESPONSES = ["null_ip", "nxdomain", "refused", "custom_ip"] as const;
+
+export default function SettingsPage() {
+  const settings = useLoaded(readSettings, []);
+  return (
+    <>
+      <PageHead title={t.pages.settings} />
+      <div class="settings">
+        <Shown of={settings}>
+          {(kept) => <Sections key={kept.revision} kept={kept} reload={settings.reload} />}
+        </Shown>
+        <Upstreams />
+        <Node />
+      </div>
+    </>
+  );
+}
+
+interface SectionProps {
+  readonly kept: KeptSettings;
+  readonly reload: () => Promise<void>;
+}
+
+function Sections({ kept, reload }: SectionProps) {
+  const { settings } = kept;
+  const disabled = !isAdmin.value || isReadOnly.value;
+  return (
+    <>
+      <Card title={t.settings.protection}>
+        <Switch
+          isOn={settings.protection}
+          label={t.settings.protectionLabel}
+          disabled={disabled}
+          onChange={async (protection) => {
+            await changeSettings(
+              (one) => ({ ...one, protection }),
+              protection ? t.pause.isOn : t.pause.off,
+            );
+            await reload();
+          }}
+        />
+      </Card>
+      <Card title={t.settings.blocking}>
+        <Part kept={kept} reload={reload}>
+          {({ value, set, problem }) => (
+            <>
+              <Field
+                label={t.settings.response}
+                hint={t.settings.responses[value.block_response][1]}
+              >
+                {(ids) => (
+                  <Select
+                    {...ids}
+                    value={value.block_response}
+                    disabled={disabled}
+                    onChange={(block_response) => set({ block_response })}
+                    choices={RESPONSES.map((one) => ({
+                      value: one,
+                      label: t.settings.responses[one][0],
+                    }))}
+                  />
+                )}
+              </Field>
+              {value.block_response === "custom_ip" && (
+                <div class="fields">
+                  {(["blocking_ipv4", "blocking_ipv6"] as const).map((field) => (
+                    <Field
+                      key={field}
+                      label={t.settings.addresses[field]}
+                      error={problem(field)}
+                      optional
+                    >
+                      {(ids) => (
+                        <input
+                          {...ids}
+                          class="mono"
+                          disabled={disabled}
+                          value={value[field] ?? ""}
+                          onInput={(event) =>
+                            set({ [field]: event.currentTarget.value.trim() || null })}
+                        />
+                      )}
+                    </Field>
+                  ))}
+                </div>
+              )}
+              <Field
+                label={t.settings.blockTtl}
+                hint={t.settings.blockTtlHint}
+                error={problem("block_ttl")}
+              >
+                {(ids) => (
+                  <input
+                    {...ids}
+                    type="number"
+                    min="0"
+                    disabled={disabled}
+                    value={value.block_ttl}
+                    onInput={(event) => set({ block_ttl: Number(event.currentTarget.value) })}
+                  />
+                )}
+              </Field>
+            </>
+          )}
+        </Part>
+      </Card>
+      <Card title={t.settings.lists}>
+        <Part kept={kept} reload={reload}>
+          {({ value, set, problem }) => (
+            <Field label={t.settings.interval} error={problem("list_update_interval")}>
+              {(ids) => (
+                <input
+                  {...ids}
+                  type="number"
+                  min="1"
+                  step="any"
+                  disabled={disabled}
+                  value={value.list_update_interval / 3_600}
+                  onInput={(event) =>
+                    set({
+                      list_update_interval: Math.round(Number(event.currentTarget.value) * 3_600),
+                    })}
+                />
+              )}
+            </Field>
+          )}
+        </Part>
+      </Card>
+      <Card title={t.settings.access} id="access">
+        <Part kept={kept} reload={reload} prepare={cleanAccess} check={checkAccess}>
+          {({ value, set, problem }) => (
+            <>
+              <p class="muted">{t.settings.accessText}</p>
+              {(["allowed", "disallowed"] as const).map((field) => (
+                <Field
+                  key={field}
+                  label={t.settings.accessLists[field]}
+                  hint={field === "allowed" ? t.settings.allowedHint : undefined}
+                  error={problem(`access.${field}`)}
+                >
+                  {(ids) => (
+                    <textarea
+                      {...ids}
+                      rows={field === "allowed" ? 6 : 3}
+                      spellcheck={false}
+                      disabled={disabled}
+                      value={value.access[field].join("\n")}
+                      onInput={(event) =>
+                        set({
+                          access: {
+                            ...value.access,
+                            [field]: event.currentTarget.value.split("\n"),
+                          },
+                        })}
+                    />
+                  )}
+                </Field>
+              ))}
+            </>
+          )}
+        </Part>
+      </Card>
+    </>
+  );
+}
+
+function cleanAccess(settings: Settings): Settings {
+  const { allowed, disallowed } = settings.access;
+  return {
+    ...settings,
+    access: { allowed: linesOf(allowed.join("\n")), disallowed: linesOf(disallowed.join("\n")) },
+  };
+}
+
+/** Nobody opens a resolver to the whole world by emptying a field. */
+async function checkAccess({ access }: Settings): Promise<boolean> {
+  if (access.allowed.length > 0) return true;
+  return await confirm(t.settings.openTitle, t.settings.openText, t.settings.openYes);
+}
+
+/** A part of the settings; what GET gave goes back whole, with this part changed. */
+function Part(
+  { kept, reload, children, prepare = (one) => one, check }: SectionProps & {
+    children: Parameters<typeof Form<Settings>>[0]["children"];
+    prepare?: (settings: Settings) => Settings;
+    check?: (settings: Settings) => Promise<boolean>;
+  },
+) {
+  const { settings, revision } = kept;
+  const submit = async (value: Settings) => {
+    const next = prepare(value);
+    if (check !== undefined && !await check(next)) return;
+    try {
+      await putSettings(next, revision);
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 412)) throw error;
+      // Somebody else changed another part: this one is put on top of theirs.
+      await changeSettings((theirs) => ({ ...theirs, ...changed(settings, next) }), null);
+    }
+    toast(t.common.saved(t.pages.settings), async () => {
+      await changeSettings((now) => ({ ...now, ...changed(next, settings) }), t.common.undone);
+      await reload();
+    });
+    await reload();
+  };
+  if (!isAdmin.value) {
+    return (
+      <div class="form">
+        {children({
+          value: settings,
+          set: () => undefined,
+          problem: () => undefined,
+        })}
+      </div>
+    );
+  }
+  return <Form initial={settings} submit={submit}>{children}</Form>;
+}
+
+/** The fields that differ. */
+function changed(before: Settings, after: Settings): Partial<Settings> {
+  return Object.fromEntries(
+    Object.entries(after).filter(([key, value]) =>
+      JSON.stringify(value) !== JSON.stringify(before[key as keyof Settings])
+    ),
+  );
+}
+
+function Upstreams() {
+  const { upstreams = [], recursion } = status.value ?? {};
+  return (
+    <Card title={t.overview.upstreams} id="upstreams">
+      <p class="muted">{recursion?.enabled ? t.overview.recursing : t.settings.fileOwns}</p>
+      <ul class="rows">
+        {upstreams.map(({ address, healthy, latency_ms, failures }) => (
+          <li key={address}>
+            <div class="row-flat">
+              <span class="row-main">
+                <Name text={address} mono />
+              </span>
+              <span class="muted small">{t.overview.failures(number(failures))}</span>
+              {latency_ms !== null && <span class="figure">{milliseconds(latency_ms)}</span>}
+              {healthy
+                ? <Tag kind="ok" icon="check">{t.overview.answers}</Tag>
+                : <Tag kind="danger" icon="triangle-alert">{t.overview.silent}</Tag>}
+            </div>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function Node() {
+  const update = useSignal<UpdateCheck | null>(null);
+  const now = status.value;
+  if (now === null) return null;
+  const check = () =>
+    attempt(async () => update.value = await call<UpdateCheck>("POST", "update/check"));
+  const flush = () =>
+    attempt(async () => {
+      await call("POST", "cache/flush");
+      toast(t.settings.flushed);
+    });
+  const facts: readonly (readonly [string, string])[] = [
+    [t.settings.node.name, now.node],
+    [t.settings.node.version, now.version],
+    [t.settings.node.started, fullTime(new Date(now.started_at))],
+    [
+      t.settings.node.listeners,
+      now.listeners.map(({ protocol, address }) => `${protocol} ${address}`).join("\n"),
+    ],
+    [t.settings.node.rules, number(now.filter.rules)],
+    [t.settings.node.cache, t.settings.cached(number(now.cache.entries))],
+    [
+      t.settings.node.log,
+      t.settings.logged(number(now.querylog.entries), number(now.querylog.dropped)),
+    ],
+  ];
+  return (
+    <Card title={t.settings.node.title} id="node">
+      <dl class="facts">
+        {facts.map(([title, text]) => (
+          <div key={title}>
+            <dt>{title}</dt>
+            <dd>
+              {text.split("\n").map((line) => (
+                <div key={line}>
+                  <Name text={line} />
+                </div>
+              ))}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {isAdmin.value && (
+        <div class="row-actions section">
+          <Button label={t.settings.flush} onClick={flush} />
+          <Button label={t.settings.checkUpdate} onClick={check} />
+          {now.api_docs && (
+            <a class="button quiet" href="/api/docs" target="_blank">{t.settings.docs}</a>
+          )}
+        </div>
+      )}
+      {update.value !== null && (
+        <p role="status">
+          {update.value.latest === null
+            ? t.settings.noReleases
+            : update.value.newer
+            ? t.settings.newer(update.value.latest)
+            : t.settings.newest}
+          {update.value.url !== null && (
+            <>
+              {" "}
+              <a href={update.value.url} target="_blank" rel="noreferrer">{t.common.details}</a>
+            </>
+          )}
+        </p>
+      )}
+    </Card>
+  );
+}

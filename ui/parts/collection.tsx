@@ -1,0 +1,127 @@
+/** What pages of a collection have in common: what is there, what is added, changed and removed. */
+import type { ComponentChildren } from "preact";
+import { type Kept, remove } from "../data/collections.ts";
+import { isReadOnly } from "../data/node.ts";
+import { isAdmin } from "../data/session.ts";
+import type { Collection, Resource, Specs } from "../data/types.ts";
+import { mayLeave } from "../router.ts";
+import { t } from "../text/mod.ts";
+import { Button, Skeleton } from "./basics.tsx";
+import { Dialog } from "./dialog.tsx";
+import { attempt, ErrorBox } from "./errors.tsx";
+import { type Draft, ResourceForm } from "./form.tsx";
+
+/** Shows a collection once it is there; where it can't be read, why. */
+export function Collected<C extends Collection>(
+  { of, children }: {
+    of: Kept<C>;
+    children: (items: readonly Resource<C>[]) => ComponentChildren;
+  },
+) {
+  const items = of.items.value;
+  if (items !== null) return <>{children(items)}</>;
+  if (of.error.value !== null) {
+    return <ErrorBox error={of.error.value} onRetry={() => void of.load()} />;
+  }
+  return <Skeleton rows={8} />;
+}
+
+/** The button that adds, for whoever may. */
+export function AddButton({ label, onClick }: { label: string; onClick: () => void }) {
+  if (!isAdmin.value) return null;
+  return (
+    <Button
+      kind="primary"
+      icon="plus"
+      label={label}
+      disabled={isReadOnly.value}
+      onClick={onClick}
+    />
+  );
+}
+
+/** At the end of a row: what changes it and what removes it. */
+export function RowActions(
+  { name, onEdit, onRemove, children }: {
+    name: string;
+    onEdit?: () => void;
+    onRemove?: (() => void) | undefined;
+    children?: ComponentChildren;
+  },
+) {
+  if (!isAdmin.value) return null;
+  return (
+    <span class="cell-actions">
+      {children}
+      {onEdit !== undefined && (
+        <Button
+          small
+          kind="quiet"
+          iconOnly
+          icon="pencil"
+          label={`${t.common.edit}: ${name}`}
+          onClick={onEdit}
+        />
+      )}
+      {onRemove !== undefined && (
+        <Button
+          small
+          kind="quiet"
+          iconOnly
+          icon="trash"
+          label={`${t.common.remove}: ${name}`}
+          disabled={isReadOnly.value}
+          onClick={onRemove}
+        />
+      )}
+    </span>
+  );
+}
+
+/** Removes at once, with a way back. */
+export function removeNow<C extends Collection>(
+  collection: C,
+  resource: Resource<C>,
+  name: string,
+): Promise<boolean> {
+  return attempt(() => remove(collection, resource, { said: t.common.removed(name) }));
+}
+
+/** A resource's form in a dialog; `resource` is `null` for one to be made. */
+export function ResourceDialog<C extends Collection>(
+  { title, collection, resource, initial, nameOf, onClose, onDone, prepare, children, wide }: {
+    title: string;
+    collection: C;
+    resource: Resource<C> | null;
+    initial: Specs[C];
+    nameOf: (spec: Specs[C]) => string;
+    onClose: () => void;
+    onDone?: (made: Resource<C>) => void;
+    prepare?: (spec: Specs[C]) => Specs[C];
+    children: (draft: Draft<Specs[C]>) => ComponentChildren;
+    wide?: boolean;
+  },
+) {
+  const close = async () => {
+    if (mayLeave.value !== null && !await mayLeave.value()) return;
+    onClose();
+  };
+  return (
+    <Dialog title={title} onClose={close} {...(wide !== undefined && { wide })}>
+      <ResourceForm
+        collection={collection}
+        resource={resource}
+        initial={resource?.spec ?? initial}
+        said={(spec) => (resource === null ? t.common.added : t.common.saved)(nameOf(spec))}
+        onDone={(made) => {
+          onClose();
+          onDone?.(made);
+        }}
+        onCancel={close}
+        {...(prepare !== undefined && { prepare })}
+      >
+        {children}
+      </ResourceForm>
+    </Dialog>
+  );
+}

@@ -1,0 +1,98 @@
+import { useSignal } from "@preact/signals";
+import { keptOf } from "../data/collections.ts";
+import { groupsUsing, useListIn } from "../data/list_use.ts";
+import type { Resource } from "../data/types.ts";
+import { t } from "../text/mod.ts";
+import { ResourceDialog } from "./collection.tsx";
+import { Check, Field } from "./controls.tsx";
+import { attempt } from "./errors.tsx";
+import { DEFAULT_GROUP } from "./names.ts";
+
+export interface NewList {
+  readonly name: string;
+  readonly url: string;
+}
+
+/** A list and the groups that use it: it would block nothing without. */
+export function ListDialog(
+  { resource, initial, onClose }: {
+    resource: Resource<"lists"> | null;
+    initial: NewList;
+    onClose: () => void;
+  },
+) {
+  const groups = useSignal<readonly string[]>(
+    resource === null ? [DEFAULT_GROUP] : groupsUsing(resource.id).map(({ id }) => id),
+  );
+  return (
+    <ResourceDialog
+      title={resource === null ? t.lists.add : t.lists.edit}
+      collection="lists"
+      resource={resource}
+      initial={{ ...initial, enabled: true, comment: "", managed_by: "api" }}
+      nameOf={({ name }) => name}
+      onClose={onClose}
+      onDone={({ id }) => void attempt(() => useListIn(id, groups.value))}
+      prepare={(spec) => ({
+        ...spec,
+        name: spec.name.trim() || nameFrom(spec.url ?? spec.path ?? ""),
+      })}
+    >
+      {({ value, set, problem }) => (
+        <>
+          {value.path === undefined
+            ? (
+              <Field label={t.lists.url} hint={t.lists.urlHint} error={problem("url")}>
+                {(ids) => (
+                  <input
+                    {...ids}
+                    type="url"
+                    class="mono"
+                    value={value.url ?? ""}
+                    placeholder="https://"
+                    onInput={(event) => set({ url: event.currentTarget.value.trim() })}
+                  />
+                )}
+              </Field>
+            )
+            : (
+              <Field label={t.lists.path} error={problem("path")}>
+                {(ids) => <input {...ids} class="mono" value={value.path} disabled />}
+              </Field>
+            )}
+          <Field label={t.common.name} error={problem("name")}>
+            {(ids) => (
+              <input
+                {...ids}
+                value={value.name}
+                placeholder={nameFrom(value.url ?? "")}
+                onInput={(event) => set({ name: event.currentTarget.value })}
+              />
+            )}
+          </Field>
+          <fieldset class="field">
+            <legend>{t.lists.forGroups}</legend>
+            {(keptOf("groups").items.value ?? []).map(({ id, spec }) => (
+              <Check
+                key={id}
+                isOn={groups.value.includes(id)}
+                label={<bdi>{spec.name}</bdi>}
+                onChange={(on) =>
+                  groups.value = on
+                    ? [...groups.value, id]
+                    : groups.value.filter((one) => one !== id)}
+              />
+            ))}
+          </fieldset>
+        </>
+      )}
+    </ResourceDialog>
+  );
+}
+
+/** What a list is called that nobody named: the end of its address. */
+function nameFrom(url: string): string {
+  const { hostname, pathname } = URL.parse(url) ?? { hostname: "", pathname: "" };
+  const file = pathname.split("/").findLast((part) => part !== "") ?? "";
+  return file.replace(/\.\w+$/, "") || hostname;
+}

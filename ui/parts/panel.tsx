@@ -1,0 +1,152 @@
+/** Allow or block where it is looked at: what, for whom, how long, in one step. */
+import { useComputed, useSignal } from "@preact/signals";
+import { decide, type Decider, pauseService, remedyFor } from "../data/decide.ts";
+import { isReadOnly } from "../data/node.ts";
+import { endOf, type Period, PERIODS } from "../data/periods.ts";
+import { isAdmin } from "../data/session.ts";
+import { t } from "../text/mod.ts";
+import { Button } from "./basics.tsx";
+import { Segmented, Select } from "./controls.tsx";
+import { attempt } from "./errors.tsx";
+import { moment } from "./format.ts";
+import { groupName, parentsOf, serviceName } from "./names.ts";
+
+export interface PanelProps {
+  readonly name: string;
+  readonly type: string;
+  readonly decider: Decider;
+  /** The client that asked, where it is known by an ID; what it is called. */
+  readonly client: {
+    readonly id: string | null;
+    readonly label: string;
+    readonly ask: string | null;
+  };
+  readonly group: string | null;
+  readonly onDone?: () => void;
+}
+
+type Who = "client" | "group" | "all";
+
+export function Panel({ name, type, decider, client, group, onDone }: PanelProps) {
+  const isBlocked = decider.outcome === "blocked" || decider.outcome === "rewritten";
+  const action = isBlocked ? "allow" : "block";
+  const remedy = remedyFor(decider, group);
+  const scope = useSignal("this");
+  const who = useSignal<Who>(isBlocked && client.id !== null ? "client" : "all");
+  const period = useSignal<Period>(isBlocked ? "hour" : "ever");
+  const isBusy = useSignal(false);
+  const whom = useComputed(() =>
+    who.value === "client"
+      ? client.label
+      : who.value === "group"
+      ? groupName(group)
+      : t.panel.everybody
+  );
+  if (!isAdmin.value) return null;
+  if (isBlocked && remedy.kind === "service") {
+    return <ServicePanel service={remedy.service} group={group} />;
+  }
+  if (remedy.kind === "page" && decider.outcome !== "refused") {
+    return (
+      <p class="panel-note">
+        {t.panel.elsewhere[remedy.what]} <a href={remedy.href}>{t.panel.goThere}</a>
+      </p>
+    );
+  }
+  const onSubmit = async () => {
+    isBusy.value = true;
+    const done = await attempt(() =>
+      decide(
+        {
+          action,
+          name: scope.value === "this" || scope.value === "below" ? name : scope.value,
+          isBelow: scope.value !== "this",
+          who: who.value === "client" && client.id !== null
+            ? { kind: "client", id: client.id, name: client.label }
+            : who.value === "group" && group !== null
+            ? { kind: "group", id: group, name: groupName(group) }
+            : { kind: "all" },
+          period: period.value,
+        },
+        remedy,
+        { type, client: client.ask },
+      )
+    );
+    isBusy.value = false;
+    if (done) onDone?.();
+  };
+  const label = action === "allow" ? t.panel.allow : t.panel.block;
+  return (
+    <form
+      class="panel"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void onSubmit();
+      }}
+    >
+      <Select
+        aria-label={t.panel.what}
+        value={scope.value}
+        onChange={(value) => scope.value = value}
+        choices={[
+          { value: "this", label: t.panel.thisName },
+          { value: "below", label: t.panel.allBelow(name) },
+          ...parentsOf(name).map((parent) => ({ value: parent, label: t.panel.allBelow(parent) })),
+        ]}
+      />
+      <Segmented
+        label={t.panel.forWhom}
+        value={who.value}
+        onChange={(value) => who.value = value}
+        wrap
+        choices={[
+          ...(client.id !== null ? [{ value: "client" as const, label: client.label }] : []),
+          ...(group !== null
+            ? [{ value: "group" as const, label: t.panel.group(groupName(group)) }]
+            : []),
+          { value: "all", label: t.panel.everybody },
+        ]}
+      />
+      <Segmented
+        label={t.panel.howLong}
+        value={period.value}
+        onChange={(value) => period.value = value}
+        wrap
+        choices={PERIODS.map((one) => ({ value: one, label: t.panel.periods[one] }))}
+      />
+      <Button
+        kind={action === "allow" ? "primary" : "danger"}
+        type="submit"
+        class="panel-go"
+        data-action={action}
+        icon={action === "allow" ? "shield-check" : "ban"}
+        label={label(whom.value, t.panel.periods[period.value])}
+        isBusy={isBusy.value}
+        disabled={isReadOnly.value}
+      />
+    </form>
+  );
+}
+
+/** No rule lifts a blocked service: it is paused in the group. */
+function ServicePanel({ service, group }: { service: string; group: string | null }) {
+  const label = serviceName(service);
+  const pause = (period: Period) => {
+    const until = endOf(period);
+    return attempt(() =>
+      pauseService(group!, service, until, t.groups.serviceAllowed(label, moment(until!)))
+    );
+  };
+  return (
+    <div class="panel">
+      <p class="panel-note">{t.panel.service(label, groupName(group))}</p>
+      {group !== null && (
+        <div class="row-actions">
+          <Button kind="primary" label={t.groups.allowHour(label)} onClick={() => pause("hour")} />
+          <Button label={t.panel.periods.today} onClick={() => pause("today")} />
+          <a class="button plain" href={`/groups/${group}?tab=services`}>{t.panel.goThere}</a>
+        </div>
+      )}
+    </div>
+  );
+}

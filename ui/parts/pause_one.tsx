@@ -1,0 +1,51 @@
+import { isReadOnly, nowMs } from "../data/node.ts";
+import { pauseEnd, pauseOne } from "../data/pauses.ts";
+import { isAdmin } from "../data/session.ts";
+import { t } from "../text/mod.ts";
+import { Button, Popover, Tag } from "./basics.tsx";
+import { attempt } from "./errors.tsx";
+import { moment } from "./format.ts";
+
+/** Whether a group or client is paused, and what pauses or resumes it. */
+export function PauseOne(
+  { collection, id, name, paused, small = false }: {
+    collection: "groups" | "clients";
+    id: string;
+    name: string;
+    paused: string | null | undefined;
+    small?: boolean;
+  },
+) {
+  const end = pauseEnd(paused, nowMs.value);
+  const set = (period: "hour" | "today" | null) =>
+    attempt(() => pauseOne(collection, id, name, period));
+  if (end !== null) {
+    return (
+      <span class="row-actions">
+        <Tag kind="warning" icon="pause">{t.groups.paused(moment(end))}</Tag>
+        {isAdmin.value && <Button small label={t.pause.resume} onClick={() => set(null)} />}
+      </span>
+    );
+  }
+  if (!isAdmin.value || isReadOnly.value) return null;
+  return (
+    <Popover label={t.pause.pause} icon="pause" small={small}>
+      {(close) => (
+        <div class="menu">
+          {(["hour", "today"] as const).map((period) => (
+            <button
+              key={period}
+              type="button"
+              onClick={() => {
+                close();
+                void set(period);
+              }}
+            >
+              {t.panel.periods[period]}
+            </button>
+          ))}
+        </div>
+      )}
+    </Popover>
+  );
+}

@@ -1,0 +1,77 @@
+/** Why a name is answered as it is: what decides now, and what lost against it. */
+import { useEffect } from "preact/hooks";
+import { get } from "../data/api.ts";
+import { useCollection } from "../data/collections.ts";
+import { useLoaded } from "../data/poll.ts";
+import type { Explanation } from "../data/types.ts";
+import { t } from "../text/mod.ts";
+import { Name } from "./basics.tsx";
+import { Shown } from "./errors.tsx";
+import { deciderName } from "./names.ts";
+import { OutcomeTag } from "./outcome.tsx";
+
+export function Why(
+  { name, type, client, turn = 0, onAnswer }: {
+    name: string;
+    type: string;
+    /** An address, or an ID of a client. */
+    client: string | null;
+    /** Asks again when it changes. */
+    turn?: number;
+    onAnswer?: (explanation: Explanation) => void;
+  },
+) {
+  useCollection("lists");
+  const answer = useLoaded(
+    (signal) => get<Explanation>("explain", { name, type, client }, signal),
+    [name, type, client, turn],
+  );
+  useEffect(() => {
+    if (answer.data.value !== null) onAnswer?.(answer.data.value);
+  }, [answer.data.value]);
+  return <Shown of={answer} rows={2}>{(found) => <Explained of={found} />}</Shown>;
+}
+
+/** What `explain` said, in words. */
+export function Explained({ of }: { of: Explanation }) {
+  const [decides, ...others] = of.matches;
+  return (
+    <div class="why">
+      <p class="why-line">
+        <OutcomeTag outcome={of.outcome} />
+        <span>
+          {of.rule === null ? t.why.noRule : t.why.by(decides?.list_name ?? deciderName(of.list))}
+        </span>
+      </p>
+      {of.rule !== null && (
+        <p>
+          <code class="rule">
+            <Name text={of.rule} />
+          </code>
+        </p>
+      )}
+      {of.records.length > 0 && (
+        <p class="muted">
+          {t.why.answers} <Name mono text={of.records.join(", ")} />
+        </p>
+      )}
+      <p class="muted">
+        {t.why.asWho(of.client?.name ?? t.why.unknownClient, of.group.name)}
+      </p>
+      {others.length > 0 && (
+        <ul class="matches">
+          {others.map((match, i) => (
+            <li key={i}>
+              <code class="rule">
+                <Name text={match.rule} />
+              </code>
+              <span class="muted">
+                {[match.list_name, match.lost].filter((one) => one !== null).join(": ")}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
