@@ -73,3 +73,9 @@ Deno.test(
     ]);
   },
 );
+
+Deno.test("ClientFinder takes no cut address for a client's", none, () => {
+  const finder = new ClientFinder(() => STATE, true);
+  assert.equal(finder.find("198.51.100.0"), null);
+  assert.equal(finder.find("guests")?.id, "cl_guests");
+});

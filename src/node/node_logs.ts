@@ -12,7 +12,10 @@ import type { LogEntry, LogFilter } from "../querylog/mod.ts";
 const CURSOR_BASE = 36;
 const CURSOR = /^[0-9a-z]{1,11}$/;
 
-/** The query log and statistics of this node, as the API has them. */
+/**
+ * The query log and statistics of this node, as the API has them. `names` is `null` where the log is
+ * anonymised: an address in it is nobody's.
+ */
 export function nodeLogs(
   node: string,
   querylog: Pick<
@@ -21,9 +24,9 @@ export function nodeLogs(
   >,
   leakTests: LeakTests,
   state: () => State,
-  names: Pick<HostNames, "nameOf">,
+  names: Pick<HostNames, "nameOf"> | null,
 ): LogsPort {
-  const finder = new ClientFinder(state);
+  const finder = new ClientFinder(state, names === null);
   const show = ({ id, ...entry }: LogEntry): QuerylogEntry => ({
     id: id.toString(CURSOR_BASE),
     ...entry,
@@ -81,7 +84,7 @@ export function nodeLogs(
       );
       return {
         items: wanted.map((one) => {
-          const { hostname, source } = names.nameOf(one.address);
+          const { hostname, source } = names?.nameOf(one.address) ?? NO_NAME;
           return { ...one, hostname, hostname_source: source };
         }),
       };
@@ -121,6 +124,8 @@ function clientRows(
   }
   return [...found.values()].sort((a, b) => b.count - a.count);
 }
+
+const NO_NAME = { hostname: null, source: null } as const;
 
 function filterOf({ since, until, ...rest }: QuerylogFilter): LogFilter {
   const { outcome, type, protocol, group, list, upstream, client, name } = rest;

@@ -20,7 +20,7 @@ import {
 } from "./statistics.ts";
 
 /** Entries of one step of the work: some tens of milliseconds, behind which others have their turn. */
-const SLICE_ENTRIES = 50_000;
+const SLICE_ENTRIES = 20_000;
 /** Addresses of one answer, and those that are put together between two turns of others. */
 const SEEN_MAX = 10_000;
 const SEEN_SLICE = 1_000;
@@ -74,9 +74,17 @@ export class LogCounts {
   readonly #db: DatabaseSync;
   readonly #conditions: Conditions;
   readonly #isAnonymized: boolean;
+  readonly #sliceEntries: number;
 
-  constructor(db: DatabaseSync, conditions: Conditions, isAnonymized: boolean) {
+  /** `isAnonymized` says that the log has but the start of each address. */
+  constructor(
+    db: DatabaseSync,
+    conditions: Conditions,
+    isAnonymized: boolean,
+    sliceEntries = SLICE_ENTRIES,
+  ) {
     this.#db = db;
+    this.#sliceEntries = sliceEntries;
     this.#conditions = conditions;
     this.#isAnonymized = isAnonymized;
   }
@@ -183,7 +191,7 @@ export class LogCounts {
     );
     const end = endMs * IDS_PER_MS;
     for (let from = Math.max(0, startMs) * IDS_PER_MS; from < end;) {
-      const next = Math.min(end, Number(behind.get(from, SLICE_ENTRIES)?.id ?? end));
+      const next = Math.min(end, Number(behind.get(from, this.#sliceEntries)?.id ?? end));
       yield { from, end: next };
       from = next;
     }

@@ -193,7 +193,7 @@ Deno.test("LogCounts counts by any step, for all or for some clients", disk, () 
     db.exec("BEGIN");
     new Entries(db, { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 }).add(entries);
     db.exec("COMMIT");
-    const counts = new LogCounts(db, new Conditions(db, false), false);
+    const counts = new LogCounts(db, new Conditions(db, false), false, 70);
     const count = (query: CountsQuery) => {
       const pieces = counts.count(query, nowMs);
       for (;;) {
