@@ -1,9 +1,8 @@
 /** Every query, as it comes or as it was; what decided it, and what to do about it. */
-import type { VNode } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { apiPath, get } from "../data/api.ts";
-import { keptOf, useCollection } from "../data/collections.ts";
+import { useCollection } from "../data/collections.ts";
 import { keyOf, Log, type LogFilter } from "../data/log.ts";
 import { useLoaded } from "../data/poll.ts";
 import type { Entry, NamePage } from "../data/types.ts";
@@ -137,14 +136,6 @@ function Entries({ filter }: { filter: LogFilter }) {
   const isPhone = useMedia("(max-width: 639px)");
   const isAtTop = useRef(true);
   const key = JSON.stringify(filter);
-  const lists = keptOf("lists").items.value;
-  // Rows stay as they are while others come above them: what was drawn is not worked out again.
-  const drawn = useMemo(() => new WeakMap<Entry, VNode>(), [language.value, lists]);
-  const rowOf = (entry: Entry) => {
-    let row = drawn.get(entry);
-    if (row === undefined) drawn.set(entry, row = <Row entry={entry} />);
-    return row;
-  };
   const isFrozen = filter.until !== null && filter.until !== undefined;
   const isLive = !isFrozen && param("live") === "1";
   useEffect(() => {
@@ -231,7 +222,7 @@ function Entries({ filter }: { filter: LogFilter }) {
               hold();
             }}
             head={<Head />}
-            row={rowOf}
+            row={(entry) => <Row entry={entry} />}
           />
         )}
         {open.value !== null && (
