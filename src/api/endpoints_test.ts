@@ -128,10 +128,10 @@ async function served(
 /** In an order in which things are there before they are asked for, changed and removed. */
 function inOrder(): Endpoint[] {
   const order = ["POST", "GET", "PUT", "DELETE"];
-  // The session that asks is given up last.
-  const isLogout = ({ path }: Endpoint) => Number(path.endsWith("/logout"));
+  // What takes everything away comes late, and the session that asks is given up last.
+  const last = ["/api/v1/restore", "/api/v1/auth/logout"];
   return ENDPOINTS.toSorted((a, b) =>
-    isLogout(a) - isLogout(b) || order.indexOf(a.method) - order.indexOf(b.method)
+    last.indexOf(a.path) - last.indexOf(b.path) || order.indexOf(a.method) - order.indexOf(b.method)
   );
 }
 

@@ -17,20 +17,24 @@ export const BACKUP_VERSION = 1;
 /** Largest file: 100,000 rules have their place, and a small board reads it. */
 export const BACKUP_BYTES_MAX = 32 << 20;
 
+const timestamp = z.iso.datetime().describe("RFC 3339 in UTC with fractional seconds");
+
 function envelope<S extends z.ZodType>(spec: S) {
   return z.strictObject({
-    id: z.string(),
-    revision: z.int().min(1),
-    created_at: z.iso.datetime(),
-    updated_at: z.iso.datetime(),
-    spec,
+    id: z.string().describe("a prefix that tells the collection, and 16 hexadecimal digits"),
+    revision: z.int().min(1).describe("as it was when the file was made"),
+    created_at: timestamp,
+    updated_at: timestamp,
+    spec: spec.describe("what can be changed of it"),
   });
 }
 
 const UserSpec = z.strictObject({
-  name: z.string(),
-  role: z.enum(["admin", "viewer"]) satisfies z.ZodType<Role>,
-  disabled: z.boolean(),
+  name: z.string().describe("what the user signs in by"),
+  role: z.enum(["admin", "viewer"]).describe(
+    "admin: everything; viewer: reads, and its own account",
+  ) satisfies z.ZodType<Role>,
+  disabled: z.boolean().describe("keeps the user from signing in"),
 });
 export const UserEnvelope = envelope(UserSpec);
 /** Of a resource whose spec is read by its own rules. */
@@ -38,18 +42,18 @@ export const ResourceEnvelope = envelope(z.unknown());
 
 /** The file. Whoever reads one holds the parts against it one by one: see `readBackup`. */
 export const BackupFile = z.strictObject({
-  format: z.literal(BACKUP_FORMAT),
+  format: z.literal(BACKUP_FORMAT).describe("tells that it is one"),
   version: z.literal(BACKUP_VERSION)
     .describe("of the form of the file; older ones are read, newer ones are refused"),
-  made_at: z.iso.datetime().describe("RFC 3339 in UTC with fractional seconds"),
+  made_at: timestamp,
   program: z.string().max(64).describe("the version of svc that made it"),
-  settings: SettingsSpec,
-  schedules: z.array(envelope(SPECS.schedules)),
-  lists: z.array(envelope(SPECS.lists)),
-  records: z.array(envelope(SPECS.records)),
-  groups: z.array(envelope(SPECS.groups)),
-  clients: z.array(envelope(SPECS.clients)),
-  rules: z.array(envelope(SPECS.rules)),
+  settings: SettingsSpec.describe("as GET settings answers them"),
+  schedules: z.array(envelope(SPECS.schedules)).describe("oldest first"),
+  lists: z.array(envelope(SPECS.lists)).describe("oldest first"),
+  records: z.array(envelope(SPECS.records)).describe("oldest first"),
+  groups: z.array(envelope(SPECS.groups)).describe("oldest first; the default group is among them"),
+  clients: z.array(envelope(SPECS.clients)).describe("oldest first"),
+  rules: z.array(envelope(SPECS.rules)).describe("oldest first"),
   users: z.array(UserEnvelope).describe("without passwords and second factors: see secrets"),
   secrets: Sealed.nullable()
     .describe("passwords and second factors, under a passphrase; null: it was made without"),

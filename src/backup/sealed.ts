@@ -18,13 +18,14 @@ const base64 = z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/, "it is no base64");
 
 /** What is secret, and how its key is made of the passphrase; within what a small board can do. */
 export const Sealed = z.strictObject({
-  kdf: z.literal("argon2id"),
-  memory_kib: z.int().min(KEY_LIMITS.memoryKibMin).max(KEY_LIMITS.memoryKibMax),
-  passes: z.int().min(1).max(KEY_LIMITS.passesMax),
-  lanes: z.int().min(1).max(KEY_LIMITS.lanesMax),
-  salt: base64.min(22).max(88),
-  cipher: z.literal("aes-256-gcm"),
-  nonce: base64.length(16),
+  kdf: z.literal("argon2id").describe("how a key is made of the passphrase (RFC 9106)"),
+  memory_kib: z.int().min(KEY_LIMITS.memoryKibMin).max(KEY_LIMITS.memoryKibMax)
+    .describe("memory that the key takes"),
+  passes: z.int().min(1).max(KEY_LIMITS.passesMax).describe("passes over the memory"),
+  lanes: z.int().min(1).max(KEY_LIMITS.lanesMax).describe("threads"),
+  salt: base64.min(22).max(88).describe("of the key"),
+  cipher: z.literal("aes-256-gcm").describe("what it is sealed with"),
+  nonce: base64.length(16).describe("of the cipher, used once"),
   data: base64.describe("authenticated together with all else of the file"),
 });
 export type Sealed = z.infer<typeof Sealed>;

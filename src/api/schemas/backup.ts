@@ -52,7 +52,7 @@ export const Restored = answer(
     counts: z.record(z.string(), Counts).describe("by collection, and of users and settings"),
     items: z.array(z.object({
       type: z.string().describe("as in the audit log"),
-      id: z.string().nullable(),
+      id: z.string().nullable().describe("null: the settings"),
       name: z.string().describe("of a rule its text, of a record its name and type"),
       kind: z.string().describe("added, changed, removed or left_out; new values may appear"),
     })).describe("the first 1,000 of what differs"),
