@@ -133,6 +133,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       "install",
       "update",
       "process",
+      "backup",
     ],
     scope: "the program's flags",
   },

@@ -29,7 +29,7 @@ export {
   verifyPassword,
 } from "./passwords.ts";
 export type { Auth, SessionStore, UserStore } from "./ports.ts";
-export { newPassword, newToken, tokenSha256 } from "./secrets.ts";
+export { newPassword, newToken, randomBytes, tokenSha256 } from "./secrets.ts";
 export {
   endedSessionCookie,
   isSessionValid,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { deriveKey, isKnownHash, KEY_LIMITS } from "../auth/mod.ts";
+import { deriveKey, isKnownHash, KEY_LIMITS, randomBytes } from "../auth/mod.ts";
 import { decodeBase64, encodeBase64 } from "../bytes/mod.ts";
 import { SvcError } from "../errors.ts";
 import { parseWith, type RestoredUser, type StoredUser, USERS_MAX } from "../model/mod.ts";
@@ -54,9 +54,7 @@ export async function sealSecrets(
     password_hash,
     otp: otp?.active === true ? otp : null,
   }));
-  const [salt, nonce] = [SALT_BYTES, NONCE_BYTES].map((length) =>
-    crypto.getRandomValues(new Uint8Array(length))
-  );
+  const [salt, nonce] = [randomBytes(SALT_BYTES), randomBytes(NONCE_BYTES)];
   const sealed: Sealed = {
     kdf: "argon2id",
     memory_kib: MEMORY_KIB,

@@ -20,6 +20,7 @@ import { RELEASED_MS, VERSION } from "../version.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
+import { keepDailyBackups } from "./daily_backups.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
@@ -226,6 +227,9 @@ export class Node {
     await uncaught.survive(() => cluster?.start());
     await uncaught.survive(() => filtering.start());
     this.#endRules();
+    this.#opened.defer(
+      keepDailyBackups(config, store.replicator, this.#parts.clock.judge, problems),
+    );
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
