@@ -133,7 +133,6 @@ const TABLE: Readonly<Record<string, Row>> = {
       "install",
       "update",
       "process",
-      "backup",
     ],
     scope: "the program's flags",
   },

@@ -225,22 +225,32 @@ Deno.test("readBackup() refuses what is no backup, with its place", none, async 
 });
 
 /** As the first release wrote it, which each later one reads. */
-const VERSION_1 =
-  `{"format":"svc backup","version":1,"made_at":"2026-01-02T00:00:00.000Z","program":"0.7.0",
-"settings":{"protection":true,"block_response":"null_ip","blocking_ipv4":null,"blocking_ipv6":null,"block_ttl":10,
-"list_update_interval":86400,"access":{"allowed":["127.0.0.0/8"],"disallowed":[]}},
-"schedules":[],"lists":[{"id":"li_0000000000000001","revision":1,"created_at":"2026-01-02T03:04:05.678Z",
-"updated_at":"2026-01-02T03:04:05.678Z","spec":{"name":"ads","url":"https://lists.example/ads","enabled":true,
-"comment":"","managed_by":"api"}}],"records":[],
-"groups":[{"id":"gr_0000000000000000","revision":1,"created_at":"2026-01-02T03:04:05.678Z",
-"updated_at":"2026-01-02T03:04:05.678Z","spec":{"name":"Default","filtering":true,"safe_search":false,
-"lists":[{"list":"li_0000000000000001"}],"blocked_services":[],"paused_until":null}}],"clients":[],"rules":[],
-"users":[{"id":"us_0000000000000001","revision":1,"created_at":"2026-01-02T03:04:05.678Z",
-"updated_at":"2026-01-02T03:04:05.678Z","spec":{"name":"ann","role":"admin","disabled":false}}],
-"secrets":SECRETS}`;
-const SEALED_1 = "null";
+// deno-fmt-ignore
+const VERSION_1 = [
+  '{"format":"svc backup","version":1,"made_at":"2026-01-02T00:00:00.000Z","program":"0.7.0',
+  '","settings":{"protection":true,"block_response":"null_ip","blocking_ipv4":null,"blockin',
+  'g_ipv6":null,"block_ttl":10,"list_update_interval":86400,"access":{"allowed":["127.0.0.0',
+  '/8","::1","10.0.0.0/8","172.16.0.0/12","192.168.0.0/16","169.254.0.0/16","100.64.0.0/10"',
+  ',"fc00::/7","fe80::/10"],"disallowed":[]}},"schedules":[],"lists":[{"id":"li_00000000000',
+  '00001","revision":1,"created_at":"2026-01-02T03:04:05.678Z","updated_at":"2026-01-02T03:',
+  '04:05.678Z","spec":{"name":"ads","url":"https://lists.example/ads","enabled":true,"comme',
+  'nt":"","managed_by":"api"}}],"records":[],"groups":[{"id":"gr_0000000000000000","revisio',
+  'n":1,"created_at":"2026-01-02T03:04:05.678Z","updated_at":"2026-01-02T03:04:05.678Z","sp',
+  'ec":{"name":"Default","filtering":true,"safe_search":false,"lists":[],"blocked_services"',
+  ':[],"paused_until":null}}],"clients":[],"rules":[],"users":[{"id":"us_0000000000000001",',
+  '"revision":1,"created_at":"2026-01-02T03:04:05.678Z","updated_at":"2026-01-02T03:04:05.6',
+  '78Z","spec":{"name":"ann","role":"admin","disabled":false}}],"secrets":{"kdf":"argon2id"',
+  ',"memory_kib":65536,"passes":3,"lanes":1,"salt":"xAWzZIc6lich4vHC1wfWUA==","cipher":"aes',
+  '-256-gcm","nonce":"hdIpWxzzj9KBLd1t","data":"OwXLf9FVeVSZuvSpe6JNj0U0Fx43EeKdJbqdSuY6v4M',
+  '+2YybN6cZUMIr6qC40cfaBanYL372mY4u3PVGsQtnHSgLUEMBXF4uGk6chBdozeVEaxR2Z9UlQyl8DSF2M50aY0h',
+  'YwA4kl9s4QU/d8nUp8D6zBpzvf0xF/PLrnzmPZ1agJAVIKjQHE++aK+wpOrS2YJ87x27cp3qs5HRuVNFj45arjBS',
+  '14m2im7fdQHg="}}'
+].join("");
 
 Deno.test("readBackup() reads a file of version 1", argon2, async () => {
-  const read = await readBackup(JSON.parse(VERSION_1.replace("SECRETS", SEALED_1)), null);
+  const read = await readBackup(JSON.parse(VERSION_1), PASSPHRASE);
   assert.ok(read.ok, JSON.stringify(read));
+  const { resources: { lists, groups }, users: [ann] } = read.spec;
+  assert.deepEqual([lists[0].spec.name, groups[0].spec.name, ann.name], ["ads", "Default", "ann"]);
+  assert.match(ann.secrets?.password_hash ?? "", /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
 });

@@ -18,7 +18,7 @@ export const API_HELP = `  --api URL          the service's API (default ${DEFAU
 export async function apiClient(
   command: string,
   values: { readonly api?: string; readonly "token-file"?: string },
-  limits: Pick<ClientOptions, "timeoutMs" | "bytesMax"> = {},
+  limits: Pick<ClientOptions, "timeoutMs"> = {},
 ): Promise<ApiClient | number> {
   const base = URL.parse(values.api ?? DEFAULT_API);
   if (base === null || !/^https?:$/.test(base.protocol)) {

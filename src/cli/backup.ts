@@ -1,5 +1,5 @@
-import { BACKUP_BYTES_MAX } from "../backup/mod.ts";
 import type { Restored } from "../api/mod.ts";
+import { ANSWER_BYTES_MAX } from "../client/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { API_HELP, API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
 import { writeNewFiles } from "./new_file.ts";
@@ -7,7 +7,7 @@ import { readOperand, readOptions } from "./options.ts";
 import { readSecretFile } from "./secret_file.ts";
 
 /** A whole configuration takes longer than a page; the service itself gives up after 30 s. */
-const LIMITS = { timeoutMs: 60_000, bytesMax: BACKUP_BYTES_MAX } as const;
+const LIMITS = { timeoutMs: 60_000 } as const;
 const PASSPHRASE_OPTION = { "passphrase-file": { type: "string" } } as const;
 
 const BACKUP_HELP = `svc backup [--to FILE] [--passphrase-file FILE] [--api URL]
@@ -82,8 +82,8 @@ async function readBackupFile(path: string): Promise<unknown> {
   let text: string;
   try {
     const { size } = await Deno.stat(path);
-    if (size > BACKUP_BYTES_MAX) {
-      throw new SvcError("invalid", `${path}: it is larger than ${BACKUP_BYTES_MAX} bytes`);
+    if (size > ANSWER_BYTES_MAX) {
+      throw new SvcError("invalid", `${path}: it is larger than ${ANSWER_BYTES_MAX} bytes`);
     }
     text = await Deno.readTextFile(path);
   } catch (error) {

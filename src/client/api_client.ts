@@ -15,8 +15,8 @@ import { ERROR_CODES, type ErrorCode, messageOf, SvcError } from "../errors.ts";
 
 /** Longest wait for an answer, its body included. */
 const ANSWER_MS_MAX = 10_000;
-/** Longest answer: no page of the API comes near. */
-const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
+/** Longest answer: a backup's; no page of the API comes near. */
+export const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
 /** What is answered, by method and path below `/api/v1`. */
 export interface Answers {
