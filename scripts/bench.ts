@@ -35,6 +35,7 @@ import {
   formatSetups,
   formatTargets,
   formatTransports,
+  formatUi,
   formatVrrp,
 } from "./benchmark/report.ts";
 import {
@@ -56,9 +57,11 @@ import {
   memoryTargets,
   type Target,
   transportTargets,
+  uiTargets,
   vrrpTargets,
 } from "./benchmark/targets.ts";
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
+import { measureUi } from "./benchmark/ui_runs.ts";
 import { measureVrrp } from "./benchmark/vrrp_runs.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
@@ -74,6 +77,7 @@ const PARTS = [
   "idle",
   "vrrp",
   "cluster",
+  "ui",
   "all",
 ] as const;
 type Part = typeof PARTS[number];
@@ -91,6 +95,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   idle: [],
   vrrp: [],
   cluster: [],
+  ui: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -120,6 +125,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
   vrrp         gaps of the floating address, in namespaces, beside keepalived: needs root; by itself
   cluster      changes, failover and a witness's memory, in namespaces: needs root; by itself
+  ui           the dashboard in Chromium on a slow machine: weight, paint, keys, heap; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -196,6 +202,11 @@ function progress(text: string): void {
 /** Runs what is asked for and prints it. */
 async function bench(options: Options, workspace: Workspace): Promise<void> {
   const { part, seconds, rounds } = options;
+  if (part === "ui") {
+    const results = await measureUi(progress);
+    console.log(`\n${formatUi(results)}\n\n${formatTargets(uiTargets(results))}`);
+    return;
+  }
   if (part === "vrrp") {
     const samples = await measureVrrp(progress);
     console.log(`\n${formatVrrp(samples)}\n\n${formatTargets(vrrpTargets(samples))}`);

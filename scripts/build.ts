@@ -263,6 +263,7 @@ async function packSelfExtracting(
     "@SHA256@": await sha256(`${archive}.gz`),
     "@FILES@": String(files.length),
     "@MIB@": String(Math.ceil(lengthBytes / MIB_BYTES) + CACHES_MIB),
+    "@RUN_PERMISSIONS@": (await permissionsOf("run")).join(" "),
     "# @PERMISSIONS@": (await Deno.readTextFile(scriptPath("permissions.sh"))).trim(),
   });
   await Deno.writeTextFile(file, script, { mode: 0o755 });

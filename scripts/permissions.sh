@@ -36,7 +36,7 @@ permissions_of() {
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write"
       permissions="$permissions --allow-sys=setPriority,networkInterfaces $argon2_env $v8_flags" ;;
     # The other members, its certificate and its store.
-    witness) permissions="--allow-net --allow-read --allow-write $small"
+    witness) permissions="--allow-net --allow-read --allow-write --no-code-cache $small"
       entry=src/cli/witness_main.ts
       export MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536 TOKIO_WORKER_THREADS=1 ;;
     # The store and the Argon2 add-on.

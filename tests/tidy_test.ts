@@ -103,16 +103,17 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
+    entrances: ["seats.ts", "workers.ts"],
   },
   node: {
     imports: [
       ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
       ...["telemetry", "otlp"],
-      ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
-      ...["lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
+      ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
+      ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
     ],
     scope: "what it wires",
-    entrances: ["open_files.ts", "outbound.ts", "seed.ts"],
+    entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {

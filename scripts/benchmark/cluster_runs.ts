@@ -5,7 +5,7 @@
  */
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
 import { Site, type SiteNode } from "../../tests/e2e/cluster_site.ts";
-import { runProgram, until } from "../../tests/e2e/harness.ts";
+import { pause, runProgram, until } from "../../tests/e2e/harness.ts";
 import { BenchError } from "./bench_error.ts";
 import { readMemory } from "./processes.ts";
 
@@ -16,6 +16,8 @@ const SIDE_BY_SIDE = 16;
 const EFFECTS = 100;
 /** Between two looks at whether a change holds. */
 const LOOK_MS = 1;
+/** A witness gives memory back now and then. */
+const WITNESS_REST_MS = 35_000;
 const RECORD = "changed.example";
 const DNS_PORT = 1053;
 
@@ -174,8 +176,6 @@ export async function measureCluster(plan: ClusterPlan): Promise<ClusterResults>
     results.queries.alone.push(await measureQueries(alone, seconds));
     results.queries.member.push(await measureQueries(leader, seconds));
   }
-  const witness = site.node("witness");
-  const witnessBytes = readMemory(witness.pid)?.residentBytes ?? NaN;
   for (let i = 1; i <= failovers; i++) {
     const leader = await site.whole();
     results.killedMs.push(await outage(follower(leader), () => leader.kill()));
@@ -188,5 +188,8 @@ export async function measureCluster(plan: ClusterPlan): Promise<ClusterResults>
     const [killed, cut] = [results.killedMs, results.cutOffMs].map((all) => all[i - 1].toFixed(0));
     progress(`failover ${i} of ${failovers}: killed ${killed} ms, cut off ${cut} ms`);
   }
+  await site.whole();
+  await pause(WITNESS_REST_MS);
+  const witnessBytes = readMemory(site.node("witness").pid)?.residentBytes ?? NaN;
   return { ...results, witnessBytes };
 }

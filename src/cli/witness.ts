@@ -9,8 +9,8 @@ import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
 
 const EXIT_INVALID = 2;
-/** From its start until a witness does nothing but what it will always do. */
-const SETTLED_MS = 5_000;
+/** Between two times that a witness gives back what it has no use for: it has little to do. */
+const GIVE_BACK_MS = 30_000;
 
 const HELP = `svc witness [--config FILE]
 
@@ -56,8 +56,13 @@ async function vote({ store: { dir } }: Config, cluster: ClusterConfig): Promise
   opened.defer(end);
   Deno.addSignalListener("SIGHUP", () => void channel.renew());
   await start();
-  // What reading the program and meeting the others took is not needed again.
-  Deno.unrefTimer(setTimeout(() => (globalThis as { gc?: () => void }).gc?.(), SETTLED_MS));
+  Deno.unrefTimer(setInterval(giveBackMemory, GIVE_BACK_MS));
   log.info("voting", { listen: channel.listening.map(formatHostPort) });
   log.info("stopping", { signal: await stop.promise });
+}
+
+/** What reading the program took, above all: a heap this small is collected once in a long while. */
+function giveBackMemory(): void {
+  const { gc } = globalThis as { gc?: (how: Readonly<Record<string, string>>) => void };
+  gc?.({ type: "major", flavor: "last-resort" });
 }

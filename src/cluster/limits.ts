@@ -24,6 +24,8 @@ export const PROPOSALS_WAITING_MAX = 1_024;
 export const REQUESTS_MAX = 16;
 /** A promotion waits so long for the new cluster to have its leader. */
 export const PROMOTE_TICKS_MAX = 5 * SECOND_TICKS;
+/** Before it is said that no leader answers, so long one is listened for. */
+export const HEARING_TICKS = SECOND_TICKS;
 /** At an orderly stop: for what is under way, then for somebody else to lead. */
 export const STOP_TICKS_MAX = SECOND_TICKS;
 

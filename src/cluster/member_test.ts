@@ -195,7 +195,7 @@ Deno.test("a leader that removes itself leaves the others with one", async () =>
 Deno.test("two nodes alone: what is left of them takes over, and the other joins it", async () => {
   const sim = await whole({ nodes: ["a", "b"] });
   await propose(sim, "b", rule(1));
-  await assert.rejects(sim.member("b").promote(false, ACTOR), { code: "conflict" });
+  await assert.rejects(sim.settled(sim.member("b").promote(false, ACTOR)), { code: "conflict" });
   sim.crash(sim.node("a"));
   await sim.until(() => sim.report("b").leader === null, "a is missed");
   const before = sim.report("b");
@@ -228,7 +228,7 @@ Deno.test("a member of the former cluster is demoted and takes the new one's con
   await sim.until(() => sim.isWell, "a is in the new cluster");
   assert.ok(sim.member("a").replicator.state.collections.rules.has(ids.rule(7)));
   assert.deepEqual(shown(sim, "b"), ["a learner learner", "b voter leader"]);
-  await assert.rejects(sim.member("a").demote(false, ACTOR), { code: "conflict" });
+  await assert.rejects(sim.settled(sim.member("a").demote(false, ACTOR)), { code: "conflict" });
   sim.close();
 });
 
@@ -314,5 +314,14 @@ Deno.test("the term that a member tells of does not fall when it joins a cluster
   await sim.settled(sim.member("a").demote(false, ACTOR));
   await sim.until(() => sim.isWell, "a is in the new cluster");
   assert.ok(sim.report("a").term >= term, `${sim.report("a").term} after ${term}`);
+  sim.close();
+});
+
+Deno.test("a member that was just started is not promoted past a leader that it has not heard", async () => {
+  const sim = await whole({ nodes: ["a", "b", "c"] });
+  await sim.stop(sim.node("b"));
+  await sim.start(sim.node("b"));
+  assert.equal(sim.report("b").leader, null);
+  await assert.rejects(sim.settled(sim.member("b").promote(false, ACTOR)), { code: "conflict" });
   sim.close();
 });

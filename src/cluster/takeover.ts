@@ -5,7 +5,7 @@ import type { RaftStorage, Store } from "../store/mod.ts";
 import type { Consensus } from "./consensus.ts";
 import { isRemoved, type Peers } from "./facts.ts";
 import { nodeOf } from "./frames.ts";
-import { BOOTSTRAP_TICKS_MAX, PROMOTE_TICKS_MAX } from "./limits.ts";
+import { BOOTSTRAP_TICKS_MAX, HEARING_TICKS, PROMOTE_TICKS_MAX } from "./limits.ts";
 import type { Waits } from "./waits.ts";
 
 export interface TakeoverOptions {
@@ -72,6 +72,8 @@ export class Takeover {
   /** @throws {SvcError} `conflict`, while a leader answers, unless `force`; `unavailable`. */
   async promote(force: boolean, actor: Actor): Promise<void> {
     const { consensus, waits, storage } = this.#options;
+    // One that was just started, or connected, has not heard yet who leads.
+    if (!force) await waits.until(() => this.#answeringLeader() !== null, HEARING_TICKS);
     const leader = this.#answeringLeader();
     if (leader !== null && !force) {
       throw new SvcError(
@@ -103,14 +105,10 @@ export class Takeover {
    * `force`; `unavailable`.
    */
   async demote(force: boolean, actor: Actor): Promise<void> {
-    const { storage, consensus, peers, leaving, became } = this.#options;
+    const { storage, consensus, waits, leaving, became } = this.#options;
     const { cluster } = storage.member;
-    const { state } = consensus;
-    const isOut = cluster === "" || isRemoved(state, cluster, peers.all);
-    const other = peers.all.find(({ status, isReachable }) =>
-      isReachable && status?.state === "leader" && (status.cluster !== cluster || isOut)
-    );
-    if (other === undefined && !force) {
+    const isThere = force || await waits.until(() => this.#isOtherLeading(), HEARING_TICKS);
+    if (!isThere) {
       throw new SvcError(
         "conflict",
         "cluster: no leader of another cluster answers, so there is none to join",
@@ -122,6 +120,15 @@ export class Takeover {
     became();
     log.info("left the cluster and waits to be added to another", { cluster });
     await this.#note("demote", cluster, actor);
+  }
+
+  /** Whether the leader of a cluster answers that this node is not in. */
+  #isOtherLeading(): boolean {
+    const { storage: { member: { cluster } }, consensus: { state }, peers } = this.#options;
+    const isOut = cluster === "" || isRemoved(state, cluster, peers.all);
+    return peers.all.some(({ status, isReachable }) =>
+      isReachable && status?.state === "leader" && (status.cluster !== cluster || isOut)
+    );
   }
 
   async #note(action: string, cluster: string, actor: Actor): Promise<void> {

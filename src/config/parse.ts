@@ -382,9 +382,17 @@ function readList(t: Table, directory: string, localListsDir: string): ConfigLis
 }
 
 function readRecursion(t: Table, directory: string): RecursionConfig {
+  const dnssec = t.read("dnssec", boolean, true);
+  const validateForwarded = t.read("validate_forwarded", boolean, false);
+  if (validateForwarded && !dnssec) {
+    t.place.at("validate_forwarded").problem(
+      "means nothing while recursion.dnssec is false: set that to true, or leave this out",
+      "note",
+    );
+  }
   return {
     enabled: t.read("enabled", boolean, false),
-    dnssec: t.read("dnssec", boolean, true),
+    dnssec,
     qnameMinimisation: t.read("qname_minimisation", boolean, true),
     rootHintsFile: t.optional("root_hints", path(directory)),
     trustAnchorFile: t.optional("trust_anchor", path(directory)),
@@ -393,7 +401,7 @@ function readRecursion(t: Table, directory: string): RecursionConfig {
       arrayOf(domain, ENTRY_COUNT_MAX, String),
       [],
     ),
-    validateForwarded: t.read("validate_forwarded", boolean, false),
+    validateForwarded,
   };
 }
 

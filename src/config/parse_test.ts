@@ -248,6 +248,7 @@ Deno.test("parseConfig() reads every key", none, () => {
   const ignored = [
     /^svc\.toml:23: upstream\[0\]\.address: is not asked/,
     /^svc\.toml:26: upstream\[1\]/,
+    /^svc\.toml:\d+: recursion\.validate_forwarded: means nothing/,
   ];
   const problems = problemsOf(FULL);
   assert.equal(problems.length, ignored.length);
@@ -631,6 +632,9 @@ const BAD: readonly (readonly [string[], string[]])[] = [
   [["[recursion]", "enabled = 1", "qname_minimization = true"], [
     "2: recursion.enabled: is an integer, not a boolean: write true or false without quotes",
     "3: recursion.qname_minimization: is an unknown key: did you mean qname_minimisation?",
+  ]],
+  [["[recursion]", "dnssec = false", "validate_forwarded = true"], [
+    "3: recursion.validate_forwarded: means nothing while recursion.dnssec is false: set that to true, or leave this out",
   ]],
   [["[security]", 'rebinding_exempt = ["192.0.2.1", "corp..example"]', 'sandbox = "no"'], [
     '2: security.rebinding_exempt[0]: is "192.0.2.1", not a domain name: write one such as "home.arpa", without a wildcard',

@@ -1,7 +1,8 @@
+import { formatHostPort, type HostPort } from "../addr/mod.ts";
 import type { ApiSockets } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import { closeSeats, type DnsSeats, openSeats } from "../isolate/mod.ts";
+import { closeSeats, type DnsSeats, openSeats, type SocketUse } from "../isolate/seats.ts";
 import { closeSocket, dupSocket, type Native, openServer } from "../native/mod.ts";
 
 /**
@@ -21,29 +22,96 @@ type OpenedApi =
 /** Without a certificate there is nothing to speak there. */
 const NOT_ENCRYPTED = { dot: [], doh: [] };
 
+/** What an inherited socket is for, and where it listens as the configuration has it. */
+export interface SocketName {
+  readonly use: SocketUse | "api";
+  readonly address: string;
+}
+
+/** Sockets that another process opened for this one, and those that nobody has taken yet. */
+export class LeftSockets {
+  readonly #native: Native;
+  readonly #left: Map<string, number[]>;
+
+  /** `names` are those of `descriptors`, one by one. */
+  constructor(native: Native, names: readonly SocketName[], descriptors: readonly number[]) {
+    this.#native = native;
+    this.#left = new Map();
+    for (const [i, { use, address }] of names.entries()) {
+      const key = `${use} ${address}`;
+      this.#left.set(key, [...this.#left.get(key) ?? [], descriptors[i]]);
+    }
+  }
+
+  /** See `TakeSocket`. */
+  readonly take = (use: SocketName["use"], address: HostPort): number | null =>
+    this.#left.get(`${use} ${formatHostPort(address)}`)?.shift() ?? null;
+
+  /** Closes those that nobody has a use for. */
+  closeRest(): void {
+    for (const fd of [...this.#left.values()].flat()) closeSocket(this.#native, fd);
+    this.#left.clear();
+  }
+}
+
+type Listens = Pick<Config, "server" | "api">;
+
 /**
- * Opens the sockets that a configuration asks for, for so many dns isolates.
+ * Has the sockets that a configuration asks for, for so many dns isolates: those of `left`, and new
+ * ones where none was left.
  *
  * @throws {SvcError} `unavailable`, with the address of DNS that can't be listened on.
  */
 export function openSockets(
   native: Native,
-  { server: { listen, tls }, api }: Pick<Config, "server" | "api">,
+  config: Listens,
   isolates: number,
+  left: LeftSockets = new LeftSockets(native, [], []),
 ): Sockets {
-  const { dot, doh } = tls.files === null ? NOT_ENCRYPTED : tls;
-  return { dns: openSeats(native, { listen, dot, doh }, isolates), api: openApi(native, api) };
+  const dns = openSeats(native, dnsAddresses(config), isolates, left.take);
+  const sockets = { dns, api: openApi(native, config.api, left) };
+  left.closeRest();
+  return sockets;
 }
 
-function openApi(native: Native, { listen }: Config["api"]): OpenedApi {
+function dnsAddresses({ server: { listen, tls } }: Listens) {
+  const { dot, doh } = tls.files === null ? NOT_ENCRYPTED : tls;
+  return { listen, dot, doh };
+}
+
+function openApi(native: Native, { listen }: Config["api"], left: LeftSockets): OpenedApi {
   const sockets: number[] = [];
   try {
-    for (const address of listen) sockets.push(openServer(native, address));
+    for (const address of listen) {
+      sockets.push(left.take("api", address) ?? openServer(native, address));
+    }
     return { kind: "open", sockets };
   } catch (error) {
     for (const fd of sockets) closeSocket(native, fd);
     return { kind: "failed", reason: messageOf(error) };
   }
+}
+
+/** The sockets as another process may inherit them, by the names of `LeftSockets`. */
+export function namedSockets(
+  { dns: { seats }, api }: Sockets,
+  config: Listens,
+): { readonly name: SocketName; readonly fd: number }[] {
+  const { listen, dot, doh } = dnsAddresses(config);
+  const named = (
+    use: SocketName["use"],
+    addresses: readonly HostPort[],
+    descriptors: readonly number[],
+  ) => descriptors.map((fd, i) => ({ name: { use, address: formatHostPort(addresses[i]) }, fd }));
+  return [
+    ...seats.flatMap((seat) => [
+      ...named("udp", listen, seat.udp),
+      ...named("tcp", listen, seat.tcp),
+      ...named("dot", dot, seat.dot),
+      ...named("doh", doh, seat.doh),
+    ]),
+    ...named("api", config.api.listen, api.kind === "open" ? api.sockets : []),
+  ];
 }
 
 /** Closes those of DNS; nobody may read them any more. */

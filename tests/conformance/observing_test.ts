@@ -120,7 +120,7 @@ Deno.test("Other behaviors, 1 and 2, and decisions, 5", OPTIONS, async (t) => {
     await bench.check([["plain.example", PLAIN]]);
     const entry = await entryOf(bench, "plain.example");
     assertShape(entry, ENTRY);
-    const { time: _, duration_us: __, ...rest } = entry;
+    const { id: _, time: __, duration_us: ___, ...rest } = entry;
     assert.deepEqual(rest, {
       client: UNKNOWN,
       client_name: null,
@@ -137,6 +137,7 @@ Deno.test("Other behaviors, 1 and 2, and decisions, 5", OPTIONS, async (t) => {
       upstream: bench.upstream.text,
       cached: false,
       dnssec: null,
+      dnssec_reason: null,
       node: (await api.call("GET", "status")).node,
     });
   });

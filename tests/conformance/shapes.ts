@@ -67,6 +67,7 @@ export const ENTRY: Shape = {
   upstream: "string?",
   cached: "boolean",
   dnssec: "string?",
+  dnssec_reason: "string?",
   duration_us: "count",
   node: "string",
 };

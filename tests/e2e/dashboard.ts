@@ -21,6 +21,7 @@ import {
   ROOT,
   runProgram,
   Service,
+  until,
 } from "./harness.ts";
 
 /** Playwright looks at the machine it runs on. */
@@ -143,6 +144,8 @@ export interface VisitOptions extends BrowserContextOptions {
 export class Visit implements AsyncDisposable {
   readonly faults: string[] = [];
   clicks = 0;
+  /** Requests to the API without an answer; those that last for as long as the page are none. */
+  #pending = 0;
 
   private constructor(readonly page: Page, readonly origin: string, readonly by: By) {}
 
@@ -168,7 +171,15 @@ export class Visit implements AsyncDisposable {
       const text = message.text();
       if (/Content Security Policy|Trusted Type/i.test(text)) visit.faults.push(text);
     });
+    const lasts = (url: string) =>
+      /\/(events|querylog\/stream)\b/.test(url) || !url.includes("/api/");
+    for (const event of ["requestfinished", "requestfailed"] as const) {
+      page.on(event as "requestfinished", (request) => {
+        if (!lasts(request.url())) visit.#pending--;
+      });
+    }
     page.on("request", (request) => {
+      if (!lasts(request.url())) visit.#pending++;
       const url = new URL(request.url());
       const isOurs = url.origin === origin || url.protocol === "data:" ||
         url.hostname.endsWith(".leak.svc.test");
@@ -232,6 +243,14 @@ export class Visit implements AsyncDisposable {
     await this.page.getByText(text).locator("visible=true").first().waitFor();
   }
 
+  /** What the page asked for is there, and drawn. */
+  async settled(): Promise<void> {
+    await until("an answer to all that was asked", () => this.#pending <= 0);
+    await this.page.waitForFunction(
+      "document.querySelector('.skeletons') === null && document.querySelector('h1') !== null",
+    );
+  }
+
   /** Nothing is wider than the screen. */
   async assertFits(): Promise<void> {
     const beyond = await this.page.evaluate(
@@ -247,6 +266,8 @@ export class Visit implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.page.context().close();
+    // Said as well: where the visit has failed already, that is the error that is shown.
+    if (this.faults.length > 0) console.log(this.faults);
     assert.deepEqual(this.faults, []);
   }
 }

@@ -171,7 +171,8 @@ Deno.test({
         await logged.dig(question);
         const [entry, ...more] = await logged.entries(`since=${since}`);
         assert.equal(more.length, 0, "one entry a query");
-        const { time, duration_us, ...rest } = entry;
+        const { id, time, duration_us, ...rest } = entry;
+        assert.match(String(id), /^[0-9a-z]+$/);
         assert.ok(String(time) >= since && String(time) <= new Date().toISOString());
         assert.ok(Number.isInteger(duration_us) && Number(duration_us) < 10_000_000);
         if (want.upstream !== undefined) {
@@ -192,6 +193,7 @@ Deno.test({
           upstream: null,
           cached: false,
           dnssec: null,
+          dnssec_reason: null,
           node: "local",
           ...want,
         });

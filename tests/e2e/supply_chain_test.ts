@@ -1,6 +1,7 @@
 // Goal: nothing goes into a build that nobody has looked at. Method: a registry that hands out another
 // binary, and the lock file held against what its packages say of themselves.
 import assert from "node:assert/strict";
+import { readProgram } from "../../scripts/program.ts";
 import { findForeignLicences, formatSbom, readPackages } from "../../scripts/sbom.ts";
 import { inOwnDirectory, PERMISSIONS, ROOT } from "./harness.ts";
 
@@ -51,7 +52,7 @@ Deno.test("fetch_deno knows no platform without a pin, and this Deno is the pinn
 Deno.test("every npm package has a licence that a program under MIT can carry", {
   permissions: PERMISSIONS,
 }, async (t) => {
-  const { imports } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+  const { imports } = await readProgram(ROOT.slice(0, -1));
   const packages = await readPackages(ROOT.slice(0, -1), imports);
   assert.deepEqual(findForeignLicences(packages), []);
   const lock = JSON.parse(await Deno.readTextFile(`${ROOT}deno.lock`));

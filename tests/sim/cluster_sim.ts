@@ -483,6 +483,16 @@ export class ClusterSim {
     }
   }
 
+  /** Whether every node is a member as who it is. */
+  get isComplete(): boolean {
+    const [leader] = this.leaders;
+    const configuration = leader?.running?.member.state.log.configuration;
+    return configuration !== undefined &&
+      this.nodes.every(({ running }) =>
+        running !== null && isMember(configuration, running.member.state.id)
+      );
+  }
+
   /** Whether every member is in, whole, and has nothing to complain of. */
   get isWell(): boolean {
     const [leader] = this.leaders;

@@ -137,8 +137,11 @@ async function simulate(
       if (prng.chance(0.003 * harm)) sim.fillDisk(node, 1 + prng.int(60));
       if (prng.chance(0.002)) sim.beginStop(node);
       if (!changesMembers) return;
-      if (prng.chance(0.001 * harm) && mayBeEmptied(sim, node)) await sim.empty(node);
-      if (prng.chance(0.003)) history.remove(prng.pick(sim.nodes), node);
+      if (prng.chance(0.001 * harm) && history.isAnswered && mayBeEmptied(sim, node)) {
+        await sim.empty(node);
+      }
+      // Who is about to get the only vote, and loses its store then, takes the cluster with it.
+      if (prng.chance(0.003) && sim.isComplete) history.remove(prng.pick(sim.nodes), node);
       if (sim.hasLeft(node) && prng.chance(0.05)) await sim.empty(node);
     });
     await sim.heal();

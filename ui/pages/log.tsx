@@ -156,7 +156,10 @@ function Entries({ filter }: { filter: LogFilter }) {
     };
   }, [key, isLive]);
   useEffect(() => () => log.close(), []);
-  const hold = () => log.isHeld.value = !isAtTop.current || open.value !== null;
+  const hold = () => {
+    log.isHeld.value = !isAtTop.current || open.value !== null;
+    if (!log.isHeld.peek() && log.waiting.peek().length > 0) log.release();
+  };
   useSignalEffect(() => {
     void open.value;
     hold();
@@ -217,7 +220,6 @@ function Entries({ filter }: { filter: LogFilter }) {
             onScroll={(top) => {
               isAtTop.current = top;
               hold();
-              if (!log.isHeld.value && log.waiting.value.length > 0) log.release();
             }}
             head={<Head />}
             row={(entry) => <Row entry={entry} />}

@@ -75,7 +75,7 @@ function Problems() {
           return (
             <li key={problem.message}>
               <span>{visible(problem.message)}</span>
-              {problem.since && <span class="muted">{ago(new Date(problem.since))}</span>}
+              <span class="muted">{ago(new Date(problem.since))}</span>
               {href !== null && <a href={href}>{t.shell.mend}</a>}
             </li>
           );
@@ -97,7 +97,7 @@ export function Banners() {
   const turnOn = () =>
     attempt(() => changeSettings((settings) => ({ ...settings, protection: true }), t.pause.isOn));
   return (
-    <div class="banners">
+    <aside class="banners" aria-label={t.shell.notices}>
       {awaySince.value !== null && (
         <Banner kind="danger" icon="wifi-off">{t.shell.away(clock(awaySince.value))}</Banner>
       )}
@@ -134,6 +134,6 @@ export function Banners() {
         </p>
       )}
       <Problems />
-    </div>
+    </aside>
   );
 }

@@ -29,16 +29,20 @@ export function Picker(
   const at = useSignal(0);
   const chosen = options.find((option) => option.value === value);
   const text = typed.value ?? (chosen === undefined ? value : visible(chosen.label));
-  const said = (typed.value ?? "").trim().toLowerCase();
-  const found = options.filter(({ label, more = "" }) =>
-    said === "" || label.toLowerCase().includes(said) || more.toLowerCase().includes(said)
-  ).slice(0, OPTIONS_MAX);
+  const find = () => {
+    const said = (typed.value ?? "").trim().toLowerCase();
+    return options.filter(({ label, more = "" }) =>
+      said === "" || label.toLowerCase().includes(said) || more.toLowerCase().includes(said)
+    ).slice(0, OPTIONS_MAX);
+  };
+  const found = find();
   const isOpen = typed.value !== null && found.length > 0;
   const pick = (next: string) => {
     typed.value = null;
     onPick(next);
   };
   const onKey = (event: KeyboardEvent) => {
+    const found = find(); // Of what is typed by now, drawn or not.
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       event.preventDefault();

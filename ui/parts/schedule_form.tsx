@@ -137,7 +137,7 @@ function Days(
             key={day}
             type="button"
             aria-pressed={isOn}
-            aria-label={weekday(i, "long")}
+            title={weekday(i, "long")}
             onClick={() => onChange(DAYS.filter((one) => one === day ? !isOn : days.includes(one)))}
           >
             {weekday(i)}

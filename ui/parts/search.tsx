@@ -87,6 +87,7 @@ export function Search() {
     void navigate(href);
   };
   const onKey = (event: KeyboardEvent) => {
+    const options = optionsFor(text.value); // Of what is typed by now, drawn or not.
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       event.preventDefault();

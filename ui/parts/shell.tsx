@@ -118,10 +118,10 @@ function Header() {
         <span class="brand-name">svc</span>
         <span class="node">{status.value?.node ?? ""}</span>
       </a>
-      <button type="button" class="search-open" onClick={openSearch} aria-label={t.search.title}>
+      <button type="button" class="search-open" onClick={openSearch}>
         <Icon name="search" />
         <span>{t.search.hint}</span>
-        <kbd>/</kbd>
+        <kbd aria-hidden="true">/</kbd>
       </button>
       <div class="header-end">
         <PauseControl />

@@ -73,6 +73,7 @@ export const de: Text = {
   shell: {
     skip: "Zum Inhalt",
     navigation: "Navigation",
+    notices: "Hinweise",
     more: "Mehr",
     notFound: "Diese Seite gibt es nicht.",
     pageFailed: "Diese Seite konnte nicht geladen werden.",
@@ -231,6 +232,7 @@ export const de: Text = {
     topBlocked: "Am häufigsten gesperrt",
     topNames: "Häufigste Namen",
     topClients: "Häufigste Geräte",
+    topLists: "Am häufigsten entscheidend",
     upstreams: "Upstreams",
     recursing: "Namen werden von den Root-Servern an aufgelöst; kein Upstream wird gefragt.",
     failures: (count) => `${count} Ausfälle`,

@@ -28,7 +28,7 @@ export const ZONE_FLIGHTS_MAX = 512;
 /** Queries on their way to one server. */
 export const SERVER_OPEN_MAX = 512;
 
-/** Name servers that something is known of, in each isolate: some 600 bytes each. */
+/** Name servers that something is known of, in each isolate: some 800 bytes each. */
 export const SERVERS_MAX = 8_192;
 /** Zones that a server is known not to serve. */
 export const LAME_ZONES_MAX = 4;
@@ -37,7 +37,7 @@ export const BELIEVED_MAX = 1_024;
 /** Zones that questions wait for; more than this is swept. */
 export const ZONES_MAX = 8_192;
 /** Bytes of delegations, of all isolates together. */
-export const DELEGATIONS_BYTES = 24 * 1024 * 1024;
+export const DELEGATIONS_BYTES = 16 * 1024 * 1024;
 /** Bytes that one isolate has for them at least. */
 export const DELEGATIONS_BYTES_MIN = 2 * 1024 * 1024;
 /** Longest message about a zone that is kept: DS sets, and denials with their proofs. */

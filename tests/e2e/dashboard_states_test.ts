@@ -1,0 +1,121 @@
+// Goal: nobody loses what they typed, and everybody is told what is so: a new user comes from nothing
+// to a first query, a session ends in the middle of a form, the API goes and comes back, two people
+// change one thing. Method: a real browser against a service that is stopped, started and changed.
+
+import assert from "node:assert/strict";
+import { BLOCKED, BROWSER_PERMISSIONS, Dashboard } from "./dashboard.ts";
+import { hasProgram } from "./harness.ts";
+
+const PASSWORD = "a password to keep 1";
+
+Deno.test({
+  name: "the dashboard leads from nothing to a first query, and through what can go wrong",
+  ignore: !hasProgram("chromium"),
+  permissions: BROWSER_PERMISSIONS,
+  fn: async (t) => {
+    await using dashboard = await Dashboard.start();
+    await using visit = await dashboard.visit({ isSetUp: false });
+    const { page } = visit;
+    await t.step("a fresh service offers to set up, down to the first query", async () => {
+      await visit.open("/");
+      await visit.sees("Make an admin");
+      await visit.field("Name").fill("ann");
+      await visit.field("Password").fill("short");
+      await visit.button("Make admin and go on").click();
+      await page.locator(".field.bad").waitFor(); // Told at its field.
+      await visit.field("Password").fill(PASSWORD);
+      await visit.button("Make admin and go on").click();
+      await visit.sees("Choose what is blocked");
+      await visit.button("Skip").click();
+      await visit.sees("Who answers the rest");
+      await visit.button("Next").click();
+      await visit.sees("Point devices here");
+      await visit.button("Next").click();
+      await visit.sees("Waiting for a first query");
+      await dashboard.ask("127.0.0.23", "first.example");
+      await visit.sees("It works:");
+      await visit.sees("first.example");
+      await visit.button("To the overview").click();
+      await visit.sees("Blocked just now");
+    });
+    await t.step("a reset link takes its token out of the address bar", async () => {
+      await using other = await dashboard.visit();
+      await other.open("/reset?token=secret-of-a-link");
+      await other.sees("Set a new password");
+      await other.page.waitForFunction("location.search === ''");
+      await other.field("New password").fill(PASSWORD);
+      await other.button("Set password").click();
+      await other.page.getByRole("alert").waitFor();
+    });
+    await t.step("a session ends in the middle of a form, and nothing is lost", async () => {
+      await visit.open("/records");
+      await visit.button("Add record").click();
+      await visit.field("Name").fill("nas.home.arpa");
+      await visit.field("Value").fill("192.168.1.5");
+      await page.context().clearCookies();
+      await visit.button("Save").click();
+      await visit.sees("Sign in again");
+      const dialog = page.getByRole("dialog", { name: "Sign in again" });
+      await dialog.getByLabel("Name").fill("ann");
+      await dialog.getByLabel("Password").fill(PASSWORD);
+      await dialog.getByRole("button", { name: "Sign in" }).click();
+      await visit.sees("Added nas.home.arpa"); // What was being saved is saved.
+    });
+    await t.step(
+      "two browsers change one thing: the second is asked whose it shall be",
+      async () => {
+        const edit = visit.button("Edit: nas.home.arpa");
+        await edit.click();
+        await visit.field("Comment (optional)").fill("mine");
+        const changed = await page.evaluate(`(async () => {
+        const { items: [{ id, spec }] } = await (await fetch("/api/v1/records")).json();
+        const body = JSON.stringify({ ...spec, comment: "theirs" });
+        const headers = { "content-type": "application/json" };
+        return (await fetch("/api/v1/records/" + id, { method: "PUT", headers, body })).status;
+      })()`);
+        assert.equal(changed, 200);
+        await visit.button("Save").click();
+        await visit.sees("Somebody else changed this");
+        await visit.button("Keep mine").click();
+        await visit.button("Save").click();
+        await visit.sees("Saved nas.home.arpa");
+        await page.locator("td", { hasText: "mine" }).waitFor();
+      },
+    );
+    await t.step("what is removed comes back by Undo", async () => {
+      await visit.button("Remove: nas.home.arpa").click();
+      await visit.sees("Give devices of your network names");
+      await page.locator(".toast", { hasText: "Removed" }).getByRole("button", { name: "Undo" })
+        .click();
+      await page.locator("td", { hasText: "nas.home.arpa" }).waitFor();
+    });
+    await t.step("the log runs, holds for who reads, and goes on", async () => {
+      await visit.open("/log?live=1");
+      await dashboard.ask("127.0.0.23", `one.${BLOCKED}`);
+      await visit.openRow(`one.${BLOCKED}`);
+      await dashboard.ask("127.0.0.23", "two.example");
+      await visit.button("1 new").waitFor();
+      assert.equal(await page.locator(".virtual-row", { hasText: "two.example" }).count(), 0);
+      await visit.button("Close").click();
+      await page.locator(".virtual-row", { hasText: "two.example" }).waitFor();
+    });
+    await t.step("the API goes and comes back", async () => {
+      await visit.open("/");
+      let isGone = true;
+      await page.route("**/api/**", (route) => isGone ? route.abort() : route.continue());
+      await visit.sees(/^No answer from the API since/);
+      isGone = false;
+      await page.getByText(/^No answer from the API since/).waitFor({ state: "detached" });
+      await page.unrouteAll();
+    });
+    await t.step("who has typed is asked before leaving", async () => {
+      await visit.open("/rules");
+      await page.locator("textarea").fill("||half.example^");
+      await page.locator(".side").getByRole("link", { name: "Groups", exact: true }).click();
+      await visit.sees("Leave without saving?");
+      await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+      assert.equal(await page.locator("textarea").inputValue(), "||half.example^");
+    });
+    dashboard.service.assertCalm();
+  },
+});
