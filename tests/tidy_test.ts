@@ -411,6 +411,13 @@ Deno.test("modules without a scope do no I/O of their own", reading, () => {
   assert.deepEqual(problems, []);
 });
 
+Deno.test("HTTP/2 is spoken in code of our own: the runtime's can end the process", reading, () => {
+  const users = readFiles("src/").filter(({ imports }) =>
+    imports.some(({ specifier }) => specifier === "node:http2")
+  );
+  assert.deepEqual(users.map(({ path }) => path).filter((path) => !isForTests(path)), []);
+});
+
 Deno.test("every file is imported by another, or begins something", reading, () => {
   const files = readFiles("src/", "tests/", "scripts/", ...PROGRAM.slice(1));
   const text = Deno.readTextFileSync(new URL("main.ts", ROOT));
