@@ -13,12 +13,13 @@ import {
 } from "../isolate/mod.ts";
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import { type FileLimit, type Native, openNative } from "../native/mod.ts";
+import type { FileLimit } from "../native/mod.ts";
 import type { Memory } from "../process/mod.ts";
 import type { OpenStore, Replicator, Store } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
+import { keepDailyBackups } from "./daily_backups.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
@@ -27,6 +28,7 @@ import { type Former, saveFormer } from "./former.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
+import { Listening } from "./listening.ts";
 import { listsOf, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
@@ -38,13 +40,7 @@ import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { type SecondStage, secondStage } from "./second_stage.ts";
-import {
-  ApiListeners,
-  closeDnsSockets,
-  namedSockets,
-  openSockets,
-  type Sockets,
-} from "./sockets.ts";
+import { closeDnsSockets, namedSockets } from "./sockets.ts";
 import { StopTime } from "./stop_time.ts";
 import type { TakeOver } from "./take_over.ts";
 import { Telemetry } from "./telemetry.ts";
@@ -91,13 +87,6 @@ interface Parts {
   /** Those who check signatures; `null`: nothing is validated. */
   readonly checks: CheckSupervisor | null;
   readonly trust: TrustKeeper | null;
-}
-
-/** Sockets, and what can be done with them. */
-interface Listening {
-  readonly native: Native;
-  readonly sockets: Sockets;
-  readonly api: ApiListeners;
 }
 
 /** A node: store, lists, policy, DNS and API, each over those before it. Opened, started, stopped. */
@@ -194,8 +183,8 @@ export class Node {
       recursion: await dnsRecursion(config, isolates),
       checks,
     });
-    const listening = listenFor(config, isolates, stage.sockets);
-    opened.defer(() => listening?.api.close());
+    const listening = Listening.open(config, isolates, stage.sockets);
+    opened.defer(() => listening?.close());
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
@@ -250,16 +239,21 @@ export class Node {
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
   async #serve(gone: Promise<void> | null): Promise<void> {
     const { config, problems, store, policy, dns, telemetry, filtering, cluster } = this.#parts;
+    const { listening } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
+    // A former program has left store and log since before this one had them.
+    await uncaught.survive(() => cluster?.start(listening?.channel ?? null));
     const writes = async () => {
       await gone;
-      await uncaught.survive(() => cluster?.start());
       await uncaught.survive(() => filtering.start());
     };
     const isWriting = writes();
     if (gone === null) await isWriting;
     this.#endRules();
+    this.#opened.defer(
+      keepDailyBackups(config, store.replicator, this.#parts.clock.judge, problems),
+    );
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
@@ -391,8 +385,8 @@ export class Node {
   async suspend(memory: Memory): Promise<void> {
     const { policy, odoh, dns, store, querylog, cluster } = this.#parts;
     querylog?.endWatchers();
-    await this.#api?.suspend(SUSPEND_MS_MAX);
-    await cluster?.stop();
+    // Side by side: a change that waits for a leader is answered before its connection is closed.
+    await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend()]);
     await store.suspend();
     await saveFormer(memory, {
       pausedUntilMs: policy.pausedUntilMs,
@@ -402,12 +396,16 @@ export class Node {
     }, dns.save());
   }
 
-  /** Goes on as before `suspend`, but for its part in a cluster, which begins with a process. */
+  /**
+   * Goes on as before `suspend`.
+   *
+   * @throws {SvcError} As long as the other process has the store; it may be tried again.
+   */
   async resume(): Promise<void> {
-    const { store, cluster, problems } = this.#parts;
+    const { store, cluster } = this.#parts;
     await store.resume();
+    await cluster?.resume();
     await this.#api?.resume();
-    if (cluster !== null) problems.add("cluster", "cluster: left for an upgrade: restart svc");
   }
 
   /** Ends the node, whose sockets another one reads by now. */
@@ -447,17 +445,6 @@ export class Node {
     }
     await this.#opened.disposeAsync();
   }
-}
-
-function listenFor(
-  config: Config,
-  isolates: number,
-  opened: Sockets | null,
-): Listening | null {
-  const native = openNative();
-  if (native === null) return null;
-  const sockets = opened ?? openSockets(native, config, isolates);
-  return { native, sockets, api: new ApiListeners(native, sockets) };
 }
 
 /** Addresses of the encrypted listeners by protocol, for a log line. */

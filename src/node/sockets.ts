@@ -1,5 +1,6 @@
-import { formatHostPort, type HostPort } from "../addr/mod.ts";
+import { formatHostPort, type HostPort, isUnspecified, serverAddresses } from "../addr/mod.ts";
 import type { ApiSockets } from "../api/mod.ts";
+import type { ChannelSockets } from "../cluster/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { closeSeats, type DnsSeats, openSeats, type SocketUse } from "../isolate/seats.ts";
@@ -12,6 +13,8 @@ import { closeSocket, dupSocket, type Native, openServer } from "../native/mod.t
 export interface Sockets {
   readonly dns: DnsSeats;
   readonly api: OpenedApi;
+  /** By address as text; `null`: it could not be listened on yet. */
+  readonly cluster: ReadonlyMap<string, number | null>;
 }
 
 /** In the order of `api.listen`; or why there are none: DNS goes on without the API. */
@@ -19,12 +22,13 @@ type OpenedApi =
   | { readonly kind: "open"; readonly sockets: readonly number[] }
   | { readonly kind: "failed"; readonly reason: string };
 
+const IPV4_EVERY = new Uint8Array(4);
 /** Without a certificate there is nothing to speak there. */
 const NOT_ENCRYPTED = { dot: [], doh: [] };
 
 /** What an inherited socket is for, and where it listens as the configuration has it. */
 export interface SocketName {
-  readonly use: SocketUse | "api";
+  readonly use: SocketUse | "api" | "cluster";
   readonly address: string;
 }
 
@@ -54,7 +58,7 @@ export class LeftSockets {
   }
 }
 
-type Listens = Pick<Config, "server" | "api">;
+type Listens = Pick<Config, "server" | "api" | "cluster">;
 
 /**
  * Has the sockets that a configuration asks for, for so many dns isolates: those of `left`, and new
@@ -69,7 +73,8 @@ export function openSockets(
   left: LeftSockets = new LeftSockets(native, [], []),
 ): Sockets {
   const dns = openSeats(native, dnsAddresses(config), isolates, left.take);
-  const sockets = { dns, api: openApi(native, config.api, left) };
+  const cluster = openChannel(native, config.cluster, left);
+  const sockets = { dns, api: openApi(native, config.api, left), cluster };
   left.closeRest();
   return sockets;
 }
@@ -92,9 +97,42 @@ function openApi(native: Native, { listen }: Config["api"], left: LeftSockets): 
   }
 }
 
+/** The cluster does without what can't be had yet: its channel tries again. */
+function openChannel(
+  native: Native,
+  cluster: Config["cluster"],
+  left: LeftSockets,
+): Map<string, number | null> {
+  const sockets = new Map<string, number | null>();
+  for (const address of serverAddresses(cluster?.listen ?? [])) {
+    const text = formatHostPort(address);
+    try {
+      sockets.set(text, left.take("cluster", address) ?? openEveryFamily(native, address));
+    } catch {
+      sockets.set(text, null);
+    }
+  }
+  return sockets;
+}
+
+/** Where a machine has no IPv6, `::` is every address of IPv4. */
+function openEveryFamily(native: Native, { ip, port }: HostPort): number {
+  const isEvery = ip.length === 16 && isUnspecified(ip);
+  return openServer(native, { ip: isEvery && !hasIpv6(native) ? IPV4_EVERY : ip, port });
+}
+
+function hasIpv6(native: Native): boolean {
+  try {
+    closeSocket(native, openServer(native, { ip: new Uint8Array(16), port: 0 }));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** The sockets as another process may inherit them, by the names of `LeftSockets`. */
 export function namedSockets(
-  { dns: { seats }, api }: Sockets,
+  { dns: { seats }, api, cluster }: Sockets,
   config: Listens,
 ): { readonly name: SocketName; readonly fd: number }[] {
   const { listen, dot, doh } = dnsAddresses(config);
@@ -111,6 +149,9 @@ export function namedSockets(
       ...named("doh", doh, seat.doh),
     ]),
     ...named("api", config.api.listen, api.kind === "open" ? api.sockets : []),
+    ...[...cluster].flatMap(([address, fd]) =>
+      fd === null ? [] : [{ name: { use: "cluster" as const, address }, fd }]
+    ),
   ];
 }
 
@@ -142,5 +183,39 @@ export class ApiListeners implements ApiSockets {
     if (this.#isClosed || this.#opened.kind === "failed") return;
     this.#isClosed = true;
     for (const fd of this.#opened.sockets) closeSocket(this.#native, fd);
+  }
+}
+
+/** Those of the cluster's channel, which are there for the next program too. */
+export class ChannelListeners implements ChannelSockets {
+  readonly #native: Native;
+  readonly #opened: Map<string, number | null>;
+  #isClosed = false;
+
+  constructor(native: Native, { cluster }: Pick<Sockets, "cluster">) {
+    this.#native = native;
+    this.#opened = new Map(cluster);
+  }
+
+  /** As they are by now. */
+  get opened(): Sockets["cluster"] {
+    return this.#opened;
+  }
+
+  copy(address: HostPort): number {
+    const text = formatHostPort(address);
+    if (this.#isClosed) throw new SvcError("unavailable", `cluster.listen: ${text} is closed`);
+    const fd = this.#opened.get(text) ?? openEveryFamily(this.#native, address);
+    this.#opened.set(text, fd);
+    const copy = dupSocket(this.#native, fd);
+    if (copy < 0) throw new SvcError("unavailable", "cluster.listen: no more file descriptors");
+    return copy;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const fd of this.#opened.values()) if (fd !== null) closeSocket(this.#native, fd);
+    this.#opened.clear();
   }
 }

@@ -156,7 +156,7 @@ function opened(store: Store, first: StoreHold | null, options: StoreFileOptions
       hold = null;
     },
     resume: async () => {
-      if (first !== null) hold = await holdStore(options.directory);
+      if (first !== null) hold ??= await holdStore(options.directory);
       await store.resume();
     },
     close: async () => {

@@ -38,47 +38,6 @@ const options = {
   ignore: Deno.build.os !== "linux",
 };
 
-/** A service and whoever takes over from it. */
-class Running implements AsyncDisposable {
-  pid: number;
-  #upgrades = 0;
-
-  private constructor(readonly service: Service) {
-    this.pid = service.pid;
-  }
-
-  static async start(directory: string, config: ConfigText, main?: string): Promise<Running> {
-    return new Running(
-      await Service.start({ directory, config, ...(main !== undefined && { main }) }),
-    );
-  }
-
-  signal(signal: Deno.Signal): void {
-    Deno.kill(this.pid, signal);
-  }
-
-  /** One upgrade, whose former process has ended. */
-  async upgrade(): Promise<void> {
-    const former = this.pid;
-    this.signal("SIGUSR2");
-    this.#upgrades++;
-    const line = await this.service.logged("handed over to the next program", {}, this.#upgrades);
-    this.pid = line.pid as number;
-    assert.notEqual(this.pid, former);
-    await this.service.logged("stopped", {}, this.#upgrades);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      if (!this.service.hasEnded) Deno.kill(this.pid, "SIGTERM");
-      await until("its end", () => this.service.hasEnded);
-    } catch {
-      Deno.kill(this.pid, "SIGKILL");
-    }
-    await this.service[Symbol.asyncDispose]();
-  }
-}
-
 /** A port of UDP that nobody has. */
 function freeUdpPort(): number {
   const socket = Deno.listenDatagram({ transport: "udp", hostname: "127.0.0.1", port: 0 });
@@ -158,18 +117,20 @@ Deno.test({
   );
   const doq = `127.0.0.1:${freeUdpPort()}`;
   const listen = ["127.0.0.1:0"];
-  const running = stack.use(
-    await Running.start(directory, {
-      upstream: [{ address: upstream.text, timeout: "5s" }],
-      server: {
-        listen,
-        workers: 2,
-        tls: { cert: "dns.crt", key: "dns.key", server_name: DOMAIN, dot: listen, doq: [doq] },
-        rate_limit: { queries_per_second: 0 },
+  const service = stack.use(
+    await Service.start({
+      directory,
+      config: {
+        upstream: [{ address: upstream.text, timeout: "5s" }],
+        server: {
+          listen,
+          workers: 2,
+          tls: { cert: "dns.crt", key: "dns.key", server_name: DOMAIN, dot: listen, doq: [doq] },
+          rate_limit: { queries_per_second: 0 },
+        },
       },
     }),
   );
-  const { service } = running;
   const server = service.address;
   const [dot] = service.encrypted.dot;
   const [quic] = service.encrypted.doq;
@@ -186,7 +147,7 @@ Deno.test({
       async () => (await api.call("GET", `leak-tests/${test.id}`)).reached === 1,
     );
     const asked = upstream.seen.length;
-    await running.upgrade();
+    await service.upgrade();
     assert.equal((await api.call("GET", "pause")).until ?? pausedUntil, pausedUntil);
     assert.equal((await api.call("GET", "status")).paused_until, pausedUntil);
     assert.equal((await api.call("GET", `leak-tests/${test.id}`)).reached, 1);
@@ -214,7 +175,7 @@ Deno.test({
     udp.send(encodeQuery("held-udp.example", Qtype.A, { id: 1 }));
     await tcp.send(encodeQuery("held-tcp.example", Qtype.A, { id: 2 }));
     for (const name of ["held-udp", "held-tcp"]) await upstream.asked(`${name}.example`);
-    const upgraded = running.upgrade();
+    const upgraded = service.upgrade();
     await service.logged("stopping", { signal: "SIGUSR2" }, 2);
     held.resolve();
     await until("the answer over UDP", () => udp.received.length > 0);
@@ -239,7 +200,7 @@ Deno.test({
       tls: again(() => askTls(dot, authority.cert), () => isOver),
     };
     for (let i = 0; i < UPGRADES; i++) {
-      await running.upgrade();
+      await service.upgrade();
       // Its port is free a moment after: a client sends again.
       assert.equal(decode(await askQuic(quic, authority.cert, OWN)).answers.length, 1);
     }
@@ -269,14 +230,15 @@ Deno.test({
   const { path: directory } = stack.use(await OwnDirectory.make());
   const config = { server: { listen: ["127.0.0.1:0"] } };
   const main = PROGRAM === undefined ? "tests/e2e/failing_upgrade.ts" : undefined;
-  const running = stack.use(await Running.start(directory, config, main));
-  const { service } = running;
+  const service = stack.use(
+    await Service.start({ directory, config, ...(main !== undefined && { main }) }),
+  );
   const api = await Api.of(service);
   const write = async (changed: ConfigText) =>
     await Deno.writeTextFile(`${directory}/svc.toml`, toml(testConfig(changed)));
   let refusals = 0;
   const refused = async (reason: RegExp) => {
-    running.signal("SIGUSR2");
+    service.kill("SIGUSR2");
     const { error } = await service.logged("not upgraded, this program goes on", {}, ++refusals);
     assert.match(String(error), reason);
     const { problems } = await api.call("GET", "status");
