@@ -38,6 +38,7 @@ import {
   formatSetups,
   formatTargets,
   formatTransports,
+  formatUi,
   formatVrrp,
 } from "./benchmark/report.ts";
 import {
@@ -62,9 +63,11 @@ import {
   recursionTargets,
   type Target,
   transportTargets,
+  uiTargets,
   vrrpTargets,
 } from "./benchmark/targets.ts";
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
+import { measureUi } from "./benchmark/ui_runs.ts";
 import { measureVrrp } from "./benchmark/vrrp_runs.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
@@ -80,6 +83,7 @@ const PARTS = [
   "idle",
   "vrrp",
   "cluster",
+  "ui",
   "recursion",
   "all",
 ] as const;
@@ -98,6 +102,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   idle: [],
   vrrp: [],
   cluster: [],
+  ui: [],
   recursion: [],
   all: [...WARM_RUNS, "cold"],
 };
@@ -131,6 +136,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
   vrrp         gaps of the floating address, in namespaces, beside keepalived: needs root; by itself
   cluster      changes, failover and a witness's memory, in namespaces: needs root; by itself
+  ui           the dashboard in Chromium on a slow machine: weight, paint, keys, heap; by itself
   recursion    names found from the root down, beside unbound and Knot Resolver, in a namespace of
                its own: rate, CPU time, messages, latency, memory; by itself
 
@@ -213,6 +219,11 @@ function progress(text: string): void {
 /** Runs what is asked for and prints it. */
 async function bench(options: Options, workspace: Workspace): Promise<void> {
   const { part, seconds, rounds } = options;
+  if (part === "ui") {
+    const results = await measureUi(progress);
+    console.log(`\n${formatUi(results)}\n\n${formatTargets(uiTargets(results))}`);
+    return;
+  }
   if (part === "vrrp") {
     const samples = await measureVrrp(progress);
     console.log(`\n${formatVrrp(samples)}\n\n${formatTargets(vrrpTargets(samples))}`);

@@ -102,16 +102,17 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
+    entrances: ["seats.ts", "workers.ts"],
   },
   node: {
     imports: [
       ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
       ...["telemetry", "otlp"],
-      ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
-      ...["lists", "querylog", "cluster", "api", "isolate", "update"],
+      ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
+      ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update"],
     ],
     scope: "what it wires",
-    entrances: ["open_files.ts", "outbound.ts", "seed.ts"],
+    entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   cli: {
@@ -407,6 +408,13 @@ Deno.test("modules without a scope do no I/O of their own", reading, () => {
     return ioIn(text).map((what) => `${path}: ${what}`);
   });
   assert.deepEqual(problems, []);
+});
+
+Deno.test("HTTP/2 is spoken in code of our own: the runtime's can end the process", reading, () => {
+  const users = readFiles("src/").filter(({ imports }) =>
+    imports.some(({ specifier }) => specifier === "node:http2")
+  );
+  assert.deepEqual(users.map(({ path }) => path).filter((path) => !isForTests(path)), []);
 });
 
 Deno.test("every file is imported by another, or begins something", reading, () => {

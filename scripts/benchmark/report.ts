@@ -18,6 +18,7 @@ import {
   type TransportSample,
 } from "./transport_runs.ts";
 import { type ClusterResults, PLACES } from "./cluster_runs.ts";
+import type { UiResults } from "./ui_runs.ts";
 import type { VrrpSample } from "./vrrp_runs.ts";
 
 /** Above this share of its CPU, dnsperf rather than an idler server set the pace. */
@@ -405,4 +406,16 @@ export function formatApi(api: ApiResults): string {
     `resident: ${(api.memoryBefore / MIB_BYTES).toFixed(1)} MiB, ` +
     `${(api.memoryAfter / MIB_BYTES).toFixed(1)} MiB 100,000 requests later`,
   ].join("\n");
+}
+
+/** What the dashboard weighs, and how soon it is there on a slow machine. */
+export function formatUi(ui: UiResults): string {
+  const rows: Row[] = [
+    ["first view without its language, gzipped", `${figure(ui.firstViewKib, 1)} KiB`],
+    ["all scripts, gzipped", `${figure(ui.scriptsKib, 1)} KiB`],
+    ["first paint, usable", `${figure(ui.firstPaintMs)} ms, ${figure(ui.usableMs)} ms`],
+    ["a key while the log runs, 95th percentile", `${figure(ui.inputP95Ms)} ms`],
+    ["an hour of the log", `${figure(ui.heapGrownMib, 1)} MiB, ${figure(ui.nodes)} nodes`],
+  ];
+  return formatTable([["the dashboard", "here"], ...rows]);
 }

@@ -13,6 +13,7 @@ import { ZONE_KINDS, type ZoneKind } from "./small_internet.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 import type { TransportRun } from "./transport_loads.ts";
 import type { TransportResults, TransportSample } from "./transport_runs.ts";
+import type { UiResults } from "./ui_runs.ts";
 import type { VrrpSample } from "./vrrp_runs.ts";
 
 export const MIB_BYTES = 1_048_576;
@@ -385,4 +386,17 @@ function rate(
 
 function most(name: string, value: number, limit: number, unit = ""): Target {
   return { name, value, limit, kind: "most", unit };
+}
+
+export function uiTargets(ui: UiResults): Target[] {
+  return [
+    most("dashboard: first view, gzipped", ui.firstViewKib, 75, "KiB"),
+    most("dashboard: all scripts, gzipped", ui.scriptsKib, 150, "KiB"),
+    most("dashboard: a language, gzipped", ui.localeKib, 12, "KiB"),
+    most("dashboard: first paint", ui.firstPaintMs, 1_000, "ms"),
+    most("dashboard: usable", ui.usableMs, 1_500, "ms"),
+    most("dashboard: a key in the running log, 95th percentile", ui.inputP95Ms, 100, "ms"),
+    most("dashboard: heap of an hour of the log", ui.heapGrownMib, 10, "MiB"),
+    most("dashboard: nodes of the page", ui.nodes, 3_000, "nodes"),
+  ];
 }

@@ -99,10 +99,11 @@ export class Connection {
     return this.#input.length + this.#socket.writableLength;
   }
 
-  /** Takes no more requests; the one at hand is answered. */
-  drain(): void {
+  /** Takes no more requests; the one at hand is answered, and, if asked to, a first one. */
+  drain(awaitsFirst = false): void {
     this.#isLast = true;
-    if (this.#phase !== "request") this.#socket.destroy();
+    if (this.#phase === "request" || (awaitsFirst && this.requests === 0)) return;
+    this.#socket.destroy();
   }
 
   destroy(): void {

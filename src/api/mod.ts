@@ -43,7 +43,7 @@ export type {
 export { emptyLogs } from "./empty_logs.ts";
 export type { Profile, ProfileRequest } from "./schemas/profiles.ts";
 export { STEPS } from "./schemas/statistics.ts";
-export { LeakTests } from "./leak_tests.ts";
+export { LeakTests, type SavedLeakTest } from "./leak_tests.ts";
 export type { ClientsSeen } from "./schemas/clients_seen.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export type { ErrorAnswer } from "./schemas/common.ts";
