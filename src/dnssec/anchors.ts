@@ -193,7 +193,10 @@ export class TrustAnchors {
       this.#points.set(key, { kind: "anchor", zone, trust: { ds, keys } });
     }
     for (const zone of negative) this.#points.set(nameKey(zone), { kind: "negative", zone });
-    this.#labels = Math.max(0, ...[...anchors.map(({ zone }) => zone), ...negative].map((name) => countLabels(name, 0)));
+    this.#labels = Math.max(
+      0,
+      ...[...anchors.map(({ zone }) => zone), ...negative].map((name) => countLabels(name, 0)),
+    );
   }
 
   /** The point at or above a name that is closest to it, or `null`. */
