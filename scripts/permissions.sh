@@ -44,6 +44,9 @@ permissions_of() {
     import | cluster) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
     explain) permissions='--allow-net --allow-read' ;;
+    # Also the file of the backup.
+    backup) permissions='--allow-net --allow-read --allow-write' ;;
+    restore) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.
     vrrp) permissions="--allow-ffi --allow-read $v8_flags" ;;
     # The C library opens its sockets; the configuration is a file. It also knows the limit on open

@@ -44,6 +44,8 @@ export { emptyLogs } from "./empty_logs.ts";
 export type { Profile, ProfileRequest } from "./schemas/profiles.ts";
 export { STEPS } from "./schemas/statistics.ts";
 export { LeakTests, type SavedLeakTest } from "./leak_tests.ts";
+export type { BackupFile } from "../backup/mod.ts";
+export type { Restored } from "./schemas/backup.ts";
 export type { ClientsSeen } from "./schemas/clients_seen.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export type { ErrorAnswer } from "./schemas/common.ts";

@@ -1,9 +1,11 @@
 import type {
+  BackupFile,
   ClusterReport,
   ErrorAnswer,
   Explanation,
   Health,
   QuerylogPage,
+  Restored,
   Services,
   Statistics,
   Status,
@@ -13,11 +15,12 @@ import { ERROR_CODES, type ErrorCode, messageOf, SvcError } from "../errors.ts";
 
 /** Longest wait for an answer, its body included. */
 const ANSWER_MS_MAX = 10_000;
-/** Longest answer: no page of the API comes near. */
-const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
+/** Longest answer: a backup's; no page of the API comes near. */
+export const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
 /** What is answered, by method and path below `/api/v1`. */
 export interface Answers {
+  "GET backup": BackupFile;
   "GET cluster": ClusterReport;
   "GET explain": Explanation;
   "GET health": Health;
@@ -25,6 +28,7 @@ export interface Answers {
   "GET services": Services;
   "GET stats": Statistics;
   "GET status": Status;
+  "POST restore": Restored;
   "POST update/check": UpdateCheck;
 }
 
@@ -34,6 +38,8 @@ export interface Question {
   readonly query?: Readonly<Record<string, string | undefined>>;
   /** Sent as JSON. */
   readonly body?: unknown;
+  /** Of a backup's secrets. */
+  readonly passphrase?: string | undefined;
 }
 
 export interface ClientOptions {
@@ -67,7 +73,7 @@ export class ApiClient {
   /** @throws {SvcError} With the API's code and message, or `unavailable`; the service comes first. */
   async call<Line extends keyof Answers>(
     line: Line,
-    { query = {}, body }: Question = {},
+    { query = {}, body, passphrase }: Question = {},
   ): Promise<Answers[Line]> {
     const [method, path] = line.split(" ");
     const url = new URL(`/api/v1/${path}`, this.#base);
@@ -79,6 +85,8 @@ export class ApiClient {
       headers: {
         ...this.#headers,
         ...(body !== undefined && { "content-type": "application/json" }),
+        // A header holds no other letters as they are.
+        ...(passphrase !== undefined && { "svc-passphrase": encodeURIComponent(passphrase) }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       redirect: "error", // The token is for this address alone.

@@ -88,6 +88,7 @@ export async function enterFirstStage(
   });
 }
 
+const PRELOAD_VARIABLE = "LD_PRELOAD";
 /** Nothing is denied, as somebody wishes. */
 const NO_FENCE: Fence = { landlock: false, seccomp: false, rules: [], problems: [] };
 
@@ -177,7 +178,11 @@ export function raiseFence(process: Process, rules: readonly PathRule[]): Fence 
   };
   const notify = environmentOf(process, NOTIFY_VARIABLE);
   const abstractSockets = notify?.startsWith("@") ?? false;
-  const landlock = attempt(() => void restrictPaths(process, { rules, abstractSockets }));
+  // What somebody has preloaded has files of its own, which nobody here knows.
+  const preloaded = environmentOf(process, PRELOAD_VARIABLE);
+  if (preloaded !== null) log.warn("paths stay open for what is preloaded", { preloaded });
+  const landlock = preloaded === null &&
+    attempt(() => void restrictPaths(process, { rules, abstractSockets }));
   const seccomp = attempt(() => denySystemCalls(process));
   return { landlock, seccomp, rules: landlock ? rules : [], problems };
 }

@@ -19,6 +19,7 @@ import type { OpenStore, Replicator, Store } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
+import { keepDailyBackups } from "./daily_backups.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
@@ -250,6 +251,9 @@ export class Node {
     const isWriting = writes();
     if (gone === null) await isWriting;
     this.#endRules();
+    this.#opened.defer(
+      keepDailyBackups(config, store.replicator, this.#parts.clock.judge, problems),
+    );
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);

@@ -39,6 +39,7 @@ const SYSTEM_READ = [
   "/sys/fs/cgroup",
   "/sys/devices/system/cpu",
   "/dev/urandom",
+  "/usr/bin/ldd", // Argon2's loader looks there for which C library there is.
 ];
 const SYSTEM_WRITE = ["/dev/null"];
 /** What starts programs, by architecture. */
