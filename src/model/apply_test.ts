@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { apply, noteEntry } from "./apply.ts";
 import type { Change, Settled } from "./command.ts";
-import { RESOURCE_TYPE } from "./resources.ts";
 import {
   ACTOR,
   AT,
