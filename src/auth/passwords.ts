@@ -10,9 +10,9 @@ export const PASSWORD_LENGTH_MIN = 8;
 export const PASSWORD_LENGTH_MAX = 256;
 
 /** Hashes at once: each takes 19 MiB and one core of the few that DNS needs too. */
-const HASHES_AT_ONCE_MAX = 2;
+export const HASHES_AT_ONCE_MAX = 2;
 /** Callers waiting for a hash; the last of them waits for a second or two on a small board. */
-const HASHES_WAITING_MAX = 32;
+export const HASHES_WAITING_MAX = 32;
 
 /** `Algorithm.Argon2id`, an ambient constant of the package that can't be imported as a value. */
 const ARGON2ID = 2;
