@@ -114,6 +114,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["open_files.ts", "outbound.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
+  tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
   cli: {
     imports: [
       "bytes",
@@ -128,6 +129,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       "api",
       "node",
       "client",
+      "tui",
       "floating",
       "install",
       "update",

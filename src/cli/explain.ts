@@ -1,10 +1,8 @@
 import { parseArgs } from "node:util";
 import type { Explanation } from "../api/mod.ts";
-import { ApiClient, type Question } from "../client/mod.ts";
-import { messageOf, SvcError } from "../errors.ts";
-import { readSecretFile } from "./secret_file.ts";
+import { messageOf } from "../errors.ts";
+import { askApi, clientOf, DEFAULT_API } from "./ask_api.ts";
 
-const DEFAULT_API = "http://127.0.0.1:8053";
 /** The exit code of wrong usage. */
 const EXIT_USAGE = 2;
 
@@ -46,32 +44,18 @@ export async function explain(args: string[]): Promise<number> {
     return 0;
   }
   if (positionals.length !== 1) return usage("it takes one NAME");
-  const base = URL.parse(values.api ?? DEFAULT_API);
-  if (base === null || !/^https?:$/.test(base.protocol)) {
-    return usage(`--api: ${values.api} is no http or https URL`);
-  }
-  const tokenFile = values["token-file"];
-  const token = tokenFile === undefined ? null : await readSecretFile(tokenFile);
+  const api = await clientOf(values);
+  if (typeof api === "string") return usage(api);
   const { type, client } = values;
   const trace = values.trace ? "true" : undefined;
   const query = { name: positionals[0], type, client, trace };
-  console.log(formatExplanation(await ask(new ApiClient({ base, token }), query)));
+  console.log(formatExplanation(await askApi(() => api.call("GET explain", { query }))));
   return 0;
 }
 
 function usage(reason: string): number {
   console.error(`svc explain: ${reason} (svc explain --help tells more)`);
   return EXIT_USAGE;
-}
-
-/** @throws {SvcError} With what the API says, or `unavailable`. */
-async function ask(client: ApiClient, query: NonNullable<Question["query"]>): Promise<Explanation> {
-  try {
-    return await client.call("GET explain", { query });
-  } catch (error) {
-    if (!(error instanceof SvcError) || error.code !== "unauthorized") throw error;
-    throw new SvcError(error.code, `${error.message} (--token-file FILE gives the token)`);
-  }
 }
 
 /** Outcomes of rules: what is answered is known, even where it is nothing. */

@@ -1,39 +1,92 @@
 import type {
+  ClientSpec,
+  ClientsSeen,
   ClusterReport,
+  Envelope,
   ErrorAnswer,
   Explanation,
+  GroupSpec,
   Health,
+  ListSpec,
+  ListStatus,
+  Me,
+  Pause,
   QuerylogPage,
+  RuleSpec,
   Services,
   Statistics,
   Status,
   UpdateCheck,
 } from "../api/mod.ts";
 import { ERROR_CODES, type ErrorCode, messageOf, SvcError } from "../errors.ts";
+import { readEvents, type ServerEvent } from "./read_events.ts";
 
 /** Longest wait for an answer, its body included. */
 const ANSWER_MS_MAX = 10_000;
 /** Longest answer: no page of the API comes near. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
+const NO_CONTENT = 204;
+/** Longest silence of a stream: the service gives a sign of life each 15 seconds. */
+const STREAM_SILENCE_MS_MAX = 40_000;
+
+export type ListEnvelope = Envelope<ListSpec> & { readonly status: ListStatus };
+interface Items<T> {
+  readonly items: readonly T[];
+}
+
 /** What is answered, by method and path below `/api/v1`. */
 export interface Answers {
+  "GET auth/me": Me;
+  "GET clients": Items<Envelope<ClientSpec>>;
+  "POST clients": Envelope<ClientSpec>;
+  "GET clients/{id}": Envelope<ClientSpec>;
+  "PUT clients/{id}": Envelope<ClientSpec>;
+  "DELETE clients/{id}": null;
+  "GET clients/seen": ClientsSeen;
   "GET cluster": ClusterReport;
   "GET explain": Explanation;
+  "GET groups": Items<Envelope<GroupSpec>>;
+  "GET groups/{id}": Envelope<GroupSpec>;
+  "PUT groups/{id}": Envelope<GroupSpec>;
   "GET health": Health;
+  "GET lists": Items<ListEnvelope>;
+  "GET lists/{id}": ListEnvelope;
+  "PUT lists/{id}": ListEnvelope;
+  "PUT pause": Pause;
+  "DELETE pause": Pause;
   "GET querylog": QuerylogPage;
+  "POST rules": Envelope<RuleSpec>;
+  "DELETE rules/{id}": null;
   "GET services": Services;
   "GET stats": Statistics;
   "GET status": Status;
   "POST update/check": UpdateCheck;
 }
 
+/** What is told as server-sent events. */
+export type Streams = "events" | "querylog/stream";
+
 /** What goes with a request. */
 export interface Question {
+  /** In the place of `{id}`. */
+  readonly id?: string;
+  /** The revision that is to be replaced. */
+  readonly ifMatch?: number;
   /** Left out of the query where it is undefined. */
   readonly query?: Readonly<Record<string, string | undefined>>;
   /** Sent as JSON. */
   readonly body?: unknown;
+}
+
+/** What goes with a stream, and who is told what comes. */
+export interface Watched {
+  readonly query?: NonNullable<Question["query"]>;
+  /** The stream begins behind this event. */
+  readonly lastEventId?: string | null;
+  readonly signal: AbortSignal;
+  readonly onOpen: () => void;
+  readonly onEvent: (event: ServerEvent) => void;
 }
 
 export interface ClientOptions {
@@ -49,6 +102,11 @@ export interface ClientOptions {
 
 /** Asks one service. A request is sent once, whatever comes of it. */
 export class ApiClient {
+  /** Where the API is. */
+  get origin(): string {
+    return this.#base.origin;
+  }
+
   readonly #base: URL;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #timeoutMs: number;
@@ -67,26 +125,75 @@ export class ApiClient {
   /** @throws {SvcError} With the API's code and message, or `unavailable`; the service comes first. */
   async call<Line extends keyof Answers>(
     line: Line,
-    { query = {}, body }: Question = {},
+    { id = "", ifMatch, query = {}, body }: Question = {},
   ): Promise<Answers[Line]> {
     const [method, path] = line.split(" ");
-    const url = new URL(`/api/v1/${path}`, this.#base);
-    for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) url.searchParams.set(name, value);
-    }
+    const url = this.#url(path.replace("{id}", encodeURIComponent(id)), query);
     const { ok, status, text } = await this.#ask(url, {
       method,
       headers: {
         ...this.#headers,
         ...(body !== undefined && { "content-type": "application/json" }),
+        ...(ifMatch !== undefined && { "if-match": `"${ifMatch}"` }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       redirect: "error", // The token is for this address alone.
       signal: AbortSignal.timeout(this.#timeoutMs),
     });
+    if (status === NO_CONTENT) return null as Answers[Line];
     const json = parseObject(text);
     if (ok && json !== null) return json as Answers[Line];
     throw failureOf(url.origin, status, json);
+  }
+
+  /**
+   * Hands on what a stream tells until it ends, falls silent or is aborted; an end by `signal` is no
+   * error.
+   *
+   * @throws {SvcError} As `call`.
+   */
+  async watch(
+    path: Streams,
+    { query = {}, lastEventId = null, signal, onOpen, onEvent }: Watched,
+  ): Promise<void> {
+    const url = this.#url(path, query);
+    const silence = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const alive = (ms: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(new Error("it has fallen silent")), ms);
+    };
+    try {
+      alive(this.#timeoutMs);
+      const response = await fetch(url, {
+        headers: {
+          ...this.#headers,
+          accept: "text/event-stream",
+          ...(lastEventId !== null && { "last-event-id": lastEventId }),
+        },
+        redirect: "error",
+        signal: AbortSignal.any([signal, silence.signal]),
+      });
+      if (!response.ok || response.body === null) {
+        throw failureOf(url.origin, response.status, parseObject(await this.#readBody(response)));
+      }
+      onOpen();
+      alive(STREAM_SILENCE_MS_MAX);
+      await readEvents(response.body, onEvent, () => alive(STREAM_SILENCE_MS_MAX));
+    } catch (error) {
+      if (signal.aborted) return;
+      throw error instanceof SvcError ? error : noAnswer(url.origin, error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #url(path: string, query: NonNullable<Question["query"]>): URL {
+    const url = new URL(`/api/v1/${path}`, this.#base);
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) url.searchParams.set(name, value);
+    }
+    return url;
   }
 
   async #ask(url: URL, request: RequestInit) {
@@ -95,10 +202,7 @@ export class ApiClient {
       const { ok, status } = response;
       return { ok, status, text: await this.#readBody(response) };
     } catch (error) {
-      const reason = error instanceof SvcError
-        ? error.message
-        : `no answer: is svc running, and is this its api.listen? (${messageOf(error)})`;
-      throw new SvcError("unavailable", `${url.origin}: ${reason}`, { cause: error });
+      throw noAnswer(url.origin, error);
     }
   }
 
@@ -115,6 +219,13 @@ export class ApiClient {
     }
     return text + decoder.decode();
   }
+}
+
+function noAnswer(origin: string, cause: unknown): SvcError {
+  const reason = cause instanceof SvcError
+    ? cause.message
+    : `no answer: is svc running, and is this its api.listen? (${messageOf(cause)})`;
+  return new SvcError("unavailable", `${origin}: ${reason}`, { cause });
 }
 
 /** What an answer other than the expected one comes to. */

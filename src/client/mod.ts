@@ -3,4 +3,11 @@
  * JSON of the type that the API's own schema has, or an error with the API's code. Of the API there are
  * types here and nothing that runs. Scope: net. RFC 9110. @module
  */
-export { type Answers, ApiClient, type ClientOptions, type Question } from "./api_client.ts";
+export {
+  type Answers,
+  ApiClient,
+  type ClientOptions,
+  type ListEnvelope,
+  type Question,
+} from "./api_client.ts";
+export type { ServerEvent } from "./read_events.ts";
