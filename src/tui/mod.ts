@@ -8,8 +8,6 @@ import { App } from "./app.ts";
 import { formatStatus } from "./status_text.ts";
 import { abilitiesOf } from "./terminal.ts";
 
-export { visible } from "./text.ts";
-
 /** Shows the screen until it is left; the terminal is as it was then. */
 export async function runTui(
   client: ApiClient,
