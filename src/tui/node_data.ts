@@ -16,8 +16,8 @@ import { messageOf, rethrowInvariant, SvcError } from "../errors.ts";
 export const AGAIN_MS = { min: 1_000, max: 30_000 };
 const STATUS_MS = 5_000;
 const STATISTICS_MS = 10_000;
-/** A step of a minute is counted from the log itself: less often. */
-const MINUTES_MS = 30_000;
+/** What is counted from the log itself: less often. */
+const COUNTED_MS = 30_000;
 
 /** Collections that are changed here, and what holds their specs. */
 export interface Specs {
@@ -99,7 +99,8 @@ export class NodeData {
     const polls = Promise.all([
       this.#poll(STATUS_MS, signal, () => this.#loadStatus()),
       this.#poll(STATISTICS_MS, signal, () => this.#loadDay()),
-      this.#poll(MINUTES_MS, signal, () => this.#loadHour()),
+      this.#poll(COUNTED_MS, signal, () => this.#loadHour()),
+      this.#poll(COUNTED_MS, signal, () => this.#loadSeen()),
     ]);
     let againMs = AGAIN_MS.min;
     while (!signal.aborted) {
@@ -185,16 +186,20 @@ export class NodeData {
   }
 
   async #loadCollections(): Promise<void> {
-    const [lists, groups, clients, seen] = await Promise.all([
+    const [lists, groups, clients] = await Promise.all([
       this.#client.call("GET lists"),
       this.#client.call("GET groups"),
       this.#client.call("GET clients"),
-      this.#client.call("GET clients/seen"),
+      this.#loadSeen(), // It says which client each address is.
     ]);
     this.lists = lists.items;
     this.groups = groups.items;
     this.clients = clients.items;
-    this.seen = seen.items;
+    this.#onChange();
+  }
+
+  async #loadSeen(): Promise<void> {
+    this.seen = (await this.#client.call("GET clients/seen")).items;
     this.#onChange();
   }
 

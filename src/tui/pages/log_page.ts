@@ -23,7 +23,10 @@ const OUTCOME_STYLES: Readonly<Record<string, Style>> = {
 
 /** From which width each column is there; the name takes what is left. */
 const COLUMNS = { ms: 80, decided: 72, type: 60, device: 52 };
-const [MS, DECIDED, TYPE, DEVICE, OUTCOME, TIME] = [6, 14, 6, 15, 12, 9];
+const [MS, TYPE, OUTCOME, TIME] = [6, 6, 10, 9];
+/** Who asked and what decided; from some width on there is room for more of both. */
+const WORDS = { narrow: { device: 13, decided: 11 }, wide: { device: 20, decided: 24 } };
+const WIDE_MIN = 110;
 
 /** The log as it comes. */
 export class LogPage implements Page {
@@ -79,19 +82,20 @@ export class LogPage implements Page {
     };
     column(new Date(entry.time).toTimeString().slice(0, 8), TIME);
     column(
-      entry.outcome.replace("_", " "),
+      entry.outcome.replace("_search", ""),
       OUTCOME,
       isChosen ? style : OUTCOME_STYLES[entry.outcome] ?? style,
     );
     const [hasMs, hasDecided, hasType, hasDevice] = Object.values(COLUMNS).map((min) =>
       width >= min
     );
-    const rest = (hasMs ? MS : 0) + (hasDecided ? DECIDED : 0) + (hasType ? TYPE : 0) +
-      (hasDevice ? DEVICE : 0);
+    const { device, decided } = width >= WIDE_MIN ? WORDS.wide : WORDS.narrow;
+    const rest = (hasMs ? MS : 0) + (hasDecided ? decided : 0) + (hasType ? TYPE : 0) +
+      (hasDevice ? device : 0);
     column(entry.name, area.x + width - rest - x);
     if (hasType) column(entry.type, TYPE);
-    if (hasDevice) column(entry.client_name ?? entry.client ?? entry.client_id ?? "", DEVICE);
-    if (hasDecided) column(this.#decider(entry), DECIDED);
+    if (hasDevice) column(entry.client_name ?? entry.client ?? entry.client_id ?? "", device);
+    if (hasDecided) column(this.#decider(entry), decided);
     if (hasMs) column((entry.duration_us / 1_000).toFixed(1).padStart(MS - 1), MS);
   }
 
