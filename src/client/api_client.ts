@@ -165,7 +165,7 @@ export class ApiClient {
     };
     try {
       alive(this.#timeoutMs);
-      const response = await fetch(url, {
+      const request = fetch(url, {
         headers: {
           ...this.#headers,
           accept: "text/event-stream",
@@ -174,15 +174,17 @@ export class ApiClient {
         redirect: "error",
         signal: AbortSignal.any([signal, silence.signal]),
       });
-      if (!response.ok || response.body === null) {
-        throw failureOf(url.origin, response.status, parseObject(await this.#readBody(response)));
+      const response = await answerFrom(url, request);
+      const { ok, status, body } = response;
+      if (!ok || body === null) {
+        const text = await answerFrom(url, this.#readBody(response));
+        throw failureOf(url.origin, status, parseObject(text));
       }
       onOpen();
       alive(STREAM_SILENCE_MS_MAX);
-      await readEvents(response.body, onEvent, () => alive(STREAM_SILENCE_MS_MAX));
+      await answerFrom(url, readEvents(body, onEvent, () => alive(STREAM_SILENCE_MS_MAX)));
     } catch (error) {
-      if (signal.aborted) return;
-      throw error instanceof SvcError ? error : noAnswer(url.origin, error);
+      if (!signal.aborted) throw error;
     } finally {
       clearTimeout(timer);
     }
@@ -197,13 +199,9 @@ export class ApiClient {
   }
 
   async #ask(url: URL, request: RequestInit) {
-    try {
-      const response = await fetch(url, request);
-      const { ok, status } = response;
-      return { ok, status, text: await this.#readBody(response) };
-    } catch (error) {
-      throw noAnswer(url.origin, error);
-    }
+    const response = await answerFrom(url, fetch(url, request));
+    const { ok, status } = response;
+    return { ok, status, text: await answerFrom(url, this.#readBody(response)) };
   }
 
   async #readBody({ body }: Response): Promise<string> {
@@ -221,11 +219,16 @@ export class ApiClient {
   }
 }
 
-function noAnswer(origin: string, cause: unknown): SvcError {
-  const reason = cause instanceof SvcError
-    ? cause.message
-    : `no answer: is svc running, and is this its api.listen? (${messageOf(cause)})`;
-  return new SvcError("unavailable", `${origin}: ${reason}`, { cause });
+/** What comes of asking there; a failure says where, and that there was no answer. */
+async function answerFrom<T>({ origin }: URL, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    const reason = error instanceof SvcError
+      ? error.message
+      : `no answer: is svc running, and is this its api.listen? (${messageOf(error)})`;
+    throw new SvcError("unavailable", `${origin}: ${reason}`, { cause: error });
+  }
 }
 
 /** What an answer other than the expected one comes to. */

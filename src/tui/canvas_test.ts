@@ -56,3 +56,12 @@ Deno.test("Canvas writes no colour where there is none", none, () => {
   assert.equal(picture(full), "\x1b[1;1H\x1b[;31mabc\x1b[m");
   assert.equal(picture(poor), "\x1b[1;1Habc");
 });
+
+Deno.test("Canvas lets nothing out that was put on it to act", none, () => {
+  const canvas = new Canvas(20, 1, full);
+  canvas.put(0, 0, "a\x1b[2J\u202e\x9b\x07\r\n");
+  const text = canvas.differenceFrom(new Canvas(20, 1, full));
+  // deno-lint-ignore no-control-regex -- that is what is looked for
+  assert.doesNotMatch(text.replace(/\x1b\[(?:\d+;\d+H|;?\d*m)/g, ""), /[\p{Cc}\p{Cf}]/u);
+  assert.match(text, /a\\027\[2J/);
+});

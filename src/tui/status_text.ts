@@ -62,5 +62,5 @@ export function formatStatus(status: Status, day: Statistics, now: Date): string
     ...status.upstreams.map((one) => `upstream: ${upstreamText(one)}`),
     ...clusterLines(status).map(({ text }) => `cluster: ${text}`),
     ...status.problems.map((problem) => `problem: ${problem}`),
-  ].map((line) => visible(line).replaceAll("\n", " ")).join("\n");
+  ].map((line) => visible(line)).join("\n");
 }
