@@ -23,6 +23,8 @@ import { type LogResults, measureLog } from "./benchmark/log_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
 import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
 import { allowedCpus } from "./benchmark/processes.ts";
+import { measureRecursion } from "./benchmark/recursion_runs.ts";
+import { canRecurse, RECURSOR_SETUPS, RECURSORS } from "./benchmark/recursors.ts";
 import {
   formatApi,
   formatCluster,
@@ -32,9 +34,11 @@ import {
   formatIdle,
   formatLog,
   formatMemory,
+  formatRecursion,
   formatSetups,
   formatTargets,
   formatTransports,
+  formatUi,
   formatVrrp,
 } from "./benchmark/report.ts";
 import {
@@ -42,8 +46,10 @@ import {
   DNSMASQ_ENTRIES,
   SERVERS,
   type Setup,
+  SETUPS,
   startUpstream,
 } from "./benchmark/servers.ts";
+import { HOSTS } from "./benchmark/small_internet.ts";
 import {
   apiTargets,
   clusterTargets,
@@ -54,11 +60,14 @@ import {
   isMet,
   logTargets,
   memoryTargets,
+  recursionTargets,
   type Target,
   transportTargets,
+  uiTargets,
   vrrpTargets,
 } from "./benchmark/targets.ts";
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
+import { measureUi } from "./benchmark/ui_runs.ts";
 import { measureVrrp } from "./benchmark/vrrp_runs.ts";
 import { missingPrograms, ROOT, Workspace } from "./benchmark/workspace.ts";
 
@@ -74,6 +83,8 @@ const PARTS = [
   "idle",
   "vrrp",
   "cluster",
+  "ui",
+  "recursion",
   "all",
 ] as const;
 type Part = typeof PARTS[number];
@@ -91,6 +102,8 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   idle: [],
   vrrp: [],
   cluster: [],
+  ui: [],
+  recursion: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -99,6 +112,9 @@ const DEFAULT_ROUNDS = 5;
 /** What the caches of all servers hold, dnsmasq's 10,000 entries included. */
 const DEFAULT_NAMES = 10_000;
 const DEFAULT_FAILOVERS = 20;
+/** Of each kind; with ten names in each, more than memory is looked at after. */
+const DEFAULT_ZONES = 4_000;
+const ZONES_MAX = 50_000;
 const SECONDS_MAX = 600;
 const ROUNDS_MAX = 100;
 /** One of each kind at least; the list of popular names is 100,000 long. */
@@ -120,11 +136,15 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   idle         none, 10 and 100 queries a second: CPU, wake-ups, latency; svc keeps its log
   vrrp         gaps of the floating address, in namespaces, beside keepalived: needs root; by itself
   cluster      changes, failover and a witness's memory, in namespaces: needs root; by itself
+  ui           the dashboard in Chromium on a slow machine: weight, paint, keys, heap; by itself
+  recursion    names found from the root down, beside unbound and Knot Resolver, in a namespace of
+               its own: rate, CPU time, messages, latency, memory; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
   --failovers N  times that a cluster's leader is lost in each way (default: ${DEFAULT_FAILOVERS})
   --names N    names asked for, a tenth of them blocked (default: ${DEFAULT_NAMES})
+  --zones N    zones of each kind that recursion finds names in (default: ${DEFAULT_ZONES})
   --unpinned   lets the system place processes; else the server under test has the first CPU, and
                dnsperf and what is forwarded to the last
   --query-log  has svc keep its query log, which the others have none of
@@ -139,6 +159,7 @@ interface Options {
   readonly rounds: number;
   readonly failovers: number;
   readonly names: number;
+  readonly zones: number;
   readonly unpinned: boolean;
   readonly queryLog: boolean;
   readonly svc: string | null;
@@ -156,6 +177,7 @@ function readOptions(args: string[]): Options | null {
       rounds: { type: "string", default: `${DEFAULT_ROUNDS}` },
       failovers: { type: "string", default: `${DEFAULT_FAILOVERS}` },
       names: { type: "string", default: `${DEFAULT_NAMES}` },
+      zones: { type: "string", default: `${DEFAULT_ZONES}` },
       unpinned: { type: "boolean", default: false },
       "query-log": { type: "boolean", default: false },
       svc: { type: "string" },
@@ -175,6 +197,7 @@ function readOptions(args: string[]): Options | null {
     rounds: readCount("--rounds", values.rounds, 1, ROUNDS_MAX),
     failovers: readCount("--failovers", values.failovers, 1, ROUNDS_MAX),
     names: readCount("--names", values.names, NAMES_MIN, NAMES_MAX),
+    zones: readCount("--zones", values.zones, 1, ZONES_MAX),
     unpinned: values.unpinned,
     queryLog: values["query-log"],
     svc: values.svc === undefined ? null : Deno.realPathSync(values.svc),
@@ -196,6 +219,11 @@ function progress(text: string): void {
 /** Runs what is asked for and prints it. */
 async function bench(options: Options, workspace: Workspace): Promise<void> {
   const { part, seconds, rounds } = options;
+  if (part === "ui") {
+    const results = await measureUi(progress);
+    console.log(`\n${formatUi(results)}\n\n${formatTargets(uiTargets(results))}`);
+    return;
+  }
   if (part === "vrrp") {
     const samples = await measureVrrp(progress);
     console.log(`\n${formatVrrp(samples)}\n\n${formatTargets(vrrpTargets(samples))}`);
@@ -205,6 +233,10 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     const { failovers } = options;
     const results = await measureCluster({ rounds, seconds, failovers, progress });
     console.log(`\n${formatCluster(results)}\n\n${formatTargets(clusterTargets(results))}`);
+    return;
+  }
+  if (part === "recursion") {
+    await benchRecursion(options, workspace);
     return;
   }
   const runs = RUNS_OF[part];
@@ -217,9 +249,7 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   for (const name of SERVERS) {
     if (!servers.includes(name)) progress(`${name} is not installed: measuring without it`);
   }
-  const all = allowedCpus();
-  const pinned = !options.unpinned && all.length > 1 && missingPrograms(["taskset"]).length === 0;
-  const cpus = pinned ? { server: all[0], load: all[all.length - 1] } : null;
+  const cpus = chooseCpus(options);
   progress("unpacking lists, picking names");
   const million = workspace.path("million.txt");
   await unpackMillion(options.lists, million);
@@ -234,16 +264,14 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
     queryLog: options.queryLog,
   };
   const head = [
-    `${
-      new Date().toISOString()
-    }, ${await cpuModel()}, ${all.length} CPUs, Deno ${Deno.version.deno}`,
+    await machine(),
     `${rounds} rounds of ${seconds} s; ${names.passed.length} names that pass, ` +
     `${names.blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`,
     `upstream: ${upstream.setup}; svc's query log is ${
       options.queryLog || part === "idle" ? "on" : "off"
     }`,
     ...(runs.length > 0 || part === "transports" || part === "fair" ? [placement(cpus)] : []),
-    ...(runs.length > 0 ? [formatSetups(servers)] : []),
+    ...(runs.length > 0 ? [formatSetups(SETUPS, servers)] : []),
   ].join("\n");
 
   let dns: DnsResults | null = null;
@@ -303,27 +331,49 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   blocks.push(formatTargets(targets));
   console.log(`\n${blocks.join("\n\n")}`);
   if (options.json !== null) {
-    const judged = targets.map((target) => ({ ...target, met: isMet(target) }));
-    const results = {
-      head,
-      options,
-      dns,
-      transports,
-      fair,
-      filter,
-      memory,
-      api,
-      log,
-      idle,
-      targets: judged,
-    };
-    await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
+    const results = { head, options, dns, transports, fair, filter, memory, api, log, idle };
+    await writeJson(options.json, results, targets);
   }
 }
 
-function placement(cpus: Cpus | null): string {
+async function benchRecursion(options: Options, workspace: Workspace): Promise<void> {
+  const { rounds, seconds, zones, svc: program, json } = options;
+  const missing = missingPrograms(["dnsperf", "nsd", "nsd-control", "ip"]);
+  if (missing.length > 0) throw new BenchError(`${missing.join(", ")}: not installed`);
+  const cpus = chooseCpus(options);
+  const plan = { rounds, seconds, zones, program, cpus, progress };
+  const recursion = await measureRecursion(workspace, plan);
+  const targets = recursionTargets(recursion);
+  const head = [
+    await machine(),
+    `${rounds} rounds of ${seconds} s; ${zones} zones of each kind, ${HOSTS} names in each`,
+    placement(cpus, "name servers"),
+    formatSetups(RECURSOR_SETUPS, RECURSORS.filter(canRecurse)),
+  ].join("\n");
+  console.log(`\n${[head, formatRecursion(recursion), formatTargets(targets)].join("\n\n")}`);
+  if (json !== null) await writeJson(json, { head, options, recursion }, targets);
+}
+
+/** Everything that was measured, and what came of the targets. */
+async function writeJson(path: string, results: object, targets: readonly Target[]): Promise<void> {
+  const judged = targets.map((target) => ({ ...target, met: isMet(target) }));
+  await Deno.writeTextFile(path, `${JSON.stringify({ ...results, targets: judged }, null, 2)}\n`);
+}
+
+function chooseCpus({ unpinned }: Options): Cpus | null {
+  const all = allowedCpus();
+  const pinned = !unpinned && all.length > 1 && missingPrograms(["taskset"]).length === 0;
+  return pinned ? { server: all[0], load: all[all.length - 1] } : null;
+}
+
+async function machine(): Promise<string> {
+  const now = new Date().toISOString();
+  return `${now}, ${await cpuModel()}, ${allowedCpus().length} CPUs, Deno ${Deno.version.deno}`;
+}
+
+function placement(cpus: Cpus | null, behind = "upstream"): string {
   if (cpus === null) return "processes run on any CPU";
-  return `server on CPU ${cpus.server}; dnsperf and upstream on CPU ${cpus.load}`;
+  return `server on CPU ${cpus.server}; dnsperf and ${behind} on CPU ${cpus.load}`;
 }
 
 async function cpuModel(): Promise<string> {

@@ -22,7 +22,7 @@ import {
   type Target,
   TARGETS,
 } from "./program.ts";
-import { findForeignLicences, readPackages } from "./sbom.ts";
+import { findForeignLicences, readNotices, readPackages } from "./sbom.ts";
 
 /** The checkout. */
 const ROOT = resolve(`${import.meta.dirname}/..`);
@@ -32,6 +32,9 @@ type Kind = typeof KINDS[number];
 
 /** Where the program has the keys of its releases; none in a checkout. */
 const RELEASE_KEYS = "src/update/release_keys.json";
+
+/** Where it has the licences of what its dashboard was made of. */
+const NOTICES = "licences";
 
 const RELEASE_SITE = "https://dl.deno.land/release";
 /** How long the release site may take to answer at all. */
@@ -77,6 +80,10 @@ async function stageProgram(
   }
   if (program.assets.includes(RELEASE_KEYS)) {
     await Deno.writeTextFile(`${stage}/${RELEASE_KEYS}`, JSON.stringify(keys));
+  }
+  await Deno.mkdir(`${stage}/${NOTICES}`);
+  for (const [name, text] of await readNotices(program)) {
+    await Deno.writeTextFile(`${stage}/${NOTICES}/${name.replaceAll("/", "+")}`, text);
   }
   const { imports, unstable } = program;
   // "manual": Deno resolves packages in node_modules and never asks the registry.
@@ -176,7 +183,8 @@ async function compile(
   if (missing !== null) return missing;
   const runtimePath = await cachedRuntimePath(target);
   const wasCached = await exists(runtimePath);
-  const includes = [...program.workers, ...program.assets].flatMap((path) => ["--include", path]);
+  const included = [...program.workers, ...program.assets, NOTICES];
+  const includes = included.flatMap((path) => ["--include", path]);
   // Paths are relative to the stage: what is embedded then does not tell where it was built.
   const { success, stderr } = await new Deno.Command(Deno.execPath(), {
     // deno-fmt-ignore
@@ -263,6 +271,7 @@ async function packSelfExtracting(
     "@SHA256@": await sha256(`${archive}.gz`),
     "@FILES@": String(files.length),
     "@MIB@": String(Math.ceil(lengthBytes / MIB_BYTES) + CACHES_MIB),
+    "@RUN_PERMISSIONS@": (await permissionsOf("run")).join(" "),
     "# @PERMISSIONS@": (await Deno.readTextFile(scriptPath("permissions.sh"))).trim(),
   });
   await Deno.writeTextFile(file, script, { mode: 0o755 });
@@ -333,7 +342,7 @@ async function build({ program, target, wanted, keys, output }: BuildOptions): P
 
 /** Makes a Debian package of a built file. */
 async function buildDeb(program: Program, target: Target, file: string, output: string) {
-  const packages = await readPackages(program.directory, program.imports);
+  const packages = await readPackages(program);
   const foreign = findForeignLicences(packages);
   if (foreign.length > 0) throw new BuildError(`can't be given on: ${foreign.join(", ")}`);
   const work = await Deno.makeTempDir({ prefix: "svc-deb-" });

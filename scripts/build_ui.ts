@@ -38,6 +38,8 @@ export interface BuiltFile {
 export interface Built {
   readonly files: readonly BuiltFile[];
   readonly firstView: readonly string[];
+  /** What is loaded of one language. */
+  readonly locale: readonly string[];
 }
 
 function pack(path: string, content: Uint8Array | string): BuiltFile {
@@ -138,10 +140,15 @@ export async function buildUi(): Promise<Built> {
       .replaceAll("@MAIN@", main).replaceAll("@STYLE@", style).replaceAll("@ICON@", icon.path)
       .replaceAll("@MANIFEST@", manifest.path).replace("@PRELOAD@", preload),
   );
+  // The chart loads it when it is drawn, which is in the first view.
+  const plot = Object.entries(outputs).filter(([path, { inputs }]) =>
+    path.endsWith(".js") && Object.keys(inputs).some((input) => input.includes("/uplot/"))
+  ).map(([path]) => path);
   const english = loadedWith(entryOf("text/en.ts"), outputs);
   return {
     files: [shell, icon, manifest, ...files],
-    firstView: [...new Set(["/index.html", style, ...atOnce, ...overview, ...english])],
+    firstView: [...new Set(["/index.html", style, ...atOnce, ...overview, ...plot, ...english])],
+    locale: [...english].filter((path) => !atOnce.has(path)),
   };
 }
 

@@ -118,7 +118,7 @@ async function copyright({ root, packages }: DebOptions): Promise<string> {
 Upstream-Name: svc
 Comment:
  The program carries Deno (MIT, 2018-2026 the Deno authors) and these packages of npm, each with its
- own notices, below ${PROGRAM_FOLDER} once it is installed:
+ own notices, or these in the folder licences, below ${PROGRAM_FOLDER} once it is installed:
 ${carried.join("\n")}
 
 Files: *

@@ -16,6 +16,8 @@ package_of() {
     dig | delv) echo bind9-dnsutils ;;
     dnssec-keygen | dnssec-signzone) echo bind9-utils ;;
     drill) echo ldnsutils ;;
+    ip) echo iproute2 ;;
+    kresd) echo knot-resolver ;;
     qemu-aarch64-static)
       echo qemu-user-static libc6-arm64-cross libgcc-s1-arm64-cross libstdc++6-arm64-cross ;;
     *) echo "$1" ;;

@@ -49,6 +49,9 @@ permissions_of() {
     explain) permissions='--allow-net --allow-read' ;;
     # The same; what the environment says of the terminal.
     tui) permissions="--allow-net --allow-read --allow-env=$terminal_env" ;;
+    # Also the file of the backup.
+    backup) permissions='--allow-net --allow-read --allow-write' ;;
+    restore) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.
     vrrp) permissions="--allow-ffi --allow-read $v8_flags" ;;
     # The C library opens its sockets; the configuration is a file. It also knows the limit on open

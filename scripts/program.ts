@@ -26,16 +26,25 @@ export class BuildError extends Error {
   override readonly name = "BuildError";
 }
 
+/** Packages by the names they are imported by, as deno.json has them. */
+export type Imports = Readonly<Record<string, string>>;
+
 export interface Program {
   readonly directory: string;
   readonly modules: readonly string[];
   readonly workers: readonly string[];
   readonly assets: readonly string[];
   /** The part of deno.json's `imports` that the modules use. */
-  readonly imports: Readonly<Record<string, string>>;
+  readonly imports: Imports;
+  /** The part that its dashboard was made of, which comes as one file. */
+  readonly bundled: Imports;
   readonly unstable: readonly string[];
   readonly version: string;
 }
+
+/** Where the dashboard begins, and what `build_ui.ts` takes that nothing there imports: the icons. */
+const UI_ENTRY = "ui/main.tsx";
+const UI_DATA: readonly string[] = ["lucide-static"];
 
 interface ModuleGraph {
   readonly modules: readonly {
@@ -78,34 +87,65 @@ export async function filesBelow(root: string, directory: string): Promise<strin
   return files.sort();
 }
 
+/** A file of the program, and what it imports as it is written there. */
+interface Module {
+  readonly path: string;
+  readonly specifiers: readonly string[];
+}
+
+/** Finds the files that some of them lead to, those included. */
+async function reach(directory: string, entries: readonly string[]): Promise<Module[]> {
+  const found = new Map<string, Module>();
+  for (const entry of entries) {
+    const graph: ModuleGraph = JSON.parse(
+      await run(Deno.execPath(), ["info", "--json", `${directory}/${entry}`]),
+    );
+    for (const { local, error, dependencies = [] } of graph.modules) {
+      if (error !== undefined) throw new BuildError(`${entry}: ${error}`);
+      if (local?.startsWith(`${directory}/`) !== true) continue;
+      const path = local.slice(directory.length + 1);
+      found.set(path, { path, specifiers: dependencies.map(({ specifier }) => specifier) });
+    }
+  }
+  return [...found.values()];
+}
+
+async function isFile(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).isFile;
+  } catch {
+    return false;
+  }
+}
+
 /** Finds what the program needs at run time, starting from `main.ts`, workers and small programs. */
 export async function readProgram(directory: string): Promise<Program> {
   const config = JSON.parse(await Deno.readTextFile(`${directory}/deno.json`));
   const sources = await filesBelow(`${directory}/`, "src");
   const workers = sources.filter((path) => /_(worker|main)\.ts$/.test(path));
-  const modules = new Set<string>();
-  const specifiers = new Set<string>();
-  for (const entry of ["main.ts", ...workers]) {
-    const graph: ModuleGraph = JSON.parse(
-      await run(Deno.execPath(), ["info", "--json", `${directory}/${entry}`]),
+  const reached = await reach(directory, ["main.ts", ...workers]);
+  const modules = reached.map(({ path }) => path);
+  const specifiersOf = (found: readonly Module[]) => found.flatMap(({ specifiers }) => specifiers);
+  const importsOf = (specifiers: readonly string[]): Imports =>
+    Object.fromEntries(
+      Object.entries<string>(config.imports ?? {}).filter(([name]) =>
+        specifiers.some((specifier) => specifier === name || specifier.startsWith(`${name}/`))
+      ),
     );
-    for (const module of graph.modules) {
-      if (module.error !== undefined) throw new BuildError(`${entry}: ${module.error}`);
-      const { local } = module;
-      if (local?.startsWith(`${directory}/`)) modules.add(local.slice(directory.length + 1));
-      for (const { specifier } of module.dependencies ?? []) specifiers.add(specifier);
-    }
+  let bundled: Imports = {};
+  if (await isFile(`${directory}/${UI_ENTRY}`)) {
+    // Of the service itself it has types alone.
+    const ui = (await reach(directory, [UI_ENTRY])).filter(({ path }) => path.startsWith("ui/"));
+    bundled = importsOf([...specifiersOf(ui), ...UI_DATA]);
   }
-  const used = Object.entries<string>(config.imports ?? {}).filter(([name]) =>
-    [...specifiers].some((specifier) => specifier === name || specifier.startsWith(`${name}/`))
-  );
   return {
     directory,
-    modules: [...modules].sort(),
+    modules: modules.sort(),
     workers,
     // Whatever lies among the sources and is no source is read by one of them.
     assets: sources.filter((path) => !/\.tsx?$|(^|\/)testdata\//.test(path)),
-    imports: Object.fromEntries(used),
+    imports: importsOf(specifiersOf(reached)),
+    bundled,
     unstable: config.unstable ?? [],
     version: config.version,
   };

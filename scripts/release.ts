@@ -102,8 +102,7 @@ async function main(args: string[]): Promise<number> {
   const targets = values.target as Target[];
   const output = resolve(values.output ?? `${ROOT}/dist/release`);
   const key = await readKey(values.key);
-  const { imports } = await readProgram(ROOT);
-  const packages = await readPackages(ROOT, imports);
+  const packages = await readPackages(await readProgram(ROOT));
   const foreign = findForeignLicences(packages);
   if (foreign.length > 0) throw new BuildError(`can't be given on: ${foreign.join(", ")}`);
   const work = await Deno.makeTempDir({ prefix: "svc-release-" });

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { run } from "./program.ts";
+import { type Imports, type Program, run } from "./program.ts";
 
 /** Licences whose terms a program under MIT can carry, with their texts beside it. */
 export const CARRIED_LICENCES: readonly string[] = [
@@ -31,11 +31,6 @@ interface LockedPackage {
   readonly cpu?: readonly string[];
 }
 
-interface Lock {
-  readonly specifiers: Readonly<Record<string, string>>;
-  readonly npm?: Readonly<Record<string, LockedPackage>>;
-}
-
 export interface Package {
   readonly name: string;
   readonly version: string;
@@ -48,6 +43,9 @@ export interface Package {
   readonly dependencies: readonly string[];
 }
 
+/** What a program was made of. */
+export type Parts = Pick<Program, "directory" | "imports" | "bundled">;
+
 /** `@scope/name@1.2.3_peer@4` is a name, a version, and what peers it was installed beside. */
 function split(key: string): { name: string; version: string } {
   const [, name, version] = /^(@?[^@]+)@([^_]+)/.exec(key) ?? [];
@@ -56,56 +54,96 @@ function split(key: string): { name: string; version: string } {
 }
 
 /**
- * Reads the packages of a checkout. `imports` are those of deno.json that the program uses.
+ * Reads the packages of a checkout.
  *
  * @throws {Error} For one whose licence nobody names.
  */
-export async function readPackages(
-  directory: string,
-  imports: Readonly<Record<string, string>>,
-): Promise<Package[]> {
+export async function readPackages({ directory, imports, bundled }: Parts): Promise<Package[]> {
   // Each says of itself what its licence is, whether anything here has used it or not.
   await run(Deno.execPath(), ["install", "--frozen", "--quiet"], { cwd: directory });
-  const lock: Lock = JSON.parse(await Deno.readTextFile(`${directory}/deno.lock`));
-  const locked = lock.npm ?? {};
-  const keys = Object.keys(locked);
-  const keyOf = (dependency: string): string | undefined =>
-    keys.find((key) => key === dependency) ??
-      keys.find((key) => key.startsWith(`${dependency}@`) || key.startsWith(`${dependency}_`));
-  const dependenciesOf = (key: string): string[] => {
-    const { dependencies = [], optionalDependencies = [] } = locked[key];
-    return [...dependencies, ...optionalDependencies].map((dependency) => {
-      const found = keyOf(dependency);
-      if (found === undefined) throw new Error(`deno.lock: ${key} needs ${dependency}`);
-      return found;
-    });
-  };
-  const shipped = new Set<string>();
-  const pending = Object.values(imports).map((specifier) => {
-    const version = lock.specifiers[specifier];
-    const found = keyOf(`${split(specifier.replace(/^npm:/, "")).name}@${version}`);
-    if (found === undefined) throw new Error(`deno.lock: does not have ${specifier}`);
-    return found;
-  });
-  for (let key = pending.pop(); key !== undefined; key = pending.pop()) {
-    if (shipped.has(key)) continue;
-    shipped.add(key);
-    pending.push(...dependenciesOf(key).filter((one) => runsOnLinux(locked[one])));
-  }
-  const packages = keys.map(async (key): Promise<Package> => {
+  const lock = await Lock.read(directory);
+  const shipped = new Set([...lock.closure(imports), ...lock.closure(bundled)]);
+  const packages = lock.keys.map(async (key): Promise<Package> => {
     const { name, version } = split(key);
     // One for another machine is not installed here, and is of the package that asks for it.
-    const owner = keys.find((one) => locked[one].optionalDependencies?.includes(name) === true);
+    const owner = lock.keys.find((one) =>
+      lock.locked[one].optionalDependencies?.includes(name) === true
+    );
     const licence = await licenceOf(directory, key) ??
       (owner === undefined ? null : await licenceOf(directory, owner));
     if (licence === null) {
       throw new Error(`${key} names no licence: look at it, and do without it if there is none`);
     }
-    const dependencies = dependenciesOf(key).map((one) => nameOf(split(one)));
-    const { integrity } = locked[key];
+    const dependencies = lock.dependenciesOf(key).map((one) => nameOf(split(one)));
+    const { integrity } = lock.locked[key];
     return { name, version, licence, integrity, isShipped: shipped.has(key), dependencies };
   });
   return (await Promise.all(packages)).sort((a, b) => nameOf(a) < nameOf(b) ? -1 : 1);
+}
+
+/**
+ * The texts of the licences of what a dashboard was made of, by name and version. Its packages are
+ * one file by then, without a folder of their own to have them in.
+ *
+ * @throws {Error} For a package that has none.
+ */
+export async function readNotices({ directory, bundled }: Parts): Promise<Map<string, string>> {
+  const notices = new Map<string, string>();
+  for (const key of (await Lock.read(directory)).closure(bundled)) {
+    const folder = folderOf(directory, key);
+    const [file] = [...Deno.readDirSync(folder)].filter(({ name }) => /^licen[cs]e\b/i.test(name));
+    if (file === undefined) throw new Error(`${key} comes without the text of its licence`);
+    notices.set(nameOf(split(key)), await Deno.readTextFile(`${folder}/${file.name}`));
+  }
+  return notices;
+}
+
+/** `deno.lock`, whose keys name packages as they were installed. */
+class Lock {
+  private constructor(
+    readonly specifiers: Readonly<Record<string, string>>,
+    readonly locked: Readonly<Record<string, LockedPackage>>,
+  ) {}
+
+  static async read(directory: string): Promise<Lock> {
+    const { specifiers, npm } = JSON.parse(await Deno.readTextFile(`${directory}/deno.lock`));
+    return new Lock(specifiers, npm ?? {});
+  }
+
+  get keys(): string[] {
+    return Object.keys(this.locked);
+  }
+
+  dependenciesOf(key: string): string[] {
+    const { dependencies = [], optionalDependencies = [] } = this.locked[key];
+    return [...dependencies, ...optionalDependencies].map((dependency) => {
+      const found = this.#keyOf(dependency);
+      if (found === undefined) throw new Error(`deno.lock: ${key} needs ${dependency}`);
+      return found;
+    });
+  }
+
+  /** The packages of some imports, with all that they need on Linux. */
+  closure(imports: Imports): Set<string> {
+    const found = new Set<string>();
+    const pending = Object.values(imports).map((specifier) => {
+      const version = this.specifiers[specifier];
+      const key = this.#keyOf(`${split(specifier.replace(/^npm:/, "")).name}@${version}`);
+      if (key === undefined) throw new Error(`deno.lock: does not have ${specifier}`);
+      return key;
+    });
+    for (let key = pending.pop(); key !== undefined; key = pending.pop()) {
+      if (found.has(key)) continue;
+      found.add(key);
+      pending.push(...this.dependenciesOf(key).filter((one) => runsOnLinux(this.locked[one])));
+    }
+    return found;
+  }
+
+  #keyOf(dependency: string): string | undefined {
+    return this.keys.find((key) => key === dependency) ??
+      this.keys.find((key) => key.startsWith(`${dependency}@`) || key.startsWith(`${dependency}_`));
+  }
 }
 
 function nameOf({ name, version }: Pick<Package, "name" | "version">): string {
@@ -117,13 +155,18 @@ function runsOnLinux({ os, cpu }: LockedPackage): boolean {
   return isOs && (cpu === undefined || cpu.includes("x64") || cpu.includes("arm64"));
 }
 
-/** What an installed package says; `null`: it is not installed, or says nothing. */
-async function licenceOf(directory: string, key: string): Promise<string | null> {
+/** Where an installed package is. */
+function folderOf(directory: string, key: string): string {
   const { name, version } = split(key);
   const place = `${name.replaceAll("/", "+")}@${version}`;
-  const folder = `${directory}/node_modules/.deno/${place}/node_modules/${name}`;
+  return `${directory}/node_modules/.deno/${place}/node_modules/${name}`;
+}
+
+/** What an installed package says; `null`: it is not installed, or says nothing. */
+async function licenceOf(directory: string, key: string): Promise<string | null> {
+  const file = `${folderOf(directory, key)}/package.json`;
   try {
-    const { license } = JSON.parse(await Deno.readTextFile(`${folder}/package.json`));
+    const { license } = JSON.parse(await Deno.readTextFile(file));
     return typeof license === "string" ? license : null;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return null;

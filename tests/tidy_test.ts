@@ -80,6 +80,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   install: { imports: [], scope: ["read", "write", "run"] },
   update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
+  backup: { imports: ["bytes", "model", "auth"], scope: none },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
   thread: { imports: [], scope: ["sys"] },
@@ -92,7 +93,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   api: {
     imports: [
       ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
-      ...["cluster", "logqueue"],
+      ...["cluster", "logqueue", "backup"],
     ],
     scope: ["net"],
   },
@@ -102,16 +103,17 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
+    entrances: ["seats.ts", "workers.ts"],
   },
   node: {
     imports: [
       ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
       ...["telemetry", "otlp"],
-      ...["logqueue", "resolver", "config", "native", "transport", "http", "auth", "store"],
-      ...["lists", "querylog", "cluster", "api", "isolate", "update"],
+      ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
+      ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
     ],
     scope: "what it wires",
-    entrances: ["open_files.ts", "outbound.ts", "seed.ts"],
+    entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
   tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
@@ -409,6 +411,13 @@ Deno.test("modules without a scope do no I/O of their own", reading, () => {
     return ioIn(text).map((what) => `${path}: ${what}`);
   });
   assert.deepEqual(problems, []);
+});
+
+Deno.test("HTTP/2 is spoken in code of our own: the runtime's can end the process", reading, () => {
+  const users = readFiles("src/").filter(({ imports }) =>
+    imports.some(({ specifier }) => specifier === "node:http2")
+  );
+  assert.deepEqual(users.map(({ path }) => path).filter((path) => !isForTests(path)), []);
 });
 
 Deno.test("every file is imported by another, or begins something", reading, () => {

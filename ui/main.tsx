@@ -139,12 +139,18 @@ function wasOffered(): boolean {
 
 async function start(): Promise<void> {
   const root = document.getElementById("app")!;
-  await setLanguage(preferredLanguage(), false);
+  // What the first view needs is asked for at once, not one behind the other.
+  const spoken = setLanguage(preferredLanguage(), false);
+  const { page } = route.value;
+  if (page !== null) PAGES[page].load().catch(() => undefined); // Who shows it says why not.
   for (;;) {
     try {
-      if (!await recognise()) await readAuthState();
+      const isKnown = await recognise();
+      await spoken;
+      if (!isKnown) await readAuthState();
       break;
     } catch {
+      await spoken;
       awaySince.value ??= new Date();
       root.textContent = t.errors.away;
       await new Promise((resolve) => setTimeout(resolve, 2_000));

@@ -1,13 +1,13 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
 /** Sends what `ApiLoad` orders. @module */
-import { openNative, setTimeSlice, TimeSlice } from "../../src/native/mod.ts";
+import { openHost, setTimeSlice, TimeSlice } from "../../src/native/mod.ts";
 import { Api } from "./api_client.ts";
 import { type ApiOrder, type ApiTimes, PAUSE_MS } from "./api_load.ts";
 
-const native = openNative();
+const host = openHost();
 // The load has the same processor: whoever asks there must not wait until it has had its turn.
-if (native !== null) setTimeSlice(native, TimeSlice.Query);
+if (host !== null) setTimeSlice(host, TimeSlice.Query);
 
 self.onmessage = async (event: MessageEvent<ApiOrder>) => {
   self.postMessage(await timeRequests(event.data));

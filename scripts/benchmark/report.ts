@@ -7,7 +7,10 @@ import type { FilterResults } from "./filter_runs.ts";
 import { IDLE_RATES, IDLE_SERVERS, type IdleResults, type IdleSample } from "./idle_runs.ts";
 import type { LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
-import { SERVERS, SETUPS } from "./servers.ts";
+import { type RecursionResults, type RecursionSample, VISITS } from "./recursion_runs.ts";
+import { RECURSORS } from "./recursors.ts";
+import { SERVERS } from "./servers.ts";
+import { ZONE_KINDS } from "./small_internet.ts";
 import { cpuUs, isMet, KIB_BYTES, MIB_BYTES, type Target } from "./targets.ts";
 import {
   TRANSPORT_SERVERS,
@@ -15,6 +18,7 @@ import {
   type TransportSample,
 } from "./transport_runs.ts";
 import { type ClusterResults, PLACES } from "./cluster_runs.ts";
+import type { UiResults } from "./ui_runs.ts";
 import type { VrrpSample } from "./vrrp_runs.ts";
 
 /** Above this share of its CPU, dnsperf rather than an idler server set the pace. */
@@ -303,8 +307,61 @@ export function formatTargets(targets: readonly Target[]): string {
 }
 
 /** How each server of the runs is configured. */
-export function formatSetups(servers: readonly (typeof SERVERS[number])[]): string {
-  return servers.map((name) => `  ${name.padEnd(8)} ${SETUPS[name]}`).join("\n");
+export function formatSetups<Name extends string>(
+  setups: Readonly<Record<Name, string>>,
+  names: readonly Name[],
+): string {
+  return names.map((name) => `  ${name.padEnd(8)} ${setups[name]}`).join("\n");
+}
+
+/** A table a kind of zone and visit, with the medians of the rounds. */
+export function formatRecursion({ runs, memoryNames, memoryBytes }: RecursionResults): string {
+  const blocks: string[] = [];
+  for (const kind of ZONE_KINDS) {
+    for (const visit of VISITS) {
+      const rows: Row[] = [[
+        `${kind}, ${visit}`,
+        "names/s",
+        "µs/name",
+        "user",
+        "system",
+        "messages",
+        "p50 µs",
+        "p99 µs",
+        "busy",
+        "others",
+      ]];
+      const remarks: string[] = [];
+      for (const name of RECURSORS) {
+        const rounds = runs[kind][visit][name];
+        if (rounds === undefined) continue;
+        const of = (take: (sample: RecursionSample) => number) => median(rounds.map(take));
+        rows.push([
+          name,
+          figure(of((s) => s.namesPerSecond)),
+          figure(of(cpuUs)),
+          figure(of((s) => s.userUs)),
+          figure(of((s) => s.systemUs)),
+          figure(of((s) => s.messages), 2),
+          figure(of((s) => s.p50Us)),
+          figure(of((s) => s.p99Us)),
+          percent(of((s) => s.busyShare)),
+          percent(of((s) => s.loadBusyShare)),
+        ]);
+        const failed = of((s) => s.failedShare);
+        if (failed > TROUBLE_SHARE) {
+          remarks.push(`  ${name}: ${figure(100 * failed, 2)} % of the names got no answer`);
+        }
+      }
+      blocks.push([formatTable(rows), ...remarks].join("\n"));
+    }
+  }
+  const sizes = Object.entries(memoryBytes).map(([name, bytes]): Row => [
+    name === "forwarding" ? "svc, which forwards them" : name,
+    mib(bytes),
+  ]);
+  blocks.push(formatTable([[`resident after ${memoryNames} names`, "MiB"], ...sizes]));
+  return blocks.join("\n\n");
 }
 
 export function formatLog(log: LogResults): string {
@@ -349,4 +406,16 @@ export function formatApi(api: ApiResults): string {
     `resident: ${(api.memoryBefore / MIB_BYTES).toFixed(1)} MiB, ` +
     `${(api.memoryAfter / MIB_BYTES).toFixed(1)} MiB 100,000 requests later`,
   ].join("\n");
+}
+
+/** What the dashboard weighs, and how soon it is there on a slow machine. */
+export function formatUi(ui: UiResults): string {
+  const rows: Row[] = [
+    ["first view without its language, gzipped", `${figure(ui.firstViewKib, 1)} KiB`],
+    ["all scripts, gzipped", `${figure(ui.scriptsKib, 1)} KiB`],
+    ["first paint, usable", `${figure(ui.firstPaintMs)} ms, ${figure(ui.usableMs)} ms`],
+    ["a key while the log runs, 95th percentile", `${figure(ui.inputP95Ms)} ms`],
+    ["an hour of the log", `${figure(ui.heapGrownMib, 1)} MiB, ${figure(ui.nodes)} nodes`],
+  ];
+  return formatTable([["the dashboard", "here"], ...rows]);
 }

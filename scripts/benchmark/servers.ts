@@ -6,7 +6,7 @@ import { type Child, isInstalled, runTool } from "./processes.ts";
 import { ROOT, type Workspace } from "./workspace.ts";
 
 /** What the authoritative server has for every name; TEST-NET-1, so that nobody filters it. */
-const EVERY_ADDRESS = "192.0.2.1";
+export const EVERY_ADDRESS = "192.0.2.1";
 const BLOCKED_ADDRESS = "0.0.0.0";
 /** Long enough that nothing cached ages out in a run. */
 const EVERY_TTL = 86_400;

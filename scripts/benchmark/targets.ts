@@ -7,10 +7,13 @@ import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
 import { IDLE_RATES, type IdleResults, type IdleSample } from "./idle_runs.ts";
 import { LOG_ENTRIES, loggedShare, type LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
+import { type RecursionResults, type RecursionSample, VISITS } from "./recursion_runs.ts";
 import type { ServerName } from "./servers.ts";
+import { ZONE_KINDS, type ZoneKind } from "./small_internet.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 import type { TransportRun } from "./transport_loads.ts";
 import type { TransportResults, TransportSample } from "./transport_runs.ts";
+import type { UiResults } from "./ui_runs.ts";
 import type { VrrpSample } from "./vrrp_runs.ts";
 
 export const MIB_BYTES = 1_048_576;
@@ -72,6 +75,14 @@ const IDLE_LATENCY_RATIO_MAX = 1;
 const IDLE_BUSY_PERCENT_MAX = 0.5;
 const IDLE_REST_PERCENT_MAX = 0.05;
 const IDLE_REST_WAKE_UPS_MAX = 5;
+
+/** Of unbound's rate of cold names; of zones proven to be unsigned the table tells. */
+const RECURSION_RATE_RATIO_MIN: Readonly<Partial<Record<ZoneKind, number>>> = {
+  unsigned: 0.7,
+  signed: 0.4,
+};
+const RECURSION_MESSAGES_RATIO_MAX = 1;
+const RECURSION_GROWTH_MIB_MAX = 60;
 
 /** One figure and its limit. */
 export interface Target {
@@ -283,6 +294,38 @@ export function logTargets(log: LogResults): Target[] {
   ];
 }
 
+export function recursionTargets({ runs, memoryBytes }: RecursionResults): Target[] {
+  const targets: Target[] = [];
+  for (const kind of ZONE_KINDS) {
+    for (const visit of VISITS) {
+      const { svc, unbound } = runs[kind][visit];
+      if (svc === undefined || unbound === undefined) continue;
+      const name = `${kind}, ${visit}`;
+      const ratio = (take: (sample: RecursionSample) => number) =>
+        medianRatio(svc.map(take), unbound.map(take));
+      const limit = RECURSION_RATE_RATIO_MIN[kind];
+      if (limit !== undefined) {
+        targets.push({
+          name: `${name}: names a second, svc / unbound`,
+          value: ratio((sample) => sample.namesPerSecond),
+          limit,
+          kind: "least",
+          unit: "",
+        });
+      }
+      const messages = ratio((sample) => sample.messages);
+      targets.push(
+        most(`${name}: messages, svc / unbound`, messages, RECURSION_MESSAGES_RATIO_MAX),
+      );
+    }
+  }
+  const growth = ((memoryBytes.svc ?? NaN) - (memoryBytes.forwarding ?? NaN)) / MIB_BYTES;
+  targets.push(
+    most("resident with recursion - with forwarding", growth, RECURSION_GROWTH_MIB_MAX, "MiB"),
+  );
+  return targets;
+}
+
 export function memoryTargets(memory: MemoryResults): Target[] {
   const { idle, loaded, recompiles, recompiled } = memory;
   const residentBytes = Math.max(idle.residentBytes, loaded?.residentBytes ?? 0);
@@ -318,7 +361,7 @@ export function memoryTargets(memory: MemoryResults): Target[] {
   ];
 }
 
-export function cpuUs({ userUs, systemUs }: Sample | TransportSample): number {
+export function cpuUs({ userUs, systemUs }: Sample | TransportSample | RecursionSample): number {
   return userUs + systemUs;
 }
 
@@ -342,4 +385,17 @@ function rate(
 
 function most(name: string, value: number, limit: number, unit = ""): Target {
   return { name, value, limit, kind: "most", unit };
+}
+
+export function uiTargets(ui: UiResults): Target[] {
+  return [
+    most("dashboard: first view, gzipped", ui.firstViewKib, 75, "KiB"),
+    most("dashboard: all scripts, gzipped", ui.scriptsKib, 150, "KiB"),
+    most("dashboard: a language, gzipped", ui.localeKib, 12, "KiB"),
+    most("dashboard: first paint", ui.firstPaintMs, 1_000, "ms"),
+    most("dashboard: usable", ui.usableMs, 1_500, "ms"),
+    most("dashboard: a key in the running log, 95th percentile", ui.inputP95Ms, 100, "ms"),
+    most("dashboard: heap of an hour of the log", ui.heapGrownMib, 10, "MiB"),
+    most("dashboard: nodes of the page", ui.nodes, 3_000, "nodes"),
+  ];
 }

@@ -1,4 +1,4 @@
-import { formatIp, parseIp } from "./ip.ts";
+import { formatIp, isUnspecified, parseIp } from "./ip.ts";
 
 /** An address to listen on or to ask. */
 export interface HostPort {
@@ -30,4 +30,17 @@ export function parseHostPort(text: string, defaultPort?: number): HostPort | nu
 /** `1.2.3.4:53` or `[2001:db8::1]:53`. */
 export function formatHostPort({ ip, port }: HostPort): string {
   return ip.length === 4 ? `${formatIp(ip)}:${port}` : `[${formatIp(ip)}]:${port}`;
+}
+
+/**
+ * The addresses of `listen` that take a socket of their own: `0.0.0.0` and `::` of one port are one
+ * socket, which takes both families.
+ */
+export function serverAddresses(listen: readonly HostPort[]): readonly HostPort[] {
+  return listen.filter(({ ip, port }) =>
+    ip.length === 16 || !isUnspecified(ip) || port === 0 ||
+    !listen.some((other) =>
+      other.ip.length === 16 && isUnspecified(other.ip) && other.port === port
+    )
+  );
 }

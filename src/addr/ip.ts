@@ -81,3 +81,8 @@ export function isLoopback(bytes: Uint8Array): boolean {
   if (address.length === 4) return address[0] === 127;
   return address.every((byte, i) => byte === (i === 15 ? 1 : 0));
 }
+
+/** Says whether an address is `0.0.0.0` or `::`, which stand for every address of a machine. */
+export function isUnspecified(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0);
+}

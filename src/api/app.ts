@@ -18,6 +18,7 @@ import {
   streamOfBytes,
   takesGzip,
 } from "./json_bodies.ts";
+import { parsePassphrase, PASSPHRASE_HEADER } from "./passphrase.ts";
 import { OpenStreams } from "./open_streams.ts";
 import type { ApiDeps } from "./ports.ts";
 import { currentRevision } from "./revisions.ts";
@@ -159,6 +160,9 @@ async function serve(parts: Parts, endpoint: Endpoint, c: ApiContext): Promise<R
     query,
     body,
     lastEventId: endpoint.takesLastEventId ? c.req.header("last-event-id") ?? null : null,
+    passphrase: endpoint.takesPassphrase
+      ? parsePassphrase(c.req.header(PASSPHRASE_HEADER) ?? null)
+      : null,
     ifMatch,
     deps,
   });

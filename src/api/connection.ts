@@ -7,6 +7,7 @@ import { Head, InputBuffer, RequestHead } from "../transport/http1.ts";
 import type { ApiHandler } from "./app.ts";
 import { BodyError } from "./errors.ts";
 import { IncomingBody } from "./incoming_body.ts";
+import { bodyBytesMax } from "./request_body.ts";
 import { failed, headOf, refusal } from "./responses.ts";
 import { PIECE_BYTES } from "./json_bodies.ts";
 
@@ -99,10 +100,11 @@ export class Connection {
     return this.#input.length + this.#socket.writableLength;
   }
 
-  /** Takes no more requests; the one at hand is answered. */
-  drain(): void {
+  /** Takes no more requests; the one at hand is answered, and, if asked to, a first one. */
+  drain(awaitsFirst = false): void {
     this.#isLast = true;
-    if (this.#phase !== "request") this.#socket.destroy();
+    if (this.#phase === "request" || (awaitsFirst && this.requests === 0)) return;
+    this.#socket.destroy();
   }
 
   destroy(): void {
@@ -181,7 +183,12 @@ export class Connection {
     if (!target.startsWith("/")) return this.#refuse(UNKNOWN_METHOD.test(method) ? 405 : 400);
     this.#phase = "request";
     this.#deadlineMs = Infinity;
-    const body = this.#body = new IncomingBody(head, input, () => this.#onBodyWanted());
+    const body = this.#body = new IncomingBody(
+      head,
+      input,
+      bodyBytesMax(target),
+      () => this.#onBodyWanted(),
+    );
     const request = requestOf(text, body.stream);
     if (request === null) return this.#refuse(400);
     void this.#serve(request, method, target);

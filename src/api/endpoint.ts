@@ -19,6 +19,8 @@ export interface Call<B = unknown, Q = unknown> {
   readonly body: B;
   /** The ID of the last event that a stream's reader has, where it comes again. */
   readonly lastEventId: string | null;
+  /** What opens, or is to seal, the secrets of a backup. */
+  readonly passphrase: string | null;
   /** The revision of `If-Match`; `null` where there is none, or any will do. */
   readonly ifMatch: number | null;
   readonly deps: ApiDeps;
@@ -86,6 +88,8 @@ export interface Endpoint {
   readonly hasCookie: boolean;
   /** It goes on behind the event that `Last-Event-ID` names. */
   readonly takesLastEventId: boolean;
+  /** `Svc-Passphrase` may come with it. */
+  readonly takesPassphrase: boolean;
   /** What it answers is never compressed: its length would tell of secrets in it (BREACH). */
   readonly hasSecrets: boolean;
   /** What it may be refused with beyond what its access, body and query bring. */
@@ -114,6 +118,7 @@ interface Definition<B extends z.ZodType, Q extends z.ZodType, A extends z.ZodTy
   readonly hasCookie?: boolean;
   readonly hasSecrets?: boolean;
   readonly takesLastEventId?: boolean;
+  readonly takesPassphrase?: boolean;
   readonly errors?: readonly ErrorCode[];
   readonly handle: (
     call: Call<z.output<B>, z.output<Q>>,
@@ -154,6 +159,7 @@ export function endpoint<
     hasEtag: definition.hasEtag ?? false,
     hasCookie: definition.hasCookie ?? false,
     takesLastEventId: definition.takesLastEventId ?? false,
+    takesPassphrase: definition.takesPassphrase ?? false,
     hasSecrets: definition.hasSecrets ?? false,
     errors: definition.errors ?? [],
     // What it is called with has been decoded by its own schemas.

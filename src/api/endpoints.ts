@@ -1,4 +1,5 @@
 import { accountEndpoints } from "./endpoints/accounts.ts";
+import { backupEndpoints } from "./endpoints/backup.ts";
 import { clientsSeenEndpoints } from "./endpoints/clients_seen.ts";
 import { clusterEndpoints } from "./endpoints/cluster.ts";
 import { listEndpoints } from "./endpoints/lists.ts";
@@ -22,6 +23,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...clientsSeenEndpoints, // Before the collection of clients, likewise.
   ...resourceEndpoints,
   ...settingsEndpoints,
+  ...backupEndpoints,
   ...userEndpoints,
   ...accountEndpoints,
   ...logEndpoints,

@@ -7,7 +7,8 @@ import { createApi } from "./app.ts";
 import type { Answer, Endpoint } from "./endpoint.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { fakeDeps, type Fakes, SECRET } from "./fakes.ts";
-import { ErrorAnswer } from "./schemas/common.ts";
+import { Backup } from "./schemas/backup.ts";
+import { ErrorAnswer, exampleOf } from "./schemas/common.ts";
 import { ApiServer } from "./server.ts";
 
 const local = { permissions: { net: ["127.0.0.1"] } };
@@ -26,7 +27,7 @@ GET /api/v1/health | GET /api/v1/status | GET /api/v1/openapi.json | POST /api/v
 POST /api/v1/users/{id}/reset | POST /api/v1/users/{id}/otp/disable
 POST /api/v1/lists/refresh | GET /api/v1/lists/recommended | GET /api/v1/lists/recommended/sizes
 GET /api/v1/lists/directory | GET /api/v1/lists/directory/{id} | GET /api/v1/services
-GET PUT /api/v1/settings
+GET PUT /api/v1/settings | GET /api/v1/backup | POST /api/v1/restore
 PUT DELETE /api/v1/pause | POST /api/v1/cache/flush | POST /api/v1/update/check
 POST GET /api/v1/leak-tests | GET /api/v1/leak-tests/{id}
 GET /api/v1/querylog | GET /api/v1/querylog/export | GET /api/v1/querylog/stream
@@ -65,6 +66,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   },
   "/api/v1/users": { name: "eve", role: "viewer", password: "long enough" },
   "/api/v1/settings": { block_response: "nxdomain" },
+  "/api/v1/restore": exampleOf(Backup),
   "/api/v1/explain": { name: "ads.example", draft: ["@@||ads.example^"], without: ["li_1"] },
   "/api/v1/profiles": { client_id: "tablet", protocol: "dot" },
   "/api/v1/lists/preset": { preset: "balanced" },
@@ -126,10 +128,10 @@ async function served(
 /** In an order in which things are there before they are asked for, changed and removed. */
 function inOrder(): Endpoint[] {
   const order = ["POST", "GET", "PUT", "DELETE"];
-  // The session that asks is given up last.
-  const isLogout = ({ path }: Endpoint) => Number(path.endsWith("/logout"));
+  // What takes everything away comes late, and the session that asks is given up last.
+  const last = ["/api/v1/restore", "/api/v1/auth/logout"];
   return ENDPOINTS.toSorted((a, b) =>
-    isLogout(a) - isLogout(b) || order.indexOf(a.method) - order.indexOf(b.method)
+    last.indexOf(a.path) - last.indexOf(b.path) || order.indexOf(a.method) - order.indexOf(b.method)
   );
 }
 

@@ -128,6 +128,7 @@ function changesOf({ change, state }: Shown): ChangeEvent[] {
   const ofSettings = { type: "settings", id: null, revision: settings.revision };
   switch (change?.type) {
     case undefined:
+    case "restore":
       return [...COLLECTIONS.map((one) => all(RESOURCE_TYPE[one])), ofSettings, all("user")];
     case "create":
     case "replace":

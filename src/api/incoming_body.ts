@@ -7,7 +7,7 @@ import {
   type RequestHead,
 } from "../transport/http1.ts";
 import { BodyError } from "./errors.ts";
-import { BODY_BYTES_MAX, bodyTooLarge } from "./request_body.ts";
+import { bodyTooLarge } from "./request_body.ts";
 
 /**
  * The body of one request. It stays where it is until somebody asks for it; then it is gathered as
@@ -17,6 +17,7 @@ export class IncomingBody {
   /** What the handler reads; `null` where there is no body. */
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>> | null;
   readonly #input: InputBuffer;
+  readonly #bytesMax: number;
   readonly #chunks: ChunkedReader | null;
   /** Bytes still to come, where the length is known. */
   #left: number;
@@ -28,10 +29,14 @@ export class IncomingBody {
   /** Who waits for it. */
   #reader: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | null = null;
 
-  /** `head` and `input` are those of the connection; `onWanted` hears when the body is asked for. */
-  constructor(head: RequestHead, input: InputBuffer, onWanted: () => void) {
+  /**
+   * `head` and `input` are those of the connection; `onWanted` hears when the body is asked for, of
+   * which no more than `bytesMax` is taken.
+   */
+  constructor(head: RequestHead, input: InputBuffer, bytesMax: number, onWanted: () => void) {
     this.#input = input;
-    this.#chunks = head.chunked ? new ChunkedReader(BODY_BYTES_MAX) : null;
+    this.#bytesMax = bytesMax;
+    this.#chunks = head.chunked ? new ChunkedReader(bytesMax) : null;
     this.#left = Math.max(0, head.contentLength);
     this.#isWhole = this.#chunks === null && this.#left === 0;
     this.stream = this.#isWhole ? null : new ReadableStream({
@@ -70,10 +75,10 @@ export class IncomingBody {
   }
 
   #readPlain(): void {
-    if (this.#left + this.#length > BODY_BYTES_MAX) return this.fail(bodyTooLarge());
+    if (this.#left + this.#length > this.#bytesMax) return this.fail(bodyTooLarge(this.#bytesMax));
     const input = this.#input;
     const part = input.bytes.subarray(input.start, Math.min(input.end, input.start + this.#left));
-    this.#bytes = appendBody(this.#bytes, this.#length, part, BODY_BYTES_MAX);
+    this.#bytes = appendBody(this.#bytes, this.#length, part, this.#bytesMax);
     this.#length += part.length;
     this.#left -= part.length;
     input.start += part.length;
@@ -85,7 +90,7 @@ export class IncomingBody {
     const outcome = chunks.read(input.bytes, input.start, input.end);
     input.start = chunks.at;
     if (outcome === Chunked.Partial) return;
-    if (outcome === Chunked.TooLarge) return this.fail(bodyTooLarge());
+    if (outcome === Chunked.TooLarge) return this.fail(bodyTooLarge(this.#bytesMax));
     if (outcome === Chunked.Malformed) {
       return this.fail(new BodyError(400, "body: its chunks are malformed"));
     }

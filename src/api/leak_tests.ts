@@ -28,13 +28,27 @@ interface Kept {
   readonly lookups: Lookup[];
 }
 
+/** A test as one process leaves it to the next. */
+export type SavedLeakTest = Omit<Kept, "reached"> & { readonly reached: readonly string[] };
+
 /** DNS leak tests of this node: names that only it answers, and who asked for them. */
 export class LeakTests {
   readonly #ports: LeakTestPorts;
   readonly #tests = new Map<string, Kept>();
 
-  constructor(ports: LeakTestPorts) {
+  /** `saved` are those of a former process. */
+  constructor(ports: LeakTestPorts, saved: readonly SavedLeakTest[] = []) {
     this.#ports = ports;
+    for (const { reached, lookups, ...kept } of saved.slice(0, TESTS_MAX)) {
+      const { id } = kept.test;
+      this.#tests.set(id, { ...kept, reached: new Set(reached), lookups: [...lookups] });
+    }
+  }
+
+  /** Those that are kept, for a process that takes them over. */
+  save(): SavedLeakTest[] {
+    this.#forget();
+    return [...this.#tests.values()].map((kept) => ({ ...kept, reached: [...kept.reached] }));
   }
 
   start(): LeakTest {

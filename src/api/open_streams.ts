@@ -24,7 +24,8 @@ export class OpenStreams {
     this.#deps = deps;
     // Also what another member or the command line changed.
     deps.replicator.subscribe(({ change }) => {
-      if (change === null || change.type.startsWith("user_")) void this.check();
+      const isOfUsers = change === null || /^(user_|restore$)/.test(change.type);
+      if (isOfUsers) void this.check();
     });
   }
 

@@ -3,7 +3,9 @@ import type { ErrorCode } from "../errors.ts";
 import { ID_PREFIX, USER_ID_PREFIX } from "../model/mod.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { STATUS } from "./errors.ts";
+import { bodyBytesMax } from "./request_body.ts";
 import { EVENT_STREAM } from "./event_stream.ts";
+import { PASSPHRASE_HEADER } from "./passphrase.ts";
 import { CSV, NDJSON } from "./log_streams.ts";
 import {
   answerSchemas,
@@ -17,7 +19,7 @@ import { PROFILE_TYPE } from "./schemas/profiles.ts";
 import { METRICS_TYPE } from "./schemas/node.ts";
 
 /** Of the interface, not of the program: it grows with what the API can do. */
-const API_VERSION = "1.2.0";
+const API_VERSION = "1.3.0";
 const SCHEMAS = "#/components/schemas/";
 
 type JsonObject = Record<string, unknown>;
@@ -47,6 +49,7 @@ const TAGS: Readonly<Record<string, string>> = {
   groups: "What a set of clients gets",
   clients: "Who asks, by address, network or client ID",
   settings: "What holds for every client",
+  backup: "The whole configuration as one file",
   users: "Who may sign in",
   auth: "Signing in, and one's own account",
   logs: "Query log, statistics, audit log, leak tests",
@@ -168,7 +171,8 @@ function queryParameters(query: z.ZodType): JsonObject[] {
   }));
 }
 
-function parametersOf({ path, query, takesIfMatch, takesLastEventId }: Endpoint): JsonObject[] {
+function parametersOf(endpoint: Endpoint): JsonObject[] {
+  const { path, query, takesIfMatch, takesLastEventId, takesPassphrase } = endpoint;
   const parameters = pathParameters(path);
   if (query !== null) parameters.push(...queryParameters(query));
   if (takesLastEventId) {
@@ -178,6 +182,16 @@ function parametersOf({ path, query, takesIfMatch, takesLastEventId }: Endpoint)
       required: false,
       description: "the ID of the last event that was read: those behind it come first",
       example: "1ex0r5jkhs",
+      schema: { type: "string" },
+    });
+  }
+  if (takesPassphrase) {
+    parameters.push({
+      name: PASSPHRASE_HEADER,
+      in: "header",
+      required: false,
+      description: "what the backup's secrets are sealed with, percent-encoded",
+      example: "correct%20horse%20battery%20staple",
       schema: { type: "string" },
     });
   }
@@ -196,10 +210,10 @@ function parametersOf({ path, query, takesIfMatch, takesLastEventId }: Endpoint)
 
 /** Every error an endpoint may answer with, its own and those of what it takes. */
 function errorsOf(endpoint: Endpoint): ErrorCode[] {
-  const { need, body, query, takesIfMatch, errors } = endpoint;
+  const { need, body, query, takesIfMatch, takesPassphrase, errors } = endpoint;
   const codes = new Set<ErrorCode>(["forbidden", "internal", ...errors]);
   if (need !== "nothing") codes.add("unauthorized");
-  if (body !== null || query !== null || takesIfMatch) codes.add("bad_request");
+  if (body !== null || query !== null || takesIfMatch || takesPassphrase) codes.add("bad_request");
   if (body !== null) codes.add("invalid");
   if (takesIfMatch) codes.add("revision_mismatch");
   return [...codes];
@@ -255,10 +269,14 @@ const SERVER_REFUSALS: readonly (readonly [number, string])[] = [
   [408, "bad_request: the request took too long to come in"],
   [431, "bad_request: the head of the request is larger than 16 KiB"],
 ];
-const BODY_REFUSALS: readonly (readonly [number, string])[] = [
-  [413, "bad_request: the body is larger than 1 MiB"],
-  [415, "bad_request: the body is not application/json"],
-];
+/** Why it may refuse the body of one. */
+function bodyRefusals({ path, body }: Endpoint): readonly (readonly [number, string])[] {
+  if (body === null) return [];
+  return [
+    [413, `bad_request: the body is larger than ${bodyBytesMax(path) >> 20} MiB`],
+    [415, "bad_request: the body is not application/json"],
+  ];
+}
 
 function refusalsOf(endpoint: Endpoint): JsonObject {
   const refusals = new Map<number, string[]>();
@@ -267,7 +285,7 @@ function refusalsOf(endpoint: Endpoint): JsonObject {
   };
   for (const code of errorsOf(endpoint)) add(STATUS[code], `${code}: ${WHEN[code]}`);
   for (const [status, when] of SERVER_REFUSALS) add(status, when);
-  for (const [status, when] of endpoint.body === null ? [] : BODY_REFUSALS) add(status, when);
+  for (const [status, when] of bodyRefusals(endpoint)) add(status, when);
   return Object.fromEntries(Array.from(refusals, ([status, whens]) => {
     const waits = status === STATUS.too_many_requests || status === STATUS.unavailable;
     const code = whens[0].slice(0, whens[0].indexOf(":"));

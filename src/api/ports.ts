@@ -109,6 +109,7 @@ export interface NodePort {
     | "cache"
     | "upstreams"
     | "querylog"
+    | "sandbox"
   >;
   pausedUntilMs(): number | null;
   /** Pauses filtering until then, or resumes it; resolves once that holds for the next query. */

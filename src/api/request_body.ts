@@ -1,9 +1,18 @@
+import { BACKUP_BYTES_MAX } from "../backup/mod.ts";
 import { SvcError } from "../errors.ts";
 import { BodyError } from "./errors.ts";
 import { parseStrictJson } from "./strict_json.ts";
 
 /** Largest body of a request. */
 export const BODY_BYTES_MAX = 1024 * 1024;
+/** Where one is larger: whoever restores sends the whole configuration. */
+const LARGER_BODIES: Readonly<Record<string, number>> = { "/api/v1/restore": BACKUP_BYTES_MAX };
+
+/** The largest body for a path, which may have a query behind it. Nobody reads it but who may. */
+export function bodyBytesMax(target: string): number {
+  const path = target.split("?", 1)[0];
+  return Object.hasOwn(LARGER_BODIES, path) ? LARGER_BODIES[path] : BODY_BYTES_MAX;
+}
 
 /** Says whether a request brings a body at all (RFC 9112 §6.3). */
 export function hasBody(headers: Headers): boolean {
@@ -25,24 +34,24 @@ export async function readJsonBody(request: Request): Promise<unknown> {
       throw new BodyError(415, "Content-Type: it is not application/json");
     }
   }
-  const bytes = await readBytes(request);
+  const bytes = await readBytes(request, bodyBytesMax(new URL(request.url).pathname));
   if (bytes.length === 0) throw new SvcError("bad_request", "body: it is empty");
   return parseStrictJson(bytes);
 }
 
-export function bodyTooLarge(): BodyError {
-  return new BodyError(413, `body: it is larger than ${BODY_BYTES_MAX} bytes`);
+export function bodyTooLarge(bytesMax: number): BodyError {
+  return new BodyError(413, `body: it is larger than ${bytesMax} bytes`);
 }
 
-async function readBytes({ headers, body }: Request): Promise<Uint8Array> {
-  if (Number(headers.get("content-length") ?? 0) > BODY_BYTES_MAX) throw bodyTooLarge();
+async function readBytes({ headers, body }: Request, bytesMax: number): Promise<Uint8Array> {
+  if (Number(headers.get("content-length") ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
   if (body === null) return new Uint8Array(0);
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
     for await (const chunk of body) {
       length += chunk.length;
-      if (length > BODY_BYTES_MAX) throw bodyTooLarge();
+      if (length > bytesMax) throw bodyTooLarge(bytesMax);
       chunks.push(chunk);
     }
   } catch (error) {

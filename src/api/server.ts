@@ -92,6 +92,8 @@ export class ApiServer {
   readonly #guests = new Set<Guest>();
   #check: ReturnType<typeof setInterval> | undefined;
   #isStopped = false;
+  /** Somebody else takes the connections to come. */
+  #isRetiring = false;
   /** Connections that were one too many. */
   refused = 0;
 
@@ -173,18 +175,22 @@ export class ApiServer {
     this.#secure = contextOf(tls);
   }
 
-  /** Takes nothing new, lets requests end within the time, then closes what is left. */
-  async stop(graceMs: number): Promise<void> {
-    this.#isStopped = true;
+  /**
+   * Takes nothing new, lets requests end within the time, then closes what is left. Where somebody
+   * else goes on with the sockets, who has just connected is answered first.
+   */
+  async stop(graceMs: number, hasSuccessor = false): Promise<void> {
+    this.#isStopped = !hasSuccessor;
+    this.#isRetiring = hasSuccessor;
     const servers = this.#servers;
     this.#servers = [];
     const closed = servers.map((server) =>
       new Promise<void>((resolve) => server.close(() => resolve()))
     );
-    this.#sockets?.close(); // Or connections would wait there for nobody.
+    if (!hasSuccessor) this.#sockets?.close(); // Or connections would wait there for nobody.
     for (const guest of this.#guests) {
-      if (guest.connection instanceof Connection) guest.connection.drain();
-      else guest.destroy();
+      if (guest.connection instanceof Connection) guest.connection.drain(hasSuccessor);
+      else if (!hasSuccessor) guest.destroy();
     }
     const timer = setTimeout(() => {
       for (const guest of this.#guests) guest.destroy();
@@ -192,6 +198,7 @@ export class ApiServer {
     await Promise.all(closed);
     clearTimeout(timer);
     clearInterval(this.#check);
+    this.#isStopped = true;
   }
 
   async #listen({ ip, port }: HostPort, index: number): Promise<HostPort> {
@@ -220,12 +227,12 @@ export class ApiServer {
   }
 
   #listenAgain(failed: Server | null, address: HostPort, index: number, error: unknown): void {
-    if (this.#isStopped) return;
+    if (this.#isStopped || this.#isRetiring) return;
     log.warn("the API's listener failed and begins anew", { error: messageOf(error) });
     failed?.close();
     this.#servers = this.#servers.filter((server) => server !== failed);
     setTimeout(() => {
-      if (this.#isStopped) return;
+      if (this.#isStopped || this.#isRetiring) return;
       this.#listen(address, index).catch((again) => {
         this.#listenAgain(null, address, index, again);
       });
@@ -262,7 +269,9 @@ export class ApiServer {
     this.#check ??= setInterval(() => this.#tick(), checkMs);
     socket.once("close", () => this.#guests.delete(guest));
     const serve = (clear: Socket) => {
-      guest.connection = new Connection(clear, address, this.#options.handler, this.#limits);
+      const connection = new Connection(clear, address, this.#options.handler, this.#limits);
+      if (this.#isRetiring) connection.drain(true);
+      guest.connection = connection;
     };
     if (this.#secure === null) serve(socket);
     else shakeHands(socket, this.#secure, serve);

@@ -19,14 +19,17 @@ export { userByName } from "./change_user.ts";
 export { addressKey, LockedError, Lockout } from "./lockout.ts";
 export { beginOtp, changePassword, confirmOtp, type OtpSetup, removeOtp } from "./own_account.ts";
 export {
+  deriveKey,
   hashPassword,
+  isKnownHash,
+  KEY_LIMITS,
   PASSWORD_LENGTH_MAX,
   PASSWORD_LENGTH_MIN,
   preparePasswords,
   verifyPassword,
 } from "./passwords.ts";
 export type { Auth, SessionStore, UserStore } from "./ports.ts";
-export { newPassword, newToken, tokenSha256 } from "./secrets.ts";
+export { newPassword, newToken, randomBytes, tokenSha256 } from "./secrets.ts";
 export {
   endedSessionCookie,
   isSessionValid,
@@ -50,6 +53,7 @@ export {
   changeUser,
   createUser,
   disableOtp,
+  findUserNameProblem,
   issueReset,
   removeUser,
   type ResetLink,

@@ -82,6 +82,50 @@ export async function hashPassword(password: string): Promise<string> {
   );
 }
 
+/** What a key may cost that somebody else says the cost of, and a hash from elsewhere. */
+export const KEY_LIMITS = {
+  memoryKibMin: 8 * 1_024,
+  memoryKibMax: 256 * 1_024,
+  passesMax: 16,
+  lanesMax: 4,
+} as const;
+const KEY_BYTES = 32;
+/** A derived key takes far more than a sign-in: one at a time. */
+const keyGate = new Gate(1, 4);
+
+/**
+ * Makes a key of a passphrase. `cost` is within `KEY_LIMITS`.
+ *
+ * @throws {SvcError} `unavailable`, when too many wait.
+ */
+export async function deriveKey(
+  passphrase: string,
+  salt: Uint8Array,
+  cost: { readonly memoryKib: number; readonly passes: number; readonly lanes: number },
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { hashRaw } = await argon2();
+  const key = await keyGate.pass(() =>
+    hashRaw(canonical(passphrase), {
+      algorithm: ARGON2ID,
+      memoryCost: cost.memoryKib,
+      timeCost: cost.passes,
+      parallelism: cost.lanes,
+      outputLen: KEY_BYTES,
+      salt,
+    })
+  );
+  return Uint8Array.from(key);
+}
+
+/** Says whether a hash from elsewhere is one that may be checked: a sign-in pays what it says. */
+export function isKnownHash(hash: string): boolean {
+  const match = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d)(\$[\w+/]{11,86}){2}$/.exec(hash);
+  if (match === null) return false;
+  const [memoryKib, passes, lanes] = match.slice(1, 4).map(Number);
+  return memoryKib >= 8 * lanes && memoryKib <= KEY_LIMITS.memoryKibMax && passes >= 1 &&
+    passes <= KEY_LIMITS.passesMax && lanes >= 1 && lanes <= KEY_LIMITS.lanesMax;
+}
+
 /** What checking a password came to. */
 export interface PasswordCheck {
   readonly isRight: boolean;

@@ -30,7 +30,8 @@ export function isSameSha256(a: string, b: string): boolean {
     equalConstantTime(left, right);
 }
 
-function randomBytes(count: number): Uint8Array<ArrayBuffer> {
+/** Bytes that nobody can guess. */
+export function randomBytes(count: number): Uint8Array<ArrayBuffer> {
   return crypto.getRandomValues(new Uint8Array(count));
 }
 

@@ -150,10 +150,14 @@ const NAME = /^[^\p{C}\p{Z}]+( [^\p{C}\p{Z}]+)*$/u;
 
 function checkName(text: string): string {
   const name = text.normalize("NFC");
+  const problem = findUserNameProblem(name);
+  if (problem === null) return name;
+  throw new SvcError("invalid", `name: ${problem}`);
+}
+
+/** Why nobody may be called so, in NFC; `null`: somebody may. */
+export function findUserNameProblem(name: string): string | null {
   const isShort = name.length <= USER_NAME_LENGTH_MAX;
-  if (isShort && NAME.test(name) && findNameProblem(name) === null) return name;
-  throw new SvcError(
-    "invalid",
-    `name: it has 1 to ${USER_NAME_LENGTH_MAX} characters that show, and single spaces inside`,
-  );
+  if (isShort && NAME.test(name) && findNameProblem(name) === null) return null;
+  return `it has 1 to ${USER_NAME_LENGTH_MAX} characters that show, and single spaces inside`;
 }

@@ -56,6 +56,9 @@ const STATE_SHIFT = 26;
 const STATE_MASK = 3;
 const KEY_MASK = (1 << STATE_SHIFT) - 1;
 
+/** Of what `save` gives: another number with each change of what an entry is. */
+const SAVED_FORMAT = 1;
+
 const NOTHING: Uint8Array = new Uint8Array(0);
 
 /** Slots of one bucket: what a look-up reads at most, one line of the processor's cache. */
@@ -339,6 +342,57 @@ export class Cache {
     }
     this.#link(entry, options.nowSeconds);
     return entry;
+  }
+
+  /** Every entry that can be found, the oldest first, for the `load` of another cache. */
+  save(): SharedArrayBuffer {
+    const target = new Uint32Array(new SharedArrayBuffer(4 + this.usedBytes));
+    target[0] = SAVED_FORMAT;
+    let to = 1;
+    for (let i = 1; i <= this.#segmentCount; i++) {
+      const segment = (this.#segment + i) % this.#segmentCount;
+      const end = segment * this.#segmentWords + this.#filled[segment];
+      for (let entry = segment * this.#segmentWords; entry < end;) {
+        const size = this.#words[entry + E_WORDS];
+        if (this.#slotOf(entry) >= 0) {
+          target.set(this.#words.subarray(entry, entry + size), to);
+          to += size;
+        }
+        entry += size;
+      }
+    }
+    return target.buffer as SharedArrayBuffer;
+  }
+
+  /**
+   * Takes over entries of a `save` that still hold. `hashOf` gives the finished hash of a key whose
+   * QNAME stands at an offset of `bytes`. What is of another format is left.
+   */
+  load(
+    saved: SharedArrayBuffer,
+    hashOf: (bytes: Uint8Array, qname: number, qtype: number, keyBits: number) => number,
+    nowSeconds: number,
+  ): void {
+    const source = new Uint32Array(saved);
+    if (source[0] !== SAVED_FORMAT) return;
+    for (let at = 1; at + HEAD_WORDS <= source.length;) {
+      const size = source[at + E_WORDS];
+      const lengths = source[at + E_LENGTHS];
+      const needed = HEAD_WORDS + (((lengths >>> 16) + 1) >> 1) + (((lengths & 0xffff) + 3) >> 2);
+      const fits = size <= this.#segmentWords && at + size <= source.length;
+      if (size === 0 || size < needed || !fits) return; // The end, or no entry.
+      if (source[at + E_EXPIRES] + this.#staleSeconds > nowSeconds) {
+        const entry = this.#reserve(size);
+        this.#words.set(source.subarray(at, at + size), entry);
+        const key = this.#words[entry + E_KEY] &= ~(VISITED_BIT | REFRESHING_BIT);
+        const keyBits = (key & KEY_MASK) >>> 16;
+        const qname = this.#messageAt(entry) + HEADER_BYTES;
+        this.#words[entry + E_HASH] = hashOf(this.#bytes, qname, key & 0xffff, keyBits);
+        this.#words[entry + E_CLEAN] = 0; // Of other rules.
+        this.#link(entry, nowSeconds);
+      }
+      at += size;
+    }
   }
 
   /** Forgets everything. */

@@ -41,6 +41,15 @@ function find(cache: Cache, name: string, qtype = 1, keyBits = 0): number {
   return cache.find(hashOf(name), qtype, keyBits, message, 12, name.length + 2);
 }
 
+function findBy(
+  cache: Cache,
+  name: string,
+  hash: (bytes: Uint8Array, qname: number, qtype: number, keyBits: number) => number,
+): number {
+  const { message } = response(name, 0);
+  return cache.find(hash(message, 12, 1, 0), 1, 0, message, 12, name.length + 2);
+}
+
 function read(cache: Cache, entry: number, now: number): { bytes: Uint8Array; ttl: number } {
   const length = cache.messageLength(entry);
   const bytes = new Uint8Array(Math.ceil(length / 4) * 4 + 8);
@@ -249,4 +258,48 @@ Deno.test("Cache forgets what a clock stored that was far ahead", none, () => {
   );
   assert.equal(cache.freshness(entry, ahead - 61), CacheHit.Miss);
   assert.equal(cache.freshness(entry, NOW), CacheHit.Miss);
+});
+
+Deno.test("Cache.load() takes over what another cache saved and what still holds", none, () => {
+  const former = new Cache({ sizeBytes: MIB, serveStale: 0 });
+  put(former, "short.example", 10);
+  put(former, "twice.example", 20);
+  for (const name of ["twice.example", "long.example"]) put(former, name, 300);
+  const saved = former.save();
+  for (const sizeBytes of [MIB, 2 * MIB]) {
+    const cache = new Cache({ sizeBytes, serveStale: 0 });
+    // Hashes are of another seed there.
+    const otherHash = (bytes: Uint8Array, qname: number, qtype: number, keyBits: number) => {
+      assert.deepEqual([qtype, keyBits], [1, 0]);
+      const end = bytes.indexOf(0, qname);
+      return hashOf(new TextDecoder().decode(bytes.subarray(qname, end))) ^ 0x5555;
+    };
+    cache.load(saved, otherHash, NOW + 15);
+    assert.equal(cache.entries, 2);
+    const entry = findBy(cache, "long.example", otherHash);
+    assert.equal(cache.freshness(entry, NOW + 299), CacheHit.Fresh);
+    assert.equal(cache.freshness(entry, NOW + 300), CacheHit.Miss);
+    assert.equal(findBy(cache, "short.example", otherHash), -1);
+  }
+});
+
+Deno.test("Cache.load() leaves what is cut off, too large, or of another format", none, () => {
+  const former = new Cache({ sizeBytes: MIB, serveStale: 0 });
+  put(former, "one.example", 300);
+  put(former, "two.example", 300);
+  const saved = former.save();
+  const load = (change: (words: Uint32Array) => void, lengthBytes = saved.byteLength) => {
+    const copy = saved.slice(0, lengthBytes);
+    change(new Uint32Array(copy));
+    const cache = new Cache({ sizeBytes: MIB, serveStale: 0 });
+    cache.load(copy, () => 1, NOW);
+    return cache.entries;
+  };
+  assert.equal(load(() => {}), 2);
+  assert.equal(load(() => {}, 4), 0);
+  assert.equal(load(() => {}, saved.byteLength - 4), 1);
+  assert.equal(load((words) => words[0]++), 0, "another format");
+  assert.equal(load((words) => words[2] = 0), 0, "an entry of nothing");
+  assert.equal(load((words) => words[2] = 0xffff_ffff), 0, "an entry of everything");
+  assert.equal(load((words) => words[6] = 0xffff_ffff), 0, "a message of everything");
 });

@@ -1,10 +1,6 @@
-import { parseArgs } from "node:util";
 import type { Explanation } from "../api/mod.ts";
-import { messageOf } from "../errors.ts";
-import { askApi, clientOf, DEFAULT_API } from "./ask_api.ts";
-
-/** The exit code of wrong usage. */
-const EXIT_USAGE = 2;
+import { API_HELP, API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
+import { readOperand } from "./options.ts";
 
 const HELP = `svc explain NAME [--type A] [--client ADDR] [--trace] [--api URL]
 
@@ -17,45 +13,28 @@ address would come to.
                      machine)
   --trace            asks for the name anew and shows each step: which server, for what, and what
                      that said
-  --api URL          the service's API (default ${DEFAULT_API})
-  --token-file FILE  its first line is the API's token
+${API_HELP}
   --help             this text`;
 
 const OPTIONS = {
   type: { type: "string" },
   client: { type: "string" },
   trace: { type: "boolean" },
-  api: { type: "string" },
-  "token-file": { type: "string" },
-  help: { type: "boolean" },
+  ...API_OPTIONS,
 } as const;
 
 /** `svc explain NAME`; returns the exit code. */
 export async function explain(args: string[]): Promise<number> {
-  let parsed;
-  try {
-    parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true });
-  } catch (error) {
-    return usage(messageOf(error).split("\n", 1)[0]);
-  }
-  const { values, positionals } = parsed;
-  if (values.help) {
-    console.log(HELP);
-    return 0;
-  }
-  if (positionals.length !== 1) return usage("it takes one NAME");
-  const api = await clientOf(values);
-  if (typeof api === "string") return usage(api);
+  const read = readOperand("explain", HELP, args, OPTIONS, "NAME");
+  if (typeof read === "number") return read;
+  const { values, operand: name } = read;
+  const api = await apiClient("explain", values);
+  if (typeof api === "number") return api;
   const { type, client } = values;
   const trace = values.trace ? "true" : undefined;
-  const query = { name: positionals[0], type, client, trace };
-  console.log(formatExplanation(await askApi(() => api.call("GET explain", { query }))));
+  const query = { name, type, client, trace };
+  console.log(formatExplanation(await asked(api.call("GET explain", { query }))));
   return 0;
-}
-
-function usage(reason: string): number {
-  console.error(`svc explain: ${reason} (svc explain --help tells more)`);
-  return EXIT_USAGE;
 }
 
 /** Outcomes of rules: what is answered is known, even where it is nothing. */
@@ -86,7 +65,7 @@ export function formatExplanation(explanation: Explanation): string {
     ),
     ...(trace === null ? [] : traceLines(trace)),
   ];
-  return lines.map((line) => line.replace(/\p{Cc}/gu, "�")).join("\n");
+  return lines.map(harmless).join("\n");
 }
 
 /** The steps of a resolution, those that others depend on further in. */

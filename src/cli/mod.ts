@@ -35,6 +35,14 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "manages the users of a stopped node",
     run: async (args) => await (await import("./user.ts")).user(args),
   },
+  "backup": {
+    summary: "takes the configuration and the users into one file",
+    run: async (args) => await (await import("./backup.ts")).backup(args),
+  },
+  "restore": {
+    summary: "puts what a backup has in the place of all that is there",
+    run: async (args) => await (await import("./backup.ts")).restore(args),
+  },
   "explain": {
     summary: "tells what a query would be answered, and why",
     run: async (args) => await (await import("./explain.ts")).explain(args),

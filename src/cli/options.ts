@@ -16,15 +16,45 @@ export function readOptions<T extends Options>(
   args: string[],
   options: T,
 ): Values<T> | number {
+  const read = readArguments(command, help, args, options, false);
+  return typeof read === "number" ? read : read.values;
+}
+
+/** As `readOptions`, of a command that takes one argument beside them, which its usage calls so. */
+export function readOperand<T extends Options>(
+  command: string,
+  help: string,
+  args: string[],
+  options: T,
+  name: string,
+): { readonly values: Values<T>; readonly operand: string } | number {
+  const read = readArguments(command, help, args, options, true);
+  if (typeof read === "number") return read;
+  const { values, positionals: [operand, ...more] } = read;
+  if (operand !== undefined && more.length === 0) return { values, operand };
+  return wrongUsage(command, `it takes one ${name}`);
+}
+
+function readArguments<T extends Options>(
+  command: string,
+  help: string,
+  args: string[],
+  options: T,
+  allowPositionals: boolean,
+): { readonly values: Values<T>; readonly positionals: readonly string[] } | number {
   try {
     const all = { ...options, help: { type: "boolean" as const } };
-    const { values } = parseArgs({ args, options: all });
-    if (!(values as { help?: boolean }).help) return values as Values<T>;
+    const { values, positionals } = parseArgs({ args, options: all, allowPositionals });
+    if (!(values as { help?: boolean }).help) return { values: values as Values<T>, positionals };
     console.log(help);
     return 0;
   } catch (error) {
-    const reason = messageOf(error).split("\n", 1)[0];
-    console.error(`svc ${command}: ${reason} (svc ${command} --help tells more)`);
-    return 2;
+    return wrongUsage(command, messageOf(error).split("\n", 1)[0]);
   }
+}
+
+/** Says in one line what is wrong with the usage; the exit code of that. */
+export function wrongUsage(command: string, reason: string): number {
+  console.error(`svc ${command}: ${reason} (svc ${command} --help tells more)`);
+  return 2;
 }

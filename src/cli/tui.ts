@@ -1,9 +1,8 @@
 import { runTui, statusText } from "../tui/mod.ts";
-import { askApi, clientOf, DEFAULT_API } from "./ask_api.ts";
+import { API_HELP, API_OPTIONS, apiClient, asked } from "./api_access.ts";
 import { readOptions } from "./options.ts";
 
 const EXIT_DEGRADED = 1;
-const EXIT_USAGE = 2;
 
 const HELP = `svc tui [--once] [--api URL] [--token-file FILE]
 
@@ -12,8 +11,7 @@ blocks, allows, pauses and switches. The key ? tells the keys. Where standard in
 terminal it prints the status as text, as with --once.
 
   --once             prints the status as text, a fact a line
-  --api URL          the service's API (default ${DEFAULT_API})
-  --token-file FILE  its first line is the API's token
+${API_HELP}
   --help             this text
 
 NO_COLOR and TERM=dumb leave colours out; other than ASCII is shown where LC_ALL, LC_CTYPE or LANG
@@ -25,21 +23,17 @@ Exit code: 0 left, or all is well; 1 failed or, as text, degraded; 2 wrong usage
 export async function tui(args: string[]): Promise<number> {
   const options = readOptions("tui", HELP, args, {
     once: { type: "boolean" },
-    api: { type: "string" },
-    "token-file": { type: "string" },
+    ...API_OPTIONS,
   });
   if (typeof options === "number") return options;
-  const client = await clientOf(options);
-  if (typeof client === "string") {
-    console.error(`svc tui: ${client} (svc tui --help tells more)`);
-    return EXIT_USAGE;
-  }
+  const client = await apiClient("tui", options);
+  if (typeof client === "number") return client;
   const hasTerminal = Deno.stdin.isTerminal() && Deno.stdout.isTerminal();
   if (hasTerminal && !options.once) {
-    await askApi(() => runTui(client, (name) => Deno.env.get(name)));
+    await asked(runTui(client, (name) => Deno.env.get(name)));
     return 0;
   }
-  const { text, isWell } = await askApi(() => statusText(client));
+  const { text, isWell } = await asked(statusText(client));
   console.log(text);
   return isWell ? 0 : EXIT_DEGRADED;
 }

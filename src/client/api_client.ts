@@ -1,4 +1,5 @@
 import type {
+  BackupFile,
   ClientSpec,
   ClientsSeen,
   ClusterReport,
@@ -12,6 +13,7 @@ import type {
   Me,
   Pause,
   QuerylogPage,
+  Restored,
   RuleSpec,
   Services,
   Statistics,
@@ -23,8 +25,8 @@ import { readEvents, type ServerEvent } from "./read_events.ts";
 
 /** Longest wait for an answer, its body included. */
 const ANSWER_MS_MAX = 10_000;
-/** Longest answer: no page of the API comes near. */
-const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
+/** Longest answer: a backup's; no page of the API comes near. */
+export const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
 const NO_CONTENT = 204;
 /** Longest silence of a stream: the service gives a sign of life each 15 seconds. */
@@ -44,6 +46,7 @@ export interface Answers {
   "PUT clients/{id}": Envelope<ClientSpec>;
   "DELETE clients/{id}": null;
   "GET clients/seen": ClientsSeen;
+  "GET backup": BackupFile;
   "GET cluster": ClusterReport;
   "GET explain": Explanation;
   "GET groups": Items<Envelope<GroupSpec>>;
@@ -61,6 +64,7 @@ export interface Answers {
   "GET services": Services;
   "GET stats": Statistics;
   "GET status": Status;
+  "POST restore": Restored;
   "POST update/check": UpdateCheck;
 }
 
@@ -77,6 +81,8 @@ export interface Question {
   readonly query?: Readonly<Record<string, string | undefined>>;
   /** Sent as JSON. */
   readonly body?: unknown;
+  /** Of a backup's secrets. */
+  readonly passphrase?: string | undefined;
 }
 
 /** What goes with a stream, and who is told what comes. */
@@ -125,7 +131,7 @@ export class ApiClient {
   /** @throws {SvcError} With the API's code and message, or `unavailable`; the service comes first. */
   async call<Line extends keyof Answers>(
     line: Line,
-    { id = "", ifMatch, query = {}, body }: Question = {},
+    { id = "", ifMatch, query = {}, body, passphrase }: Question = {},
   ): Promise<Answers[Line]> {
     const [method, path] = line.split(" ");
     const url = this.#url(path.replace("{id}", encodeURIComponent(id)), query);
@@ -135,6 +141,8 @@ export class ApiClient {
         ...this.#headers,
         ...(body !== undefined && { "content-type": "application/json" }),
         ...(ifMatch !== undefined && { "if-match": `"${ifMatch}"` }),
+        // A header holds no other letters as they are.
+        ...(passphrase !== undefined && { "svc-passphrase": encodeURIComponent(passphrase) }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       redirect: "error", // The token is for this address alone.

@@ -4,6 +4,7 @@
  * types here and nothing that runs. Scope: net. RFC 9110. @module
  */
 export {
+  ANSWER_BYTES_MAX,
   type Answers,
   ApiClient,
   type ClientOptions,

@@ -12,6 +12,7 @@ export {
 export {
   type Channel,
   type ChannelHandler,
+  type ChannelSockets,
   FRAME_BYTES_MAX,
   type Greeting,
   type PeerState,

@@ -6,6 +6,7 @@ import { TICK_MS } from "../raft/mod.ts";
 import { type Applier, denoRaftDisk, RaftStorage, type Store } from "../store/mod.ts";
 import { type ChannelOptions, MemberChannel } from "./channel/channel.ts";
 import { Member } from "./member.ts";
+import type { ChannelSockets } from "./ports.ts";
 
 export interface OpenMemberOptions {
   readonly config: ClusterConfig;
@@ -23,8 +24,8 @@ export interface OpenMemberOptions {
 export interface RunningMember {
   readonly member: Member;
   readonly channel: Pick<MemberChannel, "ask" | "figures" | "listening" | "problems" | "renew">;
-  /** Lets the others in, and time pass. */
-  start(): Promise<void>;
+  /** Lets the others in, and time pass. Without `sockets` it opens its own. */
+  start(sockets?: ChannelSockets | null): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -74,10 +75,10 @@ export async function openMember(options: OpenMemberOptions): Promise<RunningMem
   return {
     member,
     channel,
-    async start() {
+    async start(sockets = null) {
       timer = setInterval(() => member.tick(), TICK_MS);
       log.info("member of a cluster", { node, cluster: clusterId === "" ? "none yet" : clusterId });
-      await channel.start();
+      await channel.start(sockets);
     },
     async stop() {
       if (timer !== undefined) await member.stop(); // Handing over takes time, which passes until then.

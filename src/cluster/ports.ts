@@ -1,3 +1,5 @@
+import type { HostPort } from "../addr/mod.ts";
+
 /** Most bytes of one frame: the largest entry of Raft with what a codec puts around it. */
 export const FRAME_BYTES_MAX = (1 << 20) + (64 << 10);
 
@@ -51,4 +53,16 @@ export interface ChannelHandler {
   /** Frames to it can leave from now on; or, while they can, it said something else of itself. */
   onConnected(peer: PeerState): void;
   onDisconnected(name: string): void;
+}
+
+/** Sockets that somebody opened for the channel, and keeps until nobody listens any more. */
+export interface ChannelSockets {
+  /**
+   * A number of the one of an address, that the channel may close.
+   *
+   * @throws {SvcError} `unavailable`; later there may be one.
+   */
+  copy(address: HostPort): number;
+  /** Refuses connections from now on. */
+  close(): void;
 }

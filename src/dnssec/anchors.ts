@@ -174,6 +174,8 @@ export type TrustPoint =
 /** All anchors and exemptions, to be found by name. */
 export class TrustAnchors {
   readonly #points = new Map<string, TrustPoint>();
+  /** Labels of the longest name among them. */
+  readonly #labels: number;
 
   /** Of a name with both, the exemption counts: it is what an operator sets to be helped. */
   constructor(anchors: readonly TrustAnchor[], negative: readonly Uint8Array[] = []) {
@@ -191,11 +193,15 @@ export class TrustAnchors {
       this.#points.set(key, { kind: "anchor", zone, trust: { ds, keys } });
     }
     for (const zone of negative) this.#points.set(nameKey(zone), { kind: "negative", zone });
+    this.#labels = Math.max(
+      0,
+      ...[...anchors.map(({ zone }) => zone), ...negative].map((name) => countLabels(name, 0)),
+    );
   }
 
   /** The point at or above a name that is closest to it, or `null`. */
   closest(name: Uint8Array): TrustPoint | null {
-    for (let labels = countLabels(name, 0); labels >= 0; labels--) {
+    for (let labels = Math.min(countLabels(name, 0), this.#labels); labels >= 0; labels--) {
       const point = this.#points.get(nameKey(ancestor(name, labels)));
       if (point !== undefined) return point;
     }

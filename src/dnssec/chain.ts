@@ -204,6 +204,8 @@ export class Chain {
   async #jump(zone: Zone, name: Uint8Array): Promise<Zone | null> {
     const known = this.#known(name);
     if (known !== null) return known.kind === "zone" ? known.zone : null;
+    const end = this.#knownEnd(zone, name);
+    if (end !== null) return end;
     const response = await this.#lookUp(name, Qtype.DS, 0);
     const signer = response === null ? null : signerAbove(response, name);
     if (signer === null || !isAtOrBelow(signer, 0, zone.name, 0)) return null;
@@ -213,6 +215,16 @@ export class Chain {
     if (!equalNames(parent.name, 0, signer, 0)) return null;
     const cut = await this.#cutAt(parent, name);
     return cut.kind === "zone" ? cut.zone : parent;
+  }
+
+  /** The zone between `zone` and `name` that is known to end the chain. */
+  #knownEnd(zone: Zone, name: Uint8Array): Zone | null {
+    const bottom = countLabels(name, 0);
+    for (let labels = countLabels(zone.name, 0) + 1; labels < bottom; labels++) {
+      const known = this.#known(ancestor(name, labels));
+      if (known?.kind === "zone" && known.zone.finding !== SECURE) return known.zone;
+    }
+    return null;
   }
 
   #known(name: Uint8Array): Cut | null {

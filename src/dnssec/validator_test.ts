@@ -212,6 +212,19 @@ Deno.test(
   },
 );
 
+Deno.test("Validator asks about no zone below one that is known to be unsigned", none, async () => {
+  const { fake, validator } = world();
+  const ask = (zone: string) => {
+    const response = { rcode: Rcode.NoError, answer: rrsetsOf([A(`www.${zone}`)]), authority: [] };
+    const question = { name: wireName(`www.${zone}`), type: Qtype.A };
+    return validator.validate(question, response, TIMES.nowS, wireName(zone));
+  };
+  isInsecure(await ask("one.plain.example."));
+  const asked = fake.ports.asked.length;
+  isInsecure(await ask("two.plain.example."));
+  assert.deepEqual(fake.ports.asked.slice(asked), []);
+});
+
 Deno.test("Validator believes the parent alone that a zone is unsigned", none, async (t) => {
   const rows:
     readonly (readonly [string, (keys: ReturnType<typeof world>) => Partial<RrSetResponse>])[] = [

@@ -72,7 +72,7 @@ Deno.test({
   fn: async () => {
     const native = openNative();
     assert.ok(native !== null);
-    const own = threadCpuMs(native, threadId(native));
+    const own = threadCpuMs(native, threadId(native)!);
     assert.ok(own !== null && own > 0);
     const source = `import { openNative, threadId } from ${
       JSON.stringify(new URL("../native/mod.ts", import.meta.url))

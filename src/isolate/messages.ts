@@ -58,6 +58,8 @@ export interface DnsTls {
   readonly doh: readonly HostPort[];
   /** QUIC shares no port: these are the first isolate's, which opens them itself. */
   readonly doq: readonly HostPort[];
+  /** Another process has the ports of QUIC until it ends. */
+  readonly waitsForDoq: boolean;
   readonly dotLimits: DotLimits;
   readonly doqLimits: DoqLimits;
   readonly dohLimits: DohLimits;
@@ -94,6 +96,8 @@ export interface DnsStart {
   /** Queries on their way to upstreams at one time; each may take a descriptor. */
   readonly openMax: number;
   readonly cacheBytes: number;
+  /** Cached answers that another isolate has saved; `null`: it begins with none. */
+  readonly savedAnswers: SharedArrayBuffer | null;
   readonly ttl: TtlBounds;
   /** Seconds. */
   readonly serveStale: number;
@@ -108,6 +112,8 @@ export interface DnsStart {
   readonly failClosed: boolean;
   /** Which queries that waited are told with `pong`; `null`: none. */
   readonly traces: SlowSample | null;
+  /** Once it has its sockets it gives up the right to call any more of the C library. */
+  readonly isShutIn: boolean;
   /** Log lines are handed on with `logged`. */
   readonly handsLogOn: boolean;
   /** `null`: no client is limited. */
@@ -125,8 +131,13 @@ export interface DnsStart {
 export type ToDns =
   | { readonly type: "start"; readonly start: DnsStart }
   | { readonly type: "snapshot"; readonly snapshot: SnapshotData }
-  /** Answer what waits, take nothing new, then say `drained`. */
-  | { readonly type: "drain"; readonly graceMs: number }
+  /**
+   * Answer what waits, take nothing new, then say `drained`. With a successor, connections are
+   * left to it, and end as they come to rest.
+   */
+  | { readonly type: "drain"; readonly graceMs: number; readonly successor: boolean }
+  /** Say `saved`, with the cached answers. */
+  | { readonly type: "save" }
   /** Forget every cached answer, then say `flushed`. */
   | { readonly type: "flush" }
   /** Find the addresses of a name for the service itself, then say `lookedUp`. */
@@ -212,6 +223,7 @@ export type FromDns =
   | { readonly type: "drained" }
   | { readonly type: "leak"; readonly lookup: LeakLookup }
   | { readonly type: "flushed" }
+  | { readonly type: "saved"; readonly answers: SharedArrayBuffer }
   | { readonly type: "lookedUp"; readonly id: number; readonly found: Found }
   | { readonly type: "asked"; readonly id: number; readonly answer: OwnAnswer }
   | {

@@ -23,5 +23,6 @@ export {
   QuerylogSupervisor,
   type Watcher,
 } from "./querylog/supervisor.ts";
-export { closeSeats, type DnsSeats, openSeats } from "./dns/seats.ts";
-export { type DnsListener, type DnsOptions, DnsSupervisor, PARKED_MS } from "./dns/supervisor.ts";
+export type { DnsSeats } from "./seats.ts";
+export type { DnsListener, DnsOptions, FormerDns } from "./dns/options.ts";
+export { DnsSupervisor, PARKED_MS } from "./dns/supervisor.ts";

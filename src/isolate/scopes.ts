@@ -1,5 +1,11 @@
 import { SvcError } from "../errors.ts";
-import { hasSpareDescriptors, openNative, TimeSlice, withTimeSlice } from "../native/mod.ts";
+import {
+  hasSpareDescriptors,
+  openHost,
+  openNative,
+  TimeSlice,
+  withTimeSlice,
+} from "../native/mod.ts";
 
 /** More than an isolate opens while it starts: where they lack, the runtime ends the process. */
 const START_DESCRIPTORS = 64;
@@ -69,5 +75,6 @@ export function startWorker(
     );
   }
   // Its thread takes over the time slices of who starts it.
-  return native === null ? start() : withTimeSlice(native, TIME_SLICES[isolate], start);
+  const host = openHost();
+  return host === null ? start() : withTimeSlice(host, TIME_SLICES[isolate], start);
 }

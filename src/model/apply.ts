@@ -1,5 +1,6 @@
 import { SvcError } from "../errors.ts";
 import { applyPreset } from "./apply_preset.ts";
+import { applyRestore } from "./apply_restore.ts";
 import { applySeed } from "./apply_seed.ts";
 import { changeUser, createUser, deleteUser } from "./apply_users.ts";
 import type { Actor, Change, Command, NewAuditEntry, Note, Settled } from "./command.ts";
@@ -8,8 +9,10 @@ import { type Applied, type LiveState, SETTINGS_ID, settingsEnvelope } from "./l
 import { findConflict, findUsers, refuse } from "./references.ts";
 import {
   type Collection,
+  COLLECTION_SIZE_MAX,
   type Envelope,
-  ID_PREFIX,
+  isIdOf,
+  RESOURCE_TYPE,
   RULES_BATCH_MAX,
   SPEC_BYTES_MAX,
   type SpecOf,
@@ -17,19 +20,6 @@ import {
 import { copyWithin, jsonBytes, type Result, TOO_LARGE } from "./result.ts";
 import { takeSettings, takeSpec } from "./take_spec.ts";
 import { shownText } from "./text.ts";
-
-/** What the audit log calls a resource of each collection. */
-export const RESOURCE_TYPE = {
-  lists: "list",
-  rules: "rule",
-  records: "record",
-  groups: "group",
-  clients: "client",
-  schedules: "schedule",
-} as const satisfies Record<Collection, string>;
-
-/** Most resources of one collection: what one node can hold in memory, index and show. */
-export const COLLECTION_SIZE_MAX = 100_000;
 
 /** Longest texts of an audit entry, in UTF-16 units; what is longer is cut. */
 const AUDIT_TEXT_LENGTH_MAX = 256;
@@ -42,7 +32,8 @@ const AUDIT_RULES_BYTES_MAX = SPEC_BYTES_MAX - 1_024;
  * state is; a refused command moves nothing else.
  *
  * Values of what is done: the envelope (create, replace, settings), the envelopes of what was added
- * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions), counts (`seed`).
+ * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions), counts (`seed`),
+ * a `RestoreReport` (`restore`).
  * What a spec means must have been decoded; its shape, and what only the rest of the state can tell,
  * is checked here.
  */
@@ -128,6 +119,8 @@ function dispatch(draft: Draft, command: Command): Result {
       return deleteUser(draft, change, command);
     case "seed":
       return applySeed(draft, change, at);
+    case "restore":
+      return applyRestore(draft, change, command);
   }
 }
 
@@ -138,8 +131,7 @@ function create<C extends Collection>(
   given: SpecOf<C>,
   at: string,
 ): Result {
-  const prefix = ID_PREFIX[collection];
-  if (!id.startsWith(prefix) || !/^(cfg_)?[0-9a-f]{16}$/.test(id.slice(prefix.length))) {
+  if (!isIdOf(collection, id)) {
     return refuse("invalid", `id: ${id.slice(0, 64)} is no ID of ${collection}`);
   }
   const there = draft.state.collections[collection];

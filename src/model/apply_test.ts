@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { apply, noteEntry, RESOURCE_TYPE } from "./apply.ts";
+import { apply, noteEntry } from "./apply.ts";
 import type { Change, Settled } from "./command.ts";
+import { RESOURCE_TYPE } from "./resources.ts";
 import {
   ACTOR,
   AT,

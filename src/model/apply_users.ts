@@ -14,7 +14,7 @@ export const USER_NAME_LENGTH_MAX = 128;
 /** Most users: each is in memory, and sign-in looks for a name among all. */
 export const USERS_MAX = 10_000;
 /** Largest stored user as JSON: hash, second factor, recovery codes and reset link included. */
-const USER_BYTES_MAX = 8 * 1024;
+export const USER_BYTES_MAX = 8 * 1024;
 
 const TOO_LARGE = refuse("invalid", `user: is larger than ${USER_BYTES_MAX} bytes as JSON`);
 
@@ -35,7 +35,7 @@ function checkName(state: LiveState, id: string, name: string): Refused | null {
   return findNameClash(state, "users", id, name);
 }
 
-function isEnabledAdmin({ role, disabled }: Pick<StoredUser, "role" | "disabled">): boolean {
+export function isEnabledAdmin({ role, disabled }: Pick<StoredUser, "role" | "disabled">): boolean {
   return role === "admin" && !disabled;
 }
 

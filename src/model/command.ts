@@ -36,6 +36,14 @@ export interface StoredUser {
   readonly session_epoch: number;
 }
 
+/** A user of a backup. */
+export type RestoredUser =
+  & Omit<StoredUser, "password_hash" | "otp" | "reset" | "session_epoch">
+  & {
+    /** `null`: the backup was made or is read without. */
+    readonly secrets: Pick<StoredUser, "password_hash" | "otp"> | null;
+  };
+
 /** One change. Everything that is not deterministic was drawn by whoever proposes it. */
 export type Change =
   | {
@@ -104,6 +112,13 @@ export type Change =
     readonly settings: Settings;
     /** Also makes the default group and the settings where there are none. */
     readonly first: boolean;
+  }
+  /** What a backup has, in the place of all that is there. */
+  | {
+    readonly type: "restore";
+    readonly settings: Settings;
+    readonly resources: { readonly [C in Collection]: readonly Envelope<SpecOf<C>>[] };
+    readonly users: readonly RestoredUser[];
   };
 
 /** A change with who, when and where: one entry of the log that members agree on. */

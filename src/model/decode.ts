@@ -98,7 +98,8 @@ export function decodeRulesBatch(json: unknown): Decoded<RulesBatch> {
   return { ok: true, spec: { add, remove } };
 }
 
-function placedAt(place: string, problems: SpecProblems): SpecProblem[] {
+/** Problems of a part, with the part's place ahead. */
+export function placedAt(place: string, problems: SpecProblems): SpecProblem[] {
   return problems.map(({ path, message }) => ({
     path: path === "" ? place : `${place}.${path}`,
     message,

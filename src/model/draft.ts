@@ -69,6 +69,12 @@ export class Draft {
     this.#write(SETTINGS_KEY, settings);
   }
 
+  /** Puts another state in the place of this one; `writes` are what has to be stored for it. */
+  replace(state: LiveState, writes: Iterable<Write>): void {
+    this.#state = state;
+    for (const { key, value } of writes) this.#write(key, value);
+  }
+
   setIndex(appliedIndex: number): void {
     this.#state = { ...this.#state, appliedIndex };
   }

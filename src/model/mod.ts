@@ -17,15 +17,18 @@ export {
   ClientId,
   ClientSpec,
   type Collection,
+  COLLECTION_SIZE_MAX,
   COLLECTIONS,
   CONFIG_LIST_PREFIX,
   type Envelope,
   GROUP_LISTS_MAX,
   GroupSpec,
   ID_PREFIX,
+  isIdOf,
   ListSpec,
   MANAGED_BY_CONFIG,
   RecordSpec,
+  RESOURCE_TYPE,
   RULES_BATCH_MAX,
   RulesBatch,
   RuleSpec,
@@ -43,17 +46,24 @@ export type {
   Command,
   NewAuditEntry,
   Note,
+  RestoredUser,
   Role,
   Settled,
   State,
   StoredUser,
 } from "./command.ts";
-export { apply, COLLECTION_SIZE_MAX, noteEntry, RESOURCE_TYPE } from "./apply.ts";
+export { apply, noteEntry } from "./apply.ts";
 export type { Session } from "./session.ts";
 export { PRESET_GROUPS_MAX } from "./apply_preset.ts";
+export {
+  DIFFERENCES_MAX,
+  type RestoredItem,
+  type RestoredKind,
+  type RestoreReport,
+} from "./apply_restore.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
-export { type Decoded, decodeRulesBatch, decodeSettings, decodeSpec } from "./decode.ts";
+export { type Decoded, decodeRulesBatch, decodeSettings, decodeSpec, placedAt } from "./decode.ts";
 export { findNameProblem, nameKeys, shownText } from "./text.ts";
 export {
   describeProblems,

@@ -30,6 +30,25 @@ export const CONFIG_LIST_PREFIX = "li_cfg_";
 /** A stored spec, as JSON, stays below this, so that an audit entry holds it twice. */
 export const SPEC_BYTES_MAX = 24 * 1024;
 
+/** What the audit log calls a resource of each collection. */
+export const RESOURCE_TYPE = {
+  lists: "list",
+  rules: "rule",
+  records: "record",
+  groups: "group",
+  clients: "client",
+  schedules: "schedule",
+} as const satisfies Record<Collection, string>;
+
+/** Most resources of one collection: what one node can hold in memory, index and show. */
+export const COLLECTION_SIZE_MAX = 100_000;
+
+/** Says whether a resource of a collection may have this ID. */
+export function isIdOf(collection: Collection, id: string): boolean {
+  const prefix = ID_PREFIX[collection];
+  return id.startsWith(prefix) && /^(cfg_)?[0-9a-f]{16}$/.test(id.slice(prefix.length));
+}
+
 /** What `managed_by` says of what came from the configuration file. */
 export const MANAGED_BY_CONFIG = "config";
 /** Most lists of one group. */

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { apply, COLLECTION_SIZE_MAX } from "./apply.ts";
+import { apply } from "./apply.ts";
 import type { Change } from "./command.ts";
 import { decodeRulesBatch } from "./decode.ts";
 import { AT, commandOf, FIRST_SEED, ids, ruleSpec, stateAfter } from "./fakes.ts";
 import { emptyState, type LiveState, type Made } from "./live_state.ts";
 import { PROBLEMS_MAX } from "./problems.ts";
-import { RULES_BATCH_MAX } from "./resources.ts";
+import { COLLECTION_SIZE_MAX, RULES_BATCH_MAX } from "./resources.ts";
 import { jsonBytes } from "./result.ts";
 
 const none = { permissions: "none" } as const;

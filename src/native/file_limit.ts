@@ -1,3 +1,4 @@
+import type { Host } from "./host.ts";
 import type { Native } from "./libc.ts";
 
 const RLIMIT_NOFILE = 7;
@@ -9,7 +10,7 @@ export interface FileLimit {
 }
 
 /** The limit on open files, or `null` where the system does not tell. */
-export function fileLimit(native: Native): FileLimit | null {
+export function fileLimit(native: Pick<Native, "getrlimit">): FileLimit | null {
   const limits = new BigUint64Array(2); // rlimit: soft, hard.
   if (native.getrlimit(RLIMIT_NOFILE, new Uint8Array(limits.buffer)) !== 0) return null;
   return { soft: Number(limits[0]), hard: Number(limits[1]) };
@@ -20,10 +21,10 @@ export function fileLimit(native: Native): FileLimit | null {
  * whoever waits with `select` must not have more than 1,024, and nobody here does. Returns the limit
  * that holds then, or `null` where the system does not tell.
  */
-export function raiseFileLimit(native: Native): FileLimit | null {
-  const before = fileLimit(native);
+export function raiseFileLimit(host: Host): FileLimit | null {
+  const before = fileLimit(host);
   if (before === null || before.soft === before.hard) return before;
   const limits = BigUint64Array.of(BigInt(before.hard), BigInt(before.hard));
-  native.setrlimit(RLIMIT_NOFILE, new Uint8Array(limits.buffer));
-  return fileLimit(native);
+  host.setrlimit(RLIMIT_NOFILE, new Uint8Array(limits.buffer));
+  return fileLimit(host);
 }

@@ -1,4 +1,4 @@
-import type { Native } from "./libc.ts";
+import type { Host } from "./host.ts";
 import { putBehind, TimeSlice } from "./time_slice.ts";
 
 /** Numbers of the system calls; Deno itself shows nobody a file of `/proc`. */
@@ -26,19 +26,19 @@ const HELPER_NICE = 10;
  * Has the runtime's helpers go behind the threads that answer: they begin to work whenever lists are
  * compiled. Returns how many do; none where the kernel shows or takes nothing.
  */
-export function stepHelpersBack(native: Native): number {
+export function stepHelpersBack(host: Host): number {
   let count = 0;
-  for (const thread of threads(native)) {
-    const name = read(native, `${THREADS}/${thread}/comm`, READ, new Uint8Array(NAME_BYTES));
+  for (const thread of threads(host)) {
+    const name = read(host, `${THREADS}/${thread}/comm`, READ, new Uint8Array(NAME_BYTES));
     if (name === null || !HELPER.test(new TextDecoder().decode(name))) continue;
-    if (putBehind(native, thread, TimeSlice.Work, HELPER_NICE)) count++;
+    if (putBehind(host, thread, TimeSlice.Work, HELPER_NICE)) count++;
   }
   return count;
 }
 
 /** IDs of this process's threads. */
-function threads(native: Native): number[] {
-  const entries = read(native, THREADS, GETDENTS64, new Uint8Array(ENTRIES_BYTES));
+function threads(host: Host): number[] {
+  const entries = read(host, THREADS, GETDENTS64, new Uint8Array(ENTRIES_BYTES));
   if (entries === null) return [];
   const view = new DataView(entries.buffer, 0, entries.length);
   const found: number[] = [];
@@ -52,16 +52,16 @@ function threads(native: Native): number[] {
 
 /** Reads once from a path, by the call for its kind; `null` where that fails. */
 function read(
-  native: Native,
+  host: Host,
   path: string,
   call: typeof READ | typeof GETDENTS64,
   target: Uint8Array<ArrayBuffer>,
 ): Uint8Array<ArrayBuffer> | null {
   const { arch } = Deno.build;
   const text = new TextEncoder().encode(`${path}\0`);
-  const fd = native.syscall(OPENAT[arch], AT_FDCWD, text, O_RDONLY, 0n);
+  const fd = host.syscall(OPENAT[arch], AT_FDCWD, text, O_RDONLY, 0n);
   if (fd < 0n) return null;
-  const length = native.syscall(call[arch], fd, target, BigInt(target.length), 0n);
-  native.syscall(CLOSE[arch], fd, text, 0n, 0n);
+  const length = host.syscall(call[arch], fd, target, BigInt(target.length), 0n);
+  host.syscall(CLOSE[arch], fd, text, 0n, 0n);
   return length < 0n ? null : target.subarray(0, Number(length));
 }

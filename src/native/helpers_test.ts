@@ -1,17 +1,15 @@
 import assert from "node:assert/strict";
-import { openNative } from "./libc.ts";
+import { openHost } from "./host.ts";
 
 Deno.test({
   name: "stepHelpersBack() puts the helpers of the runtime behind, and no other thread",
   permissions: { run: [Deno.execPath()], ffi: true },
-  ignore: openNative() === null,
+  ignore: openHost() === null,
   fn: async () => {
     // In a process of its own: only root could raise them again.
     const source = `
-      import { openNative, stepHelpersBack } from ${
-      JSON.stringify(import.meta.resolve("./mod.ts"))
-    };
-      const count = stepHelpersBack(openNative());
+      import { openHost, stepHelpersBack } from ${JSON.stringify(import.meta.resolve("./mod.ts"))};
+      const count = stepHelpersBack(openHost());
       const threads = [...Deno.readDirSync("/proc/self/task")].map(({ name }) => {
         const stat = Deno.readTextFileSync("/proc/self/task/" + name + "/stat");
         const end = stat.lastIndexOf(")");

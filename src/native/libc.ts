@@ -13,7 +13,6 @@ const SYMBOLS = {
   close: { parameters: ["i32"], result: "i32" },
   dup: { parameters: ["i32"], result: "i32" },
   getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
-  setrlimit: { parameters: ["i32", "buffer"], result: "i32" },
   fcntl: { parameters: ["i32", "i32", "i64"], result: "i32" },
   eventfd: { parameters: ["u32", "i32"], result: "i32" },
   eventfd_write: { parameters: ["i32", "u64"], result: "i32" },
@@ -27,9 +26,8 @@ const SYMBOLS = {
     nonblocking: true,
   },
   clock_gettime: { parameters: ["i32", "buffer"], result: "i32" },
-  madvise: { parameters: ["u64", "usize", "i32"], result: "i32" },
-  syscall: { parameters: ["i64", "i64", "buffer", "u64", "u64"], result: "i64" },
-  mallopt: { parameters: ["i32", "i32"], result: "i32" },
+  gettid: { parameters: [], result: "i32", optional: true }, // Older C libraries have none.
+  memcpy: { parameters: ["buffer", "pointer", "usize"], result: "void" },
   __errno_location: { parameters: [], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
@@ -77,13 +75,17 @@ export function wouldBlock(native: Native): boolean {
 
 /** Says whether the last call failed for want of a descriptor; as much of a hint as `errnoHint`. */
 export function lackedDescriptor(native: Native): boolean {
-  const errno = lastErrno(native);
-  return errno === EMFILE || errno === ENFILE;
+  const last = lastErrno(native);
+  return last === EMFILE || last === ENFILE;
 }
 
+const errno = new Int32Array(1);
+const errnoBytes = new Uint8Array(errno.buffer);
+
+/** By a copy, which needs no permission: an isolate that answers has given its own up by then. */
 function lastErrno(native: Native): number {
-  const location = native.__errno_location();
-  return location === null ? 0 : new Deno.UnsafePointerView(location).getInt32();
+  native.memcpy(errnoBytes, native.__errno_location(), 4n);
+  return errno[0];
 }
 
 /**
@@ -91,36 +93,8 @@ function lastErrno(native: Native): number {
  * between: a hint, never a condition.
  */
 export function errnoHint(native: Native): string {
-  const errno = lastErrno(native);
-  return ERRNO[errno] ?? `errno ${errno}`;
-}
-
-const M_MMAP_THRESHOLD = -3;
-/** Allocations from this size on are mapped one by one, and go back to the system when freed. */
-const MAPPED_BYTES_MIN = 1024 * 1024;
-
-/**
- * Has large allocations returned to the system as soon as they are freed. By itself the C library
- * learns from the first large one to hold on to up to 64 MiB in each of its arenas, which after a
- * compile is as much as the lists are long.
- */
-export function returnLargeAllocations(native: Native): void {
-  native.mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
-}
-
-const MADV_DONTNEED = 4;
-/** Pages are larger on some ARM64 kernels; a range of whole ones of this size fits any. */
-const PAGE_BYTES_MAX = 65_536;
-
-/**
- * Gives the memory behind a buffer back to the system at once, whoever still holds the buffer: it
- * reads as zeros from then on. V8 would keep it until it next looks for garbage.
- */
-export function dropPages(native: Native, buffer: SharedArrayBuffer): void {
-  const address = addressOf(new Uint8Array(buffer));
-  const from = Math.ceil(address / PAGE_BYTES_MAX) * PAGE_BYTES_MAX;
-  const end = Math.floor((address + buffer.byteLength) / PAGE_BYTES_MAX) * PAGE_BYTES_MAX;
-  if (end > from) native.madvise(BigInt(from), BigInt(end - from), MADV_DONTNEED);
+  const last = lastErrno(native);
+  return ERRNO[last] ?? `errno ${last}`;
 }
 
 /** The address of a buffer. The caller keeps the buffer in a field: the kernel will write there. */

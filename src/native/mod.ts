@@ -5,7 +5,8 @@
  * of it has another way where `openNative` returns `null`. Scope: ffi.
  * RFC 3542 (packet info). @module
  */
-export { dropPages, type Native, openNative, returnLargeAllocations } from "./libc.ts";
+export { type Native, openNative } from "./libc.ts";
+export { dropPages, type Host, openHost, returnLargeAllocations } from "./host.ts";
 export {
   closeSocket,
   dupSocket,

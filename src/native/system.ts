@@ -5,3 +5,4 @@
  */
 export { openPackets, type Packets } from "./packets.ts";
 export { openProcess, type Process } from "./process.ts";
+export { environmentPointer, type HandOver, openHandOver } from "./hand_over.ts";

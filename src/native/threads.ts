@@ -2,15 +2,13 @@ import { newWake } from "./event_queue.ts";
 import type { Native } from "./libc.ts";
 import { closeSocket } from "./sockets.ts";
 
-/** The number of the system call, which older C libraries have no name for. */
-const GETTID = { x86_64: 186n, aarch64: 178n } as const;
 /** `clockid_t` of a thread: its number inverted, above the bits for "one thread's time on a CPU". */
 const CLOCK_SHIFT = 3;
 const CLOCK_OF_THREAD = 6;
 
-/** The system's number of the thread that calls. */
-export function threadId(native: Native): number {
-  return Number(native.syscall(GETTID[Deno.build.arch], 0n, new Uint8Array(8), 0n, 0n));
+/** The system's number of the thread that calls; `null` where the C library is too old to tell. */
+export function threadId(native: Native): number | null {
+  return native.gettid === null ? null : native.gettid();
 }
 
 /** How long a thread of this process has run on a processor; `null` once it has ended. */

@@ -5,6 +5,7 @@ import type {
   DnsRecursion,
   DnsTrust,
   DnsUpstream,
+  FormerDns,
 } from "../isolate/mod.ts";
 import type { ServerCertificate } from "./certificate.ts";
 import { wireNames } from "./dns_upstreams.ts";
@@ -60,6 +61,8 @@ export interface DnsParts {
   readonly openMax: number;
   /** A queue of the query log for each; none: nothing is logged. */
   readonly logQueues: readonly SharedArrayBuffer[];
+  /** What a former process left; `null`: there was none. */
+  readonly former: FormerDns | null;
   /** `null`: nothing is validated. */
   readonly trust: DnsTrust | null;
   readonly recursion: DnsRecursion | null;
@@ -72,13 +75,14 @@ export function dnsOptions(
   parts: DnsParts,
 ): DnsOptions {
   const { cache, security, server: { tls, rateLimit } } = config;
-  const { upstreams, certificate, odoh, seed, isolates, openMax, logQueues } = parts;
+  const { upstreams, certificate, odoh, seed, isolates, openMax, logQueues, former } = parts;
   return {
     seed,
     listen: config.server.listen,
     upstreams,
     openMax,
     logQueues,
+    ...(former !== null && { former }),
     trust: parts.trust,
     recursion: parts.recursion,
     checks: parts.checks,
@@ -88,6 +92,7 @@ export function dnsOptions(
     prefetch: cache.prefetch,
     rebindingExempt: security.rebindingProtection ? wireNames(security.rebindingExempt) : null,
     failClosed: config.filter.onFailure === "closed",
+    isShutIn: security.sandbox,
     traces: slowSample(config.telemetry),
     rateLimit: rateLimit.queriesPerSecond === 0 ? null : rateLimit,
     requireClientId: tls.requireClientId,
@@ -98,6 +103,7 @@ export function dnsOptions(
       dot: tls.dot,
       doh: tls.doh,
       doq: tls.doq,
+      waitsForDoq: former !== null,
       dotLimits: DOT_LIMITS,
       doqLimits: DOQ_LIMITS,
       dohLimits: DOH_LIMITS,

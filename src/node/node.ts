@@ -1,8 +1,7 @@
 import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
-import type { ClockJudge } from "../clock/mod.ts";
 import type { Config } from "../config/mod.ts";
-import { messageOf, SvcError } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
 import {
   CheckSupervisor,
@@ -14,30 +13,36 @@ import {
 } from "../isolate/mod.ts";
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import { log } from "../log.ts";
-import { type FileLimit, type Native, openNative } from "../native/mod.ts";
-import { openNodeStore, type Replicator, type Store } from "../store/mod.ts";
-import { RELEASED_MS, VERSION } from "../version.ts";
+import type { FileLimit } from "../native/mod.ts";
+import type { Memory } from "../process/mod.ts";
+import type { OpenStore, Replicator, Store } from "../store/mod.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
+import { keepDailyBackups } from "./daily_backups.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
+import { follow } from "./follow.ts";
+import { type Former, saveFormer } from "./former.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
+import { Listening } from "./listening.ts";
 import { listsOf, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
+import { nodeName, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
 import { OwnAddresses } from "./own_addresses.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
-import { LONE_NODE, seedSource } from "./seed.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
-import { ApiListeners, closeDnsSockets, openSockets, type Sockets } from "./sockets.ts";
+import { type SecondStage, secondStage } from "./second_stage.ts";
+import { closeDnsSockets, namedSockets } from "./sockets.ts";
 import { StopTime } from "./stop_time.ts";
+import type { TakeOver } from "./take_over.ts";
 import { Telemetry } from "./telemetry.ts";
 import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
 import { dnsRecursion } from "./root_hints.ts";
@@ -45,14 +50,24 @@ import { openTrust } from "./trust.ts";
 import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
 
+/** Longest time for requests to end before the store is left to another process. */
+const SUSPEND_MS_MAX = 2_000;
+/** The same for queries, and for what is written of them. */
+const RETIRE_MS_MAX = 5_000;
+
 /** What an open node is made of, in the order that it is opened. */
 interface Parts {
   readonly config: Config;
   readonly startedAtMs: number;
   readonly telemetry: Telemetry;
+  readonly stage: SecondStage;
+  readonly former: Former | null;
   readonly problems: Problems;
   readonly clock: TrustedClock;
-  readonly store: { readonly replicator: Replicator; readonly store: Store };
+  readonly store: Pick<OpenStore, "suspend" | "resume"> & {
+    readonly replicator: Replicator;
+    readonly store: Store;
+  };
   /** `null`: it is in none. */
   readonly cluster: NodeCluster | null;
   readonly get: HttpGet;
@@ -72,13 +87,6 @@ interface Parts {
   /** Those who check signatures; `null`: nothing is validated. */
   readonly checks: CheckSupervisor | null;
   readonly trust: TrustKeeper | null;
-}
-
-/** Sockets, and what can be done with them. */
-interface Listening {
-  readonly native: Native;
-  readonly sockets: Sockets;
-  readonly api: ApiListeners;
 }
 
 /** A node: store, lists, policy, DNS and API, each over those before it. Opened, started, stopped. */
@@ -104,11 +112,17 @@ export class Node {
    *
    * @throws {SvcError} With what is in the way.
    */
-  static async open(config: Config, fileLimit: FileLimit | null): Promise<Node> {
+  static async open(
+    config: Config,
+    fileLimit: FileLimit | null,
+    stage: SecondStage = secondStage(config, null),
+    former: Former | null = null,
+  ): Promise<Node> {
     await using opened = new AsyncDisposableStack();
     const startedAtMs = Date.now();
     const telemetry = opened.adopt(new Telemetry(config.telemetry), (one) => one.stop(0));
     const problems = new Problems();
+    for (const problem of stage.problems) problems.add("sandbox", problem);
     const clock = opened.adopt(trustedClock(problems), (one) => one.stop());
     const store = opened.adopt(
       await openStoreOf(config, problems, clock.judge),
@@ -143,6 +157,7 @@ export class Node {
       seed,
       state: replicator.state,
       base,
+      pausedUntilMs: former?.pausedUntilMs ?? 0,
       publish: (data) => laterDns.part.publish(data),
       compile: compileRules,
     });
@@ -154,7 +169,7 @@ export class Node {
       clock.judge,
     );
     const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
-    const odoh = isTarget ? new OdohKeys() : null;
+    const odoh = isTarget ? new OdohKeys(former?.odohSeeds) : null;
     const querylog = querylogOf(config, upstreams, isolates);
     const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
     const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
@@ -163,17 +178,18 @@ export class Node {
       ...{ upstreams, certificate, odoh, seed, isolates },
       openMax: openMaxOf(fileLimit, isolates),
       logQueues: querylog?.queues ?? [],
+      former: former?.dns ?? null,
       trust: trustKeeper?.trust ?? null,
       recursion: await dnsRecursion(config, isolates),
       checks,
     });
-    const listening = listenFor(config, isolates);
-    opened.defer(() => listening?.api.close());
+    const listening = Listening.open(config, isolates, stage.sockets);
+    opened.defer(() => listening?.close());
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
-      ...{ config, startedAtMs, telemetry, problems, clock, cluster, get, keeper, services },
-      store: { store: store.store, replicator },
+      ...{ config, startedAtMs, telemetry, stage, former, problems, clock, cluster, get },
+      ...{ keeper, services, store: { ...store, replicator } },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
       ...{ checks, trust: trustKeeper },
     }, opened.move());
@@ -181,27 +197,29 @@ export class Node {
 
   /**
    * Lets queries in, then everything that DNS does without: renewal of lists, API, telemetry. Resolves
-   * when all of it runs.
+   * when all of it runs. What a former program writes to is left alone until `takeOver` knows that it
+   * is gone.
    *
    * @throws {SvcError} When queries can't be answered; what is open is closed then.
    */
-  async start(): Promise<void> {
+  async start(takeOver: TakeOver | null = null): Promise<void> {
+    const { querylog } = this.#parts;
     try {
+      if (takeOver === null) querylog?.start();
       await this.#answer();
     } catch (error) {
       await this.#end(() => 0, () => 0);
       throw error;
     }
-    await this.#serve();
+    const gone = takeOver?.answers() ?? null;
+    void gone?.then(() => querylog?.start());
+    await this.#serve(gone);
   }
 
   /** Answers queries. */
   async #answer(): Promise<void> {
     const { clock, problems, querylog, odoh, dns, isolates, checks, trust } = this.#parts;
-    if (querylog !== null) {
-      querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
-      querylog.start();
-    }
+    if (querylog !== null) querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
     checks?.start();
     await dns.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
@@ -219,13 +237,23 @@ export class Node {
   }
 
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
-  async #serve(): Promise<void> {
-    const { config, problems, store, cluster, filtering, policy, dns, telemetry } = this.#parts;
+  async #serve(gone: Promise<void> | null): Promise<void> {
+    const { config, problems, store, policy, dns, telemetry, filtering, cluster } = this.#parts;
+    const { listening } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
-    await uncaught.survive(() => cluster?.start());
-    await uncaught.survive(() => filtering.start());
+    // A former program has left store and log since before this one had them.
+    await uncaught.survive(() => cluster?.start(listening?.channel ?? null));
+    const writes = async () => {
+      await gone;
+      await uncaught.survive(() => filtering.start());
+    };
+    const isWriting = writes();
+    if (gone === null) await isWriting;
     this.#endRules();
+    this.#opened.defer(
+      keepDailyBackups(config, store.replicator, this.#parts.clock.judge, problems),
+    );
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);
@@ -241,6 +269,7 @@ export class Node {
         families: () => familiesOf(options),
       })
     );
+    await isWriting;
   }
 
   /** Has rules deleted that come to their end, once the time is known. */
@@ -284,8 +313,8 @@ export class Node {
   #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
-    const { clock, cluster, keeper, filtering, services, telemetry, listening, certificate } = this
-      .#parts;
+    const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
+    const { listening, stage, certificate } = this.#parts;
     return {
       config,
       node: nodeName(config),
@@ -293,6 +322,8 @@ export class Node {
       clock: clock.judge,
       sockets: listening?.api ?? null,
       startedAtMs,
+      sandbox: stage.status,
+      leakTests: this.#parts.former?.leakTests ?? [],
       store,
       problems: () => problems.now(),
       policy,
@@ -321,14 +352,65 @@ export class Node {
     };
   }
 
-  /** Reads again what may have changed: lists and certificates. */
-  reload(): void {
+  /** What is wrong with the node. */
+  get problems(): Problems {
+    return this.#parts.problems;
+  }
+
+  /** Where it answers, with the ports that the system gave for 0. */
+  get listening(): DnsSupervisor["listening"] {
+    return this.#parts.dns.listening;
+  }
+
+  /** Reads again what may have changed. Resolves when certificates are; lists take their time. */
+  async reload(): Promise<void> {
     const { cluster, filtering, certificate, dns } = this.#parts;
     log.info("reloading the lists");
     void filtering.reload();
     void cluster?.renew();
-    void this.#api?.renewTls();
-    void certificate?.renewFor((identity) => dns.renewCertificate(identity));
+    const show = certificate?.renewFor((identity) => dns.renewCertificate(identity));
+    await Promise.all([this.#api?.renewTls(), show]);
+  }
+
+  /** The sockets for another process, by what they are for. */
+  get named(): ReturnType<typeof namedSockets> {
+    const { listening, config } = this.#parts;
+    return listening === null ? [] : namedSockets(listening.sockets, config);
+  }
+
+  /**
+   * Leaves store and API to another process, and what is in memory alone in `memory`. Queries are
+   * answered all the while.
+   */
+  async suspend(memory: Memory): Promise<void> {
+    const { policy, odoh, dns, store, querylog, cluster } = this.#parts;
+    querylog?.endWatchers();
+    // Side by side: a change that waits for a leader is answered before its connection is closed.
+    await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend()]);
+    await store.suspend();
+    await saveFormer(memory, {
+      pausedUntilMs: policy.pausedUntilMs,
+      leakTests: this.#api?.leakTests ?? [],
+      odohSeeds: odoh?.seeds ?? [],
+      cookieSecret: dns.cookieSecret,
+    }, dns.save());
+  }
+
+  /**
+   * Goes on as before `suspend`.
+   *
+   * @throws {SvcError} As long as the other process has the store; it may be tried again.
+   */
+  async resume(): Promise<void> {
+    const { store, cluster } = this.#parts;
+    await store.resume();
+    await cluster?.resume();
+    await this.#api?.resume();
+  }
+
+  /** Ends the node, whose sockets another one reads by now. */
+  async retire(): Promise<void> {
+    await this.#end(() => RETIRE_MS_MAX, () => RETIRE_MS_MAX, true);
   }
 
   /** Ends the node within its time, whatever hangs. */
@@ -337,7 +419,11 @@ export class Node {
     await this.#end(() => time.firstMs(), () => time.lastMs());
   }
 
-  async #end(firstMs: () => number, lastMs: () => number): Promise<void> {
+  async #end(
+    firstMs: () => number,
+    lastMs: () => number,
+    hasSuccessor = false,
+  ): Promise<void> {
     const { filtering, querylog, dns, telemetry, listening } = this.#parts;
     const uncaught = this.#uncaught;
     filtering.stop();
@@ -345,7 +431,7 @@ export class Node {
     const graceMs = firstMs();
     // Whatever one of them fails of, the others come to their end.
     await Promise.all([
-      uncaught.survive(() => dns.stop(graceMs)),
+      uncaught.survive(() => dns.stop(graceMs, hasSuccessor)),
       // A change that was taken is durable before it is answered.
       uncaught.survive(() => this.#api?.stop(graceMs)),
       uncaught.survive(() => telemetry.stop(graceMs)),
@@ -361,13 +447,6 @@ export class Node {
   }
 }
 
-function listenFor(config: Config, isolates: number): Listening | null {
-  const native = openNative();
-  if (native === null) return null;
-  const sockets = openSockets(native, config, isolates);
-  return { native, sockets, api: new ApiListeners(native, sockets) };
-}
-
 /** Addresses of the encrypted listeners by protocol, for a log line. */
 function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string[]> {
   const found: Record<string, string[]> = {};
@@ -376,60 +455,6 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
     (found[protocol] ??= []).push(formatHostPort(address));
   }
   return found;
-}
-
-/** What others call this node. */
-function nodeName({ cluster }: Config): string {
-  return cluster?.node ?? LONE_NODE;
-}
-
-/** Opens the node's store; where that can't be, one in memory, unless it is to stay closed. */
-async function openStoreOf(config: Config, problems: Problems, clock: ClockJudge) {
-  const { filter, store: { dir } } = config;
-  const opened = await openNodeStore(seedSource(filter), {
-    directory: dir,
-    node: nodeName(config),
-    onFailure: filter.onFailure,
-    clock,
-    program: VERSION,
-  });
-  // An audit log that can't be read says so to who asks for it.
-  const audit = await opened.store.audit({ limit: 1 }).catch(() => null);
-  for (const { time } of audit?.entries ?? []) clock.witness(Date.parse(time));
-  problems.watch("store", () => opened.problems);
-  return opened;
-}
-
-/**
- * Puts each change into force. Returns what resolves once every change applied so far holds for the
- * next query.
- */
-function follow(
-  replicator: Replicator,
-  policy: Policy,
-  filtering: Filtering,
-  problems: Problems,
-): () => Promise<void> {
-  let inForce = Promise.resolve();
-  /** Why the last change could not be put into force. */
-  let failure: string | null = null;
-  problems.watch("change", () => failure === null ? [] : [`a change is not in force: ${failure}`]);
-  let { lists } = replicator.state.collections;
-  replicator.subscribe(({ change, state }) => {
-    if (change?.type.startsWith("user_")) return; // Users decide about no query.
-    if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
-    lists = state.collections.lists;
-    inForce = policy.update(state).then(
-      () => {
-        failure = null;
-      },
-      (error) => {
-        failure = messageOf(error);
-        log.error("a change can't be put into force", { error });
-      },
-    );
-  });
-  return () => inForce;
 }
 
 /** Serves the API; without it DNS goes on, and the log and the status say so. */
@@ -445,47 +470,4 @@ async function startApi(
     log.error("the API can't be served; DNS goes on without it", { error });
     return null;
   }
-}
-
-/** Opens the folder of kept lists; where that can't be, one for this run alone. */
-async function openKeeper(
-  config: Config,
-  problems: Problems,
-  get: HttpGet,
-): Promise<ListKeeper> {
-  const options = {
-    get,
-    clock: { nowMs: () => Date.now() },
-    chance: Math.random,
-    disk: denoDisk,
-    localListsDirectory: config.filter.localListsDir,
-  };
-  const directory = join(config.store.dir, "lists");
-  try {
-    return await ListKeeper.open(directory, options);
-  } catch (error) {
-    const problem = `store.path: ${directory}: ${messageOf(error)}`;
-    if (config.filter.onFailure === "closed") throw new SvcError("unavailable", problem);
-    problems.add("store", `${problem}; downloaded lists are gone with this process`);
-    log.error("lists can't be kept", { directory, error });
-    return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
-  }
-}
-
-/** What keeps the query log; `null` where there is to be none. */
-function querylogOf(
-  { querylog }: Config,
-  upstreams: readonly DnsUpstream[],
-  isolates: number,
-): QuerylogSupervisor | null {
-  if (!querylog.enabled) return null;
-  return new QuerylogSupervisor({
-    directory: querylog.dir,
-    maxEntries: querylog.maxEntries,
-    retentionMs: querylog.retentionMs,
-    anonymize: querylog.anonymize,
-    releasedMs: RELEASED_MS,
-    upstreams: upstreams.map(({ address }) => address),
-    writers: isolates,
-  });
 }

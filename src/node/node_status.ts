@@ -11,6 +11,7 @@ import type { ServerCertificate } from "./certificate.ts";
 import type { OwnAddresses } from "./own_addresses.ts";
 import type { Policy } from "./policy.ts";
 import type { SeenProblem } from "./problems.ts";
+import type { SandboxStatus } from "./second_stage.ts";
 import { VERSION } from "../version.ts";
 import type { Occupancy } from "../transport/mod.ts";
 
@@ -18,6 +19,7 @@ import type { Occupancy } from "../transport/mod.ts";
 export interface NodeParts {
   readonly config: Config;
   readonly startedAtMs: number;
+  readonly sandbox: SandboxStatus;
   readonly store: { readonly replicator: Pick<Replicator, "state"> };
   /** What the status warns of at the moment. */
   readonly problems: () => readonly SeenProblem[];
@@ -102,6 +104,7 @@ export function statusOf(node: NodeParts): Status {
       misses: sumCounters(counters, Counter.CacheMisses),
     },
     upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
+    sandbox: { ...node.sandbox, capabilities: [...node.sandbox.capabilities] },
     querylog: {
       entries: node.querylog?.figures.entries ?? 0,
       dropped: node.querylog?.figures.dropped ?? 0,

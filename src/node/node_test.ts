@@ -50,6 +50,7 @@ function configOf(directory: string, listen: readonly HostPort[]): Config {
       domains: [],
     }],
     filter: { ...config.filter, services: false, defaultLists: false },
+    security: { ...config.security, sandbox: false }, // It has no first stage.
     store: { dir: join(directory, "store") },
     querylog: { ...config.querylog, dir: join(directory, "querylog") },
     api: { ...config.api, listen: [at(freePort())] },

@@ -14,10 +14,15 @@ export interface Timers {
  * no query of the past.
  */
 export class OdohKeys {
-  #seeds: readonly Uint8Array[] = [newSeed()];
+  #seeds: readonly Uint8Array<ArrayBuffer>[];
+
+  /** `former` are those of a former process, the current one first. */
+  constructor(former: readonly Uint8Array<ArrayBuffer>[] = []) {
+    this.#seeds = former.length > 0 ? former : [newSeed()];
+  }
 
   /** The current one first, then the former one, where there is one. */
-  get seeds(): readonly Uint8Array[] {
+  get seeds(): readonly Uint8Array<ArrayBuffer>[] {
     return this.#seeds;
   }
 
@@ -42,6 +47,6 @@ const unreferenced: Timers = {
   },
 };
 
-function newSeed(): Uint8Array {
+function newSeed(): Uint8Array<ArrayBuffer> {
   return crypto.getRandomValues(new Uint8Array(ODOH_SEED_BYTES));
 }

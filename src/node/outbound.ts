@@ -5,7 +5,8 @@
  */
 import type { Config } from "../config/mod.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
-import { compileRules, DnsSupervisor, openSeats } from "../isolate/mod.ts";
+import { compileRules, DnsSupervisor } from "../isolate/mod.ts";
+import { openSeats } from "../isolate/seats.ts";
 import { log } from "../log.ts";
 import { emptyState } from "../model/mod.ts";
 import { openNative } from "../native/mod.ts";
@@ -29,7 +30,8 @@ export async function withOutbound<T>(
   const silent = { ...config, server: { ...config.server, listen: [] } };
   const options = dnsOptions(silent, {
     ...{ upstreams, certificate: null, odoh: null, seed: 0, isolates: 1, logQueues: [] },
-    ...{ openMax: OPEN_MAX, trust: null, checks: null, recursion: await dnsRecursion(config, 1) },
+    ...{ openMax: OPEN_MAX, trust: null, checks: null, former: null },
+    recursion: await dnsRecursion(config, 1),
   });
   const policy = new Policy({
     seed: 0,

@@ -33,6 +33,8 @@ export interface PolicyOptions {
   readonly seed: number;
   readonly state: PolicyState;
   readonly base: Base;
+  /** As of a former process; left out: nothing is paused. */
+  readonly pausedUntilMs?: number;
   /** Resolves once every dns isolate answers by the snapshot. */
   readonly publish: (data: SnapshotData) => Promise<void>;
   /** Compiles many custom rules where that is in nobody's way. */
@@ -66,6 +68,7 @@ export class Policy {
     this.#custom = new CustomRulesCompiler(options.seed);
     this.#state = options.state;
     this.#base = options.base;
+    this.#pausedUntilMs = options.pausedUntilMs ?? 0;
     const [rules, base] = [this.#rules, this.#base];
     this.#data = this.#compile(this.#custom.current(rules, base) ?? this.#settle(), 1);
   }

@@ -13,6 +13,7 @@ import {
   type ListsPort,
   type LogsPort,
   type NodePort,
+  type SavedLeakTest,
   type TlsPem,
   type UiFiles,
 } from "../api/mod.ts";
@@ -67,6 +68,8 @@ export interface ServeApiOptions extends NodeParts {
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
+  /** Of a former process. */
+  readonly leakTests: readonly SavedLeakTest[];
 }
 
 export interface RunningApi {
@@ -77,9 +80,15 @@ export interface RunningApi {
   /** What is wrong with the certificate at the moment, for the status. */
   readonly problems: readonly string[];
   readonly occupancy: Occupancy;
+  /** Leak tests, for a process that takes them over. */
+  readonly leakTests: readonly SavedLeakTest[];
   /** Readers of events that were too slow, since the start. */
   readonly eventReadersDropped: number;
   stop(graceMs: number): Promise<void>;
+  /** Answers who is connected, and leaves the sockets to another process until `resume`. */
+  suspend(graceMs: number): Promise<void>;
+  /** @throws {SvcError} `unavailable`. */
+  resume(): Promise<void>;
 }
 
 /**
@@ -96,19 +105,28 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   );
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
   const events = eventsOf(options);
-  const server = new ApiServer({
-    listen: api.listen,
-    sockets: options.sockets,
-    tls: identity === null ? null : pemOf(identity),
-    hasToken: api.tokenSha256 !== null,
-    handler: createApi(apiDeps(options, events, api.webUi ? await openUiFiles() : null)),
-  });
+  const leakTests = new LeakTests({ clock: options.clock, randomHex }, options.leakTests);
+  const ui = api.webUi ? await openUiFiles() : null;
+  const handler = createApi(apiDeps(options, events, leakTests, ui));
+  let tls = identity === null ? null : pemOf(identity);
+  const newServer = () =>
+    new ApiServer({
+      listen: api.listen,
+      sockets: options.sockets,
+      tls,
+      hasToken: api.tokenSha256 !== null,
+      handler,
+    });
+  let server = newServer();
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
   return {
     listening,
     async renewTls() {
-      await certificate?.renewFor((renewed) => server.renewTls(pemOf(renewed)));
+      await certificate?.renewFor((renewed) => {
+        tls = pemOf(renewed);
+        server.renewTls(tls);
+      });
     },
     get problems() {
       return certificate?.problems ?? [];
@@ -116,12 +134,23 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     get occupancy() {
       return server.occupancy;
     },
+    get leakTests() {
+      return leakTests.save();
+    },
     get eventReadersDropped() {
       return events.dropped;
     },
     async stop(graceMs) {
       events.end();
       await server.stop(graceMs);
+    },
+    async suspend(graceMs) {
+      events.end();
+      await server.stop(graceMs, true);
+    },
+    async resume() {
+      server = newServer();
+      await server.start();
     },
   };
 }
@@ -139,10 +168,10 @@ function randomHex(lengthBytes: number): string {
 function apiDeps(
   options: ServeApiOptions,
   events: EventFeed,
+  leakTests: LeakTests,
   ui: UiFiles | null,
 ): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
-  const leakTests = new LeakTests({ clock, randomHex });
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
   const hostNames = options.config.querylog.anonymize ? null : new HostNames({
     dns: options.dns,

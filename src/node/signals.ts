@@ -4,6 +4,9 @@ export class Signals {
   readonly stop: Promise<Deno.Signal>;
   /** Asked to read again what may have changed; unheard, the signal would end the process. */
   onHangup: () => void = () => {};
+  #upgrade: (() => void) | null = null;
+  /** Somebody has asked for an upgrade while nobody could begin one. */
+  #isUpgradeAsked = false;
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<Deno.Signal>();
@@ -17,5 +20,20 @@ export class Signals {
       });
     }
     Deno.addSignalListener("SIGHUP", () => this.onHangup());
+    Deno.addSignalListener("SIGUSR2", () => {
+      if (this.#upgrade === null) this.#isUpgradeAsked = true;
+      else this.#upgrade();
+    });
+  }
+
+  /**
+   * Called when it is asked to hand over to the program as it is on disk by then, and now, if that was
+   * asked before; `null`: later.
+   */
+  set onUpgrade(upgrade: (() => void) | null) {
+    this.#upgrade = upgrade;
+    if (upgrade === null || !this.#isUpgradeAsked) return;
+    this.#isUpgradeAsked = false;
+    upgrade();
   }
 }

@@ -1,7 +1,9 @@
+import { formatHostPort, type HostPort, isUnspecified, serverAddresses } from "../addr/mod.ts";
 import type { ApiSockets } from "../api/mod.ts";
+import type { ChannelSockets } from "../cluster/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import { closeSeats, type DnsSeats, openSeats } from "../isolate/mod.ts";
+import { closeSeats, type DnsSeats, openSeats, type SocketUse } from "../isolate/seats.ts";
 import { closeSocket, dupSocket, type Native, openServer } from "../native/mod.ts";
 
 /**
@@ -11,6 +13,8 @@ import { closeSocket, dupSocket, type Native, openServer } from "../native/mod.t
 export interface Sockets {
   readonly dns: DnsSeats;
   readonly api: OpenedApi;
+  /** By address as text; `null`: it could not be listened on yet. */
+  readonly cluster: ReadonlyMap<string, number | null>;
 }
 
 /** In the order of `api.listen`; or why there are none: DNS goes on without the API. */
@@ -18,32 +22,137 @@ type OpenedApi =
   | { readonly kind: "open"; readonly sockets: readonly number[] }
   | { readonly kind: "failed"; readonly reason: string };
 
+const IPV4_EVERY = new Uint8Array(4);
 /** Without a certificate there is nothing to speak there. */
 const NOT_ENCRYPTED = { dot: [], doh: [] };
 
+/** What an inherited socket is for, and where it listens as the configuration has it. */
+export interface SocketName {
+  readonly use: SocketUse | "api" | "cluster";
+  readonly address: string;
+}
+
+/** Sockets that another process opened for this one, and those that nobody has taken yet. */
+export class LeftSockets {
+  readonly #native: Native;
+  readonly #left: Map<string, number[]>;
+
+  /** `names` are those of `descriptors`, one by one. */
+  constructor(native: Native, names: readonly SocketName[], descriptors: readonly number[]) {
+    this.#native = native;
+    this.#left = new Map();
+    for (const [i, { use, address }] of names.entries()) {
+      const key = `${use} ${address}`;
+      this.#left.set(key, [...this.#left.get(key) ?? [], descriptors[i]]);
+    }
+  }
+
+  /** See `TakeSocket`. */
+  readonly take = (use: SocketName["use"], address: HostPort): number | null =>
+    this.#left.get(`${use} ${formatHostPort(address)}`)?.shift() ?? null;
+
+  /** Closes those that nobody has a use for. */
+  closeRest(): void {
+    for (const fd of [...this.#left.values()].flat()) closeSocket(this.#native, fd);
+    this.#left.clear();
+  }
+}
+
+type Listens = Pick<Config, "server" | "api" | "cluster">;
+
 /**
- * Opens the sockets that a configuration asks for, for so many dns isolates.
+ * Has the sockets that a configuration asks for, for so many dns isolates: those of `left`, and new
+ * ones where none was left.
  *
  * @throws {SvcError} `unavailable`, with the address of DNS that can't be listened on.
  */
 export function openSockets(
   native: Native,
-  { server: { listen, tls }, api }: Pick<Config, "server" | "api">,
+  config: Listens,
   isolates: number,
+  left: LeftSockets = new LeftSockets(native, [], []),
 ): Sockets {
-  const { dot, doh } = tls.files === null ? NOT_ENCRYPTED : tls;
-  return { dns: openSeats(native, { listen, dot, doh }, isolates), api: openApi(native, api) };
+  const dns = openSeats(native, dnsAddresses(config), isolates, left.take);
+  const cluster = openChannel(native, config.cluster, left);
+  const sockets = { dns, api: openApi(native, config.api, left), cluster };
+  left.closeRest();
+  return sockets;
 }
 
-function openApi(native: Native, { listen }: Config["api"]): OpenedApi {
+function dnsAddresses({ server: { listen, tls } }: Listens) {
+  const { dot, doh } = tls.files === null ? NOT_ENCRYPTED : tls;
+  return { listen, dot, doh };
+}
+
+function openApi(native: Native, { listen }: Config["api"], left: LeftSockets): OpenedApi {
   const sockets: number[] = [];
   try {
-    for (const address of listen) sockets.push(openServer(native, address));
+    for (const address of listen) {
+      sockets.push(left.take("api", address) ?? openServer(native, address));
+    }
     return { kind: "open", sockets };
   } catch (error) {
     for (const fd of sockets) closeSocket(native, fd);
     return { kind: "failed", reason: messageOf(error) };
   }
+}
+
+/** The cluster does without what can't be had yet: its channel tries again. */
+function openChannel(
+  native: Native,
+  cluster: Config["cluster"],
+  left: LeftSockets,
+): Map<string, number | null> {
+  const sockets = new Map<string, number | null>();
+  for (const address of serverAddresses(cluster?.listen ?? [])) {
+    const text = formatHostPort(address);
+    try {
+      sockets.set(text, left.take("cluster", address) ?? openEveryFamily(native, address));
+    } catch {
+      sockets.set(text, null);
+    }
+  }
+  return sockets;
+}
+
+/** Where a machine has no IPv6, `::` is every address of IPv4. */
+function openEveryFamily(native: Native, { ip, port }: HostPort): number {
+  const isEvery = ip.length === 16 && isUnspecified(ip);
+  return openServer(native, { ip: isEvery && !hasIpv6(native) ? IPV4_EVERY : ip, port });
+}
+
+function hasIpv6(native: Native): boolean {
+  try {
+    closeSocket(native, openServer(native, { ip: new Uint8Array(16), port: 0 }));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The sockets as another process may inherit them, by the names of `LeftSockets`. */
+export function namedSockets(
+  { dns: { seats }, api, cluster }: Sockets,
+  config: Listens,
+): { readonly name: SocketName; readonly fd: number }[] {
+  const { listen, dot, doh } = dnsAddresses(config);
+  const named = (
+    use: SocketName["use"],
+    addresses: readonly HostPort[],
+    descriptors: readonly number[],
+  ) => descriptors.map((fd, i) => ({ name: { use, address: formatHostPort(addresses[i]) }, fd }));
+  return [
+    ...seats.flatMap((seat) => [
+      ...named("udp", listen, seat.udp),
+      ...named("tcp", listen, seat.tcp),
+      ...named("dot", dot, seat.dot),
+      ...named("doh", doh, seat.doh),
+    ]),
+    ...named("api", config.api.listen, api.kind === "open" ? api.sockets : []),
+    ...[...cluster].flatMap(([address, fd]) =>
+      fd === null ? [] : [{ name: { use: "cluster" as const, address }, fd }]
+    ),
+  ];
 }
 
 /** Closes those of DNS; nobody may read them any more. */
@@ -74,5 +183,39 @@ export class ApiListeners implements ApiSockets {
     if (this.#isClosed || this.#opened.kind === "failed") return;
     this.#isClosed = true;
     for (const fd of this.#opened.sockets) closeSocket(this.#native, fd);
+  }
+}
+
+/** Those of the cluster's channel, which are there for the next program too. */
+export class ChannelListeners implements ChannelSockets {
+  readonly #native: Native;
+  readonly #opened: Map<string, number | null>;
+  #isClosed = false;
+
+  constructor(native: Native, { cluster }: Pick<Sockets, "cluster">) {
+    this.#native = native;
+    this.#opened = new Map(cluster);
+  }
+
+  /** As they are by now. */
+  get opened(): Sockets["cluster"] {
+    return this.#opened;
+  }
+
+  copy(address: HostPort): number {
+    const text = formatHostPort(address);
+    if (this.#isClosed) throw new SvcError("unavailable", `cluster.listen: ${text} is closed`);
+    const fd = this.#opened.get(text) ?? openEveryFamily(this.#native, address);
+    this.#opened.set(text, fd);
+    const copy = dupSocket(this.#native, fd);
+    if (copy < 0) throw new SvcError("unavailable", "cluster.listen: no more file descriptors");
+    return copy;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const fd of this.#opened.values()) if (fd !== null) closeSocket(this.#native, fd);
+    this.#opened.clear();
   }
 }

@@ -10,8 +10,27 @@ export {
   type CapabilityNumber,
   dropPrivileges,
   hasCapabilities,
+  type Held,
+  heldBy,
   lookUpUser,
+  nameOf,
   type UserIds,
 } from "./privileges.ts";
+export {
+  environmentOf,
+  executeProgram,
+  executeSelf,
+  inherit,
+  inheritedSockets,
+  type Legacy,
+  ownProgram,
+  type Program,
+} from "./self.ts";
+export { cString } from "./c_string.ts";
+export { landlockVersion, type PathRule, restrictPaths } from "./landlock.ts";
+export { denySystemCalls } from "./seccomp.ts";
+export { GONE, LATE, Line } from "./line.ts";
+export { Memory } from "./memory.ts";
+export { exitCodeOf, killProcess, startProgram } from "./spawn.ts";
 export { type ListeningSocket, listeningSockets } from "./listening.ts";
-export { executeSelf, inheritedSockets } from "./self.ts";
+export { Notifier } from "./notify.ts";

@@ -15,6 +15,7 @@ const CAPABILITIES_MAX = 64;
 /** `_LINUX_CAPABILITY_VERSION_3`: two words each of effective, permitted and inheritable. */
 const CAPABILITY_VERSION = 0x2008_0522;
 const PR_SET_KEEPCAPS = 8;
+const PR_GET_SECCOMP = 21;
 const PR_CAPBSET_READ = 23;
 const PR_CAPBSET_DROP = 24;
 const PR_SET_NO_NEW_PRIVS = 38;
@@ -44,6 +45,32 @@ export function capabilities({ symbols }: Process): bigint {
   return BigInt(words[0]) | (BigInt(words[3]) << 32n);
 }
 
+/** What a process holds at a moment. */
+export interface Held {
+  /** The effective ones, as the system spells them. */
+  readonly capabilities: readonly string[];
+  /** A filter of system calls is on it. */
+  readonly isFiltered: boolean;
+}
+
+/** What the calling thread holds. */
+export function heldBy(process: Process): Held {
+  const { symbols } = process;
+  const all = capabilities(process);
+  const numbers = Array.from({ length: CAPABILITIES_MAX }, (_, number) => number)
+    .filter((number) => (all & (1n << BigInt(number))) !== 0n);
+  const spelled = new Map<number, string>(
+    Object.entries(Capability).map(([key, number]) => [
+      number,
+      `CAP${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`,
+    ]),
+  );
+  return {
+    capabilities: numbers.map((number) => spelled.get(number) ?? `capability ${number}`),
+    isFiltered: symbols.prctl(PR_GET_SECCOMP, 0n, 0n, 0n, 0n) > 0,
+  };
+}
+
 /** Says whether all of `wanted` are among the effective capabilities. */
 export function hasCapabilities(process: Process, wanted: readonly CapabilityNumber[]): boolean {
   const all = bits(wanted);
@@ -56,6 +83,13 @@ export function lookUpUser({ symbols }: Process, name: string): UserIds | null {
   if (entry === null) return null;
   const view = new Deno.UnsafePointerView(entry);
   return { uid: view.getUint32(UID_OFFSET), gid: view.getUint32(GID_OFFSET) };
+}
+
+/** The name of a user, or the number of one that has none. */
+export function nameOf({ symbols }: Process, uid: number): string {
+  const entry = symbols.getpwuid(uid);
+  const name = entry === null ? null : new Deno.UnsafePointerView(entry).getPointer();
+  return name === null ? String(uid) : new Deno.UnsafePointerView(name).getCString();
 }
 
 /**

@@ -9,7 +9,7 @@ const options = { permissions: { ffi: true }, ignore: process === null } as cons
 const text = (value: string) => new TextEncoder().encode(`${value}\0`);
 
 function setSockets({ symbols }: Process, value: string): void {
-  symbols.setenv(text("SVC_SOCKETS"), text(value), 1);
+  symbols.setenv(text("SVC_INHERITED"), text(value), 1);
 }
 
 Deno.test("lookUpUser() finds the IDs of a user, and none of nobody", options, () => {
@@ -25,7 +25,7 @@ Deno.test(
     const fd = native.eventfd(0, 0);
     try {
       assert.equal(inheritedSockets(process!), null, "this is no second stage");
-      setSockets(process!, `${fd},${fd}`);
+      setSockets(process!, JSON.stringify({ descriptors: [fd, fd], notes: null }));
       assert.deepEqual(inheritedSockets(process!), [fd, fd]);
       assert.equal(native.fcntl(fd, 1, 0n), 1, "FD_CLOEXEC is set");
       assert.equal(inheritedSockets(process!), null, "nobody else finds them");
@@ -36,7 +36,9 @@ Deno.test(
 );
 
 Deno.test("inheritedSockets() takes no numbers that are no open descriptors", options, () => {
-  for (const value of ["x", "1000000", "1.5", "-1", ",", "1,".repeat(2_000) + "1"]) {
+  const lists = ["1000000", "1.5", "-1", '"1"', "null", "1,".repeat(2_000) + "1"];
+  const values = lists.map((list) => `{ "descriptors": [${list}] }`);
+  for (const value of ["x", "3,4", "{}", '{ "descriptors": 3 }', "null", ...values]) {
     setSockets(process!, value);
     assert.throws(() => inheritedSockets(process!), SvcError, value.slice(0, 20));
     assert.equal(inheritedSockets(process!), null);

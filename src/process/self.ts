@@ -1,10 +1,11 @@
 import { SvcError } from "../errors.ts";
 import type { Process } from "../native/system.ts";
+import { cString } from "./c_string.ts";
 
-/** Says to stage 2 which descriptors it inherits. */
-const SOCKETS_VARIABLE = "SVC_SOCKETS";
-/** More sockets than any stage hands on. */
-const SOCKETS_MAX = 1_024;
+/** Says to the next process what it inherits. */
+const LEGACY_VARIABLE = "SVC_INHERITED";
+/** More descriptors than any process leaves to the next. */
+const DESCRIPTORS_MAX = 1_024;
 const ARGUMENTS = "/proc/self/cmdline";
 /** Longest command line that is read; Linux allows more, and nobody writes it. */
 const ARGUMENTS_BYTES_MAX = 256 * 1024;
@@ -12,7 +13,77 @@ const O_RDONLY_CLOEXEC = 0o2000000;
 const F_SETFD = 2;
 const FD_CLOEXEC = 1n;
 
-const text = (value: string) => new TextEncoder().encode(`${value}\0`);
+/** A program with its arguments; the first of these is what it is called by. */
+export interface Program {
+  readonly path: string;
+  readonly args: readonly string[];
+}
+
+/** What a process leaves to the one that it becomes, or starts. */
+export interface Legacy {
+  /** Open ones, which are closed to everybody else. */
+  readonly descriptors: readonly number[];
+  /** Anything that JSON holds. */
+  readonly notes: unknown;
+}
+
+/**
+ * This program with its arguments, those of the runtime included.
+ *
+ * @throws {SvcError} `unavailable`.
+ */
+export function ownProgram(process: Process): Program {
+  const bytes = readWhole(process, ARGUMENTS);
+  if (bytes === null) throw new SvcError("unavailable", `cannot read ${ARGUMENTS}: mount /proc`);
+  const args = new TextDecoder().decode(bytes).replace(/\0$/, "").split("\0");
+  return { path: Deno.execPath(), args };
+}
+
+/** A program's arguments as the C library takes them; `keep` is what the pointers lead into. */
+export function argumentVector(args: readonly string[]): {
+  readonly vector: Uint8Array<ArrayBuffer>;
+  readonly keep: Uint8Array<ArrayBuffer>;
+} {
+  const texts = args.map(cString);
+  const keep = new Uint8Array(texts.reduce((sum, { length }) => sum + length, 0));
+  const base = Deno.UnsafePointer.value(Deno.UnsafePointer.of(keep));
+  const vector = new BigUint64Array(args.length + 1); // The last one is null.
+  let at = 0;
+  for (const [i, text] of texts.entries()) {
+    keep.set(text, at);
+    vector[i] = base + BigInt(at);
+    at += text.length;
+  }
+  return { vector: new Uint8Array(vector.buffer), keep };
+}
+
+/** Calls `work` while whoever it executes or starts inherits `legacy`. */
+export function leaving<T>({ symbols }: Process, legacy: Legacy, work: () => T): T {
+  const name = cString(LEGACY_VARIABLE);
+  if (symbols.setenv(name, cString(JSON.stringify(legacy)), 1) !== 0) {
+    throw new SvcError("unavailable", "cannot extend the environment: free some memory");
+  }
+  for (const fd of legacy.descriptors) symbols.fcntl(fd, F_SETFD, 0n);
+  try {
+    return work();
+  } finally {
+    for (const fd of legacy.descriptors) symbols.fcntl(fd, F_SETFD, FD_CLOEXEC);
+    symbols.unsetenv(name);
+  }
+}
+
+/**
+ * Executes a program as the same process, which inherits `legacy`. Does not return.
+ *
+ * @throws {SvcError} `unavailable`, when the system refuses; then nothing has changed.
+ */
+export function executeProgram(process: Process, program: Program, legacy: Legacy): never {
+  const { path, args } = program;
+  const { vector, keep } = argumentVector(args);
+  leaving(process, legacy, () => process.symbols.execv(cString(path), vector));
+  keep.fill(0); // Until here it was in use.
+  throw new SvcError("unavailable", `cannot execute ${path}: may this user read and execute it?`);
+}
 
 /**
  * Executes this program anew, with the same arguments, as the same process; `sockets` stay open for
@@ -21,30 +92,11 @@ const text = (value: string) => new TextEncoder().encode(`${value}\0`);
  * @throws {SvcError} `unavailable`, when the system refuses; then nothing has changed.
  */
 export function executeSelf(process: Process, sockets: readonly number[]): never {
-  const { symbols } = process;
-  const fail = (what: string): never => {
-    throw new SvcError("unavailable", `cannot ${what}: may this user do so?`);
-  };
-  // As they are, ends included: the runtime's own flags are among them.
-  const block = readWhole(process, ARGUMENTS) ?? fail(`read ${ARGUMENTS}`);
-  const starts = Array.from(block).flatMap((byte, i) => byte === 0 ? [i + 1] : []);
-  const base = BigInt(Deno.UnsafePointer.value(Deno.UnsafePointer.of(block)));
-  const pointers = [0, ...starts.slice(0, -1)].map((start) => base + BigInt(start));
-  const argv = BigUint64Array.from([...pointers, 0n]);
-  if (symbols.setenv(text(SOCKETS_VARIABLE), text(sockets.join(",")), 1) !== 0) {
-    fail("extend the environment");
-  }
-  for (const fd of sockets) symbols.fcntl(fd, F_SETFD, 0n);
-  // By its path, from which the process has its name.
-  symbols.execv(text(Deno.execPath()), new Uint8Array(argv.buffer));
-  block.fill(0); // Until here it was in use: the pointers lead into it.
-  for (const fd of sockets) symbols.fcntl(fd, F_SETFD, FD_CLOEXEC);
-  symbols.unsetenv(text(SOCKETS_VARIABLE));
-  return fail(`execute ${Deno.execPath()}`);
+  executeProgram(process, ownProgram(process), { descriptors: sockets, notes: null });
 }
 
 function readWhole({ symbols }: Process, path: string): Uint8Array<ArrayBuffer> | null {
-  const fd = symbols.open(text(path), O_RDONLY_CLOEXEC);
+  const fd = symbols.open(cString(path), O_RDONLY_CLOEXEC);
   if (fd < 0) return null;
   const target = new Uint8Array(ARGUMENTS_BYTES_MAX);
   let end = 0;
@@ -55,23 +107,47 @@ function readWhole({ symbols }: Process, path: string): Uint8Array<ArrayBuffer> 
   return end === 0 || end === target.length ? null : target.slice(0, end);
 }
 
+/** A variable of the environment; `null`: it is not set. */
+export function environmentOf({ symbols }: Process, name: string): string | null {
+  const found = symbols.getenv(cString(name));
+  return found === null ? null : new Deno.UnsafePointerView(found).getCString();
+}
+
 /**
- * The sockets that stage 1 left to this process, in its order; `null`: this is stage 1. They are
- * asked for once, and no program that this one starts inherits them.
+ * What another process left to this one, in its order; `null`: nothing. It is asked for once, and no
+ * program that this one starts inherits it.
  *
  * @throws {SvcError} `invalid`, when somebody else has set the variable to something else.
  */
-export function inheritedSockets({ symbols }: Process): number[] | null {
-  const name = text(SOCKETS_VARIABLE);
-  const found = symbols.getenv(name);
-  if (found === null) return null;
-  const value = new Deno.UnsafePointerView(found).getCString();
-  symbols.unsetenv(name);
-  const sockets = value === "" ? [] : value.split(",");
-  const isOpen = (fd: string) =>
-    /^\d{1,9}$/.test(fd) && symbols.fcntl(Number(fd), F_SETFD, FD_CLOEXEC) === 0;
-  if (sockets.length > SOCKETS_MAX || !sockets.every(isOpen)) {
-    throw new SvcError("invalid", `${SOCKETS_VARIABLE}: names no open sockets: leave it unset`);
+export function inherit(process: Process): Legacy | null {
+  const { symbols } = process;
+  const value = environmentOf(process, LEGACY_VARIABLE);
+  if (value === null) return null;
+  symbols.unsetenv(cString(LEGACY_VARIABLE));
+  const isOpen = (fd: unknown) =>
+    Number.isSafeInteger(fd) && Number(fd) >= 0 && Number(fd) < 2 ** 31 &&
+    symbols.fcntl(Number(fd), F_SETFD, FD_CLOEXEC) === 0;
+  const legacy = parseLegacy(value);
+  if (legacy === null || !legacy.descriptors.every(isOpen)) {
+    throw new SvcError(
+      "invalid",
+      `${LEGACY_VARIABLE}: names no open descriptors: leave it unset`,
+    );
   }
-  return sockets.map(Number);
+  return legacy;
+}
+
+function parseLegacy(value: string): Legacy | null {
+  try {
+    const { descriptors, notes } = JSON.parse(value);
+    const isLegacy = Array.isArray(descriptors) && descriptors.length <= DESCRIPTORS_MAX;
+    return isLegacy ? { descriptors, notes } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The descriptors that stage 1 left to this process; `null`: this is stage 1. See `inherit`. */
+export function inheritedSockets(process: Process): readonly number[] | null {
+  return inherit(process)?.descriptors ?? null;
 }

@@ -14,7 +14,15 @@ export { Outcome } from "./outcome.ts";
 export { QueryLog } from "./query_log.ts";
 export { TurnClock } from "./turn_clock.ts";
 export { RebindingProtection } from "./rebinding.ts";
-export { ClientAddress, DnssecState, Query, Read, readQuery, Transport } from "./query.ts";
+export {
+  ClientAddress,
+  DnssecState,
+  keyHasher,
+  Query,
+  Read,
+  readQuery,
+  Transport,
+} from "./query.ts";
 export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
 export { Trace, type TraceEvent, type TraceNote, type TraceStep } from "./trace.ts";

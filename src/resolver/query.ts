@@ -204,6 +204,17 @@ export function keyHashOf(nameHash: number, qtype: number, keyBits: number): num
   return finishHash(nameHash ^ Math.imul(qtype | (keyBits << 16), 0x9e3779b1));
 }
 
+/** As a query has its `keyHash`, for keys that come without one; see `Cache.load`. */
+export function keyHasher(
+  seed: number,
+): (bytes: Uint8Array, qname: number, qtype: number, keyBits: number) => number {
+  const name = new HashedName();
+  return (bytes, qname, qtype, keyBits) => {
+    const end = name.read(bytes, qname, bytes.length, seed);
+    return end < 0 ? 0 : keyHashOf(name.hashes[0], qtype, keyBits);
+  };
+}
+
 /** Sets `keyHash` of a query of our own; `name` is scratch, `seed` that of every hash of a name. */
 export function hashQuestion(query: Query, name: HashedName, seed: number): void {
   name.read(query.packet, query.qname, query.packet.length, seed);

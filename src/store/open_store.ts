@@ -22,6 +22,14 @@ export interface OpenStore {
   readonly isTemporary: boolean;
   /** What the status says at the moment: why changes are refused, or will be gone. */
   readonly problems: readonly string[];
+  /** Finishes what was proposed, and leaves the store to another process until `resume`. */
+  suspend(): Promise<void>;
+  /**
+   * Goes on with it.
+   *
+   * @throws {SvcError} `conflict`, if another process still has it; `unavailable`.
+   */
+  resume(): Promise<void>;
   /** Finishes what was proposed, closes the store and gives it free. */
   close(): Promise<void>;
 }
@@ -129,7 +137,8 @@ async function seeded(
   }
 }
 
-function opened(store: Store, hold: StoreHold | null, options: StoreFileOptions): OpenStore {
+function opened(store: Store, first: StoreHold | null, options: StoreFileOptions): OpenStore {
+  let hold = first;
   const applier = new Applier(store);
   const replicator = new LocalReplicator(applier, options);
   return {
@@ -139,6 +148,16 @@ function opened(store: Store, hold: StoreHold | null, options: StoreFileOptions)
     isTemporary: false,
     get problems() {
       return store.problem === null ? [] : [store.problem];
+    },
+    suspend: async () => {
+      await applier.idle();
+      await store.suspend();
+      hold?.release();
+      hold = null;
+    },
+    resume: async () => {
+      if (first !== null) hold ??= await holdStore(options.directory);
+      await store.resume();
     },
     close: async () => {
       await replicator.close();

@@ -97,6 +97,8 @@ export function settledAgain({ refused }: Remembered, change: Change, state: Liv
     case "lists_preset":
     case "user_delete":
       return { kind: "done", value: null };
+    case "restore": // Whoever proposed it has the report of what it was to make.
+      return { kind: "done", value: null };
     case "seed": // Its counts are not kept: nobody but a node that starts seeds, and has no others.
       return { kind: "done", value: null };
   }

@@ -111,6 +111,8 @@ export class Store implements LocalStore {
   /** Ends when nobody works on the file. */
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
+  /** Another process has the file. */
+  #isSuspended = false;
 
   private constructor(
     kv: Deno.Kv,
@@ -331,7 +333,7 @@ export class Store implements LocalStore {
 
   /** Finds out whether the file can be written again, and goes on with it. Never throws. */
   async #recover(reopen: () => Promise<Deno.Kv>): Promise<void> {
-    if (this.#failure === null || this.#isTaken || this.#isClosed) return;
+    if (this.#failure === null || this.#isTaken || this.#isClosed || this.#isSuspended) return;
     try {
       const isWell = !this.#isCopy && await canWrite(this.#kv) && await this.#isSettled();
       if (!isWell) await this.#goOnWith(await reopen());
@@ -347,7 +349,8 @@ export class Store implements LocalStore {
       await kv.set(PROBE_KEY, encodeValue(this.#options.program));
       const loaded = await loadAll(kv, this.#options);
       await this.#sessions.moveTo(kv);
-      this.#kv.close();
+      if (!this.#isSuspended) this.#kv.close();
+      this.#isSuspended = false;
       this.#kv = kv;
       this.#isCopy = this.#isUncertain = false;
       this.#sealed = null;
@@ -429,6 +432,26 @@ export class Store implements LocalStore {
     await orUnavailable(this.#kv.set(FILTER_DIGEST_KEY, encodeValue(digest)));
   }
 
+  /**
+   * Leaves its file, if it has one, to another process, once what is on its way is stored; nothing is
+   * stored until `resume`.
+   */
+  async suspend(): Promise<void> {
+    if (this.#options.reopen === undefined) return;
+    await this.#inOrder(() => Promise.resolve());
+    this.#cancelRetry();
+    this.#sealed = "it is handed to another program: try again in a moment";
+    this.#isSuspended = true;
+    this.#kv.close();
+  }
+
+  /** Goes on with the file as it is by now. It throws if it can't be opened: changes are refused then. */
+  async resume(): Promise<void> {
+    const { reopen } = this.#options;
+    if (reopen === undefined || !this.#isSuspended) return;
+    await this.#inOrder(async () => await this.#goOnWith(await reopen()));
+  }
+
   /** Which member of which cluster this is, as `RaftStorage` has it; `null`: it never was in one. */
   async raftMember(): Promise<unknown> {
     return (await orUnavailable(readKey(this.#kv, RAFT_KEY)))?.value ?? null;
@@ -450,7 +473,7 @@ export class Store implements LocalStore {
   close(): void {
     this.#isClosed = true;
     this.#cancelRetry();
-    this.#kv.close();
+    if (!this.#isSuspended) this.#kv.close();
   }
 }
 

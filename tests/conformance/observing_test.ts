@@ -21,6 +21,12 @@ const CATALOGUE = {
   blocked_services: [{ id: "chat", name: "Chat", rules: ["||chat.example^"], group: "messenger" }],
   groups: [{ id: "messenger" }],
 };
+interface TopClient {
+  readonly name: string;
+  readonly address: string;
+  readonly count: number;
+}
+
 interface Entry {
   readonly time: string;
   readonly name: string;
@@ -535,7 +541,10 @@ Deno.test("addresses may be anonymised; over the limit is not logged", OPTIONS, 
     assert.equal((await entries(bench, "client=127.0.9.5")).length, 1);
     assert.equal((await entries(bench, "client=127.0.8.77")).length, 0);
     const { top } = await bench.api.call("GET", "stats?hours=2");
-    assert.deepEqual(top.clients, [{ name: "127.0.9.0", count: 1 }]);
+    const clients = top.clients.map((
+      { name, address, count }: TopClient,
+    ) => [name, address, count]);
+    assert.deepEqual(clients, [["127.0.9.0", "127.0.9.0", 1]]);
   });
   await t.step("to /56", async () => {
     if (!HAS_IPV6) return;

@@ -17,7 +17,7 @@ import {
   type Over,
   TRANSPORTS,
 } from "../e2e/every_transport.ts";
-import { address, FakeUpstream, type Seen } from "../e2e/fake_upstream.ts";
+import { address, FakeUpstream, seenInStream } from "../e2e/fake_upstream.ts";
 import { HAS_IPV6, OwnDirectory, PERMISSIONS, Service, until } from "../e2e/harness.ts";
 import { OBLIVIOUS, oblivious } from "../e2e/oblivious.ts";
 import { recordOf, zoneScript } from "../e2e/zone.ts";
@@ -221,14 +221,7 @@ Deno.test("Decisions, 2: [server.tls] has no listener by default", OPTIONS, asyn
 
 /** Answers queries of an encrypted upstream with one address. */
 function script(data: string): (asked: Asked) => void {
-  return ({ packet, reply }) => {
-    const message = decode(packet);
-    const [{ name, type }] = message.questions;
-    const seen: Seen = {
-      ...{ transport: "tcp", port: 0, bytes: packet, message, name, type, atMs: 0 },
-    };
-    reply(address(seen, data));
-  };
+  return ({ packet, reply }) => reply(address(seenInStream(packet), data));
 }
 
 /** Who answers with what. */

@@ -151,8 +151,11 @@ Deno.test("a client generated from the document drives every endpoint", async ()
       "searchQuerylog",
       "exportQuerylog",
       "watchQuerylog",
+      "watchEvents",
       "getStatistics",
       "listAudit",
+      "listClientsSeen",
+      "getAuthState",
       "listLeakTests",
       "getCluster",
       "getDocument",
@@ -167,6 +170,12 @@ Deno.test("a client generated from the document drives every endpoint", async ()
   assert.equal((await api.getDirectoryList({ id: "1" })).status, 404);
   await ok("pauseFiltering", {}, { seconds: 1 });
   await ok("explainName", { name: "www.example", type: "AAAA", client: "192.0.2.7" });
+  await ok("explainDraft", {}, { name: "www.example", draft: ["||www.example^"], without: [] });
+  // It listens for nobody's encrypted queries, and made no profile.
+  assert.equal((await api.createProfile({}, { client_id: "phone", protocol: "doh" })).status, 409);
+  assert.equal((await api.getProfile({ id: "0".repeat(32) })).status, 404);
+  const { body: group } = await ok("createGroup", {}, { name: "preset" });
+  await ok("changeListsByPreset", {}, { preset: "balanced", groups: [group.id] });
   const { body: test } = await ok("startLeakTest");
   await ok("getLeakTest", { id: test.id });
   assert.equal((await api.promoteNode({}, {})).status, 409);
@@ -178,6 +187,10 @@ Deno.test("a client generated from the document drives every endpoint", async ()
   assert.equal((await api.getStatus()).status, 401, "a user exists: everybody signs in");
   await ok("signIn", {}, { name: "ann", password });
   await ok("getMe");
+  const { body: sessions } = await ok("listSessions");
+  assert.equal(sessions.items.length, 1);
+  await ok("deleteOtherSessions");
+  assert.equal((await api.deleteSession({ id: "0".repeat(16) })).status, 404);
   await ok("listUsers");
   const known = await ok("getUser", { id: ann.id });
   await ok("replaceUser", { id: ann.id, "If-Match": known.etag! }, { name: "ann", role: "admin" });

@@ -77,6 +77,8 @@ class Node implements AsyncDisposable {
       clock: { nowMs: Date.now },
       sockets: null,
       startedAtMs: Date.now(),
+      leakTests: [],
+      sandbox: { user: null, capabilities: [], landlock: false, seccomp: false },
       store,
       problems: () =>
         store.problems.map((message) => ({ code: "store", message, resource: null, sinceMs: 0 })),

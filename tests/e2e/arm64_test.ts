@@ -6,6 +6,7 @@
 // program can't execute itself, and sandbox filters know another processor's calls. So the service
 // runs in one stage there.
 import assert from "node:assert/strict";
+import { Build } from "./build.ts";
 import { makeAuthority, writePair } from "./certificates.ts";
 import {
   HAS_IPV6,
@@ -55,18 +56,15 @@ async function succeed(command: string, ...args: string[]): Promise<string> {
   assert.equal(code, 0, `${command} ${args.join(" ")}: ${stdout}${stderr}`);
   return stdout;
 }
+
 /** What the built file carries, below `directory`. */
 async function unpack(directory: string): Promise<string> {
-  await succeed(`${ROOT}scripts/build`, ...["--target", TARGET, "--kind", "self-extracting"], ...[
-    "--output",
-    directory,
-  ]);
+  await using build = await Build.of(TARGET);
   const root = `${directory}/root`;
   await Deno.mkdir(root);
-  const file = `${directory}/svc-${TARGET}`;
   const script = `offset=$(sed -n 's/^payload_offset=//p;/^payload_files=/q' "$1")
     tail -c "+$offset" <"$1" | tar -xz -C "$2" && cd "$2" && sha256sum --quiet -c manifest`;
-  await succeed("sh", "-c", script, "sh", file, root);
+  await succeed("sh", "-c", script, "sh", build.file, root);
   return root;
 }
 

@@ -3,6 +3,8 @@
 // file read beside the source) is built self-extracting and started under each trouble in turn.
 
 import assert from "node:assert/strict";
+import { Build } from "./build.ts";
+import { OwnDirectory } from "./harness.ts";
 
 const ROOT = `${import.meta.dirname}/../../`;
 const CONFIG = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
@@ -295,24 +297,26 @@ Deno.test("scripts/build makes a self-extracting file", { permissions: PERMISSIO
 });
 
 Deno.test("scripts/build makes svc", { permissions: PERMISSIONS }, async (t) => {
-  const work = await Deno.makeTempDir({ prefix: "svc-build-test-" });
-  const options = { clearEnv: true, env: { SVC_CACHE_DIR: `${work}/cache` }, cwd: work };
-  try {
-    await succeed(`${ROOT}scripts/build`, "--output", `${work}/bin`);
-    await t.step("that tells its version", async () => {
-      const ended = await start(`${work}/bin/${FILE_NAME}`, ["version"], options);
-      assert.equal(ended.code, 0, ended.stderr);
-      assert.ok(ended.stdout.includes(CONFIG.version), ended.stdout);
-      assert.ok(ended.stdout.includes(Deno.version.deno), ended.stdout);
-    });
-    await t.step("that finds the quick start in order", async () => {
-      const args = ["check-config", "--config", `${ROOT}dist/quickstart.toml`];
-      const ended = await start(`${work}/bin/${FILE_NAME}`, args, options);
-      assert.equal(ended.code, 0, ended.stderr);
-    });
-  } finally {
-    await Deno.remove(work, { recursive: true });
-  }
+  await using build = await Build.of();
+  await using work = await OwnDirectory.make("svc-build-test-");
+  const cache = `${work.path}/cache`;
+  const options = { clearEnv: true, env: { SVC_CACHE_DIR: cache }, cwd: work.path };
+  await t.step("that tells its version", async () => {
+    const ended = await start(build.file, ["version"], options);
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.ok(ended.stdout.includes(CONFIG.version), ended.stdout);
+    assert.ok(ended.stdout.includes(Deno.version.deno), ended.stdout);
+  });
+  await t.step("that finds the quick start in order", async () => {
+    const args = ["check-config", "--config", `${ROOT}dist/quickstart.toml`];
+    const ended = await start(build.file, args, options);
+    assert.equal(ended.code, 0, ended.stderr);
+  });
+  await t.step("that carries the licences of what its dashboard was made of", async () => {
+    const [extracted] = await namesIn(cache);
+    const names = await namesIn(`${cache}/${extracted}/program/licences`);
+    assert.ok(names.some((name) => name.startsWith("preact@")), names.join());
+  });
 });
 
 /** The flags of each command; what a compiled file gets for all of them is what `run` gets. */

@@ -13,7 +13,7 @@ import {
 import { Api } from "./api.ts";
 import { type Authority, makeAuthority } from "./certificates.ts";
 import { ask, decode, nextId } from "./clients.ts";
-import { address, answer, FakeUpstream, type Seen } from "./fake_upstream.ts";
+import { address, answer, FakeUpstream, seenInStream } from "./fake_upstream.ts";
 import {
   hasProgram,
   pause,
@@ -225,18 +225,8 @@ async function leavesOutUnreadableAuthorities(): Promise<void> {
 /** Answers queries of a server of ours as `fake_upstream` does. */
 function script(data: string): (asked: Asked) => void {
   return ({ packet, reply }) => {
-    const message = decode(packet);
-    const [{ name, type }] = message.questions;
-    const seen: Seen = {
-      transport: "tcp",
-      port: 0,
-      bytes: packet,
-      message,
-      name,
-      type,
-      atMs: performance.now(),
-    };
-    reply(type === Qtype.A ? address(seen, data) : answer(seen));
+    const seen = seenInStream(packet);
+    reply(seen.type === Qtype.A ? address(seen, data) : answer(seen));
   };
 }
 

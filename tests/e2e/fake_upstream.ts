@@ -43,6 +43,15 @@ export interface Seen {
   readonly atMs: number;
 }
 
+/** A query that came in over a stream of a test's own. */
+export function seenInStream(packet: Uint8Array): Seen {
+  const message = decodeMessage(packet);
+  assert(message !== null);
+  const [{ name, type }] = message.questions;
+  const atMs = performance.now();
+  return { transport: "tcp", port: 0, bytes: packet, message, name, type, atMs };
+}
+
 /** What an upstream does with a query: answers, each sent in turn, or nothing, or hangs up. */
 export type Reaction = Uint8Array | readonly Uint8Array[] | null | "close";
 export type Script = (query: Seen) => Reaction | Promise<Reaction>;

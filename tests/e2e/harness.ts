@@ -224,8 +224,12 @@ export class Service {
     doh: [],
     doq: [],
   };
+  /** Once it, and whoever took over from it, has ended; the first one's status. */
   readonly ended: Promise<Deno.CommandStatus>;
   hasEnded = false;
+  /** Of who took over last. */
+  #successor: number | null = null;
+  #upgrades = 0;
 
   private constructor(
     readonly child: Deno.ChildProcess,
@@ -286,7 +290,7 @@ export class Service {
   }
 
   get pid(): number {
-    return this.child.pid;
+    return this.#successor ?? this.child.pid;
   }
 
   /** The first address listened on: IPv4 unless the test says otherwise. */
@@ -349,10 +353,23 @@ export class Service {
 
   kill(signal: Deno.Signal): void {
     try {
-      this.child.kill(signal);
+      if (this.#successor === null) this.child.kill(signal);
+      else Deno.kill(this.#successor, signal);
     } catch (error) {
-      if (!this.hasEnded && !(error instanceof TypeError)) throw error; // Ended in between.
+      const hasEnded = error instanceof TypeError || error instanceof Deno.errors.NotFound;
+      if (!this.hasEnded && !hasEnded) throw error; // Ended in between.
     }
+  }
+
+  /** Has the next program take over; the former one has ended behind it. */
+  async upgrade(): Promise<void> {
+    const former = this.pid;
+    this.kill("SIGUSR2");
+    this.#upgrades++;
+    const { pid } = await this.logged("handed over to the next program", {}, this.#upgrades);
+    this.#successor = pid as number;
+    assert.notEqual(this.pid, former);
+    await this.logged("stopped", {}, this.#upgrades);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -5,6 +5,7 @@ import {
   OwnDirectory,
   runProgram,
   Service,
+  type ServiceOptions,
   svcCommand,
   until,
   WAIT_MS_MAX,
@@ -85,9 +86,17 @@ export class Members implements AsyncDisposable {
     return `${this.#directory.path}/${name}`;
   }
 
-  async start(name: string): Promise<void> {
+  port(name: string): number {
+    const port = this.#ports.get(name);
+    if (port === undefined) throw new Error(`${name} is no member`);
+    return port;
+  }
+
+  /** `options` as for any service. */
+  async start(name: string, options: Pick<ServiceOptions, "main"> = {}): Promise<void> {
     await Deno.mkdir(this.directory(name), { recursive: true });
     const service = await Service.start({
+      ...options,
       directory: this.directory(name),
       config: this.config(name),
     });

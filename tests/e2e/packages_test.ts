@@ -1,10 +1,11 @@
 // Goal: what is built can be installed, found, upgraded and removed. Method: one build with a key of
-// the test's own, its Debian package looked at, and the file installed on a machine of the test's own,
+// the tests' own, its Debian package looked at, and the file installed on a machine of the test's own,
 // where the service runs as the unit has it. `SVC_DEBOOTSTRAP=yes` tries the package in a Debian of
 // its own as well, which takes some minutes.
 import assert from "node:assert/strict";
-import { createHash, generateKeyPairSync, sign } from "node:crypto";
+import { createHash, sign } from "node:crypto";
 import { signedText } from "../../src/update/release.ts";
+import { Build } from "./build.ts";
 import { hasProgram, OwnDirectory, PERMISSIONS, ROOT, runProgram, until } from "./harness.ts";
 import { OwnMachine } from "./machine.ts";
 
@@ -42,26 +43,17 @@ function entries(listing: string): Map<string, string> {
 Deno.test("a build can be installed, updated and removed", options, async (t) => {
   await using directory = await OwnDirectory.make("svc-packages-");
   const work = directory.path;
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  await Deno.writeTextFile(
-    `${work}/key.pem`,
-    publicKey.export({ type: "spki", format: "pem" }).toString(),
-  );
   // Paths of this folder are those of the test alone, which others may not enter.
   await Deno.chmod(work, 0o755);
-  const isDebian = hasProgram("dpkg-deb");
-  const how = ["--kind", "self-extracting", "--release-key", `${work}/key.pem`];
-  await succeed(`${ROOT}scripts/build`, ...how, "--output", work, ...isDebian ? ["--deb"] : []);
-  const file = `${work}/svc-${TARGET}`;
+  await using build = await Build.of();
+  const { file, deb } = build;
+  const isDebian = deb !== null;
 
   await t.step({
     name: "its Debian package holds what it should (needs dpkg-deb)",
     ignore: !isDebian,
     fn: async () => {
-      const name = [...Deno.readDirSync(work)].map(({ name }) => name).find((one) =>
-        one.endsWith(".deb")
-      );
-      const deb = `${work}/${name}`;
+      assert(deb !== null);
       const info = await succeed("dpkg-deb", "--info", deb);
       assert.match(info, /^ Package: svc$/m);
       assert.match(info, /^ Version: \d+\.\d+\.\d+-1$/m);
@@ -83,6 +75,12 @@ Deno.test("a build can be installed, updated and removed", options, async (t) =>
       for (const script of ["postinst", "prerm", "postrm"]) {
         await succeed("sh", "-n", `${work}/control/${script}`);
       }
+      const archive = `dpkg-deb --fsys-tarfile "$1" | tar -xO ./usr/share/doc/svc/copyright`;
+      const copyright = await succeed("sh", "-c", archive, "sh", deb);
+      for (const name of ["hono", "preact", "uplot", "lucide-static"]) {
+        assert.match(copyright, new RegExp(`^ ${name} [\\d.]+: (MIT|ISC)$`, "m"));
+      }
+      assert.doesNotMatch(copyright, /esbuild|playwright/);
       if (hasProgram("lintian")) await succeed("lintian", "--fail-on", "error", deb);
     },
   });
@@ -94,8 +92,8 @@ Deno.test("a build can be installed, updated and removed", options, async (t) =>
       const debian = `${work}/debian`;
       const needed = "--include=adduser,libgcc-s1,init-system-helpers";
       await succeed("debootstrap", "--variant=minbase", needed, "bookworm", debian);
-      const [deb] = [...Deno.readDirSync(work)].filter(({ name }) => name.endsWith(".deb"));
-      await Deno.copyFile(`${work}/${deb.name}`, `${debian}/root/svc.deb`);
+      assert(deb !== null);
+      await Deno.copyFile(deb, `${debian}/root/svc.deb`);
       const script = `set -e
         mount -t proc proc "$1/proc"
         mount --bind /dev "$1/dev"
@@ -205,7 +203,9 @@ Deno.test("a build can be installed, updated and removed", options, async (t) =>
         size: newer.length,
         sha256: createHash("sha256").update(newer).digest("hex"),
       };
-      const signature = sign(null, signedText("99.0.0", about), privateKey).toString("base64");
+      const signature = sign(null, signedText("99.0.0", about), await build.key()).toString(
+        "base64",
+      );
       const releases = `${work}/releases`;
       await Deno.mkdir(releases);
       await Deno.writeFile(`${releases}/newer`, newer);

@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { parseIp } from "../../src/addr/mod.ts";
 import { Policy } from "../../src/node/policy.ts";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
-import { compileRules, DnsSupervisor, openSeats } from "../../src/isolate/mod.ts";
+import { compileRules, DnsSupervisor } from "../../src/isolate/mod.ts";
+import { openSeats } from "../../src/isolate/seats.ts";
 import { openNative } from "../../src/native/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../../src/snapshot/fakes.ts";
 import { decode, exchangeUdp, lookUp, nextId } from "./clients.ts";
@@ -63,6 +64,7 @@ class Running {
       recursion: null,
       rebindingExempt: [],
       failClosed: false,
+      isShutIn: true,
       traces: null,
       rateLimit: null,
       requireClientId: false,

@@ -2,7 +2,7 @@
 // binary, and the lock file held against what its packages say of themselves.
 import assert from "node:assert/strict";
 import { readProgram } from "../../scripts/program.ts";
-import { findForeignLicences, formatSbom, readPackages } from "../../scripts/sbom.ts";
+import { findForeignLicences, formatSbom, readNotices, readPackages } from "../../scripts/sbom.ts";
 import { inOwnDirectory, PERMISSIONS, ROOT } from "./harness.ts";
 
 /** Runs a shell command with the functions of `scripts/fetch_deno.sh`. */
@@ -52,8 +52,8 @@ Deno.test("fetch_deno knows no platform without a pin, and this Deno is the pinn
 Deno.test("every npm package has a licence that a program under MIT can carry", {
   permissions: PERMISSIONS,
 }, async (t) => {
-  const { imports } = await readProgram(ROOT.slice(0, -1));
-  const packages = await readPackages(ROOT.slice(0, -1), imports);
+  const program = await readProgram(ROOT.slice(0, -1));
+  const packages = await readPackages(program);
   assert.deepEqual(findForeignLicences(packages), []);
   const lock = JSON.parse(await Deno.readTextFile(`${ROOT}deno.lock`));
   assert.equal(packages.length, Object.keys(lock.npm).length);
@@ -89,5 +89,29 @@ Deno.test("every npm package has a licence that a program under MIT can carry", 
     const shipped = packages.filter(({ isShipped }) => isShipped).map(({ name }) => name);
     assert.ok(shipped.includes("@node-rs/argon2-linux-arm64-gnu"));
     assert.ok(!shipped.includes("@node-rs/argon2-win32-x64-msvc"));
+  });
+  await t.step("and is said to be carried where the dashboard was made of it", async () => {
+    const ui = [
+      "@preact/signals",
+      "@preact/signals-core",
+      "lucide-static",
+      "preact",
+      "uplot",
+      "uqr",
+    ];
+    const carried = packages.filter(({ isShipped }) => isShipped).map(({ name }) => name);
+    for (const name of ui) assert.ok(carried.includes(name), name);
+    for (const name of ["axe-core", "esbuild", "playwright-core"]) {
+      assert.ok(!carried.includes(name), name);
+    }
+    const notices = await readNotices(program);
+    assert.deepEqual(
+      [...notices.keys()].map((name) => name.replace(/@[^@]*$/, "")).sort(),
+      ui,
+      "with the texts of their licences",
+    );
+    for (const [name, text] of notices) assert.match(text, /copyright/i, name);
+    const needed = Object.keys(program.imports);
+    assert.ok(!needed.includes("preact"), "and the service itself does without");
   });
 });

@@ -140,13 +140,3 @@ export async function call<T>(method: string, path: string, options: Options = {
 export function get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
   return call<T>("GET", path, { params, ...(signal !== undefined && { signal }) });
 }
-
-/** What is fetched, or `null` where this node's API does not have it (yet). */
-export async function getIfThere<T>(path: string, params: Params = {}): Promise<T | null> {
-  try {
-    return await get<T>(path, params);
-  } catch (error) {
-    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return null;
-    throw error;
-  }
-}

@@ -1,5 +1,4 @@
-/** What others change, as the node tells it; without that, pages read again when looked at. */
-import { ApiError } from "./api.ts";
+/** What others change, as the node tells it. */
 import { reloadChanged } from "./collections.ts";
 import { readStatus } from "./node.ts";
 import { pause, readEvents } from "./stream.ts";
@@ -21,10 +20,8 @@ async function follow(signal: AbortSignal): Promise<void> {
         if (event === "status") void readStatus();
         else if (event === "change") reloadChanged(JSON.parse(data).type);
       });
-    } catch (error) {
+    } catch {
       if (signal.aborted) return;
-      // A node that has no such endpoint.
-      if (error instanceof ApiError && error.status === 404) return;
     }
     await pause(againMs, signal);
     againMs = Math.min(2 * againMs, AGAIN_MS.max);

@@ -19,8 +19,8 @@ export type LogFilter = Readonly<Record<string, string | null>>;
 export type Way = "off" | "opening" | "stream" | "poll";
 
 /** One key an entry: it may come by the stream and by a search. */
-export function keyOf(entry: Entry): string {
-  return entry.id ?? `${entry.time} ${entry.client} ${entry.name} ${entry.type}`;
+export function keyOf({ id }: Entry): string {
+  return id;
 }
 
 export class Log {

@@ -22,9 +22,12 @@ export const hasCluster = computed(() => (status.value?.cluster.cluster ?? "") !
 /** Why no change can be made through this node. */
 export const isReadOnly = computed(() => status.value?.cluster.writable === false);
 
-export const problems = computed((): readonly ProblemItem[] => {
-  const { problem_items, problems = [] } = status.value ?? {};
-  return problem_items ?? problems.map((message) => ({ code: "", message }));
+export const problems = computed((): readonly ProblemItem[] => status.value?.problem_items ?? []);
+/** Where plain DNS is asked, without its port. */
+export const plainAddresses = computed((): readonly string[] => {
+  const own = (status.value?.addresses ?? []).filter(({ protocol }) => protocol === "udp")
+    .map(({ address }) => address.replace(/:\d+$/, "").replace(/[[\]]/g, ""));
+  return own.length > 0 ? [...new Set(own)] : [location.hostname];
 });
 
 let version: string | null = null;

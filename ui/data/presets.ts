@@ -1,16 +1,11 @@
-import { ApiError, call, get } from "./api.ts";
-import { change, create, keptOf } from "./collections.ts";
+import { call, get } from "./api.ts";
+import { keptOf } from "./collections.ts";
 import type { RecommendedCatalog } from "./types.ts";
 import { DEFAULT_GROUP } from "../parts/names.ts";
 
-/** Gives a group the lists of a preset: in one change, or list by list where the node has no such. */
+/** Gives a group the lists of a preset, in one change. */
 export async function choosePreset(preset: string, group = DEFAULT_GROUP): Promise<void> {
-  try {
-    await call("POST", "lists/preset", { body: { preset, groups: [group] } });
-  } catch (error) {
-    if (!(error instanceof ApiError && (error.status === 404 || error.status === 405))) throw error;
-    await byHand(preset, group);
-  }
+  await call("POST", "lists/preset", { body: { preset, groups: [group] } });
   await Promise.all([keptOf("lists").load(), keptOf("groups").load()]);
 }
 
@@ -28,31 +23,4 @@ export async function presetChanges(preset: string): Promise<{ add: string[]; re
     remove: [...mine].filter(([url]) => url !== undefined && known.has(url) && !wantedUrls.has(url))
       .map(([, name]) => name),
   };
-}
-
-async function byHand(preset: string, group: string): Promise<void> {
-  const { items } = await get<RecommendedCatalog>("lists/recommended");
-  await keptOf("lists").load();
-  const mine = keptOf("lists").items.value ?? [];
-  const recommended = new Set(items.map(({ url }) => url));
-  const wanted: string[] = [];
-  for (const { name, url } of items.filter(({ presets }) => presets.includes(preset))) {
-    const there = mine.find(({ spec }) => spec.url === url);
-    const list = there ??
-      await create("lists", { name, url, enabled: true, comment: "", managed_by: "api" });
-    wanted.push(list.id);
-  }
-  const stays = new Set(
-    mine.filter(({ spec }) => spec.url === undefined || !recommended.has(spec.url)).map(({ id }) =>
-      id
-    ),
-  );
-  await change("groups", group, (spec) => {
-    const kept = spec.lists.filter(({ list }) => stays.has(list) || wanted.includes(list));
-    const has = new Set(kept.map(({ list }) => list));
-    return {
-      ...spec,
-      lists: [...kept, ...wanted.filter((list) => !has.has(list)).map((list) => ({ list }))],
-    };
-  });
 }

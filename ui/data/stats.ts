@@ -1,4 +1,4 @@
-import { ApiError, get } from "./api.ts";
+import { get } from "./api.ts";
 import type { Entry, EntryPage, Stats } from "./types.ts";
 
 /** How far back the overview looks, in hours. */
@@ -12,17 +12,10 @@ export interface StatsQuery {
   readonly group?: string;
 }
 
-/** Counts in steps that a chart of this span shows; whole hours of a node that has no others. */
-export async function readStats(asked: StatsQuery, signal?: AbortSignal): Promise<Stats> {
+/** Counts in steps that a chart of this span shows. */
+export function readStats(asked: StatsQuery, signal?: AbortSignal): Promise<Stats> {
   const step = asked.hours <= 3 ? "1m" : asked.hours <= 48 ? "10m" : "1h";
-  try {
-    return await get<Stats>("stats", { ...asked, step, previous: true }, signal);
-  } catch (error) {
-    if (!(error instanceof ApiError && error.status === 400)) throw error;
-    const { hours, scope, client, group } = asked;
-    if (client !== undefined || group !== undefined) throw error; // Those are of everybody.
-    return await get<Stats>("stats", { hours, scope }, signal);
-  }
+  return get<Stats>("stats", { ...asked, step }, signal);
 }
 
 /** Somebody whose queries were blocked just now. */

@@ -57,7 +57,7 @@ export interface ListStatus {
   readonly downloading: { readonly bytes: number; readonly total_bytes: number | null } | null;
 }
 
-export type Entry = QuerylogEntry & { readonly id?: string };
+export type Entry = QuerylogEntry;
 export type Outcome = QuerylogEntry["outcome"];
 export interface EntryPage {
   readonly entries: readonly Entry[];
@@ -73,51 +73,18 @@ export interface NamePage {
   }[];
 }
 
-export interface Latency {
-  readonly p50_ms: number | null;
-  readonly p95_ms: number | null;
-  readonly p99_ms: number | null;
-}
-export interface TopRow {
-  readonly name: string;
-  readonly count: number;
-  readonly client?: string | null;
-  readonly address?: string | null;
-}
-export type Stats = Omit<Statistics, "series" | "top"> & {
-  readonly series: readonly (Statistics["series"][number] & { readonly latency?: Latency })[];
-  readonly top: Readonly<Record<"names" | "blocked" | "clients", readonly TopRow[]>> & {
-    readonly blocked_clients?: readonly TopRow[];
-    readonly lists?: readonly TopRow[];
-  };
-  readonly previous?: { readonly total: number; readonly outcomes: Statistics["outcomes"] } | null;
-  readonly latency?: Latency;
-};
+export type Stats = Statistics;
+export type NodeStatus = Status;
+export type ProblemItem = Status["problem_items"][number];
 
-export interface ProblemItem {
-  readonly code: string;
-  readonly message: string;
-  readonly since?: string | null;
-  readonly resource?: { readonly type: string; readonly id: string | null } | null;
-}
-export type NodeStatus = Status & {
-  readonly problem_items?: readonly ProblemItem[];
-  readonly encrypted?: {
-    readonly server_name: string | null;
-    readonly require_client_id: boolean;
-    readonly not_after: string | null;
-  } | null;
-  readonly addresses?: readonly string[];
-};
-
+/** Who has asked lately, by address. */
 export interface Seen {
   readonly address: string;
   readonly client: string | null;
   readonly hostname: string | null;
-  readonly first_seen: string | null;
-  readonly last_seen: string | null;
+  readonly last_seen: string;
   readonly queries: number;
-  readonly blocked?: number;
+  readonly blocked: number;
 }
 
 export interface Me {

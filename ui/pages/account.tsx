@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { call, getIfThere, sessionEnds } from "../data/api.ts";
+import { call, get, sessionEnds } from "../data/api.ts";
 import { useLoaded } from "../data/poll.ts";
 import { me } from "../data/session.ts";
 import { Button, Card, Copy, CopyLine, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
@@ -237,7 +237,7 @@ interface Session {
 
 /** Where one is signed in, where the node tells. */
 function Sessions() {
-  const sessions = useLoaded(() => getIfThere<{ items: readonly Session[] }>("auth/sessions"), []);
+  const sessions = useLoaded(() => get<{ items: readonly Session[] }>("auth/sessions"), []);
   const items = sessions.data.value?.items;
   if (items === undefined) return null;
   const revoke = (id: string) =>

@@ -1,6 +1,6 @@
 /** One device: what it asks, what is blocked for it, and who it is. */
 import { useSignal } from "@preact/signals";
-import { getIfThere } from "../data/api.ts";
+import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
@@ -93,8 +93,6 @@ function One({ client }: { client: Resource<"clients"> }) {
 
 function Figures({ client: { id, spec } }: { client: Resource<"clients"> }) {
   const stats = useLoaded((signal) => readStats({ hours: 24, client: id }, signal), [id], POLL_MS);
-  // A node without statistics of one client has its log all the same.
-  if (stats.data.value === null && stats.error.value !== null) return null;
   const link = (name: string, outcome?: string) =>
     hrefOf("/log", { client: spec.name, name, outcome });
   return (
@@ -130,7 +128,7 @@ function Figures({ client: { id, spec } }: { client: Resource<"clients"> }) {
 
 function Latest({ name }: { name: string }) {
   const latest = useLoaded(
-    () => getIfThere<EntryPage>("querylog", { client: name, limit: 20 }),
+    (signal) => get<EntryPage>("querylog", { client: name, limit: 20 }, signal),
     [name],
     POLL_MS,
   );
@@ -143,7 +141,7 @@ function Latest({ name }: { name: string }) {
       {entries.length === 0 ? <Empty text={t.log.nothing} icon="scroll-text" /> : (
         <ul class="rows">
           {entries.map((entry) => (
-            <li key={entry.id ?? `${entry.time}${entry.name}${entry.type}`}>
+            <li key={entry.id}>
               <a href={hrefOf("/log", { client: name, name: entry.name })}>
                 <OutcomeTag outcome={entry.outcome} iconOnly />
                 <span class="row-main">

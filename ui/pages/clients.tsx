@@ -108,8 +108,8 @@ function unknownOf(seen: readonly Seen[], clients: readonly Client[]): Seen[] {
 
 interface Activity {
   queries: number;
-  blocked: number | null;
-  last: string | null;
+  blocked: number;
+  last: string;
 }
 
 /** What each client did, over all of its addresses. */
@@ -122,10 +122,10 @@ function activityOf(seen: readonly Seen[], clients: readonly Client[]): Map<stri
   for (const { client, address, queries, blocked, last_seen } of seen) {
     const id = client ?? byAddress.get(address) ?? byName.get(address);
     if (id === undefined) continue;
-    const one = activity.get(id) ?? { queries: 0, blocked: null, last: null };
+    const one = activity.get(id) ?? { queries: 0, blocked: 0, last: "" };
     one.queries += queries;
-    if (blocked !== undefined) one.blocked = (one.blocked ?? 0) + blocked;
-    if (last_seen !== null && (one.last === null || last_seen > one.last)) one.last = last_seen;
+    one.blocked += blocked;
+    if (last_seen > one.last) one.last = last_seen;
     activity.set(id, one);
   }
   return activity;
@@ -249,9 +249,7 @@ function Row(
         {activity === undefined ? "–" : compact(activity.queries)}
       </span>
       <span role="gridcell" class="k-blocked">
-        {activity === undefined || activity.blocked === null
-          ? "–"
-          : percent(activity.blocked, activity.queries, 0)}
+        {activity === undefined ? "–" : percent(activity.blocked, activity.queries, 0)}
       </span>
       <span role="gridcell" class="k-last muted">
         {activity?.last ? ago(new Date(activity.last), nowMs.value) : "–"}
@@ -312,7 +310,7 @@ function NewClient(
           {[
             hostname,
             t.overview.ofQueries(compact(queries)),
-            last_seen && ago(new Date(last_seen), nowMs.value),
+            ago(new Date(last_seen), nowMs.value),
           ]
             .filter(Boolean).join(", ")}
         </span>

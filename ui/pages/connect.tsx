@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { call, get } from "../data/api.ts";
 import { change, useCollection } from "../data/collections.ts";
-import { status } from "../data/node.ts";
+import { plainAddresses, status } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
 import type { EntryPage } from "../data/types.ts";
@@ -21,20 +21,16 @@ const POLL_MS = 2_000;
 
 /** Where this node is asked, and how. */
 function placesOf(clientId: string | null) {
-  const { listeners = [], addresses, encrypted } = status.value ?? {};
+  const { listeners = [], encrypted } = status.value ?? {};
   const has = (protocol: string) => listeners.some((one) => one.protocol === protocol);
   const portOf = (protocol: string, usual: string) => {
     const port = listeners.find((one) => one.protocol === protocol)?.address.replace(/^.*:/, "");
     return port === undefined || port === usual ? "" : `:${port}`;
   };
-  const own = addresses ?? listeners.filter(({ protocol }) => protocol === "udp")
-    .map(({ address }) => address.replace(/:\d+$/, "").replace(/[[\]]/g, ""))
-    .filter((address) => address !== "0.0.0.0" && address !== "::");
-  const plain = [...new Set(own.length > 0 ? own : [location.hostname])];
   const name = encrypted?.server_name ?? null;
   const host = name === null ? null : clientId === null ? name : `${clientId}.${name}`;
   return {
-    plain,
+    plain: plainAddresses.value,
     plainPort: portOf("udp", "53"),
     dot: host !== null && has("dot") ? host + portOf("dot", "853") : null,
     doq: host !== null && has("doq") ? `quic://${host}${portOf("doq", "853")}` : null,

@@ -1,6 +1,7 @@
 /** Does it work, and what was blocked just now? */
 import { useComputed } from "@preact/signals";
-import { getIfThere } from "../data/api.ts";
+import { get } from "../data/api.ts";
+import { useCollection } from "../data/collections.ts";
 import { hasCluster, status } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin, isOpen } from "../data/session.ts";
@@ -18,6 +19,7 @@ import { Segmented } from "../parts/controls.tsx";
 import { Shown } from "../parts/errors.tsx";
 import { clock, compact, milliseconds, number, percent, upstreamName } from "../parts/format.ts";
 import { Icon } from "../parts/icon.tsx";
+import { deciderName } from "../parts/names.ts";
 import { OUTCOME_NAMES, OutcomeTag } from "../parts/outcome.tsx";
 import { Top } from "../parts/top.tsx";
 import { hrefOf, param, setParams } from "../router.ts";
@@ -39,10 +41,11 @@ export default function Overview() {
   );
   const blocked = useLoaded(readBlockedJustNow, [], STATS_MS);
   const fresh = useLoaded(
-    () => getIfThere<{ items: readonly Seen[] }>("clients/seen", { hours: 24, known: false }),
+    () => get<{ items: readonly Seen[] }>("clients/seen", { hours: 24, known: false }),
     [],
     60_000,
   );
+  useCollection("lists");
   const newCount = useComputed(() => fresh.data.value?.items.length ?? null);
   return (
     <div class="overview">
@@ -105,7 +108,7 @@ export default function Overview() {
             </div>
             <div class="grid four">
               <Tops stats={data} />
-              <Upstreams />
+              <Upstreams stats={data} />
             </div>
           </>
         )}
@@ -175,7 +178,7 @@ function Tiles(
     ? signed(share - previous.outcomes.blocked / previous.total)
     : "";
   const devices = stats.top.clients.length;
-  const speeds = stats.series.map((row) => row.latency?.p50_ms ?? 0);
+  const speeds = stats.series.map((row) => row.latency.p50_ms ?? 0);
   return (
     <div class="tiles">
       <Tile
@@ -202,26 +205,15 @@ function Tiles(
         values={[]}
         href="/clients"
       />
-      {latency !== undefined && latency.p50_ms !== null
-        ? (
-          <Tile
-            label={t.overview.latency}
-            value={milliseconds(latency.p50_ms)}
-            more={latency.p95_ms !== null && (
-              <span class="muted">{t.overview.slowest(milliseconds(latency.p95_ms))}</span>
-            )}
-            values={speeds}
-            href="/log"
-          />
-        )
-        : (
-          <Tile
-            label={t.outcomes.cached}
-            value={percent(outcomes.cached, total)}
-            values={stats.series.map(({ cached }) => cached)}
-            href={hrefOf("/log", { outcome: "cached", since: since(hours) })}
-          />
+      <Tile
+        label={t.overview.latency}
+        value={latency.p50_ms === null ? "–" : milliseconds(latency.p50_ms)}
+        more={latency.p95_ms !== null && (
+          <span class="muted">{t.overview.slowest(milliseconds(latency.p95_ms))}</span>
         )}
+        values={speeds}
+        href="/log"
+      />
     </div>
   );
 }
@@ -295,11 +287,25 @@ function Tops({ stats }: { stats: Stats }) {
         all="/clients"
         empty={t.overview.noQueries}
       />
+      <Top
+        title={t.overview.topLists}
+        rows={top.lists.map(({ name, count }) => ({
+          name: deciderName(name),
+          count,
+          href: hrefOf("/log", { list: name }),
+        }))}
+        total={outcomes.blocked}
+        all="/lists"
+        empty={t.overview.noneBlocked}
+      />
     </>
   );
 }
 
-function Upstreams() {
+function Upstreams({ stats }: { stats: Stats }) {
+  const askedOf = (address: string) =>
+    stats.upstreams.find((one) => one.address === address)?.series
+      .reduce((sum, { queries }) => sum + queries, 0) ?? 0;
   const { upstreams = [], recursion } = status.value ?? {};
   return (
     <Card
@@ -313,7 +319,10 @@ function Upstreams() {
               <div class="row-flat">
                 <span class="row-main">
                   <Name text={upstreamName(address)} mono />
-                  <span class="muted small">{t.overview.failures(number(failures))}</span>
+                  <span class="muted small">
+                    {t.overview.ofQueries(compact(askedOf(address)))},{" "}
+                    {t.overview.failures(number(failures))}
+                  </span>
                 </span>
                 {latency_ms !== null && <span class="figure">{milliseconds(latency_ms)}</span>}
                 {healthy

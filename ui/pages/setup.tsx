@@ -1,9 +1,9 @@
 /** From nothing to a first query, in five steps; all but the first can be skipped. */
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { call, get, getIfThere } from "../data/api.ts";
+import { call, get } from "../data/api.ts";
 import { keptOf } from "../data/collections.ts";
-import { readStatus, status } from "../data/node.ts";
+import { plainAddresses, readStatus, status } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { authState, me, signIn } from "../data/session.ts";
 import type { EntryPage, RecommendedCatalog } from "../data/types.ts";
@@ -235,16 +235,12 @@ function Upstreams({ onNext }: StepProps) {
 
 /** What is typed into a router or a phone. */
 function Addresses({ onNext }: StepProps) {
-  const { addresses, listeners = [] } = status.value ?? {};
-  const plain = listeners.filter(({ protocol }) => protocol === "udp");
-  const shown = addresses ?? plain.map(({ address }) => address.replace(/:\d+$/, ""))
-    .filter((address) => !["0.0.0.0", "[::]"].includes(address));
-  const port = plain[0]?.address.replace(/^.*:/, "") ?? "53";
-  const all = shown.length > 0 ? shown : [location.hostname];
+  const plain = status.value?.addresses.find(({ protocol }) => protocol === "udp");
+  const port = plain?.address.replace(/^.*:/, "") ?? "53";
   return (
     <>
       <p class="muted">{t.setup.addressesText}</p>
-      {all.map((address) => (
+      {plainAddresses.value.map((address) => (
         <CopyLine key={address} label={address.includes(":") ? "IPv6" : "IPv4"} text={address} />
       ))}
       {port !== "53" && <p class="problem">{t.setup.port(port)}</p>}
@@ -260,8 +256,8 @@ function First({ onNext }: StepProps) {
   const began = useSignal(new Date(Date.now() - 10 * 60_000).toISOString());
   const latest = useLoaded(
     async () => {
-      const page = await getIfThere<EntryPage>("querylog", { since: began.value, limit: 1 });
-      return { entry: page?.entries[0] ?? null };
+      const page = await get<EntryPage>("querylog", { since: began.value, limit: 1 });
+      return { entry: page.entries[0] ?? null };
     },
     [],
     POLL_MS,

@@ -75,7 +75,7 @@ function Problems() {
           return (
             <li key={problem.message}>
               <span>{visible(problem.message)}</span>
-              {problem.since && <span class="muted">{ago(new Date(problem.since))}</span>}
+              <span class="muted">{ago(new Date(problem.since))}</span>
               {href !== null && <a href={href}>{t.shell.mend}</a>}
             </li>
           );

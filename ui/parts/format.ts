@@ -34,7 +34,7 @@ export function percent(part: number, whole: number, digits = 1): string {
 
 /** Milliseconds as a reader takes them in: no more digits than tell something. */
 export function milliseconds(value: number): string {
-  return `${number(value, value < 10 ? 1 : 0)} ms`;
+  return `${number(value, value < 1 ? 2 : value < 10 ? 1 : 0)} ms`;
 }
 
 const TIME = { hour: "2-digit", minute: "2-digit" } as const;

@@ -27,9 +27,8 @@ async function explain(
         body: { name, type, ...(client !== "" && { client }), draft },
       });
     } catch (error) {
-      const isMissing = error instanceof ApiError && (error.status === 404 || error.status === 405);
       // A rule that is half typed is none: what stands without it is told.
-      if (!isMissing && !(error instanceof ApiError && error.status === 422)) throw error;
+      if (!(error instanceof ApiError && error.status === 422)) throw error;
     }
   }
   return await get<Explanation>("explain", { name, type, client });

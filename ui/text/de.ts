@@ -232,6 +232,7 @@ export const de: Text = {
     topBlocked: "Am häufigsten gesperrt",
     topNames: "Häufigste Namen",
     topClients: "Häufigste Geräte",
+    topLists: "Am häufigsten entscheidend",
     upstreams: "Upstreams",
     recursing: "Namen werden von den Root-Servern an aufgelöst; kein Upstream wird gefragt.",
     failures: (count) => `${count} Ausfälle`,

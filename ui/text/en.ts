@@ -232,6 +232,7 @@ export const en = {
     topBlocked: "Top blocked",
     topNames: "Top names",
     topClients: "Top clients",
+    topLists: "Top lists",
     upstreams: "Upstreams",
     recursing: "Names are resolved from the root servers; no upstream is asked.",
     failures: (count: string) => `${count} failures`,

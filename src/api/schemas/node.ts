@@ -97,6 +97,12 @@ export const Status = answer(
       entries: count.describe("what the log holds"),
       dropped: count.describe("entries it had no room for"),
     }).describe("the query log"),
+    sandbox: z.object({
+      user: z.string().nullable().describe("whom the process runs as"),
+      capabilities: z.array(z.string()).describe("of the superuser's rights, those it has"),
+      landlock: z.boolean().describe("the kernel shuts it in to the paths it needs"),
+      seccomp: z.boolean().describe("the kernel denies it the calls that it never makes"),
+    }).describe("what the process may do"),
   }),
   {
     version: "0.7.0",
@@ -125,6 +131,7 @@ export const Status = answer(
       failures: 0,
     }],
     querylog: { entries: 10_620, dropped: 0 },
+    sandbox: { user: "svc", capabilities: [], landlock: true, seccomp: true },
   },
 );
 export type Status = Shown<z.infer<typeof Status>>;

@@ -2,7 +2,7 @@ import { formatIp, type HostPort } from "../../addr/mod.ts";
 import { SvcError } from "../../errors.ts";
 import { log } from "../../log.ts";
 import type { ClusterConfig } from "../../config/mod.ts";
-import type { Channel, ChannelHandler, Greeting, PeerState } from "../ports.ts";
+import type { Channel, ChannelHandler, ChannelSockets, Greeting, PeerState } from "../ports.ts";
 import { FRAME_BYTES_MAX } from "../ports.ts";
 import type { Peer } from "./dial.ts";
 import { encodeGreeting, isSameGreeting } from "./greeting.ts";
@@ -112,9 +112,12 @@ export class MemberChannel implements Channel {
     return new MemberChannel(options, await KeptIdentity.open(config, config.node, nowMs));
   }
 
-  /** Listens, and connects to every member. An address that can't be had yet is tried again. */
-  async start(): Promise<void> {
-    await this.#listener.start();
+  /**
+   * Listens, and connects to every member. An address that can't be had yet is tried again. Without
+   * `sockets` it opens its own.
+   */
+  async start(sockets: ChannelSockets | null = null): Promise<void> {
+    await this.#listener.start(sockets);
     for (const { outgoing } of this.#known.values()) outgoing.start();
     this.#timers.push(
       setInterval(() => this.#tick(), this.#limits.tickMs),

@@ -5,10 +5,19 @@ import {
   type Server as TlsServer,
   type TLSSocket,
 } from "node:tls";
-import { formatHostPort, formatIp, type HostPort, parseIp, unmapIpv4 } from "../../addr/mod.ts";
+import {
+  formatHostPort,
+  formatIp,
+  type HostPort,
+  isUnspecified,
+  parseIp,
+  serverAddresses,
+  unmapIpv4,
+} from "../../addr/mod.ts";
 import { memberFault, memberNameOf } from "../../config/mod.ts";
 import { messageOf } from "../../errors.ts";
 import { log } from "../../log.ts";
+import type { ChannelSockets } from "../ports.ts";
 import { Gate, type Unfinished } from "./gate.ts";
 import type { Identity } from "./identity.ts";
 import type { ChannelLimits } from "./limits.ts";
@@ -70,6 +79,7 @@ export class Listener {
   readonly refused: Record<Refusal, number>;
   #identity: Identity;
   #tls: TlsServer;
+  #sockets: ChannelSockets | null = null;
   #isClosed = false;
   readonly #retries = new Set<ReturnType<typeof setTimeout>>();
   /** Addresses that could not be listened on, and why. */
@@ -100,8 +110,9 @@ export class Listener {
   }
 
   /** Listens; an address that can't be had is tried again until `close`. */
-  async start(): Promise<void> {
-    await Promise.all(joined(this.#options.listen).map((address) => this.#listen(address)));
+  async start(sockets: ChannelSockets | null = null): Promise<void> {
+    this.#sockets = sockets;
+    await Promise.all(serverAddresses(this.#options.listen).map((one) => this.#listen(one)));
   }
 
   /** Shows another certificate, and believes another authority, from the next handshake on. */
@@ -126,7 +137,10 @@ export class Listener {
     if (this.#isClosed) return;
     const text = formatHostPort(address);
     try {
-      const server = await openServer(address, (raw) => this.#begin(raw));
+      const onConnection = (raw: Socket) => this.#begin(raw);
+      const server = this.#sockets === null
+        ? await openServer(address, onConnection)
+        : await listenOn({ fd: this.#sockets.copy(address) }, onConnection);
       if (this.#isClosed) return void server.close();
       this.#servers.push(server);
       this.#failures.delete(text);
@@ -226,39 +240,29 @@ export class Listener {
   }
 }
 
-/** `0.0.0.0` and `::` of one port are one socket, which takes both families. */
-function joined(listen: readonly HostPort[]): readonly HostPort[] {
-  const isEvery = ({ ip }: HostPort) => ip.every((byte) => byte === 0);
-  return listen.filter((address) =>
-    address.ip.length === 16 || !isEvery(address) || address.port === 0 ||
-    !listen.some((other) => other.ip.length === 16 && isEvery(other) && other.port === address.port)
-  );
-}
-
 /** Opens a server; where a machine has no IPv6, `::` is every address of IPv4. */
 async function openServer(
   { ip, port }: HostPort,
   onConnection: (raw: Socket) => void,
 ): Promise<Server> {
   try {
-    return await listenOn(formatIp(ip), port, onConnection);
+    return await listenOn({ host: formatIp(ip), port }, onConnection);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : "";
     const hasNoIpv6 = code === "EAFNOSUPPORT" || code === "EADDRNOTAVAIL";
-    if (ip.length === 4 || !hasNoIpv6 || ip.some((byte) => byte !== 0)) throw error;
-    return await listenOn("0.0.0.0", port, onConnection);
+    if (ip.length === 4 || !hasNoIpv6 || !isUnspecified(ip)) throw error;
+    return await listenOn({ host: "0.0.0.0", port }, onConnection);
   }
 }
 
 function listenOn(
-  host: string,
-  port: number,
+  place: { readonly host: string; readonly port: number } | { readonly fd: number },
   onConnection: (raw: Socket) => void,
 ): Promise<Server> {
   const { promise, resolve, reject } = Promise.withResolvers<Server>();
   const server = createTcpServer(onConnection);
   server.once("error", reject);
-  server.listen({ host, port }, () => {
+  server.listen(place, () => {
     server.off("error", reject);
     // Of a connection that was not taken: the next one may be.
     server.on("error", () => {});

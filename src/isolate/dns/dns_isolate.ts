@@ -7,6 +7,7 @@ import {
   type Flights,
   type Forwarder,
   type Found,
+  keyHasher,
   Lookups,
   type OwnAnswer,
   OwnQuestions,
@@ -28,7 +29,8 @@ import {
   UdpListener,
 } from "../../transport/mod.ts";
 import { type Alarm, Alarms } from "./alarms.ts";
-import { Bootstrap } from "./bootstrap.ts";
+import type { Bootstrap } from "./bootstrap.ts";
+import { bootstrapOf } from "./bootstrap_of.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
 import { LeakLookups } from "./leak_lookups.ts";
@@ -61,7 +63,8 @@ const MESSAGE_MS = 5;
 const WAIT_MS_MAX = 5_000;
 /** How often a draining isolate looks whether the last query is answered. */
 const DRAIN_POLL_MS = 10;
-
+/** How long connections may take to come to rest, where somebody else takes the next ones. */
+const REST_MS_MAX = 1_000;
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
 
@@ -127,6 +130,8 @@ export class DnsIsolate {
     this.#counts = counters.values;
     const { cacheBytes: sizeBytes, serveStale } = start;
     const cache = this.#cache = new Cache({ sizeBytes, serveStale });
+    const saved = start.savedAnswers;
+    if (saved !== null) cache.load(saved, keyHasher(start.seed), Math.floor(Date.now() / 1_000));
     this.#pipeline = new Pipeline({
       seed: start.seed,
       cache,
@@ -177,9 +182,8 @@ export class DnsIsolate {
     this.validation = validation;
     this.#flights = flights;
     const { logQueue, traces } = start;
-    const slow = this.#slow = traces === null
-      ? null
-      : new SlowQueries(traces, Math.random, this.#counts);
+    const slow = traces === null ? null : new SlowQueries(traces, Math.random, this.#counts);
+    this.#slow = slow;
     this.#resolver = new Resolver({
       pipeline: this.#pipeline,
       flights: this.#flights,
@@ -192,7 +196,10 @@ export class DnsIsolate {
     });
     this.#questions = new OwnQuestions(this.#resolver, () => performance.now());
     this.#lookups = new Lookups(this.#questions);
-    this.#bootstrap = this.#newBootstrap();
+    this.#bootstrap = bootstrapOf(start.upstreams, this.#forwarder, exchange, {
+      after: (ms, work) => this.#alarms.after(ms, work),
+      lookup: (...asked) => this.lookup(...asked),
+    });
     this.#front = {
       resolver: this.#resolver,
       counts: this.#counts,
@@ -200,11 +207,9 @@ export class DnsIsolate {
       admits: (transport, client) => this.#resolver.admitsConnection(transport, client),
       serverName: start.tls?.serverName ?? null,
     };
-    const { tls } = start;
-    const { Listeners } = loaded;
-    this.#encrypted = tls === null || Listeners === null
-      ? null
-      : new Listeners(tls, this.#front, this.#bounds);
+    const [{ tls }, { Listeners }] = [start, loaded];
+    const isEncrypted = tls !== null && Listeners !== null;
+    this.#encrypted = isEncrypted ? new Listeners(tls, this.#front, this.#bounds) : null;
     this.#evaluate();
   }
 
@@ -214,9 +219,8 @@ export class DnsIsolate {
     const opened = this.#native === null || sockets === null
       ? null
       : { native: this.#native.native, sockets };
-    let ports = listen.map(({ port }) => port);
-    if (this.#native === null || sockets === null) ports = await this.#listenPortable();
-    else await this.#listenNative(this.#native, sockets);
+    if (this.#native !== null && sockets !== null) await this.#listenNative(this.#native, sockets);
+    const ports = opened === null ? await this.#listenPortable() : listen.map(({ port }) => port);
     const encrypted = await this.#encrypted?.listen(opened, this.#start.index === 0) ??
       { dot: [], doh: [], doq: [] };
     return { listen: ports, ...encrypted };
@@ -271,10 +275,14 @@ export class DnsIsolate {
    * answers sooner than a wait on another thread.
    */
   get #needsLoop(): boolean {
-    return this.#handling > 0 || this.#exchange.needsLoop ||
+    return this.#handling > 0 || this.#exchange.needsLoop || this.#hasConnections ||
       (this.validation?.needsLoop ?? false) ||
-      this.#tcp.some((listener) => listener.connections > 0) ||
       (this.#encrypted?.needsLoop ?? false);
+  }
+
+  get #hasConnections(): boolean {
+    return this.#tcp.some(({ connections }) => connections > 0) ||
+      (this.#encrypted?.hasConnections ?? false);
   }
 
   /** The main isolate's message has come, and is handled once `handled` is settled. */
@@ -293,10 +301,7 @@ export class DnsIsolate {
   #evaluate(): void {
     const nowMs = Date.now();
     const delayMs = this.#pipeline.snapshot.evaluate(nowMs) - nowMs;
-    if (delayMs === Infinity || this.#draining) {
-      this.#evaluator.set(Infinity);
-      return;
-    }
+    if (delayMs === Infinity || this.#draining) return this.#evaluator.set(Infinity);
     // Both clocks differ by a little: then the same instant is due once more.
     const waitMs = Math.max(EVALUATE_MS_MIN, Math.min(delayMs, REEVALUATE_MS));
     this.#evaluator.set(performance.now() + waitMs);
@@ -348,21 +353,29 @@ export class DnsIsolate {
     return this.#slow?.take() ?? [];
   }
 
-  /** Takes nothing new and answers what waits; what still waits after `graceMs` gets SERVFAIL. */
-  async drain(graceMs: number): Promise<void> {
+  /** The cached answers, for `DnsStart.savedAnswers`. */
+  save = (): SharedArrayBuffer => this.#cache.save();
+
+  /**
+   * Takes nothing new and answers what waits; what still waits after `graceMs` gets SERVFAIL. A
+   * successor reads the same sockets: until then connections end as they come to rest.
+   */
+  async drain(graceMs: number, hasSuccessor: boolean): Promise<void> {
     const endsAtMs = performance.now() + graceMs;
     this.#draining = true;
     this.#evaluator.set(Infinity);
     this.#setTime();
     // What the kernel has queued by now was asked before the end.
     for (const listener of this.#udp) listener.receive();
+    if (hasSuccessor) {
+      for (const listener of this.#tcp) listener.retire();
+      this.#encrypted?.retire();
+      const restsAtMs = Math.min(endsAtMs, performance.now() + REST_MS_MAX);
+      await this.#waitWhile(() => this.#hasConnections, restsAtMs);
+    }
     for (const listener of this.#tcp) listener.drain();
     this.#encrypted?.drain();
-    while (this.#flights.waiting > 0 && performance.now() < endsAtMs) {
-      if (this.#native !== null) this.#look(this.#native);
-      this.#alarms.run(performance.now());
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
-    }
+    await this.#waitWhile(() => this.#flights.waiting > 0, endsAtMs);
     this.#flights.close();
     this.#alarms.clear();
     this.#flush();
@@ -372,6 +385,14 @@ export class DnsIsolate {
     this.validation?.ways.close();
     this.#bootstrap.close();
     this.#exchange.close();
+  }
+
+  async #waitWhile(condition: () => boolean, endsAtMs: number): Promise<void> {
+    while (condition() && performance.now() < endsAtMs) {
+      if (this.#native !== null) this.#look(this.#native);
+      this.#alarms.run(performance.now());
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+    }
   }
 
   /** Handles what can be read at this moment. */
@@ -436,26 +457,6 @@ export class DnsIsolate {
     const { sockets } = this.#start;
     if (this.#native === null || sockets === null) return null;
     return { ...this.#native, tokenBase: UPSTREAM_TOKEN, memory: sockets.exchangeMemory };
-  }
-
-  /** Upstreams with a name are asked behind the others until it is known where they are. */
-  #newBootstrap(): Bootstrap {
-    const { upstreams } = this.#start;
-    for (const index of Bootstrap.unresolved(upstreams)) {
-      this.#forwarder.upstreams[index].isUnresolved = true;
-    }
-    return new Bootstrap({
-      upstreams,
-      after: (ms, work) => this.#alarms.after(ms, work),
-      lookup: (hostname, qtype, done) => this.lookup(hostname, qtype, done),
-      onAddresses: (index, ips) => {
-        const upstream = this.#forwarder.upstreams[index];
-        upstream.isUnresolved = false;
-        this.#exchange.setAddresses(upstream.remote, ips);
-      },
-      onFailure: (index, reason) =>
-        this.#exchange.failWaiting(this.#forwarder.upstreams[index].remote, reason),
-    });
   }
 
   /** Once a batch or message, not once a query. */

@@ -26,7 +26,8 @@ function tell(message: FromDns | FromKept): void {
 
 async function open(start: DnsStart): Promise<void> {
   const native = openNative();
-  if (native !== null) tell({ type: "thread", thread: threadId(native) });
+  const thread = native === null ? null : threadId(native);
+  if (thread !== null) tell({ type: "thread", thread });
   if (start.handsLogOn) handLogLines(lines.take);
   const opened = await DnsIsolate.open(start, (lookup) => tell({ type: "leak", lookup }));
   isolate = opened;
@@ -34,6 +35,7 @@ async function open(start: DnsStart): Promise<void> {
   const listening = opened.listen();
   for (const message of early.splice(0)) take(opened, message);
   const ports = await listening;
+  if (start.isShutIn) Deno.permissions.revokeSync({ name: "ffi" }); // Of this isolate alone.
   tell({ type: "ready", ports });
   opened.run().catch(crash); // Last: it may not return for seconds.
 }
@@ -49,8 +51,11 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
       tell({ type: "swapped", generation: message.snapshot.generation });
       return;
     case "drain":
-      await opened.drain(message.graceMs);
+      await opened.drain(message.graceMs, message.successor);
       tell({ type: "drained" });
+      return;
+    case "save":
+      tell({ type: "saved", answers: opened.save() });
       return;
     case "flush":
       opened.flush();

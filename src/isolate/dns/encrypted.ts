@@ -9,6 +9,9 @@ import type { DnsPorts, DnsReport, DnsTls } from "../messages.ts";
 import { occupancyOf } from "./occupancy.ts";
 import { type OpenedSockets, ownCopy } from "./sockets.ts";
 
+/** Longest wait for a port that another process is about to leave. */
+const TAKE_OVER_MS_MAX = 60_000;
+
 /** The encrypted listeners of one isolate. */
 export class EncryptedListeners {
   readonly #tls: DnsTls;
@@ -37,7 +40,7 @@ export class EncryptedListeners {
     isFirst: boolean,
   ): Promise<Pick<DnsPorts, "dot" | "doh" | "doq">> {
     const dot = await this.#listenDot(opened);
-    const doq = isFirst ? await this.#listenDoq() : this.#tls.doq.map(({ port }) => port);
+    const doq = isFirst ? await this.#listenDoqInTurn() : this.#tls.doq.map(({ port }) => port);
     return { dot, doh: await this.#listenDoh(opened), doq };
   }
 
@@ -55,7 +58,15 @@ export class EncryptedListeners {
     return ports;
   }
 
-  async #listenDoq(): Promise<number[]> {
+  /** Where another process still has the ports, nobody waits for it but QUIC's own clients. */
+  async #listenDoqInTurn(): Promise<number[]> {
+    const { doq, waitsForDoq } = this.#tls;
+    if (!waitsForDoq) return await this.#listenDoq();
+    void this.#listenDoq(TAKE_OVER_MS_MAX); // Failing, it ends the isolate, as anywhere else.
+    return doq.map(({ port }) => port);
+  }
+
+  async #listenDoq(waitMs?: number): Promise<number[]> {
     const { doq, doqLimits } = this.#tls;
     const ports = doq.map(({ port }) => port);
     // A socket of [::] serves IPv4 as well, unless the system says otherwise, so it comes first.
@@ -69,7 +80,7 @@ export class EncryptedListeners {
       const isServed = address.ip.length === 4 && address.port !== 0 &&
         doq.some((other) => isAny6(other) && other.port === address.port);
       try {
-        await listener.listenAt(address, isServed ? 0 : undefined);
+        await listener.listenAt(address, isServed ? 0 : waitMs);
       } catch (error) {
         await listener.close();
         if (!isServed) throw error;
@@ -111,8 +122,7 @@ export class EncryptedListeners {
 
   /** Somebody is connected, or may be without a word to us: QUIC's socket is the runtime's. */
   get needsLoop(): boolean {
-    return this.#doq.length > 0 ||
-      [...this.#dot, ...this.#doh].some(({ connections }) => connections > 0);
+    return this.#doq.length > 0 || this.hasConnections;
   }
 
   /** Goes on with other keys of Oblivious DoH, the current one first. */
@@ -128,6 +138,17 @@ export class EncryptedListeners {
     } catch (error) {
       log.error("server.tls: the new certificate can't be used: the former one stays", { error });
     }
+  }
+
+  /** Leaves new connections to another process; QUIC has nobody to leave them to yet. */
+  retire(): void {
+    for (const listener of [...this.#dot, ...this.#doh]) listener.retire();
+    for (const listener of this.#doq) listener.drain();
+  }
+
+  /** Somebody is connected over TLS. */
+  get hasConnections(): boolean {
+    return [...this.#dot, ...this.#doh].some(({ connections }) => connections > 0);
   }
 
   /** Takes nothing new; what waits is answered. */

@@ -27,23 +27,37 @@ export interface DnsSeats extends SeatAddresses {
   readonly seats: readonly Seat[];
 }
 
+/** What a socket is for. */
+export type SocketUse = keyof Seat;
+
+/**
+ * Gives a socket that another process opened for an address as it is configured; `null`: there is
+ * none, or none any more.
+ */
+export type TakeSocket = (use: SocketUse, address: HostPort) => number | null;
+
 type OpenSeat = { readonly [kind in keyof Seat]: number[] };
 
 /**
- * Opens the sockets of every dns isolate, or none.
+ * Takes the sockets of every dns isolate, and opens those that there are none of; all, or none.
  *
  * @throws {SvcError} `unavailable`, with the address that can't be listened on.
  */
-export function openSeats(native: Native, addresses: SeatAddresses, isolates: number): DnsSeats {
+export function openSeats(
+  native: Native,
+  addresses: SeatAddresses,
+  isolates: number,
+  take: TakeSocket = () => null,
+): DnsSeats {
   const seats: OpenSeat[] = Array.from(
     { length: isolates },
     () => ({ udp: [], tcp: [], dot: [], doh: [] }),
   );
   try {
     return {
-      listen: addresses.listen.map((address) => openAddress(native, address, seats)),
-      dot: addresses.dot.map((address) => openStream(native, "dot", address, seats)),
-      doh: addresses.doh.map((address) => openStream(native, "doh", address, seats)),
+      listen: addresses.listen.map((address) => openAddress(native, address, seats, take)),
+      dot: addresses.dot.map((address) => openStream(native, "dot", address, seats, take)),
+      doh: addresses.doh.map((address) => openStream(native, "doh", address, seats, take)),
       seats,
     };
   } catch (error) {
@@ -65,10 +79,11 @@ function openStream(
   kind: "dot" | "doh",
   address: HostPort,
   seats: readonly OpenSeat[],
+  take: TakeSocket,
 ): HostPort {
   let bound = address;
   for (const seat of seats) {
-    const fd = openListener(native, "tcp", bound);
+    const fd = take(kind, address) ?? openListener(native, "tcp", bound);
     seat[kind].push(fd);
     bound = { ip: address.ip, port: portOf(native, fd) };
   }
@@ -76,11 +91,17 @@ function openStream(
 }
 
 /** Opens UDP and TCP sockets of one address for every seat; returns it with its real port. */
-function openAddress(native: Native, address: HostPort, seats: readonly OpenSeat[]): HostPort {
+function openAddress(
+  native: Native,
+  address: HostPort,
+  seats: readonly OpenSeat[],
+  take: TakeSocket,
+): HostPort {
   for (let i = 1;; i++) {
     const opened: number[] = [];
     const open = (kind: "udp" | "tcp", at: HostPort, seat: number) => {
-      const fd = openListener(native, kind, at, address.port === 0 && seat === 0);
+      const fd = take(kind, address) ??
+        openListener(native, kind, at, address.port === 0 && seat === 0);
       opened.push(fd);
       return fd;
     };

@@ -5,8 +5,10 @@ import {
   closeSocket,
   dropPages,
   EventQueue,
+  type Host,
   type Native,
   openEpoll,
+  openHost,
   openNative,
   openWake,
   threadCpuMs,
@@ -23,10 +25,10 @@ import { memoryOf, type SnapshotData } from "../../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
 import { NativeUdpExchange, type TlsIdentity } from "../../transport/mod.ts";
 import { Inbox } from "./inbox.ts";
-import type { CheckSupervisor } from "../check/supervisor.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import { LeftThreads } from "../left_threads.ts";
 import { Pending } from "./pending.ts";
+import { type DnsListener, type DnsOptions, takeAnswers } from "./options.ts";
 import type { DnsSeats, Seat } from "./seats.ts";
 import type {
   DnsPorts,
@@ -60,32 +62,6 @@ const SWAP_MS_MAX = 5_000;
 /** The parked thread of an ended isolate has left its memory alone after this. */
 export const PARKED_MS = 1_000;
 
-/** What every isolate is started with, but for what is its own. */
-export type DnsOptions =
-  & Omit<
-    DnsStart,
-    | "index"
-    | "sockets"
-    | "counters"
-    | "buckets"
-    | "cookieSecret"
-    | "logQueue"
-    | "snapshot"
-    | "handsLogOn"
-  >
-  & {
-    /** A queue of the query log for each isolate; none: nothing is logged. */
-    readonly logQueues?: readonly SharedArrayBuffer[];
-    /** Those who check signatures; `null`: nothing is validated. */
-    readonly checks?: CheckSupervisor | null;
-  };
-
-/** An address that is listened on, and what is spoken there. */
-export interface DnsListener {
-  readonly protocol: "udp" | "tcp" | "dot" | "doh" | "doq";
-  readonly address: HostPort;
-}
-
 /** One isolate and whoever replaces it. */
 class Member {
   sockets: DnsSockets | null = null;
@@ -102,6 +78,7 @@ class Member {
   /** What it last said of itself. */
   report: DnsReport | null = null;
   flushed: PromiseWithResolvers<void> | null = null;
+  saved: PromiseWithResolvers<SharedArrayBuffer | null> | null = null;
   readonly isolate: KeptIsolate<ToDns, FromDns>;
 
   constructor(
@@ -128,6 +105,7 @@ class Member {
 export class DnsSupervisor {
   #options: DnsOptions;
   readonly #native: Native | null;
+  readonly #host: Host | null = openHost();
   readonly #members: Member[];
   readonly #startWorker: () => Worker;
   #snapshot: SnapshotData;
@@ -142,7 +120,7 @@ export class DnsSupervisor {
   onLeakLookup: (lookup: LeakLookup) => void = () => {};
   /** How much each client has asked, whichever isolate it asked. */
   readonly #buckets = new SharedArrayBuffer(RateLimiter.MEMORY_BYTES);
-  readonly #cookieSecret = crypto.getRandomValues(new Uint8Array(COOKIE_SECRET_BYTES));
+  readonly cookieSecret: Uint8Array;
 
   /**
    * One isolate sits at each of the `seats`, whose sockets are the caller's; `null`, where the C
@@ -155,6 +133,8 @@ export class DnsSupervisor {
     startWorker: () => Worker = () => startIsolate("dns"),
   ) {
     this.#startWorker = startWorker;
+    this.cookieSecret = options.former?.cookieSecret ??
+      crypto.getRandomValues(new Uint8Array(COOKIE_SECRET_BYTES));
     const native = this.#native = openNative();
     this.#snapshot = snapshot;
     this.left = new LeftThreads((thread) => native === null ? null : threadCpuMs(native, thread));
@@ -242,7 +222,7 @@ export class DnsSupervisor {
         isolate.isThere && generation < snapshot.generation;
       if (this.#members.some(isLate)) return;
       // Nobody reads the former one any more; as garbage it could lie about for minutes.
-      if (this.#native !== null) { for (const memory of former) dropPages(this.#native, memory); }
+      if (this.#host !== null) { for (const memory of former) dropPages(this.#host, memory); }
       swapped.resolve();
     };
     this.#swapWaiters.push(check);
@@ -315,12 +295,30 @@ export class DnsSupervisor {
     }));
   }
 
-  /** Has every query in flight answered, for `graceMs` at most, and ends the isolates. */
-  async stop(graceMs: number): Promise<void> {
+  /** The cached answers of each isolate in turn, for `FormerDns`; they go on answering. */
+  async *save(): AsyncGenerator<SharedArrayBuffer> {
+    for (const member of this.#members) {
+      if (member.generation < 0) continue;
+      member.saved = Promise.withResolvers();
+      member.isolate.tell({ type: "save" });
+      const saved = await member.saved.promise;
+      if (saved !== null) yield saved;
+      // As garbage it could lie about for minutes.
+      if (saved !== null && this.#host !== null) dropPages(this.#host, saved);
+    }
+  }
+
+  /**
+   * Has every query in flight answered, for `graceMs` at most, and ends the isolates. A successor
+   * reads their sockets by then.
+   */
+  async stop(graceMs: number, hasSuccessor = false): Promise<void> {
     this.#stopping = true;
     for (const { isolate } of this.#members) isolate.retire();
     const running = this.#members.filter(({ isolate }) => isolate.isThere);
-    for (const member of running) member.isolate.tell({ type: "drain", graceMs });
+    for (const member of running) {
+      member.isolate.tell({ type: "drain", graceMs, successor: hasSuccessor });
+    }
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, graceMs + PARKED_MS / 2);
@@ -366,7 +364,7 @@ export class DnsSupervisor {
   #begin(member: Member): void {
     member.sockets = this.#socketsOf(member);
     member.firstGeneration = this.#snapshot.generation;
-    const { logQueues, checks, ...options } = this.#options;
+    const { logQueues, former, checks, ...options } = this.#options;
     const start: DnsStart = {
       ...options,
       index: member.index,
@@ -374,7 +372,8 @@ export class DnsSupervisor {
       counters: member.counters,
       logQueue: logQueues?.[member.index] ?? null,
       buckets: this.#buckets,
-      cookieSecret: this.#cookieSecret,
+      cookieSecret: this.cookieSecret,
+      savedAnswers: takeAnswers(former, member.index),
       handsLogOn: areLogLinesHanded(),
       snapshot: this.#snapshot,
     };
@@ -432,6 +431,9 @@ export class DnsSupervisor {
       case "drained":
         member.drained.resolve();
         return;
+      case "saved":
+        member.saved?.resolve(message.answers);
+        return;
       case "flushed":
         member.flushed?.resolve();
         member.flushed = null;
@@ -457,6 +459,7 @@ export class DnsSupervisor {
     if (this.#stopping) member.drained.resolve();
     member.flushed?.resolve(); // Its cache went with it.
     member.flushed = null;
+    member.saved?.resolve(null);
     member.lookups.fail("the dns isolate ended");
     member.questions.fail("the dns isolate ended");
     member.generation = -1;

@@ -18,7 +18,8 @@ import { AUTHORITY, Client, identityOf } from "../../transport/fakes.ts";
 import type { DnsTls, DnsUpstream } from "../messages.ts";
 import { SCOPES, startWorker } from "../scopes.ts";
 import { type DnsSeats, openSeats } from "./seats.ts";
-import { type DnsOptions, DnsSupervisor } from "./supervisor.ts";
+import type { DnsOptions } from "./options.ts";
+import { DnsSupervisor } from "./supervisor.ts";
 
 const PERMISSIONS = { net: true, ffi: true, read: true } as const;
 /** Longest wait for anything that must happen; silence of an isolate is believed after ten seconds. */
@@ -39,6 +40,7 @@ const TLS: DnsTls = {
   dot: [],
   doh: [],
   doq: [],
+  waitsForDoq: false,
   dotLimits: {
     ...{ connectionsMax: 64, connectionsPerClientMax: 64, queriesMax: 16, idleMs: 10_000 },
     ...{ unreadBytesMax: 1024 * 1024, handshakeMs: 60_000, handshakesMax: 16 },
@@ -72,6 +74,7 @@ function options(
     recursion: null,
     rebindingExempt: [],
     failClosed: false,
+    isShutIn: true,
     traces: null,
     rateLimit: null,
     requireClientId: false,

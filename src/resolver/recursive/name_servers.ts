@@ -1,4 +1,5 @@
 import type { HostPort } from "../../addr/mod.ts";
+import { getU32 } from "../../bytes/mod.ts";
 import { type Exchange, type Remote, Server } from "../ask/mod.ts";
 import {
   DOWN_MS,
@@ -112,7 +113,8 @@ interface Family {
 
 /** Every name server that is known, by its address; those that were not asked for long go first. */
 export class NameServers {
-  readonly #byAddress = new Map<string, NameServer>();
+  /** By the number that an IPv4 address is, and by the characters of one of IPv6. */
+  readonly #byAddress = new Map<number | string, NameServer>();
   readonly #exchange: Pick<Exchange, "remote">;
   readonly #random: () => number;
   readonly #ipv4: Family = { heardAtMs: -Infinity, downUntilMs: -Infinity };
@@ -129,7 +131,8 @@ export class NameServers {
 
   /** The server at an address, which is copied. */
   at(address: Uint8Array): NameServer {
-    const key = String.fromCharCode(...address);
+    const isIpv6 = address.length === IPV6_BYTES;
+    const key = isIpv6 ? String.fromCharCode(...address) : getU32(address, 0);
     let server = this.#byAddress.get(key);
     if (server === undefined) {
       const endpoint = { ip: address.slice(), port: DNS_PORT };

@@ -1,55 +1,55 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect,
-  constants,
-  type IncomingHttpHeaders,
-} from "node:http2";
+import { Buffer } from "node:buffer";
 import type { TLSSocket } from "node:tls";
+import { fieldOf } from "../listen/http2/hpack_writer.ts";
 import {
   type ChannelEvents,
   type EncryptedQuery,
   QUERIES_PER_CONNECTION_MAX,
   SocketChannel,
 } from "./channel.ts";
+import { Http2Client, type Http2Events, type Http2Stream } from "./http2_client.ts";
 
 const DNS_MESSAGE = "application/dns-message";
 /** No DNS message is longer (RFC 1035 §4.2.2). */
 const BODY_BYTES_MAX = 0xffff;
+/** How often the connection may again carry frames that say nothing. */
+const RENEW_MS = 1_000;
 
-/** DNS over HTTPS (RFC 8484) in HTTP/2: each query a POST of its own, over one HTTP/2 connection. */
-export class DohChannel extends SocketChannel {
-  readonly #session: ClientHttp2Session;
-  readonly #head: Readonly<Record<string, string>>;
-  readonly #streams = new Map<EncryptedQuery, ClientHttp2Stream>();
-  /** The server takes no further streams (RFC 9113 §6.8). */
+type QueryStream = Http2Stream<EncryptedQuery>;
+
+/**
+ * DNS over HTTPS (RFC 8484) in HTTP/2: each query a POST of its own, over one HTTP/2 connection. It is
+ * spoken here: the runtime's own client of HTTP/2 can end the process where a server says goodbye.
+ */
+export class DohChannel extends SocketChannel implements Http2Events<EncryptedQuery> {
+  readonly #client: Http2Client<EncryptedQuery>;
+  /** Fields of every request, but for its length. */
+  readonly #fields: Uint8Array;
+  readonly #streams = new Map<EncryptedQuery, QueryStream>();
+  /** Frames of this turn: they leave together, in one TLS record. */
+  #outgoing: Uint8Array[] = [];
   #isLeaving = false;
-  #streamsMax = QUERIES_PER_CONNECTION_MAX;
+  #renewedAtMs = 0;
 
   /** `authority` is the host of the URL, with its port unless that is 443. */
   constructor(socket: TLSSocket, authority: string, path: string, events: ChannelEvents) {
     super(socket, events);
-    this.#head = {
-      ":method": "POST",
-      ":path": path,
-      accept: DNS_MESSAGE,
-      "content-type": DNS_MESSAGE,
-    };
-    const session = this.#session = connect(`https://${authority}`, {
-      createConnection: () => socket,
-      settings: { enablePush: false },
-    });
-    session.on("remoteSettings", ({ maxConcurrentStreams }) => {
-      this.#streamsMax = Math.min(maxConcurrentStreams ?? Infinity, QUERIES_PER_CONNECTION_MAX);
-    });
-    session.on("goaway", () => this.#leave());
-    for (const event of ["error", "close"]) session.on(event, () => this.end());
-    this.endOn("error", "close");
+    this.#fields = Uint8Array.from([
+      ...fieldOf(":method", "POST"),
+      ...fieldOf(":scheme", "https"),
+      ...fieldOf(":authority", authority),
+      ...fieldOf(":path", path),
+      ...fieldOf("accept", DNS_MESSAGE),
+      ...fieldOf("content-type", DNS_MESSAGE),
+    ]);
+    this.#client = new Http2Client(BODY_BYTES_MAX, this);
+    socket.on("data", (chunk: Uint8Array) => this.#client.receive(chunk));
+    this.endOn("end", "error", "close");
   }
 
   override get room(): number {
-    const isClosing = this.#isLeaving || this.#session.closed || this.socket.destroyed;
-    return this.isOpen && !isClosing ? Math.max(0, this.#streamsMax - this.#streams.size) : 0;
+    if (!this.isOpen || this.socket.destroyed) return 0;
+    return Math.min(this.#client.room, QUERIES_PER_CONNECTION_MAX - this.#streams.size);
   }
 
   override get pending(): number {
@@ -58,19 +58,11 @@ export class DohChannel extends SocketChannel {
 
   override send(query: EncryptedQuery): void {
     query.channel = this;
-    let stream: ClientHttp2Stream;
-    try {
-      const length = String(query.packet.length);
-      stream = this.#session.request({ ...this.#head, "content-length": length });
-    } catch {
-      // The connection ended in this very turn, and nobody has said so yet.
-      this.end();
-      this.events.onLost(query);
-      return;
-    }
-    this.#streams.set(query, stream);
-    this.#listen(query, stream);
-    stream.end(query.packet);
+    const length = fieldOf("content-length", String(query.packet.length));
+    const head = new Uint8Array(this.#fields.length + length.length);
+    head.set(this.#fields);
+    head.set(length, this.#fields.length);
+    this.#streams.set(query, this.#client.request(query, head, query.packet));
     this.silence.asked();
   }
 
@@ -78,94 +70,83 @@ export class DohChannel extends SocketChannel {
     const stream = this.#streams.get(query);
     if (stream === undefined) return;
     this.#streams.delete(query);
-    stream.close(constants.NGHTTP2_CANCEL);
-    this.#closeIfLeft();
+    this.#client.cancel(stream);
+    this.#endIfLeft();
+  }
+
+  override sweep(nowMs: number): void {
+    if (nowMs - this.#renewedAtMs >= RENEW_MS) {
+      this.#renewedAtMs = nowMs;
+      this.#client.renew();
+    }
+    super.sweep(nowMs);
+  }
+
+  write(bytes: Uint8Array): void {
+    if (this.#outgoing.length === 0) queueMicrotask(() => this.#flush());
+    this.#outgoing.push(bytes);
+  }
+
+  onHeard(): void {
+    this.silence.heard(this.#streams.size);
+  }
+
+  onResponse(stream: QueryStream): void {
+    const { owner: query, status, contentType } = stream;
+    if (status !== 200) return this.#fail(stream, `answered with HTTP status ${status}`);
+    if (contentType !== DNS_MESSAGE) {
+      return this.#fail(stream, "answered with something else than a DNS message");
+    }
+    this.#forget(query);
+    this.events.onAnswer(query, stream.body);
+    this.#endIfLeft();
+  }
+
+  onOverlong(stream: QueryStream): void {
+    this.#fail(stream, "sent more than a DNS message");
+  }
+
+  /** Refused, reset, or past the last one that the server takes: on another it may do. */
+  onBroken({ owner: query }: QueryStream): void {
+    this.#forget(query);
+    this.events.onLost(query);
+    this.#endIfLeft();
+  }
+
+  onLeaving(): void {
+    this.#isLeaving = true;
+    this.#endIfLeft();
+  }
+
+  onFailed(): void {
+    this.end();
   }
 
   protected override takeAll(): EncryptedQuery[] {
     const queries = [...this.#streams.keys()];
     this.#streams.clear();
+    this.#client.close();
     return queries;
   }
 
-  protected override destroy(): void {
-    // The runtime may be in the middle of this session, and destroying it there frees what it still
-    // works with: the process dies of it. So it goes in a turn of its own.
-    setTimeout(() => {
-      this.#session.destroy();
-      super.destroy();
-    }, 0);
-  }
-
-  #listen(query: EncryptedQuery, stream: ClientHttp2Stream): void {
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    let refusal: string | null = null;
-    /** Bytes that the head promised; -1 where it did not say. */
-    let promised = Infinity;
-    const broken = () => {
-      if (this.#streams.get(query) !== stream) return;
-      this.#streams.delete(query);
-      // Refused, reset, or past the last one that the server takes: on another it may do.
-      this.events.onLost(query);
-      this.#closeIfLeft();
-    };
-    stream.on("response", (head: IncomingHttpHeaders) => {
-      this.silence.heard(this.#streams.size);
-      refusal = refusalOf(head);
-      promised = Number(head["content-length"] ?? -1);
-    });
-    stream.on("data", (chunk: Uint8Array) => {
-      this.silence.heard(this.#streams.size);
-      length += chunk.length;
-      if (length > BODY_BYTES_MAX) this.#fail(query, stream, "sent more than a DNS message");
-      else chunks.push(chunk);
-    });
-    stream.on("end", () => {
-      if (this.#streams.get(query) !== stream) return;
-      if (refusal !== null) return this.#fail(query, stream, refusal);
-      // What a lost connection leaves behind ends as well, before its head or in the middle.
-      if (promised >= 0 && promised !== length) return broken();
-      this.#streams.delete(query);
-      this.silence.heard(this.#streams.size);
-      this.events.onAnswer(query, joined(chunks, length));
-      this.#closeIfLeft();
-    });
-    stream.on("error", broken);
-    stream.on("close", broken);
-  }
-
-  #fail(query: EncryptedQuery, stream: ClientHttp2Stream, reason: string): void {
-    this.#streams.delete(query);
-    stream.close(constants.NGHTTP2_CANCEL);
+  #fail({ owner: query }: QueryStream, reason: string): void {
+    this.#forget(query);
     this.events.onFailure(query, reason);
-    this.#closeIfLeft();
+    this.#endIfLeft();
   }
 
-  #leave(): void {
-    this.#isLeaving = true;
-    this.#closeIfLeft();
+  #forget(query: EncryptedQuery): void {
+    this.#streams.delete(query);
+    this.onHeard();
   }
 
-  #closeIfLeft(): void {
+  #endIfLeft(): void {
     if (this.#isLeaving && this.#streams.size === 0) this.end();
   }
-}
 
-/** Why a response holds no answer, or `null` when it may. */
-function refusalOf(head: IncomingHttpHeaders): string | null {
-  const status = Number(head[":status"]);
-  if (status !== 200) return `answered with HTTP status ${status}`;
-  const type = head["content-type"]?.split(";", 1)[0].trim().toLowerCase();
-  return type === DNS_MESSAGE ? null : "answered with something else than a DNS message";
-}
-
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
+  #flush(): void {
+    const frames = this.#outgoing;
+    this.#outgoing = [];
+    if (this.isOpen) this.socket.write(Buffer.concat(frames));
   }
-  return whole;
 }

@@ -60,6 +60,8 @@ class Stream implements DnsStream, Reader, Account {
   isFull = false;
   ended = false;
   closed = false;
+  /** It ends once nothing of it waits. */
+  isLast = false;
 
   constructor(
     readonly streams: DnsStreams,
@@ -134,6 +136,7 @@ export class DnsStreams {
   #reading: Stream | null = null;
   readonly #sweep: ReturnType<typeof setInterval>;
   #draining = false;
+  #isRetiring = false;
 
   constructor(
     handler: DnsStreamHandler,
@@ -177,6 +180,15 @@ export class DnsStreams {
       unfinished.close(stream);
       unread.close(stream.unread);
     });
+  }
+
+  /**
+   * Ends each connection behind the answers to its next queries: what a client has sent when it hears
+   * of the end would be lost, and with the answers it hears of it before it sends more.
+   */
+  retire(): void {
+    this.#isRetiring = true;
+    for (const stream of this.#streams) stream.isLast = stream.waiting > 0;
   }
 
   /** Takes no more queries; those that wait are answered. */
@@ -245,6 +257,7 @@ export class DnsStreams {
       // Counted first: it may be settled during the call.
       stream.waiting++;
       if (!this.#handler.onMessage(stream, message)) stream.waiting--;
+      if (this.#isRetiring) stream.isLast = true;
       if (stream.closed) break;
       stream.isFull = stream.waiting >= this.#limits.queriesMax;
       stream.isBehind = !reads.spend(1);
@@ -258,9 +271,9 @@ export class DnsStreams {
     return stream.isBehind && !stream.isFull;
   }
 
-  #endIfDone({ socket, waiting, ended, isBehind, isFull }: Stream): void {
+  #endIfDone({ socket, waiting, ended, isLast, isBehind, isFull }: Stream): void {
     if (waiting > 0) return;
-    if (this.#draining || (ended && !isBehind && !isFull)) socket.end();
+    if (this.#draining || ((ended || isLast) && !isBehind && !isFull)) socket.end();
   }
 
   #tellUnfinished(stream: Stream): void {

@@ -1,5 +1,5 @@
-import { huffman } from "./http2/huffman.ts";
-import { staticIndex, staticIndexOf } from "./http2/static_table.ts";
+import { fieldOf, literalPrefix, string } from "./http2/hpack_writer.ts";
+import { staticIndex } from "./http2/static_table.ts";
 
 /** Largest body of a request: a DNS message, or an oblivious one with what is around it. */
 export const BODY_BYTES_MAX = 0xffff;
@@ -146,26 +146,6 @@ export class HttpFailure {
   answer(request: HttpRequest): void {
     request.respond(this.head, -1, this.body, 0, this.body.length);
   }
-}
-
-/** A field of a header block, not put into any table (RFC 7541 §6.1, §6.2.2). */
-function fieldOf(name: string, value: string): number[] {
-  const whole = staticIndexOf(name, value);
-  if (whole > 0) return [0x80 | whole];
-  const index = staticIndex(name);
-  const start = index === 0 ? [0x00, ...string(name)] : literalPrefix(index);
-  return [...start, ...string(value)];
-}
-
-/** A literal field without indexing whose name is in the static table. */
-function literalPrefix(index: number): number[] {
-  return index < 15 ? [index] : [15, index - 15];
-}
-
-/** A string literal, by Huffman codes; those used here are far shorter than 127 bytes. */
-function string(text: string): number[] {
-  const bytes = huffman(text);
-  return [0x80 | bytes.length, ...bytes];
 }
 
 const [CONTENT_LENGTH, CACHE_CONTROL, DATE] = ["content-length", "cache-control", "date"]

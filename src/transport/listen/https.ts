@@ -269,6 +269,9 @@ export class HttpsServer {
     });
   }
 
+  /** Requests go on until `drain`, which a client is told of in good time: HTTP has a way to. */
+  retire(): void {}
+
   /** Takes no more requests; those that wait are answered. */
   drain(): void {
     this.#draining = true;

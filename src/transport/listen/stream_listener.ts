@@ -5,6 +5,8 @@ import type { TlsIdentity, TlsListener } from "./tls.ts";
 
 /** What serves the connections that a server has taken. */
 interface StreamService {
+  /** Ends each connection behind the answers to its next queries. */
+  retire(): void;
   /** Takes no more queries; those that wait are answered. */
   drain(): void;
   /** Ends every connection. */
@@ -41,6 +43,12 @@ export abstract class StreamListener<Server extends StreamServer = StreamServer>
   /** Who has them. */
   get occupancy(): Occupancy {
     return this.server.occupancy;
+  }
+
+  /** Leaves new connections to another process, and ends those there are as they come to rest. */
+  retire(): void {
+    this.server.retire();
+    this.service.retire();
   }
 
   /** Takes no more connections and queries; those that wait are answered. */

@@ -34,6 +34,7 @@ export class StreamServer {
   readonly #onSocket: (socket: Socket, sender: Sender) => void;
   protected readonly bounds: SharedBounds;
   #closed = false;
+  #isRetiring = false;
 
   constructor(
     gate: StreamGate,
@@ -82,6 +83,15 @@ export class StreamServer {
     this.#server?.close();
   }
 
+  /**
+   * Leaves connections to come to whoever else listens on the socket. One that is handed over at
+   * this moment is served all the same: nobody else has it.
+   */
+  retire(): void {
+    this.#isRetiring = true;
+    this.#server?.close();
+  }
+
   async #listen(place: () => Place): Promise<void> {
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (s) => this.#accept(s));
     this.#server = server;
@@ -97,11 +107,13 @@ export class StreamServer {
   }
 
   #listenAgain(place: () => Place, error: unknown): void {
-    if (this.#closed) return;
+    if (this.#closed || this.#isRetiring) return;
     log.warn("a TCP listener failed and begins anew", { error: messageOf(error) });
     this.#server?.close();
     setTimeout(() => {
-      if (!this.#closed) this.#listen(place).catch((again) => this.#listenAgain(place, again));
+      if (!this.#closed && !this.#isRetiring) {
+        this.#listen(place).catch((again) => this.#listenAgain(place, again));
+      }
     }, LISTEN_AGAIN_MS);
   }
 

@@ -64,7 +64,7 @@ export class Http2Connection implements HttpConnection, StreamOwner, ByteSink {
   #lastStreamId = 0;
   /** Requests that the handler has; those of abandoned streams too. */
   #waiting = 0;
-  readonly #frames = new FrameReader();
+  readonly #frames = new FrameReader(true);
   #settingsRead = false;
   readonly #block = new HeaderBlock();
   readonly #received = new ReceiveWindow();

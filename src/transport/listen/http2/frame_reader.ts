@@ -12,7 +12,10 @@ import {
 export const Read = { Partial: 0, Preface: 1, Frame: 2, Failed: 3 } as const;
 export type Read = typeof Read[keyof typeof Read];
 
-/** Reads the preface and then one frame after the other; the fields are those of the last frame. */
+/**
+ * Reads one frame after the other, behind a client's preface; the fields are those of the last
+ * frame.
+ */
 export class FrameReader {
   type = 0;
   flags = 0;
@@ -22,7 +25,12 @@ export class FrameReader {
   end = 0;
   /** What is wrong, where it is neither. */
   failure: H2Error = H2Error.NoError;
-  #isBegun = false;
+  #isBegun: boolean;
+
+  /** `hasPreface`: what is read is a client's. */
+  constructor(hasPreface: boolean) {
+    this.#isBegun = !hasPreface;
+  }
 
   /** Reads one from the front of `input`, as soon as it is whole. */
   read(input: InputBuffer): Read {

@@ -10,12 +10,11 @@ import {
   WINDOW_BYTES_DEFAULT,
   writeFrameHeader,
 } from "./frames.ts";
+import { TABLE_SIZE_ZERO } from "./hpack_writer.ts";
 import type { Stream } from "./request.ts";
 
 /** Shorter bodies are copied faster by hand. */
 const SET_BYTES_MIN = 256;
-/** Says that we use no dynamic table, in front of our first header block (RFC 7541 §4.2). */
-const TABLE_SIZE_ZERO = 0x20;
 
 /** What one connection sends, within the client's windows. */
 export class FrameWriter {

@@ -1,0 +1,188 @@
+import { messageOf, SvcError } from "../errors.ts";
+import { log } from "../log.ts";
+import { type HandOver, openHandOver, openProcess, type Process } from "../native/system.ts";
+import { exitCodeOf, GONE, killProcess, LATE, Line, Memory, startProgram } from "../process/mod.ts";
+import type { StageNotes } from "./first_stage.ts";
+import { nextProgram } from "./next_program.ts";
+import type { Node } from "./node.ts";
+import type { SecondStage } from "./second_stage.ts";
+
+/** What the next program is told on its line, and says itself. */
+export type ToNext =
+  /** Store and memory are yours: go on. */
+  { readonly type: "go" };
+export type FromNext =
+  /** It has its sockets, and begins with "go". */
+  | { readonly type: "prepared"; readonly pid: number }
+  /** It answers queries. */
+  | { readonly type: "ready" }
+  /** It can't go on. */
+  | { readonly type: "failed"; readonly reason: string };
+
+/** What the next program finds; the line and the memory are the last descriptors. */
+export interface UpgradeNotes {
+  readonly stage: StageNotes;
+  /** `launch`: check all that can be checked, and start who is to `serve`. */
+  readonly step: "launch" | "serve";
+}
+
+/** Longest time until the next program is prepared, and then until it answers. */
+const PREPARE_MS_MAX = 60_000;
+const READY_MS_MAX = 60_000;
+/** How often it is tried to have the store back from a program that was ended. */
+const RESUME_TRIES_MAX = 50;
+const RESUME_AGAIN_MS = 100;
+const REAP_AGAIN_MS = 20;
+/** The end of this process would be that of everything in its container. */
+const FIRST_PID = 1;
+
+export interface UpgradeOptions {
+  readonly node: Pick<Node, "suspend" | "resume" | "named">;
+  readonly stage: SecondStage;
+  /** The next program answers from now on. */
+  readonly onReady: (pid: number) => void;
+}
+
+/** Replaces the running program by what it is on disk by now, without a query lost. */
+export class Upgrade {
+  readonly #options: UpgradeOptions;
+  #line: Line | null = null;
+  /** Why the last one came to nothing. */
+  #failure: string | null = null;
+
+  constructor(options: UpgradeOptions) {
+    this.#options = options;
+  }
+
+  /** For the status. */
+  get problems(): string[] {
+    return this.#failure === null
+      ? []
+      : [`the last upgrade came to nothing, the former program goes on: ${this.#failure}`];
+  }
+
+  /** True once the next program answers: this one has nothing left but to end. Never throws. */
+  async run(): Promise<boolean> {
+    if (this.#line !== null) {
+      log.warn("an upgrade is under way already");
+      return false;
+    }
+    const startedAtMs = performance.now();
+    try {
+      const pid = await this.#handOver();
+      const tookMs = Math.round(performance.now() - startedAtMs);
+      log.info("handed over to the next program", { pid, tookMs });
+      this.#options.onReady(pid);
+      return true;
+    } catch (error) {
+      this.#failure = messageOf(error);
+      log.error("not upgraded, this program goes on", { error: this.#failure });
+      this.cancel();
+      this.#line = null;
+      return false;
+    }
+  }
+
+  /** Gives an upgrade up that is under way. */
+  cancel(): void {
+    this.#line?.close();
+  }
+
+  async #handOver(): Promise<number> {
+    const { notes } = this.#options.stage;
+    const [library, process] = [openHandOver(), openProcess()];
+    if (library === null || process === null || notes === null) {
+      throw new SvcError("unavailable", "this needs Linux with the GNU C library: restart svc");
+    }
+    if (Deno.pid === FIRST_PID) {
+      throw new SvcError(
+        "unavailable",
+        "this is the first process of its container, which ends with it: start a new container",
+      );
+    }
+    const memory = Memory.make(library);
+    try {
+      return await this.#with(library, process, memory, notes);
+    } finally {
+      memory.close();
+      process.close();
+      // Not the other library: a wait of a closed line may still be parked in it.
+    }
+  }
+
+  async #with(
+    library: HandOver,
+    process: Process,
+    memory: Memory,
+    former: StageNotes,
+  ): Promise<number> {
+    const program = await nextProgram(process);
+    const { named } = this.#options.node;
+    const stage: StageNotes = { ...former, sockets: named.map(({ name }) => name) };
+    const notes: UpgradeNotes = { stage, step: "launch" };
+    const [line, other] = Line.pair(library);
+    this.#line = line;
+    const descriptors = [...named.map(({ fd }) => fd), other.fd, memory.fd];
+    log.info("starting the next program", { program: program.path });
+    let launcher: number;
+    try {
+      launcher = startProgram(process, library, program, { descriptors, notes });
+    } finally {
+      other.close();
+    }
+    void reap(library, launcher);
+    const prepared = await this.#expect(line, "prepared", PREPARE_MS_MAX);
+    const pid = prepared.type === "prepared" ? prepared.pid : 0;
+    try {
+      await this.#options.node.suspend(memory);
+      line.tell({ type: "go" } satisfies ToNext);
+      await this.#expect(line, "ready", READY_MS_MAX);
+      return pid;
+    } catch (error) {
+      killProcess(library, pid);
+      await this.#resume();
+      throw error;
+    }
+  }
+
+  /** The store is free as soon as the other process has ended. */
+  async #resume(): Promise<void> {
+    for (let i = 1;; i++) {
+      try {
+        await this.#options.node.resume();
+        return;
+      } catch (error) {
+        if (i === RESUME_TRIES_MAX) {
+          log.error("the store can't be had back: restart svc", { error });
+          return;
+        }
+        await new Promise((resolve) => setTimeout(resolve, RESUME_AGAIN_MS));
+      }
+    }
+  }
+
+  async #expect(line: Line, type: FromNext["type"], timeoutMs: number): Promise<FromNext> {
+    const heard = await line.hear(timeoutMs);
+    if (heard === LATE) {
+      throw new SvcError("unavailable", `the next program is not ${type} within ${timeoutMs} ms`);
+    }
+    if (heard === GONE) {
+      throw new SvcError(
+        "unavailable",
+        `the next program ended before it was ${type}: see its log`,
+      );
+    }
+    const message = heard as FromNext;
+    if (message?.type === type) return message;
+    const reason = message?.type === "failed" ? message.reason : "it says what nobody understands";
+    throw new SvcError("unavailable", `the next program: ${reason}`);
+  }
+}
+
+/** Has the system forget a child once it has ended. */
+async function reap(library: HandOver, pid: number): Promise<void> {
+  const endsAtMs = performance.now() + PREPARE_MS_MAX;
+  while (exitCodeOf(library, pid) === null && performance.now() < endsAtMs) {
+    await new Promise((resolve) => setTimeout(resolve, REAP_AGAIN_MS));
+  }
+}

@@ -1,0 +1,59 @@
+import { join } from "node:path/posix";
+import { messageOf } from "../errors.ts";
+import { log } from "../log.ts";
+import { VERSION } from "../version.ts";
+
+/** Files and folders of a program that are looked at: far more than there are. */
+const ENTRIES_MAX = 10_000;
+
+/**
+ * Has the runtime keep what it makes of the modules of a service, unless it has done so already:
+ * once the process is shut in it keeps nothing, and would make it anew at each start. Where nothing
+ * can be kept, nothing is.
+ */
+export async function warmCaches(program: string, caches: string | null): Promise<void> {
+  if (caches === null) return;
+  const state = `${VERSION} ${Deno.version.deno} ${newestOf(program)}\n`;
+  const mark = join(caches, `svc-${encodeURIComponent(program)}`);
+  try {
+    if (Deno.readTextFileSync(mark) === state) return;
+  } catch {
+    // There is none yet.
+  }
+  try {
+    Deno.mkdirSync(caches, { recursive: true });
+    Deno.writeTextFileSync(mark, "");
+  } catch {
+    return; // As somebody's who keeps nothing here.
+  }
+  try {
+    await Promise.all([
+      import("./mod.ts"),
+      import("../isolate/workers.ts"),
+      import("../transport/listen_encrypted.ts"),
+      import("../transport/exchange_encrypted.ts"),
+      import("../transport/oblivious.ts"),
+    ]);
+    Deno.writeTextFileSync(mark, state);
+  } catch (error) {
+    log.warn("the runtime's caches can't be filled: starts are slower", {
+      error: messageOf(error),
+    });
+  }
+}
+
+/** When a file of the program was last changed, in milliseconds since 1970. */
+function newestOf(program: string): number {
+  let newest = 0;
+  const folders = [join(program, "src")];
+  for (let looked = 0; folders.length > 0 && looked < ENTRIES_MAX;) {
+    const folder = folders.pop()!;
+    for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+      const path = join(folder, name);
+      looked++;
+      if (isDirectory) folders.push(path);
+      else newest = Math.max(newest, Deno.statSync(path).mtime?.getTime() ?? 0);
+    }
+  }
+  return newest;
+}
