@@ -40,13 +40,13 @@ interface Items<T> {
 /** What is answered, by method and path below `/api/v1`. */
 export interface Answers {
   "GET auth/me": Me;
+  "GET backup": BackupFile;
   "GET clients": Items<Envelope<ClientSpec>>;
   "POST clients": Envelope<ClientSpec>;
   "GET clients/{id}": Envelope<ClientSpec>;
   "PUT clients/{id}": Envelope<ClientSpec>;
   "DELETE clients/{id}": null;
   "GET clients/seen": ClientsSeen;
-  "GET backup": BackupFile;
   "GET cluster": ClusterReport;
   "GET explain": Explanation;
   "GET groups": Items<Envelope<GroupSpec>>;
