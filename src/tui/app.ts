@@ -118,7 +118,6 @@ export class App implements Ui {
   }
 
   act(said: string, work: () => Promise<Done>): void {
-    if (!this.node.isAdmin) return this.say("read only: this token may change nothing");
     this.say(`${said} ...`);
     const done = async () => {
       const { undo, but } = await work();
@@ -180,11 +179,9 @@ export class App implements Ui {
     else if (name === "q") this.#terminal.end("key");
     else if (name === "?") this.open(new Reader("Keys", HELP));
     else if (name === "u") this.#undo();
-    else if (name === "p" || name === "P") {
-      if (!this.node.isAdmin) this.say("read only: this token may change nothing");
-      else if (name === "p") pauseNodeMenu(this);
-      else resume(this);
-    } else if (!page.onKey(key, this) && name === "r") this.#refresh();
+    else if (name === "p") pauseNodeMenu(this);
+    else if (name === "P") resume(this);
+    else if (!page.onKey(key, this) && name === "r") this.#refresh();
   }
 
   draw(width: number, height: number): Canvas {
@@ -226,7 +223,7 @@ export class App implements Ui {
       canvas.put(0, y, this.#note, isBad ? Style.Red : Style.Bold);
       return;
     }
-    const who = `${status?.node ?? "?"}  ${me?.role === "admin" ? "admin" : "read only"}`;
+    const who = `${status?.node ?? "?"}  ${me?.role ?? "?"}`;
     const since = ago(Date.now() - connection.sinceMs);
     const text = connection.isUp
       ? `${who}  connected to ${this.client.origin}`

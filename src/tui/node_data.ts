@@ -68,10 +68,6 @@ export class NodeData {
     this.#onChange = onChange;
   }
 
-  get isAdmin(): boolean {
-    return this.me?.role === "admin";
-  }
-
   /** What people call a group, a list, or another place that rules come from. */
   nameOf(id: string | null): string {
     if (id === null) return "";

@@ -33,8 +33,8 @@ export function abilitiesOf(env: (name: string) => string | undefined): Abilitie
 /**
  * The terminal of this process: keys come in, pictures go out. A frame is the difference of two
  * pictures in cells, written at once and only when the one before is through: a slow line gets fewer
- * frames, never a queue of them. This is our own rather than a library: those there are take 60 MiB
- * more, flicker over a slow line, or read files and the environment at will.
+ * frames, never a queue of them. This is our own rather than a library: Ink with React takes 65 MiB and
+ * 39 packages more, wants all of the environment, and others there are do not run here.
  */
 export class Terminal {
   readonly #options: TerminalOptions;

@@ -44,7 +44,7 @@ export interface Ui {
   close(): void;
   /** Says something for a while. */
   say(text: string): void;
-  /** Changes the node where one may, and says what was done, or why it was not. */
+  /** Changes the node, and says what was done, or why it was not. */
   act(said: string, work: () => Promise<Done>): void;
   /** Shows the log with a filter. */
   showLog(filter: string): void;
