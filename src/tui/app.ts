@@ -22,6 +22,8 @@ const SIZE_MIN = { width: 40, height: 8 };
 const HINTS_HEIGHT_MIN = 12;
 /** How long what was done is told. */
 const NOTE_MS = 10_000;
+/** Changes on their way; each waits for the one before. */
+const WORK_MAX = 8;
 /** Changes that can be taken back, the last one first. */
 const UNDO_MAX = 20;
 /** Counts down, and ages what is shown. */
@@ -56,6 +58,9 @@ export class App implements Ui {
   readonly #stopped = new AbortController();
   readonly #undos: { readonly said: string; readonly run: () => Promise<void> }[] = [];
   #dialogs: readonly Dialog[] = [];
+  /** Changes one after another: what is taken back is the last one, also when it is under way. */
+  #work: Promise<void> = Promise.resolve();
+  #working = 0;
   #page = 0;
   #note = "";
   #noteEndsAtMs = 0;
@@ -118,8 +123,7 @@ export class App implements Ui {
   }
 
   act(said: string, work: () => Promise<Done>): void {
-    this.say(`${said} ...`);
-    const done = async () => {
+    this.#queue(`${said} ...`, async () => {
       const { undo, but } = await work();
       if (undo !== null) {
         this.#undos.push({ said, run: undo });
@@ -128,32 +132,42 @@ export class App implements Ui {
       await this.node.reload();
       const back = undo === null ? "" : " (u: undo)";
       this.say(but === null ? `${said}${back}` : `${said}, but ${but}${back}`);
-    };
-    this.#try(done());
+    });
   }
 
-  /** Says what fails; what our own reasoning rules out ends the program. */
-  #try(work: Promise<void>): void {
-    work.catch((error) => {
+  /** Does it in its turn and says what fails; what our own reasoning rules out ends the program. */
+  #queue(said: string, work: () => Promise<void>): void {
+    if (this.#working >= WORK_MAX) return this.say("failed: still at work, try again in a moment");
+    this.#working++;
+    this.say(said);
+    this.#work = this.#work.then(work).catch((error) => {
       rethrowInvariant(error);
       if (!(error instanceof SvcError)) throw error;
       this.say(`failed: ${messageOf(error)}`);
-    }).catch((error) => this.#terminal.fail(error));
+    }).catch((error) => this.#terminal.fail(error)).finally(() => this.#working--);
   }
 
   #undo(): void {
-    const last = this.#undos.pop();
-    if (last === undefined) return this.say("there is nothing to take back");
-    this.#try((async () => {
-      await last.run();
+    this.#queue("taking back ...", async () => {
+      const last = this.#undos.pop();
+      if (last === undefined) return this.say("there is nothing to take back");
+      try {
+        await last.run();
+      } catch (error) {
+        // Nobody was there to do it: it can be tried again.
+        if (error instanceof SvcError && error.code === "unavailable") this.#undos.push(last);
+        throw error;
+      }
       await this.node.reload();
       this.say(`taken back: ${last.said}`);
-    })());
+    });
   }
 
   #refresh(): void {
-    this.say("reading ...");
-    this.#try(this.node.load().then(() => this.say("read again")));
+    this.#queue("reading ...", async () => {
+      await this.node.load();
+      this.say("read again");
+    });
   }
 
   onKey(key: Key): void {
