@@ -10,6 +10,7 @@ import {
   parseIp,
   parsePrefix,
   prefixHolds,
+  serverAddresses,
   unmapIpv4,
 } from "./mod.ts";
 
@@ -107,6 +108,20 @@ Deno.test("unmapIpv4() and isLoopback() see through mapped addresses", none, () 
   }
   for (const ip of ["128.0.0.1", "::2", "::", "::ffff:10.0.0.1"]) {
     assert.ok(!isLoopback(parseIp(ip)!), ip);
+  }
+});
+
+Deno.test("serverAddresses() has one socket for both families of every address", none, () => {
+  const rows = [
+    ["0.0.0.0:8054 [::]:8054", "[::]:8054"],
+    ["0.0.0.0:8054 [::]:8055", "0.0.0.0:8054 [::]:8055"],
+    ["0.0.0.0:0 [::]:0", "0.0.0.0:0 [::]:0"],
+    ["192.0.2.1:8054 [::]:8054", "192.0.2.1:8054 [::]:8054"],
+    ["0.0.0.0:8054 [2001:db8::1]:8054", "0.0.0.0:8054 [2001:db8::1]:8054"],
+  ];
+  for (const [listen, want] of rows) {
+    const addresses = listen.split(" ").map((text) => parseHostPort(text)!);
+    assert.equal(serverAddresses(addresses).map(formatHostPort).join(" "), want);
   }
 });
 

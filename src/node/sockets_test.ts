@@ -4,7 +4,14 @@ import { ApiServer } from "../api/mod.ts";
 import { type Config, defaultConfig } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
 import { openNative } from "../native/mod.ts";
-import { ApiListeners, closeDnsSockets, openSockets } from "./sockets.ts";
+import {
+  ApiListeners,
+  ChannelListeners,
+  closeDnsSockets,
+  LeftSockets,
+  namedSockets,
+  openSockets,
+} from "./sockets.ts";
 
 const native = Deno.build.os === "linux" ? openNative() : null;
 const options = { permissions: { net: true, ffi: true }, ignore: native === null } as const;
@@ -79,3 +86,68 @@ Deno.test(
     });
   },
 );
+
+/** A configuration whose cluster's channel listens at `listen`. */
+function clustered(listen: readonly HostPort[]): Config {
+  const file = "/etc/svc/none";
+  const cluster = { node: "a", bootstrap: true, listen, members: [] };
+  return {
+    ...configOf([]),
+    cluster: { ...cluster, caFile: file, certFile: file, keyFile: file },
+  };
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return (listener.addr as Deno.NetAddr).port;
+}
+
+Deno.test(
+  "ChannelListeners has sockets that the next program finds under their addresses",
+  options,
+  async () => {
+    const config = clustered([at(freePort())]);
+    const [address] = config.cluster!.listen;
+    const sockets = openSockets(native!, config, 1);
+    closeDnsSockets(native!, sockets);
+    const channel = new ChannelListeners(native!, sockets);
+    const named = namedSockets({ ...sockets, cluster: channel.opened }, config)
+      .filter(({ name }) => name.use === "cluster");
+    assert.equal(named.length, 1);
+    // Nobody takes connections yet, and they wait.
+    (await Deno.connect({ hostname: "127.0.0.1", port: address.port })).close();
+    const left = new LeftSockets(
+      native!,
+      named.map(({ name }) => name),
+      named.map(() => channel.copy(address)),
+    );
+    const next = openSockets(native!, config, 1, left);
+    closeDnsSockets(native!, next);
+    channel.close();
+    assert.throws(() => channel.copy(address), SvcError);
+    (await Deno.connect({ hostname: "127.0.0.1", port: address.port })).close();
+    new ChannelListeners(native!, next).close();
+    await assert.rejects(
+      Deno.connect({ hostname: "127.0.0.1", port: address.port }),
+      Deno.errors.ConnectionRefused,
+    );
+  },
+);
+
+Deno.test("ChannelListeners tries again for an address that somebody else had", options, () => {
+  const other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const address = at((other.addr as Deno.NetAddr).port);
+  const config = clustered([address]);
+  const sockets = openSockets(native!, config, 1);
+  closeDnsSockets(native!, sockets);
+  const channel = new ChannelListeners(native!, sockets);
+  const names = () =>
+    namedSockets({ ...sockets, cluster: channel.opened }, config)
+      .filter(({ name }) => name.use === "cluster").length;
+  assert.throws(() => channel.copy(address), /in use/);
+  assert.equal(names(), 0);
+  other.close();
+  new LeftSockets(native!, [{ use: "cluster", address: "" }], [channel.copy(address)]).closeRest();
+  assert.equal(names(), 1, "and it is there for the next program");
+  channel.close();
+});

@@ -78,3 +78,18 @@ Deno.test("close() finishes what was proposed and noted", disk, async () => {
     await again.close();
   });
 });
+
+Deno.test("resume() may be asked for again by who has the store already", disk, async () => {
+  await inDirectory(async (options) => {
+    const open = await openNodeStore(SOURCE, { ...options, onFailure: "closed" });
+    await open.suspend();
+    const other = await openStore(options);
+    await assert.rejects(open.resume(), isInUse);
+    await other.close();
+    await open.resume();
+    await open.resume();
+    await open.replicator.propose(LIST, ACTOR);
+    await assert.rejects(openStore(options), isInUse);
+    await open.close();
+  });
+});
