@@ -21,6 +21,9 @@ v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10
 small=--v8-flags=--single-threaded,--max-semi-space-size=1,--heap-growing-percent=20,--lite-mode
 small=$small,--expose-gc
 
+# Colours and characters that a terminal has.
+terminal_env=NO_COLOR,TERM,LC_ALL,LC_CTYPE,LANG
+
 administration=systemctl,useradd,userdel,getent,id,chown
 
 permissions_of() {
@@ -44,6 +47,8 @@ permissions_of() {
     import | cluster) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
     explain) permissions='--allow-net --allow-read' ;;
+    # The same; what the environment says of the terminal.
+    tui) permissions="--allow-net --allow-read --allow-env=$terminal_env" ;;
     # Also the file of the backup.
     backup) permissions='--allow-net --allow-read --allow-write' ;;
     restore) permissions='--allow-net --allow-read' ;;
@@ -64,7 +69,7 @@ permissions_of() {
       permissions="$permissions --allow-sys=setPriority --allow-env=SVC_FILE $v8_flags"
       permissions="$permissions --allow-run" ;;
     compiled) permissions_of run
-      permissions="$permissions --allow-sys=setPriority,uid --allow-env=SVC_FILE"
+      permissions="$permissions --allow-sys=setPriority,uid --allow-env=SVC_FILE,$terminal_env"
       permissions="$permissions --allow-run=$administration" ;;
     *) permissions='' ;;
   esac

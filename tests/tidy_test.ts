@@ -116,6 +116,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"] },
+  tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
   cli: {
     imports: [
       "bytes",
@@ -130,6 +131,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       "api",
       "node",
       "client",
+      "tui",
       "floating",
       "install",
       "update",

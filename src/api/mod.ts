@@ -41,6 +41,9 @@ export type {
   Settings,
 } from "../model/mod.ts";
 export { emptyLogs } from "./empty_logs.ts";
+export type { Me } from "./schemas/accounts.ts";
+export type { ChangeEvent, StatusEvent } from "./schemas/events.ts";
+export type { ListStatus } from "./schemas/resources.ts";
 export type { Profile, ProfileRequest } from "./schemas/profiles.ts";
 export { STEPS } from "./schemas/statistics.ts";
 export { LeakTests, type SavedLeakTest } from "./leak_tests.ts";
@@ -62,6 +65,7 @@ export type {
   DirectoryDetails,
   Explanation,
   Health,
+  Pause,
   RecommendedCatalog,
   RecommendedSizes,
   Services,

@@ -115,3 +115,65 @@ Deno.test("ApiClient.call() ends what never ends", local, async (t) => {
     await refused(server.client({ base: gone }).call("GET health"), "unavailable", /no answer/);
   });
 });
+
+Deno.test("ApiClient.call() names a resource and its revision", local, async () => {
+  await using server = new Server();
+  const heads: (string | null)[] = [];
+  server.answer = ({ method, headers }) => {
+    heads.push(headers.get("if-match"));
+    return method === "DELETE" ? new Response(null, { status: 204 }) : Response.json({});
+  };
+  await server.client().call("PUT lists/{id}", { id: "li/1?", ifMatch: 7, body: {} });
+  assert.equal(await server.client().call("DELETE rules/{id}", { id: "ru_1" }), null);
+  assert.deepEqual(server.asked, [
+    "PUT | /api/v1/lists/li%2F1%3F |  | application/json | {}",
+    "DELETE | /api/v1/rules/ru_1 |  |  | ",
+  ]);
+  assert.deepEqual(heads, ['"7"', null]);
+});
+
+/** Watches what a server sends, until the stream ends; what came. */
+async function watched(server: Server, signal = new AbortController().signal): Promise<string[]> {
+  const came: string[] = [];
+  await server.client({ token: "svc_t" }).watch("querylog/stream", {
+    query: { client: "tv" },
+    lastEventId: "a1",
+    signal,
+    onOpen: () => void came.push("open"),
+    onEvent: ({ event, data, id }) => void came.push(`${event} ${id} ${data}`),
+  });
+  return came;
+}
+
+Deno.test("ApiClient.watch() hands events on, however they are cut", local, async (t) => {
+  await using server = new Server();
+  const text = ':\n\nid: a2\ndata: {"é":1}\n\nevent: skipped\ndata: 7\n\ndata: half';
+  const bytes = new TextEncoder().encode(text);
+  await t.step("byte by byte", async () => {
+    server.answer = () => {
+      const chunks = Array.from(bytes, (byte) => Uint8Array.of(byte));
+      return new Response(ReadableStream.from(chunks));
+    };
+    assert.deepEqual(await watched(server), ["open", 'message a2 {"é":1}', "skipped null 7"]);
+    assert.match(server.asked[0], /^GET \| \/api\/v1\/querylog\/stream\?client=tv \| Bearer svc_t/);
+  });
+  await t.step("no event without an end", async () => {
+    const chunk = new Uint8Array(65_536).fill(0x61);
+    const pull = (controller: ReadableStreamDefaultController) => controller.enqueue(chunk);
+    server.answer = () => new Response(new ReadableStream({ pull }));
+    await refused(watched(server), "unavailable", /an event is longer than/);
+  });
+  await t.step("refused", async () => {
+    const error = { code: "unavailable", message: "events: 16 read already" };
+    server.answer = () => Response.json({ error }, { status: 503 });
+    await refused(watched(server), "unavailable", /: events: 16 read already$/);
+  });
+  await t.step("told to stop", async () => {
+    const aborter = new AbortController();
+    server.answer = () => {
+      aborter.abort();
+      return new Response(new ReadableStream());
+    };
+    assert.deepEqual(await watched(server, aborter.signal), []);
+  });
+});

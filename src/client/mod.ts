@@ -8,5 +8,7 @@ export {
   type Answers,
   ApiClient,
   type ClientOptions,
+  type ListEnvelope,
   type Question,
 } from "./api_client.ts";
+export type { ServerEvent } from "./read_events.ts";

@@ -7,6 +7,7 @@ import {
   EXAMPLE_LATER,
   EXAMPLE_TIME,
   request,
+  type Shown,
   timestamp,
 } from "./common.ts";
 import { envelope, exampleHead } from "./resources.ts";
@@ -165,6 +166,7 @@ export const Me = answer(
   }),
   { kind: "user", name: "ann", role: "admin", otp: true },
 );
+export type Me = Shown<z.infer<typeof Me>>;
 const ownPassword = anyPassword.describe("one's own, as it is");
 export const PasswordChange = request(
   "PasswordChange",

@@ -152,6 +152,8 @@ export const Pause = answer(
   { paused: true, until: EXAMPLE_TIME },
 );
 
+export type Pause = Shown<z.infer<typeof Pause>>;
+
 /** Most rules of a draft, and most IDs that one leaves out. */
 const DRAFT_MAX = 64;
 
@@ -299,7 +301,6 @@ export const Refresh = answer(
     items: [exampleOf(ListEnvelope)],
   },
 );
-
 export const RecommendedCatalog = answer(
   "RecommendedCatalog",
   z.object({

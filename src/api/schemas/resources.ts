@@ -7,6 +7,7 @@ import {
   EXAMPLE_TIME,
   exampleOf,
   request,
+  type Shown,
   timestamp,
 } from "./common.ts";
 
@@ -88,6 +89,8 @@ export const ListStatus = answer(
     downloading: null,
   },
 );
+
+export type ListStatus = Shown<z.infer<typeof ListStatus>>;
 
 /** An envelope around a spec. */
 export function envelope<S extends z.ZodType>(spec: S) {

@@ -1,0 +1,71 @@
+/** What blocking and allowing write: a name, for whom, for how long. */
+import type { QuerylogEntry } from "../api/mod.ts";
+
+const HOUR_MS = 3_600_000;
+
+export const PERIODS = ["1 hour", "today", "for ever"] as const;
+export type Period = typeof PERIODS[number];
+
+/** When a period that begins now ends; `null`: never. */
+export function endOf(period: Period, now: Date): string | null {
+  if (period === "for ever") return null;
+  if (period === "1 hour") return new Date(now.getTime() + HOUR_MS).toISOString();
+  const midnight = new Date(now);
+  midnight.setHours(24, 0, 0, 0);
+  return midnight.toISOString();
+}
+
+/** Seconds until the clock next shows six in the morning of another day. */
+export function secondsUntilMorning(now: Date): number {
+  const morning = new Date(now);
+  morning.setDate(morning.getDate() + 1);
+  morning.setHours(6, 0, 0, 0);
+  return Math.round((morning.getTime() - now.getTime()) / 1_000);
+}
+
+/** What lifts a block: an exception, a pause of a service, or nothing that a rule could say. */
+export type Remedy =
+  | { readonly kind: "exception"; readonly modifiers: string }
+  | { readonly kind: "service"; readonly service: string }
+  | { readonly kind: "elsewhere"; readonly where: string };
+
+export function remedyFor({ outcome, rule, list }: QuerylogEntry): Remedy {
+  if (list?.startsWith("service:")) {
+    return { kind: "service", service: list.slice("service:".length) };
+  }
+  if (outcome === "safe_search") return elsewhere("safe search: switch it off in the group");
+  if (outcome === "local") return elsewhere("a local record: change it in the dashboard");
+  if (outcome === "refused") return elsewhere("who may ask: change it in the settings");
+  if (outcome === "rewritten") return { kind: "exception", modifiers: "$dnsrewrite" };
+  return { kind: "exception", modifiers: rule?.includes("$important") ? "$important" : "" };
+}
+
+function elsewhere(where: string): Remedy {
+  return { kind: "elsewhere", where };
+}
+
+/** The names that a rule may be about: the one asked for, it and all below, or below a parent. */
+export interface Reach {
+  readonly label: string;
+  readonly name: string;
+  readonly isBelow: boolean;
+}
+
+export function reachesOf(name: string): Reach[] {
+  const labels = name.split(".");
+  // A top-level domain is nobody's to block by mistake.
+  const parents = labels.slice(1, -1).map((_, i) => labels.slice(i + 1).join("."));
+  return [
+    { label: name, name, isBelow: false },
+    ...[name, ...parents].map((one) => ({ label: `${one} and below`, name: one, isBelow: true })),
+  ];
+}
+
+/** The rule that says it. */
+export function ruleText(action: "allow" | "block", reach: Reach, modifiers: string): string {
+  const { name } = reach;
+  if (action === "block") return reach.isBelow ? `||${name}^` : `|${name}^`;
+  // Rewrites are lifted for a name and all below it.
+  const isBelow = reach.isBelow || modifiers === "$dnsrewrite";
+  return `${isBelow ? "@@||" : "@@|"}${name}^${modifiers}`;
+}
