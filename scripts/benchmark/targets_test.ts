@@ -3,7 +3,16 @@ import type { DnsResults, Sample } from "./dns_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import { readBuilt } from "./memory_runs.ts";
 import type { LogResults } from "./log_runs.ts";
-import { dnsTargets, isMet, logTargets, memoryTargets, MIB_BYTES, vrrpTargets } from "./targets.ts";
+import type { RecursionResults, RecursionSample } from "./recursion_runs.ts";
+import {
+  dnsTargets,
+  isMet,
+  logTargets,
+  memoryTargets,
+  MIB_BYTES,
+  recursionTargets,
+  vrrpTargets,
+} from "./targets.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -120,3 +129,41 @@ Deno.test("vrrpTargets() takes the worst of each event that has a limit", none, 
   ]).map((t) => `${t.name} ${t.value} ${isMet(t) ? "met" : "not"}`);
   assert.deepEqual(shown, ["gap: stops 810 not", "gap: cut off 3200 met"]);
 });
+
+Deno.test(
+  "recursionTargets() holds rate, messages and memory, where unbound is beside",
+  none,
+  () => {
+    const row = (namesPerSecond: number, messages: number): RecursionSample => ({
+      ...{ namesPerSecond, messages, userUs: 1, systemUs: 1, busyShare: 1, loadBusyShare: 1 },
+      ...{ failedShare: 0, p50Us: 1, p99Us: 2 },
+    });
+    const alone = { "a new zone each": { svc: [row(1, 9)] }, "ten names a zone": {} };
+    const results: RecursionResults = {
+      zones: 10,
+      runs: {
+        unsigned: {
+          "a new zone each": { svc: [row(60, 2), row(30, 2)], unbound: [row(100, 2), row(50, 2)] },
+          "ten names a zone": {},
+        },
+        insecure: alone,
+        signed: {
+          "a new zone each": {},
+          "ten names a zone": { svc: [row(40, 1.3)], unbound: [row(100, 1.2)], kresd: [row(1, 1)] },
+        },
+      },
+      memoryNames: 100,
+      memoryBytes: { svc: 200 * MIB_BYTES, forwarding: 140 * MIB_BYTES, unbound: 50 * MIB_BYTES },
+    };
+    const shown = recursionTargets(results).map((t) =>
+      `${t.name} ${t.value.toFixed(2)} ${isMet(t) ? "met" : "not"}`
+    );
+    assert.deepEqual(shown, [
+      "unsigned, a new zone each: names a second, svc / unbound 0.60 not",
+      "unsigned, a new zone each: messages, svc / unbound 1.00 met",
+      "signed, ten names a zone: names a second, svc / unbound 0.40 met",
+      "signed, ten names a zone: messages, svc / unbound 1.08 not",
+      "resident with recursion - with forwarding 60.00 met",
+    ]);
+  },
+);

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { apply, noteEntry } from "./apply.ts";
 import type { Change, Settled } from "./command.ts";
-import { RESOURCE_TYPE } from "./resources.ts";
 import {
   ACTOR,
   AT,
@@ -19,6 +18,7 @@ import {
 } from "./fakes.ts";
 import { emptyState, type LiveState, type Made, writesOf } from "./live_state.ts";
 import { DEFAULT_GROUP_ID } from "./constants.ts";
+import { RESOURCE_TYPE } from "./resources.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 
 const none = { permissions: "none" } as const;

@@ -24,7 +24,6 @@ export {
   GROUP_LISTS_MAX,
   GroupSpec,
   ID_PREFIX,
-  isIdOf,
   ListSpec,
   MANAGED_BY_CONFIG,
   RecordSpec,
@@ -55,12 +54,7 @@ export type {
 export { apply, noteEntry } from "./apply.ts";
 export type { Session } from "./session.ts";
 export { PRESET_GROUPS_MAX } from "./apply_preset.ts";
-export {
-  DIFFERENCES_MAX,
-  type RestoredItem,
-  type RestoredKind,
-  type RestoreReport,
-} from "./apply_restore.ts";
+export type { RestoreReport } from "./apply_restore.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
 export { type Decoded, decodeRulesBatch, decodeSettings, decodeSpec, placedAt } from "./decode.ts";

@@ -7,27 +7,30 @@ import { denoDisk, type Disk } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { isSeeded, type LiveState } from "../model/mod.ts";
 
-import type { Replicator } from "../store/mod.ts";
+import type { OpenStore, Replicator } from "../store/mod.ts";
 import { VERSION } from "../version.ts";
 import type { Problems } from "./problems.ts";
 
 /** Copies that are kept: a week of them. */
 export const COPIES_MAX = 7;
 /** How often somebody looks whether a day has begun, or whether what failed can be done by now. */
-const LOOK_MS = 10 * 60_000;
+const LOOK_MS = 60_000;
 const DRAFT_SUFFIX = ".new";
 const COPY = /^svc-(\d{4}-\d\d-\d\d)\.json$/;
 
 /** Has a node keep its copies beside its store; returns what ends that. */
 export function keepDailyBackups(
   { store }: Pick<Config, "store">,
-  replicator: Pick<Replicator, "state">,
+  { replicator, isTemporary }: Pick<OpenStore, "isTemporary"> & {
+    readonly replicator: Pick<Replicator, "state">;
+  },
   judge: Pick<ClockJudge, "mayForget" | "nowMs">,
   problems: Problems,
 ): () => Promise<void> {
   const backups = new DailyBackups({
     directory: join(store.dir, "backups"),
-    state: () => replicator.state,
+    // In place of a store that can't be read there is what the file seeds: no copy goes for that.
+    state: () => isTemporary ? null : replicator.state,
     program: VERSION,
     nowMs: () => judge.mayForget ? judge.nowMs() : null,
     disk: denoDisk,
@@ -39,7 +42,8 @@ export function keepDailyBackups(
 
 export interface DailyBackupsOptions {
   readonly directory: string;
-  readonly state: () => LiveState;
+  /** `null`: there is none to be kept. */
+  readonly state: () => LiveState | null;
   readonly program: string;
   /** `null` while nobody knows the time: a copy would get another day's name. */
   readonly nowMs: () => number | null;
@@ -55,6 +59,8 @@ export class DailyBackups {
   #timer: ReturnType<typeof setInterval> | undefined;
   #looking: Promise<void> | null = null;
   #failure: string | null = null;
+  /** The day of the last copy, as in its name. */
+  #day = "";
 
   constructor(options: DailyBackupsOptions) {
     this.#options = options;
@@ -98,24 +104,26 @@ export class DailyBackups {
   }
 
   async #keep(): Promise<void> {
-    const { directory, state, nowMs, disk } = this.#options;
-    const now = nowMs();
-    if (now === null || !isSeeded(state())) return;
+    const { directory, nowMs, disk } = this.#options;
+    const [now, state] = [nowMs(), this.#options.state()];
+    if (now === null || state === null || !isSeeded(state)) return;
     const today = new Date(now).toISOString().slice(0, 10);
+    if (today === this.#day) return;
     await disk.makeDirectory(directory);
     const names = await disk.names(directory);
     const name = `svc-${today}.json`;
     for (const left of names) {
       if (left.endsWith(DRAFT_SUFFIX)) await disk.remove(join(directory, left));
     }
-    if (!names.includes(name)) await this.#write(join(directory, name), now);
+    if (!names.includes(name)) await this.#write(join(directory, name), state, now);
     const copies = [...new Set([...names, name])].filter((one) => COPY.test(one));
     for (const old of oldest(copies, name)) await disk.remove(join(directory, old));
+    this.#day = today;
   }
 
-  async #write(path: string, madeAtMs: number): Promise<void> {
-    const { directory, state, program, disk } = this.#options;
-    const bytes = encodeBackup(await makeBackup(state(), { madeAtMs, program }, null));
+  async #write(path: string, state: LiveState, madeAtMs: number): Promise<void> {
+    const { directory, program, disk } = this.#options;
+    const bytes = encodeBackup(await makeBackup(state, { madeAtMs, program }, null));
     const draft = path + DRAFT_SUFFIX;
     try {
       const file = await disk.create(draft);

@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 class Bench {
   readonly path: string;
   nowMs: number | null = Date.UTC(2026, 0, 2, 12);
-  state: LiveState = stateAfter(
+  state: LiveState | null = stateAfter(
     { type: "create", collection: "rules", id: ids.rule(1), spec: ruleSpec("||a.example^") },
     { type: "user_create", user: newUser(1, "ann") },
   );
@@ -85,6 +85,9 @@ Deno.test("DailyBackups waits for the time, and for a configuration", disk, asyn
   bench.nowMs = null;
   await bench.copies.look();
   [bench.nowMs, bench.state] = [nowMs, emptyState()];
+  await bench.copies.look();
+  assert.throws(() => bench.names(), Deno.errors.NotFound);
+  bench.state = null; // It is of a store that can't be read.
   await bench.copies.look();
   assert.throws(() => bench.names(), Deno.errors.NotFound);
   bench.state = state;

@@ -64,7 +64,7 @@ interface Parts {
   readonly former: Former | null;
   readonly problems: Problems;
   readonly clock: TrustedClock;
-  readonly store: Pick<OpenStore, "suspend" | "resume"> & {
+  readonly store: Pick<OpenStore, "isTemporary" | "suspend" | "resume"> & {
     readonly replicator: Replicator;
     readonly store: Store;
   };
@@ -251,9 +251,7 @@ export class Node {
     const isWriting = writes();
     if (gone === null) await isWriting;
     this.#endRules();
-    this.#opened.defer(
-      keepDailyBackups(config, store.replicator, this.#parts.clock.judge, problems),
-    );
+    this.#opened.defer(keepDailyBackups(config, store, this.#parts.clock.judge, problems));
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
     this.#api = await startApi(problems, options);

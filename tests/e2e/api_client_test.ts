@@ -140,6 +140,9 @@ Deno.test("a client generated from the document drives every endpoint", async ()
   await ok("changeRules", {}, { remove: [batch.added[0].id] });
   const settings = await ok("getSettings");
   await ok("replaceSettings", { "If-Match": settings.etag! }, { ...settings.body, block_ttl: 30 });
+  const { body: backup } = await ok("getBackup");
+  const { body: restored } = await ok("restoreBackup", { dry_run: "true" }, backup);
+  assert.deepEqual([restored.done, restored.items], [false, []]);
   for (
     const name of [
       "getHealth",

@@ -246,10 +246,14 @@ Deno.test({
       assert.deepEqual([outcomes.blocked, outcomes.safe_search, outcomes.failed], [3, 1, 1]);
       assert.equal(series.length, 2);
       assert.deepEqual(top.names[0], { name: "www.example", count: 3 });
-      assert.deepEqual(top.clients, [
-        { name: "127.0.0.1", count: rows.length - 1 },
-        { name: "Tablet", count: 2 },
-      ]);
+      const [unknown, tablet] = top.clients;
+      assert.equal(top.clients.length, 2);
+      assert.match(tablet.client, /^cl_/);
+      const ofTablet = { name: "Tablet", count: 2, client: tablet.client, address: "127.0.0.2" };
+      assert.deepEqual(tablet, ofTablet);
+      assert.deepEqual(unknown, {
+        ...{ name: "127.0.0.1", count: rows.length - 1, client: null, address: "127.0.0.1" },
+      });
       assert.equal(top.blocked.length, 3);
       assert.deepEqual([nodes, unreachable], [["local"], []]);
       const cluster = await api.call("GET", "stats?scope=cluster");

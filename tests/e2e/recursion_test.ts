@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { Api } from "./api.ts";
 import { FakeInternet, HAS_INTERNET } from "./fake_internet.ts";
-import { OwnDirectory, PERMISSIONS, runProgram, Service, svcCommand } from "./harness.ts";
+import { OwnDirectory, PERMISSIONS, runProgram, Service, svcCommand, until } from "./harness.ts";
 
 const ROOT = "198.41.0.4";
 const LAN = "192.0.2.77";
@@ -165,6 +165,35 @@ Deno.test("svc run resolves from the root down", {
   });
   await t.step("a known answer comes from the cache", async () => {
     assert.match(await ask("www.well.example"), /NOERROR[^]*203\.0\.113\.1\s/);
+  });
+  await t.step("what it took, and why there was no answer, is counted", async () => {
+    const api = await Api.of(service, internet.prefix);
+    const own = (text: string) =>
+      Object.fromEntries(
+        text.split("\n").filter((line) => line.startsWith("svc_recursion_")).map((line) => {
+          const [name, value] = line.split(" ");
+          return [name, Number(value)];
+        }),
+      );
+    // How much is known is told every few seconds.
+    await until(
+      "servers that are known",
+      async () => own(await api.metrics()).svc_recursion_servers > 0,
+    );
+    const counts = own(await api.metrics());
+    const { svc_recursion_queries_count: questions, svc_recursion_queries_sum: sent } = counts;
+    // Each case but those that are local, an upstream's or cached.
+    assert.ok(questions >= CASES.length - 4 && sent >= questions, `${sent} for ${questions}`);
+    assert.equal(counts['svc_recursion_queries_bucket{le="100"}'], questions, "QUERIES_MAX");
+    assert.equal(counts['svc_recursion_queries_bucket{le="+Inf"}'], questions);
+    assert.equal(counts.svc_recursion_duration_seconds_count, questions);
+    assert.ok(counts.svc_recursion_duration_seconds_sum > 0);
+    assert.ok(counts.svc_recursion_zones > 0);
+    const failures = (reason: string) => counts[`svc_recursion_failures_total{reason="${reason}"}`];
+    assert.ok(failures("unhelpful") >= 1, "a lame zone");
+    assert.ok(failures("circle") >= 1, "aliases in a circle");
+    const reasons = ["timeout", "unreachable", "malformed", "bound", "overload", "no_socket"];
+    for (const reason of reasons) assert.equal(typeof failures(reason), "number", reason);
   });
 });
 

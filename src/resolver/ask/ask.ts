@@ -21,6 +21,11 @@ export interface AskOwner<S extends Server = Server> {
   readonly asks: Ask<S>[];
   /** The query goes out: for the first time, over TCP, or without EDNS. */
   onSending(ask: Ask<S>): void;
+  /**
+   * It is to be sent once more, over TCP or without EDNS. False: it may not be, and the owner has
+   * released it.
+   */
+  maySendAgain(ask: Ask<S>): boolean;
   /** The server has said something that is to be trusted, whatever that is. */
   onHeard(ask: Ask<S>): void;
   /**

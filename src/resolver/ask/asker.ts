@@ -157,6 +157,7 @@ export class Asker {
 
   /** The same server and question, with another ID, and without EDNS by now. */
   #askAgain(former: Ask, owner: AskOwner): void {
+    if (!owner.maySendAgain(former)) return;
     const { server, query } = former;
     this.release(former);
     const ask = this.#take(owner, server, query!);
@@ -166,6 +167,7 @@ export class Asker {
 
   /** The same server, by a way that carries any size and that nobody can forge from afar. */
   #goOverTcp(ask: Ask): void {
+    if (!ask.owner!.maySendAgain(ask)) return;
     this.#exchange.cancel(ask.token);
     this.#sendTcp(ask);
   }

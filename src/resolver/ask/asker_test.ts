@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { Prng } from "../../../tests/prng.ts";
-import { decodeMessage, QR_BIT, Qtype, Rcode, readRecord, RecordView } from "../../dns/mod.ts";
+import {
+  decodeMessage,
+  QR_BIT,
+  Qtype,
+  Rcode,
+  readRecord,
+  RecordView,
+  TC_BIT,
+} from "../../dns/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
 import { a, type FakeResponse, response, wire } from "../fakes.ts";
 import { keptQuery, KEY_DO } from "../query.ts";
@@ -20,6 +28,8 @@ class Bench implements Exchange, AskOwner {
   readonly sent: { readonly packet: Uint8Array; readonly token: number }[] = [];
   readonly asker: Asker;
   sending: Sending = "sent";
+  /** Nothing may be sent a second time. */
+  isSpent = false;
   nowMs = 0;
 
   constructor(openMax = 100) {
@@ -48,6 +58,11 @@ class Bench implements Exchange, AskOwner {
 
   onSending({ overTcp }: Ask): void {
     this.told.push(overTcp ? "over TCP" : "sending");
+  }
+  maySendAgain(ask: Ask): boolean {
+    if (!this.isSpent) return true;
+    this.asker.release(ask);
+    return false;
   }
   onHeard(): void {
     this.told.push("heard");
@@ -151,6 +166,17 @@ Deno.test("Asker leaves nothing behind of what can't be sent", none, () => {
     bench.answer({ flags });
     assert.equal(bench.told.at(-1), "unreachable: can't be reached from here");
     assert.deepEqual([bench.asks, bench.asker.inUse], [[], 0]);
+  }
+});
+
+Deno.test("Asker sends nothing a second time that its owner has no more for", none, () => {
+  for (const flags of [QR_BIT | Rcode.FormErr, QR_BIT | TC_BIT]) {
+    const bench = new Bench();
+    bench.ask("www.example");
+    bench.isSpent = true;
+    bench.answer({ flags });
+    assert.deepEqual(bench.told, ["sending", "heard"]);
+    assert.deepEqual([bench.sent.length, bench.asks, bench.asker.inUse], [1, [], 0]);
   }
 });
 

@@ -7,6 +7,7 @@ import {
   copyRdata,
   equalNames,
   expandName,
+  FOLD,
   HEADER_BYTES,
   isAtOrBelow,
   MessageWriter,
@@ -20,6 +21,7 @@ import {
   RecordView,
   Section,
   skipName,
+  skipPlainName,
 } from "../../dns/mod.ts";
 import type { ResponseReader } from "./response.ts";
 
@@ -143,9 +145,11 @@ export class Scrubber {
     this.#pass(packet, HEADER_BYTES);
     let aliases = 0;
     let hasAnswer = this.#copyRrset(this.#qtype);
-    while (!hasAnswer && this.#follow()) {
+    while (!hasAnswer && (this.#follow() || (rcode !== Rcode.YXDomain && this.#expand()))) {
       if (before + ++aliases > ALIASES_MAX) return Scrubbed.Endless;
-      if (zone !== null) break;
+      // Who asks for a CNAME has it by now: the one that a DNAME stands for.
+      hasAnswer = this.#qtype === Qtype.CNAME;
+      if (hasAnswer || zone !== null) break;
       hasAnswer = this.#copyRrset(this.#qtype);
     }
     // A DNAME whose CNAME would be too long is all there is to say (RFC 6672 §2.2).
@@ -206,6 +210,10 @@ export class Scrubber {
   /** Goes on to the name at `offset`. */
   #pass(packet: Uint8Array, offset: number): void {
     if (expandName(packet, offset, this.target, 0, this.#end) < 0) this.#isBroken = true;
+    this.#notePassed();
+  }
+
+  #notePassed(): void {
     this.#passed.set(this.target, this.#passedCount++ * NAME_BYTES_MAX);
   }
 
@@ -268,20 +276,49 @@ export class Scrubber {
     return false;
   }
 
-  /** Copies the DNAME above the target. */
-  #copyDname(): void {
+  /**
+   * Goes on by the DNAME above the target, and writes the CNAME it stands for, which the server has
+   * left out (RFC 6672 §3.1); false: there is none.
+   */
+  #expand(): boolean {
+    const at = this.#copyDname();
+    if (at < 0) return false;
+    this.#read(at);
+    const { cls, ttl, rdataOffset, end } = this.#record;
+    const owner = this.target.slice(0, skipPlainName(this.target, 0));
+    const prefixLength = owner.length - skipPlainName(this.#owner, 0);
+    const made = this.#rdata;
+    // The case of our query's letters is nobody's business.
+    for (let i = 0; i < prefixLength; i++) made[i] = FOLD[owner[i]];
+    const length = expandName(this.#packet, rdataOffset, this.#other, 0, end);
+    if (length < 0 || prefixLength + length > NAME_BYTES_MAX) {
+      this.#isBroken = true;
+      return false;
+    }
+    made.set(this.#other.subarray(0, length), prefixLength);
+    const name = made.subarray(0, prefixLength + length);
+    this.#write(Section.Answer, owner, Qtype.CNAME, cls, this.#clamped(ttl), name);
+    this.target.set(name);
+    this.#notePassed();
+    return true;
+  }
+
+  /** Copies the DNAME above the target; returns where it stands, or -1. */
+  #copyDname(): number {
     const record = this.#record;
-    let at = this.#answersAt;
+    let next = this.#answersAt;
     for (let i = 0; i < this.#answers; i++) {
-      at = this.#read(at);
+      const at = next;
+      next = this.#read(at);
       if (record.type !== Qtype.DNAME || !this.#isOurs()) continue;
       if (!isAtOrBelow(this.target, 0, this.#owner, 0)) continue;
       if (equalNames(this.target, 0, this.#owner, 0)) continue;
       this.#copy(this.#packet, Section.Answer);
       this.#other.set(this.#owner);
       this.#copySignatures(Qtype.DNAME, this.#other);
-      return;
+      return at;
     }
+    return -1;
   }
 
   /** Says whether the authority section holds an SOA for the target. */
@@ -377,10 +414,24 @@ export class Scrubber {
     const rdata = this.#rdata;
     const ownerLength = expandName(packet, ownerOffset, this.#owner, 0);
     const length = copyRdata(packet, type, rdataOffset, rdataLength, rdata, 0);
-    const owner = this.#owner.subarray(0, ownerLength);
-    const isCopied = this.ttlCount < TTLS_MAX && length >= 0 && length <= MESSAGE_BYTES_MAX &&
-      this.#writer.record(section, owner, type, cls, ttl, rdata.subarray(0, length));
-    if (!isCopied) {
+    if (length < 0) this.#isBroken = true;
+    else {
+      const owner = this.#owner.subarray(0, ownerLength);
+      this.#write(section, owner, type, cls, ttl, rdata.subarray(0, length));
+    }
+  }
+
+  #write(
+    section: Section,
+    owner: Uint8Array,
+    type: number,
+    cls: number,
+    ttl: number,
+    rdata: Uint8Array,
+  ): void {
+    const isWritten = this.ttlCount < TTLS_MAX && rdata.length <= MESSAGE_BYTES_MAX &&
+      this.#writer.record(section, owner, type, cls, ttl, rdata);
+    if (!isWritten) {
       this.#isBroken = true;
       return;
     }

@@ -153,6 +153,16 @@ Deno.test("Scrubber keeps the chain of the question and the RRset at its end", n
       `example DNAME other.test, ${N} CNAME www.other.test, www.other.test A 192.0.2.1`,
     ],
     [
+      "a DNAME without the CNAME made of it",
+      { records: [a("www.other.test", 9), dname("example", "other.test")] },
+      `example DNAME other.test, ${N} CNAME www.other.test, www.other.test A 192.0.2.1`,
+    ],
+    [
+      "the CNAME that a DNAME stands for",
+      { type: Qtype.CNAME, records: [dname("example", "other.test")] },
+      `example DNAME other.test, ${N} CNAME www.other.test`,
+    ],
+    [
       "a DNAME of others",
       { records: [dname("bank.test", "evil.test"), a(N, 9)] },
       `${N} A 192.0.2.1`,
@@ -292,6 +302,9 @@ Deno.test("Scrubber ends chains that are too long or lead in a circle", none, ()
   assert.equal(show({ records: chain(60) }), "Endless");
   assert.equal(show({ records: [`${N} 9 CNAME ${N}`] }), "Endless");
   assert.equal(show({ records: [`${N} 9 CNAME b.test`, `b.test 9 CNAME ${N}`] }), "Endless");
+  assert.equal(show({ records: [dname("example", "a.example")] }), "Endless");
+  const long = Array.from({ length: 4 }, () => "l".repeat(62)).join("."); // 253 bytes, as a name.
+  assert.equal(show({ records: [dname("example", long)] }), "Broken");
   const lead = read({ records: chain(ALIASES_MAX - 1) }).kept;
   const next = `n${ALIASES_MAX - 1}.example`;
   const one = `${next} 9 CNAME x.example`;

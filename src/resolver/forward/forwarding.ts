@@ -158,6 +158,10 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     upstream.sent++;
   }
 
+  maySendAgain(): boolean {
+    return true;
+  }
+
   onHeard(ask: Ask<Upstream>): void {
     this.#means.health.heard(ask);
   }

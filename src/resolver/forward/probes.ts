@@ -47,6 +47,10 @@ class Probe implements AskOwner<Upstream> {
     if (!overTcp) this.upstream.sent++;
   }
 
+  maySendAgain(): boolean {
+    return true;
+  }
+
   onHeard(ask: Ask<Upstream>): void {
     this.health.heard(ask);
     this.asker.releaseAll(this);

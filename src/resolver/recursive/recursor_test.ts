@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { Qtype } from "../../dns/mod.ts";
+import { encodeResponse, parseRecord } from "../../../tests/replay/records.ts";
+import { getU16, setU16 } from "../../bytes/mod.ts";
+import { AA_BIT, Qtype } from "../../dns/mod.ts";
 import { type BenchOptions, internet, RecursorBench } from "./fakes.ts";
 
 const none = { permissions: "none" } as const;
@@ -67,6 +69,29 @@ Deno.test(
     ]);
     b.run();
     b.checkIdle();
+  },
+);
+
+Deno.test(
+  "Recursor follows a DNAME whose CNAME the server leaves out (RFC 6672 §3.1)",
+  none,
+  () => {
+    const servers = internet(SMALL);
+    const net = servers["192.0.2.2"];
+    const answer = [parseRecord("moved.net DNAME example.com")];
+    servers["192.0.2.2"] = (query) => {
+      const { wireName: name, type } = query;
+      if (!query.name.endsWith(".moved.net")) return net(query);
+      const message = encodeResponse({ name, type }, 0, { answer });
+      setU16(message, 2, getU16(message, 2) | AA_BIT);
+      return [message];
+    };
+    const b = new RecursorBench({ servers });
+    assert.match(
+      b.resolve("www.moved.net").answer,
+      /; moved\.net \d+ DNAME example\.com; www\.moved\.net \d+ CNAME www\.example\.com; www\.example\.com \d+ A 203/,
+    );
+    assert.match(b.resolve("a.b.c.moved.net").answer, / A 203\.0\.113\.2$/);
   },
 );
 

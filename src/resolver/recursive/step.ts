@@ -155,6 +155,13 @@ export class Step implements AskOwner<NameServer> {
     });
   }
 
+  maySendAgain(ask: Ask<NameServer>): boolean {
+    if (this.budget.hasQueries) return true;
+    this.#means.asker.release(ask);
+    this.#waitSpent();
+    return false;
+  }
+
   onHeard({ server, sentAtMs }: Ask<NameServer>): void {
     const nowMs = this.#means.nowMs();
     this.#means.servers.heard(server, nowMs - sentAtMs, nowMs);
@@ -215,9 +222,7 @@ export class Step implements AskOwner<NameServer> {
         return;
       }
       if (!this.budget.hasQueries) {
-        this.#failure = TOO_MANY_QUERIES;
-        if (this.asks.length === 0) this.#owner.onExhausted(TOO_MANY_QUERIES);
-        else this.#nextAtMs = Infinity;
+        this.#waitSpent();
         return;
       }
       if (this.asks.length >= STEP_OPEN_MAX) asker.release(this.asks[0]);
@@ -281,8 +286,16 @@ export class Step implements AskOwner<NameServer> {
     this.#owner.onExhausted(this.failure);
   }
 
+  /** No more may be sent: what is on its way may still be answered. */
+  #waitSpent(): void {
+    this.#failure = TOO_MANY_QUERIES;
+    if (this.asks.length === 0) this.#owner.onExhausted(TOO_MANY_QUERIES);
+    else this.#nextAtMs = Infinity;
+  }
+
   /** Whoever has answered with a malformed message may do better over TCP. */
   #askBeside(): void {
+    if (!this.budget.hasQueries) return;
     const doubted = this.asks.find((ask) => ask.isDoubted && !ask.hasBeside);
     if (doubted === undefined || this.#means.asker.isFull(doubted.server)) return;
     doubted.hasBeside = true;
