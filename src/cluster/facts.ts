@@ -45,9 +45,12 @@ export class Peers {
     if (heard !== undefined && heard.status?.state !== "stopped") heard.status = null;
   }
 
-  /** It is there again, and says anew what it is doing. */
-  connected(name: string): void {
-    this.#heard.set(name, { status: null, silentTicks: 0 });
+  /** It is there again, and says anew what it is doing; or has, where its own way here was the first. */
+  connected({ name, greeting }: PeerState): void {
+    const status = this.#heard.get(name)?.status ?? null;
+    const isAnew = status !== null && status.state !== "stopped" &&
+      status.id === greeting?.memberId && status.cluster === greeting.clusterId;
+    this.#heard.set(name, { status: isAnew ? status : null, silentTicks: 0 });
   }
 
   #of(name: string): Heard {

@@ -153,7 +153,7 @@ export class Member implements ChannelHandler {
   }
 
   onConnected(peer: PeerState): void {
-    this.#peers.connected(peer.name);
+    this.#peers.connected(peer);
     this.#send(peer.name, { type: "status", status: this.#status() });
   }
 
