@@ -96,12 +96,13 @@ export function openListener(
 
 /**
  * Opens a bound TCP socket that listens and that nobody shares the port of. On IPv6 it takes IPv4
- * too, where it is bound to no address in particular and the system has it so.
+ * too, where it is bound to no address in particular and the system has it so; not if `isIpv6Only`.
  *
  * @throws {SvcError} `unavailable`, with the address and what is in the way.
  */
-export function openServer(native: Native, address: HostPort): number {
+export function openServer(native: Native, address: HostPort, isIpv6Only = false): number {
   const { fd, fail } = newSocket(native, "tcp", address);
+  if (isIpv6Only) option(native, fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   // Connections that have just ended are in nobody's way.
   option(native, fd, SOL_SOCKET, SO_REUSEADDR, 1);
   if (!bindTo(native, fd, address) || native.listen(fd, BACKLOG) !== 0) fail("listen");

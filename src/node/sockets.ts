@@ -88,7 +88,11 @@ function openApi(native: Native, { listen }: Config["api"], left: LeftSockets): 
   const sockets: number[] = [];
   try {
     for (const address of listen) {
-      sockets.push(left.take("api", address) ?? openServer(native, address));
+      const { ip, port } = address;
+      // Whoever names an address of IPv4 at this port has a socket for it.
+      const isIpv6Only = ip.length === 16 &&
+        listen.some((other) => other.ip.length === 4 && other.port === port);
+      sockets.push(left.take("api", address) ?? openServer(native, address, isIpv6Only));
     }
     return { kind: "open", sockets };
   } catch (error) {

@@ -31,7 +31,7 @@ function configOf(api: readonly HostPort[]): Config {
 }
 
 /** A server on what was opened at `listen`. */
-function serverOf(listen: readonly HostPort[]) {
+function serverOf(listen: readonly HostPort[], hasToken = false) {
   const config = configOf(listen);
   const sockets = openSockets(native!, config, 1);
   closeDnsSockets(native!, sockets);
@@ -39,7 +39,7 @@ function serverOf(listen: readonly HostPort[]) {
     listen,
     sockets: new ApiListeners(native!, sockets),
     tls: null,
-    hasToken: false,
+    hasToken,
     handler: () => Promise.resolve(new Response("here")),
   });
 }
@@ -133,6 +133,19 @@ Deno.test(
     );
   },
 );
+
+Deno.test("ApiServer serves both families at one port, as they are named", options, async () => {
+  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = free.addr;
+  free.close();
+  const server = serverOf(["0.0.0.0", "::"].map((text) => ({ ip: parseIp(text)!, port })), true);
+  await server.start();
+  for (const host of ["127.0.0.1", "[::1]"]) {
+    const response = await fetch(`http://${host}:${port}/`, { headers: { connection: "close" } });
+    assert.equal(await response.text(), "here");
+  }
+  await server.stop(0);
+});
 
 Deno.test("ChannelListeners tries again for an address that somebody else had", options, () => {
   const other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
