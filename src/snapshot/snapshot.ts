@@ -126,8 +126,8 @@ export class Snapshot {
   }
 
   /**
-   * Brings schedules, pauses and ends of rules in step with the clock. Returns when that is due again, in the same
-   * milliseconds, or `Infinity` where nothing depends on the time.
+   * Brings schedules, pauses and ends of rules in step with the clock. Returns when that is due
+   * again, in the same milliseconds, or `Infinity` where nothing depends on the time.
    */
   evaluate(nowMs: number): number {
     const { pausedUntilMs, overlay: { settings } } = this.data;

@@ -3,6 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { t } from "../text/mod.ts";
 import { toast } from "../parts/toasts.tsx";
 import { ApiError, call, get, send } from "./api.ts";
+import { isAdmin } from "./session.ts";
 import type { NodeStatus, ProblemItem, Settings } from "./types.ts";
 
 const STATUS_MS = 5_000;
@@ -21,6 +22,8 @@ export const pausedUntil = computed(() => {
 export const hasCluster = computed(() => (status.value?.cluster.cluster ?? "") !== "");
 /** Why no change can be made through this node. */
 export const isReadOnly = computed(() => status.value?.cluster.writable === false);
+/** Whoever looks may change things, and this node can. */
+export const mayChange = computed(() => isAdmin.value && !isReadOnly.value);
 
 export const problems = computed((): readonly ProblemItem[] => status.value?.problem_items ?? []);
 /** Where plain DNS is asked, without its port. */

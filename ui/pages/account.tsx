@@ -3,7 +3,7 @@ import { call, get, sessionEnds } from "../data/api.ts";
 import { useLoaded } from "../data/poll.ts";
 import { me } from "../data/session.ts";
 import { Button, Card, Copy, CopyLine, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
-import { Check, Field } from "../parts/controls.tsx";
+import { Check, Field, TextField } from "../parts/controls.tsx";
 import { attempt } from "../parts/errors.tsx";
 import { Form } from "../parts/form.tsx";
 import { moment } from "../parts/format.ts";
@@ -175,17 +175,14 @@ function AddOtp() {
           <p>{t.account.scan}</p>
           <Qr text={secret.value!.uri} label={t.users.otp} />
           <CopyLine label={t.account.secret} text={secret.value!.secret} />
-          <Field label={t.signIn.code} error={problem("code")}>
-            {(ids) => (
-              <input
-                {...ids}
-                inputMode="numeric"
-                autocomplete="one-time-code"
-                value={value.code}
-                onInput={(event) => set({ code: event.currentTarget.value.trim() })}
-              />
-            )}
-          </Field>
+          <TextField
+            label={t.signIn.code}
+            error={problem("code")}
+            inputMode="numeric"
+            autocomplete="one-time-code"
+            value={value.code}
+            onText={(code) => set({ code: code.trim() })}
+          />
         </>
       )}
     </Form>
@@ -212,16 +209,13 @@ function RemoveOtp() {
             onInput={(password) => set({ password })}
             error={problem("password")}
           />
-          <Field label={t.account.codeOrRecovery} error={problem("code")}>
-            {(ids) => (
-              <input
-                {...ids}
-                autocomplete="one-time-code"
-                value={value.code}
-                onInput={(event) => set({ code: event.currentTarget.value.trim() })}
-              />
-            )}
-          </Field>
+          <TextField
+            label={t.account.codeOrRecovery}
+            error={problem("code")}
+            autocomplete="one-time-code"
+            value={value.code}
+            onText={(code) => set({ code: code.trim() })}
+          />
         </>
       )}
     </Form>

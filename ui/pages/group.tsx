@@ -1,15 +1,15 @@
 import { useSignal } from "@preact/signals";
-import { change, useCollection } from "../data/collections.ts";
-import { isReadOnly } from "../data/node.ts";
+import { useCollection } from "../data/collections.ts";
 import { isAdmin } from "../data/session.ts";
-import type { Resource, Specs } from "../data/types.ts";
+import type { Resource } from "../data/types.ts";
 import { Button, Empty, Name, PageHead } from "../parts/basics.tsx";
 import { Collected, removeNow, ResourceDialog } from "../parts/collection.tsx";
-import { Field, Switch, Tabs } from "../parts/controls.tsx";
+import { Tabs, TextField } from "../parts/controls.tsx";
 import { GroupClients } from "../parts/group_clients.tsx";
 import { GroupLists } from "../parts/group_lists.tsx";
 import { GroupServices } from "../parts/group_services.tsx";
 import { DEFAULT_GROUP } from "../parts/names.ts";
+import { GroupSwitches } from "../parts/group_switches.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
 import { hrefOf, navigate, param, route } from "../router.ts";
 import { t } from "../text/mod.ts";
@@ -50,9 +50,6 @@ function One({ group }: { group: Resource<"groups"> }) {
     services: spec.blocked_services.length,
     clients: clients.items.value === null ? null : members.length,
   };
-  const disabled = !isAdmin.value || isReadOnly.value;
-  const save = (part: Partial<Specs["groups"]>, said: string) =>
-    change("groups", id, (one) => ({ ...one, ...part }), { said });
   const onRemove = async () => {
     if (await removeNow("groups", group, spec.name)) await navigate("/groups");
   };
@@ -62,26 +59,7 @@ function One({ group }: { group: Resource<"groups"> }) {
         title={<Name text={spec.name} />}
         {...(id === DEFAULT_GROUP && { lead: t.groups.defaultLead })}
       >
-        <Switch
-          isOn={spec.filtering}
-          label={t.groups.filtering}
-          disabled={disabled}
-          onChange={(filtering) =>
-            save(
-              { filtering },
-              filtering ? t.groups.filteringOn(spec.name) : t.groups.filteringOff(spec.name),
-            )}
-        />
-        <Switch
-          isOn={spec.safe_search}
-          label={t.groups.safeSearch}
-          disabled={disabled}
-          onChange={(safe_search) =>
-            save(
-              { safe_search },
-              (safe_search ? t.common.turnedOn : t.common.turnedOff)(t.groups.safeSearch),
-            )}
-        />
+        <GroupSwitches group={group} />
         <PauseOne collection="groups" id={id} name={spec.name} paused={spec.paused_until} />
         {isAdmin.value && (
           <Button
@@ -119,15 +97,12 @@ function One({ group }: { group: Resource<"groups"> }) {
           onClose={() => isRenaming.value = false}
         >
           {({ value, set, problem }) => (
-            <Field label={t.common.name} error={problem("name")}>
-              {(ids) => (
-                <input
-                  {...ids}
-                  value={value.name}
-                  onInput={(event) => set({ name: event.currentTarget.value })}
-                />
-              )}
-            </Field>
+            <TextField
+              label={t.common.name}
+              error={problem("name")}
+              value={value.name}
+              onText={(name) => set({ name })}
+            />
           )}
         </ResourceDialog>
       )}

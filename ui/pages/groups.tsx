@@ -1,15 +1,15 @@
 import { useComputed, useSignal } from "@preact/signals";
-import { change, useCollection } from "../data/collections.ts";
-import { isReadOnly, nowMs } from "../data/node.ts";
+import { useCollection } from "../data/collections.ts";
+import { nowMs } from "../data/node.ts";
 import { pauseEnd } from "../data/pauses.ts";
 import { useLoaded } from "../data/poll.ts";
 import { readServices } from "../data/services.ts";
-import { isAdmin } from "../data/session.ts";
 import type { Resource, Specs } from "../data/types.ts";
 import { Name, PageHead, Tag } from "../parts/basics.tsx";
 import { AddButton, Collected, ResourceDialog } from "../parts/collection.tsx";
-import { Field, SearchBox, Switch } from "../parts/controls.tsx";
+import { SearchBox, TextField } from "../parts/controls.tsx";
 import { moment } from "../parts/format.ts";
+import { GroupSwitches } from "../parts/group_switches.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
 import { ServiceChip } from "../parts/service_chip.tsx";
 import { navigate, param, setParams } from "../router.ts";
@@ -69,15 +69,12 @@ export default function Groups() {
           onDone={({ id }) => void navigate(`/groups/${id}`)}
         >
           {({ value, set, problem }) => (
-            <Field label={t.common.name} error={problem("name")}>
-              {(ids) => (
-                <input
-                  {...ids}
-                  value={value.name}
-                  onInput={(event) => set({ name: event.currentTarget.value })}
-                />
-              )}
-            </Field>
+            <TextField
+              label={t.common.name}
+              error={problem("name")}
+              value={value.name}
+              onText={(name) => set({ name })}
+            />
           )}
         </ResourceDialog>
       )}
@@ -85,10 +82,8 @@ export default function Groups() {
   );
 }
 
-function GroupCard({ group: { id, spec }, size }: { group: Group; size: number }) {
-  const save = (part: Partial<Specs["groups"]>, said: string) =>
-    change("groups", id, (one) => ({ ...one, ...part }), { said });
-  const disabled = !isAdmin.value || isReadOnly.value;
+function GroupCard({ group, size }: { group: Group; size: number }) {
+  const { id, spec } = group;
   const paused = pauseEnd(spec.paused_until, nowMs.value);
   return (
     <section class="card group-card">
@@ -101,26 +96,7 @@ function GroupCard({ group: { id, spec }, size }: { group: Group; size: number }
         <PauseOne collection="groups" id={id} name={spec.name} paused={spec.paused_until} small />
       </header>
       <div class="switches">
-        <Switch
-          isOn={spec.filtering}
-          label={t.groups.filtering}
-          disabled={disabled}
-          onChange={(filtering) =>
-            save(
-              { filtering },
-              filtering ? t.groups.filteringOn(spec.name) : t.groups.filteringOff(spec.name),
-            )}
-        />
-        <Switch
-          isOn={spec.safe_search}
-          label={t.groups.safeSearch}
-          disabled={disabled}
-          onChange={(safe_search) =>
-            save(
-              { safe_search },
-              (safe_search ? t.common.turnedOn : t.common.turnedOff)(t.groups.safeSearch),
-            )}
-        />
+        <GroupSwitches group={group} />
       </div>
       {paused !== null && (
         <p class="muted small">{t.groups.pausedUntil(spec.name, moment(paused))}</p>

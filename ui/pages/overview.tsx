@@ -13,7 +13,7 @@ import {
   SPANS,
 } from "../data/stats.ts";
 import type { Seen, Stats } from "../data/types.ts";
-import { Button, Card, Empty, Name, PageHead, Skeleton, Tag } from "../parts/basics.tsx";
+import { Button, Card, Empty, Name, PageHead, Skeleton } from "../parts/basics.tsx";
 import { OverTime, pointsOf, Sparkline } from "../parts/chart.tsx";
 import { Segmented } from "../parts/controls.tsx";
 import { Shown } from "../parts/errors.tsx";
@@ -23,6 +23,7 @@ import { deciderName } from "../parts/names.ts";
 import { OUTCOME_NAMES, OutcomeTag } from "../parts/outcome.tsx";
 import { Top } from "../parts/top.tsx";
 import { hrefOf, param, setParams } from "../router.ts";
+import { UpstreamHealth } from "../parts/upstream_health.tsx";
 import { t } from "../text/mod.ts";
 
 const STATS_MS = 10_000;
@@ -324,10 +325,7 @@ function Upstreams({ stats }: { stats: Stats }) {
                     {t.overview.failures(number(failures))}
                   </span>
                 </span>
-                {latency_ms !== null && <span class="figure">{milliseconds(latency_ms)}</span>}
-                {healthy
-                  ? <Tag kind="ok" icon="check">{t.overview.answers}</Tag>
-                  : <Tag kind="danger" icon="triangle-alert">{t.overview.silent}</Tag>}
+                <UpstreamHealth latencyMs={latency_ms} isHealthy={healthy} />
               </div>
             </li>
           ))}

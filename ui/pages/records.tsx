@@ -1,16 +1,10 @@
 import { useSignal } from "@preact/signals";
-import { change, useCollection } from "../data/collections.ts";
-import { isAdmin } from "../data/session.ts";
+import { useCollection } from "../data/collections.ts";
 import type { Resource, Specs } from "../data/types.ts";
 import { Empty, Name, PageHead } from "../parts/basics.tsx";
-import {
-  AddButton,
-  Collected,
-  removeNow,
-  ResourceDialog,
-  RowActions,
-} from "../parts/collection.tsx";
-import { Field, SearchBox, Select, Switch } from "../parts/controls.tsx";
+import { AddButton, Collected, removeNow, ResourceDialog } from "../parts/collection.tsx";
+import { Field, SearchBox, Select, TextField } from "../parts/controls.tsx";
+import { actionsColumn, switchColumn } from "../parts/resource_columns.tsx";
 import { Table } from "../parts/table.tsx";
 import { param, setParams } from "../router.ts";
 import { t } from "../text/mod.ts";
@@ -80,23 +74,7 @@ function RecordTable(
       keyOf={({ id }) => id}
       isMuted={({ spec }) => !spec.enabled}
       columns={[
-        {
-          key: "on",
-          title: t.common.on,
-          hideTitle: true,
-          cell: ({ id, spec }) => (
-            <Switch
-              isOn={spec.enabled}
-              hideLabel
-              label={spec.name}
-              disabled={!isAdmin.value}
-              onChange={(enabled) =>
-                change("records", id, (one) => ({ ...one, enabled }), {
-                  said: (enabled ? t.common.turnedOn : t.common.turnedOff)(spec.name),
-                })}
-            />
-          ),
-        },
+        switchColumn("records", (spec) => spec.name),
         {
           key: "name",
           title: t.common.name,
@@ -128,18 +106,11 @@ function RecordTable(
           title: t.common.comment,
           cell: ({ spec }) => <Name text={spec.comment} />,
         },
-        {
-          key: "actions",
-          title: t.common.actions,
-          hideTitle: true,
-          cell: (record) => (
-            <RowActions
-              name={record.spec.name}
-              onEdit={() => onEdit(record)}
-              onRemove={() => void removeNow("records", record, record.spec.name)}
-            />
-          ),
-        },
+        actionsColumn({
+          nameOf: ({ spec }) => spec.name,
+          onEdit,
+          onRemove: (record) => void removeNow("records", record, record.spec.name),
+        }),
       ]}
     />
   );
@@ -159,17 +130,15 @@ function RecordDialog(
     >
       {({ value, set, problem }) => (
         <>
-          <Field label={t.common.name} hint={t.records.nameHint} error={problem("name")}>
-            {(ids) => (
-              <input
-                {...ids}
-                class="mono"
-                value={value.name}
-                placeholder="nas.home.arpa"
-                onInput={(event) => set({ name: event.currentTarget.value })}
-              />
-            )}
-          </Field>
+          <TextField
+            label={t.common.name}
+            hint={t.records.nameHint}
+            error={problem("name")}
+            class="mono"
+            value={value.name}
+            placeholder="nas.home.arpa"
+            onText={(name) => set({ name })}
+          />
           <div class="fields">
             <Field label={t.records.type} error={problem("type")}>
               {(ids) => (
@@ -181,21 +150,18 @@ function RecordDialog(
                 />
               )}
             </Field>
-            <Field label={t.records.value} error={problem("value")}>
-              {(ids) => (
-                <input
-                  {...ids}
-                  class="mono"
-                  value={value.value}
-                  placeholder={{
-                    A: "192.168.1.5",
-                    AAAA: "fd00::5",
-                    CNAME: "host.example",
-                  }[value.type]}
-                  onInput={(event) => set({ value: event.currentTarget.value })}
-                />
-              )}
-            </Field>
+            <TextField
+              label={t.records.value}
+              error={problem("value")}
+              class="mono"
+              value={value.value}
+              placeholder={{
+                A: "192.168.1.5",
+                AAAA: "fd00::5",
+                CNAME: "host.example",
+              }[value.type]}
+              onText={(value) => set({ value })}
+            />
             <Field label={t.records.ttl} error={problem("ttl")}>
               {(ids) => (
                 <input
@@ -208,15 +174,13 @@ function RecordDialog(
               )}
             </Field>
           </div>
-          <Field label={t.common.comment} error={problem("comment")} optional>
-            {(ids) => (
-              <input
-                {...ids}
-                value={value.comment}
-                onInput={(event) => set({ comment: event.currentTarget.value })}
-              />
-            )}
-          </Field>
+          <TextField
+            label={t.common.comment}
+            error={problem("comment")}
+            optional
+            value={value.comment}
+            onText={(comment) => set({ comment })}
+          />
         </>
       )}
     </ResourceDialog>

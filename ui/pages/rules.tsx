@@ -1,19 +1,20 @@
 /** One's own rules, and what they come to: the trial beside them tells before anything is saved. */
 import { useSignal } from "@preact/signals";
 import { call } from "../data/api.ts";
-import { change, create, keptOf, useCollection } from "../data/collections.ts";
+import { create, keptOf, useCollection } from "../data/collections.ts";
 import { nowMs } from "../data/node.ts";
 import { endOf, isPeriod } from "../data/periods.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Resource, Specs } from "../data/types.ts";
 import { Card, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
 import { clientOptions, whomOptions } from "../parts/choices.ts";
-import { Collected, removeNow, ResourceDialog, RowActions } from "../parts/collection.tsx";
-import { Field, SearchBox, Select, Switch } from "../parts/controls.tsx";
+import { Collected, removeNow, ResourceDialog } from "../parts/collection.tsx";
+import { Field, SearchBox, Select, TextField } from "../parts/controls.tsx";
 import { type Draft, Form } from "../parts/form.tsx";
 import { moment } from "../parts/format.ts";
 import { Picker } from "../parts/picker.tsx";
 import { ruleWords } from "../parts/rule_words.ts";
+import { actionsColumn, switchColumn } from "../parts/resource_columns.tsx";
 import { Table } from "../parts/table.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { Trial } from "../parts/trial.tsx";
@@ -95,16 +96,14 @@ function RuleFields({ value, set, problem }: Draft<Specs["rules"]>) {
   const many = value.groups.length + value.clients.length > 1;
   return (
     <>
-      <Field label={t.rules.rule} hint={ruleWords(value.rule)} error={problem("rule")}>
-        {(ids) => (
-          <input
-            {...ids}
-            class="mono"
-            value={value.rule}
-            onInput={(event) => set({ rule: event.currentTarget.value })}
-          />
-        )}
-      </Field>
+      <TextField
+        label={t.rules.rule}
+        hint={ruleWords(value.rule)}
+        error={problem("rule")}
+        class="mono"
+        value={value.rule}
+        onText={(rule) => set({ rule })}
+      />
       {!many && (
         <Field label={t.panel.forWhom}>
           {(ids) => (
@@ -117,15 +116,13 @@ function RuleFields({ value, set, problem }: Draft<Specs["rules"]>) {
           )}
         </Field>
       )}
-      <Field label={t.common.comment} error={problem("comment")} optional>
-        {(ids) => (
-          <input
-            {...ids}
-            value={value.comment}
-            onInput={(event) => set({ comment: event.currentTarget.value })}
-          />
-        )}
-      </Field>
+      <TextField
+        label={t.common.comment}
+        error={problem("comment")}
+        optional
+        value={value.comment}
+        onText={(comment) => set({ comment })}
+      />
     </>
   );
 }
@@ -222,15 +219,12 @@ function AddRule({ onDraft }: { onDraft: (text: string) => void }) {
                   />
                 )}
               </Field>
-              <Field label={t.common.comment} optional>
-                {(ids) => (
-                  <input
-                    {...ids}
-                    value={value.comment}
-                    onInput={(event) => set({ comment: event.currentTarget.value })}
-                  />
-                )}
-              </Field>
+              <TextField
+                label={t.common.comment}
+                optional
+                value={value.comment}
+                onText={(comment) => set({ comment })}
+              />
             </div>
           </>
         );
@@ -254,23 +248,7 @@ function RuleTable({ rows, onEdit }: { rows: readonly Rule[]; onEdit: (rule: Rul
       keyOf={({ id }) => id}
       isMuted={({ spec }) => !spec.enabled}
       columns={[
-        {
-          key: "on",
-          title: t.common.on,
-          hideTitle: true,
-          cell: ({ id, spec }) => (
-            <Switch
-              isOn={spec.enabled}
-              hideLabel
-              label={spec.rule}
-              disabled={!isAdmin.value}
-              onChange={(enabled) =>
-                change("rules", id, (one) => ({ ...one, enabled }), {
-                  said: (enabled ? t.common.turnedOn : t.common.turnedOff)(spec.rule),
-                })}
-            />
-          ),
-        },
+        switchColumn("rules", (spec) => spec.rule),
         {
           key: "rule",
           title: t.rules.rule,
@@ -309,18 +287,11 @@ function RuleTable({ rows, onEdit }: { rows: readonly Rule[]; onEdit: (rule: Rul
           title: t.common.comment,
           cell: ({ spec }) => <Name text={spec.comment} />,
         },
-        {
-          key: "actions",
-          title: t.common.actions,
-          hideTitle: true,
-          cell: (rule) => (
-            <RowActions
-              name={rule.spec.rule}
-              onEdit={() => onEdit(rule)}
-              onRemove={() => void removeNow("rules", rule, rule.spec.rule)}
-            />
-          ),
-        },
+        actionsColumn({
+          nameOf: ({ spec }) => spec.rule,
+          onEdit,
+          onRemove: (rule) => void removeNow("rules", rule, rule.spec.rule),
+        }),
       ]}
     />
   );

@@ -1,17 +1,18 @@
 import { useSignal } from "@preact/signals";
 import { ApiError, call } from "../data/api.ts";
-import { changeSettings, isReadOnly, putSettings, readSettings, status } from "../data/node.ts";
+import { changeSettings, mayChange, putSettings, readSettings, status } from "../data/node.ts";
 import type { KeptSettings } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Settings, UpdateCheck } from "../data/types.ts";
-import { Button, Card, Name, PageHead, Tag } from "../parts/basics.tsx";
+import { Button, Card, Name, PageHead } from "../parts/basics.tsx";
 import { Field, Select, Switch } from "../parts/controls.tsx";
 import { confirm } from "../parts/dialog.tsx";
 import { attempt, Shown } from "../parts/errors.tsx";
 import { Form, linesOf } from "../parts/form.tsx";
-import { fullTime, milliseconds, number } from "../parts/format.ts";
+import { fullTime, number } from "../parts/format.ts";
 import { toast } from "../parts/toasts.tsx";
+import { UpstreamHealth } from "../parts/upstream_health.tsx";
 import { t } from "../text/mod.ts";
 
 const RESPONSES = ["null_ip", "nxdomain", "refused", "custom_ip"] as const;
@@ -39,7 +40,7 @@ interface SectionProps {
 
 function Sections({ kept, reload }: SectionProps) {
   const { settings } = kept;
-  const disabled = !isAdmin.value || isReadOnly.value;
+  const disabled = !mayChange.value;
   return (
     <>
       <Card title={t.settings.protection}>
@@ -255,10 +256,7 @@ function Upstreams() {
                 <Name text={address} mono />
               </span>
               <span class="muted small">{t.overview.failures(number(failures))}</span>
-              {latency_ms !== null && <span class="figure">{milliseconds(latency_ms)}</span>}
-              {healthy
-                ? <Tag kind="ok" icon="check">{t.overview.answers}</Tag>
-                : <Tag kind="danger" icon="triangle-alert">{t.overview.silent}</Tag>}
+              <UpstreamHealth latencyMs={latency_ms} isHealthy={healthy} />
             </div>
           </li>
         ))}

@@ -9,7 +9,7 @@ import { authState, me, signIn } from "../data/session.ts";
 import type { EntryPage, RecommendedCatalog } from "../data/types.ts";
 import { Alone } from "../parts/alone.tsx";
 import { Button, CopyLine, Name, Tag } from "../parts/basics.tsx";
-import { Field } from "../parts/controls.tsx";
+import { TextField } from "../parts/controls.tsx";
 import { ErrorBox, Shown } from "../parts/errors.tsx";
 import { Form } from "../parts/form.tsx";
 import { upstreamName } from "../parts/format.ts";
@@ -122,17 +122,14 @@ function Admin({ onNext }: StepProps) {
       >
         {({ value, set, problem }) => (
           <>
-            <Field label={t.signIn.name} error={problem("name")}>
-              {(ids) => (
-                <input
-                  {...ids}
-                  autocomplete="username"
-                  autocapitalize="none"
-                  value={value.name}
-                  onInput={(event) => set({ name: event.currentTarget.value })}
-                />
-              )}
-            </Field>
+            <TextField
+              label={t.signIn.name}
+              error={problem("name")}
+              autocomplete="username"
+              autocapitalize="none"
+              value={value.name}
+              onText={(name) => set({ name })}
+            />
             <NewPassword
               label={t.signIn.password}
               value={value.password}

@@ -5,7 +5,7 @@ import { isAdmin, me } from "../data/session.ts";
 import type { Resource, Specs } from "../data/types.ts";
 import { Button, CopyLine, Empty, Name, PageHead, Popover, Tag } from "../parts/basics.tsx";
 import { AddButton, Collected, ResourceDialog } from "../parts/collection.tsx";
-import { Check, Field, Select } from "../parts/controls.tsx";
+import { Check, Field, Select, TextField } from "../parts/controls.tsx";
 import { confirm, Dialog } from "../parts/dialog.tsx";
 import { attempt } from "../parts/errors.tsx";
 import { moment } from "../parts/format.ts";
@@ -160,16 +160,13 @@ function UserDialog({ resource, onClose }: { resource: User | null; onClose: () 
     >
       {({ value, set, problem }) => (
         <>
-          <Field label={t.common.name} error={problem("name")}>
-            {(ids) => (
-              <input
-                {...ids}
-                autocomplete="off"
-                value={value.name}
-                onInput={(event) => set({ name: event.currentTarget.value })}
-              />
-            )}
-          </Field>
+          <TextField
+            label={t.common.name}
+            error={problem("name")}
+            autocomplete="off"
+            value={value.name}
+            onText={(name) => set({ name })}
+          />
           <Field label={t.users.role} hint={t.users.roleHints[value.role]}>
             {(ids) => (
               <Select

@@ -1,7 +1,7 @@
 import type { Specs } from "../data/types.ts";
 import { t } from "../text/mod.ts";
 import { groupOptions } from "./choices.ts";
-import { Field, Select } from "./controls.tsx";
+import { Field, Select, TextField } from "./controls.tsx";
 import { type Draft, linesOf } from "./form.tsx";
 import { DEFAULT_GROUP } from "./names.ts";
 
@@ -25,15 +25,12 @@ export function prepareClient(spec: Specs["clients"]): Specs["clients"] {
 export function ClientFields({ value, set, problem }: Draft<Specs["clients"]>) {
   return (
     <>
-      <Field label={t.common.name} error={problem("name")}>
-        {(ids) => (
-          <input
-            {...ids}
-            value={value.name}
-            onInput={(event) => set({ name: event.currentTarget.value })}
-          />
-        )}
-      </Field>
+      <TextField
+        label={t.common.name}
+        error={problem("name")}
+        value={value.name}
+        onText={(name) => set({ name })}
+      />
       <Field label={t.clients.group} error={problem("group")}>
         {(ids) => (
           <Select

@@ -150,6 +150,35 @@ export function Field(
   );
 }
 
+/** A field of one line of text. */
+export function TextField(
+  { label, hint, error, optional = false, onText, ...input }: {
+    label: string;
+    hint?: ComponentChildren;
+    error?: string | undefined;
+    optional?: boolean;
+    value: string;
+    onText: (text: string) => void;
+    class?: string;
+    placeholder?: string;
+    inputMode?: "numeric";
+    autocomplete?: "off" | "username" | "one-time-code";
+    autocapitalize?: "none";
+  },
+) {
+  return (
+    <Field label={label} hint={hint} error={error} optional={optional}>
+      {(ids) => (
+        <input
+          {...ids}
+          {...input}
+          onInput={(event) => onText(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
 export function Select<V extends string>(
   { value, choices, onChange, ...rest }: {
     value: V;

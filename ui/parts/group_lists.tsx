@@ -1,6 +1,5 @@
 import { change, useCollection } from "../data/collections.ts";
-import { isReadOnly } from "../data/node.ts";
-import { isAdmin } from "../data/session.ts";
+import { mayChange } from "../data/node.ts";
 import type { Resource } from "../data/types.ts";
 import { t } from "../text/mod.ts";
 import { Empty, Name } from "./basics.tsx";
@@ -51,7 +50,7 @@ export function GroupLists({ group: { id, spec } }: { group: Resource<"groups"> 
                         aria-label={t.groups.whenOf(list.spec.name)}
                         value={used === undefined ? "off" : used.schedule ?? "always"}
                         choices={timeOptions(true)}
-                        disabled={!isAdmin.value || isReadOnly.value}
+                        disabled={!mayChange.value}
                         onChange={(time) => void set(list.id, list.spec.name, time)}
                       />
                     </div>

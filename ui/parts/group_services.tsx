@@ -1,10 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { change } from "../data/collections.ts";
-import { isReadOnly, nowMs } from "../data/node.ts";
+import { mayChange, nowMs } from "../data/node.ts";
 import { pauseEnd } from "../data/pauses.ts";
 import { useLoaded } from "../data/poll.ts";
 import { readServices } from "../data/services.ts";
-import { isAdmin } from "../data/session.ts";
 import type { Resource, Services } from "../data/types.ts";
 import { t } from "../text/mod.ts";
 import { Empty, Name } from "./basics.tsx";
@@ -114,7 +113,7 @@ function Tile(
         choices={timeOptions(true).map((choice) =>
           choice.value === "off" ? { ...choice, label: t.groups.allowed } : choice
         )}
-        disabled={!isAdmin.value || isReadOnly.value}
+        disabled={!mayChange.value}
         onChange={(time) => void set(time)}
       />
       {blocked !== undefined && <ServiceChip group={id} blocked={blocked} />}

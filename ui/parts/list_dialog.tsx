@@ -4,7 +4,7 @@ import { groupsUsing, useListIn } from "../data/list_use.ts";
 import type { Resource } from "../data/types.ts";
 import { t } from "../text/mod.ts";
 import { ResourceDialog } from "./collection.tsx";
-import { Check, Field } from "./controls.tsx";
+import { Check, Field, TextField } from "./controls.tsx";
 import { attempt } from "./errors.tsx";
 import { DEFAULT_GROUP } from "./names.ts";
 
@@ -60,16 +60,13 @@ export function ListDialog(
                 {(ids) => <input {...ids} class="mono" value={value.path} disabled />}
               </Field>
             )}
-          <Field label={t.common.name} error={problem("name")}>
-            {(ids) => (
-              <input
-                {...ids}
-                value={value.name}
-                placeholder={nameFrom(value.url ?? "")}
-                onInput={(event) => set({ name: event.currentTarget.value })}
-              />
-            )}
-          </Field>
+          <TextField
+            label={t.common.name}
+            error={problem("name")}
+            value={value.name}
+            placeholder={nameFrom(value.url ?? "")}
+            onText={(name) => set({ name })}
+          />
           <fieldset class="field">
             <legend>{t.lists.forGroups}</legend>
             {(keptOf("groups").items.value ?? []).map(({ id, spec }) => (

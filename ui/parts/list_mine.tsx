@@ -1,15 +1,14 @@
-import { change, keptOf, useCollection } from "../data/collections.ts";
+import { keptOf, useCollection } from "../data/collections.ts";
 import { dropList, groupsUsing } from "../data/list_use.ts";
 import { nowMs } from "../data/node.ts";
-import { isAdmin } from "../data/session.ts";
 import type { ListStatus, Resource } from "../data/types.ts";
 import { hrefOf, param } from "../router.ts";
 import { t } from "../text/mod.ts";
 import { Empty, Name, Tag } from "./basics.tsx";
-import { AddButton, Collected, RowActions } from "./collection.tsx";
-import { Switch } from "./controls.tsx";
+import { AddButton, Collected } from "./collection.tsx";
 import { attempt } from "./errors.tsx";
 import { ago, number, percent, visible } from "./format.ts";
+import { actionsColumn, switchColumn } from "./resource_columns.tsx";
 import { Table } from "./table.tsx";
 
 type List = Resource<"lists">;
@@ -51,23 +50,7 @@ function ListTable({ rows, onEdit }: { rows: readonly List[]; onEdit: (list: Lis
       keyOf={({ id }) => id}
       isMuted={({ spec }) => !spec.enabled}
       columns={[
-        {
-          key: "on",
-          title: t.common.on,
-          hideTitle: true,
-          cell: ({ id, spec }) => (
-            <Switch
-              isOn={spec.enabled}
-              hideLabel
-              label={spec.name}
-              disabled={!isAdmin.value}
-              onChange={(enabled) =>
-                change("lists", id, (one) => ({ ...one, enabled }), {
-                  said: (enabled ? t.common.turnedOn : t.common.turnedOff)(spec.name),
-                })}
-            />
-          ),
-        },
+        switchColumn("lists", (spec) => spec.name),
         {
           key: "name",
           title: t.common.name,
@@ -106,18 +89,11 @@ function ListTable({ rows, onEdit }: { rows: readonly List[]; onEdit: (list: Lis
           title: t.lists.state,
           cell: ({ status }) => status && <State status={status} />,
         },
-        {
-          key: "actions",
-          title: t.common.actions,
-          hideTitle: true,
-          cell: (list) => (
-            <RowActions
-              name={list.spec.name}
-              onEdit={() => onEdit(list)}
-              onRemove={() => void attempt(() => dropList(list, t.common.removed(list.spec.name)))}
-            />
-          ),
-        },
+        actionsColumn({
+          nameOf: ({ spec }) => spec.name,
+          onEdit,
+          onRemove: (list) => void attempt(() => dropList(list, t.common.removed(list.spec.name))),
+        }),
       ]}
     />
   );

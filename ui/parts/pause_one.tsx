@@ -1,4 +1,4 @@
-import { isReadOnly, nowMs } from "../data/node.ts";
+import { mayChange, nowMs } from "../data/node.ts";
 import { pauseEnd, pauseOne } from "../data/pauses.ts";
 import { isAdmin } from "../data/session.ts";
 import { t } from "../text/mod.ts";
@@ -27,7 +27,7 @@ export function PauseOne(
       </span>
     );
   }
-  if (!isAdmin.value || isReadOnly.value) return null;
+  if (!mayChange.value) return null;
   return (
     <Popover label={t.pause.pause} icon="pause" small={small}>
       {(close) => (

@@ -2,7 +2,7 @@ import type { Resource, Specs } from "../data/types.ts";
 import { type Day, DAYS, stretchesOf, type Window, windowsOf } from "../data/week.ts";
 import { t } from "../text/mod.ts";
 import { Button } from "./basics.tsx";
-import { Field } from "./controls.tsx";
+import { Field, TextField } from "./controls.tsx";
 import { type Draft, ResourceForm } from "./form.tsx";
 import { weekday } from "./format.ts";
 import { Picker } from "./picker.tsx";
@@ -43,15 +43,12 @@ function ScheduleFields({ value, set, problem }: Draft<Specs["schedules"]>) {
   return (
     <>
       <div class="fields">
-        <Field label={t.common.name} error={problem("name")}>
-          {(ids) => (
-            <input
-              {...ids}
-              value={value.name}
-              onInput={(event) => set({ name: event.currentTarget.value })}
-            />
-          )}
-        </Field>
+        <TextField
+          label={t.common.name}
+          error={problem("name")}
+          value={value.name}
+          onText={(name) => set({ name })}
+        />
         <Field label={t.schedules.zone} error={problem("time_zone")}>
           {(ids) => (
             <Picker

@@ -1,9 +1,8 @@
 /** A blocked service of a group: how long it is let through, by a press. */
 import { pauseService } from "../data/decide.ts";
-import { isReadOnly, nowMs } from "../data/node.ts";
+import { mayChange, nowMs } from "../data/node.ts";
 import { pauseEnd } from "../data/pauses.ts";
 import { endOf } from "../data/periods.ts";
-import { isAdmin } from "../data/session.ts";
 import type { Specs } from "../data/types.ts";
 import { t } from "../text/mod.ts";
 import { Popover, Tag } from "./basics.tsx";
@@ -19,7 +18,7 @@ export function ServiceChip(
 ) {
   const name = serviceName(service);
   const end = pauseEnd(paused_until, nowMs.value);
-  if (!isAdmin.value || isReadOnly.value) {
+  if (!mayChange.value) {
     return <Tag icon={end === null ? "ban" : "clock"}>{name}</Tag>;
   }
   const pause = (period: "hour" | "today") => {
