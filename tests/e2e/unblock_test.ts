@@ -26,7 +26,7 @@ Deno.test(
         filter: {
           default_lists: false,
           services: true,
-        services_file: "services.json",
+          services_file: "services.json",
           directory: false,
           rules: [
             "||ads.example^",
