@@ -14,6 +14,7 @@ export function remedyFor({ outcome, rule, list }: Decided): Remedy {
   if (list?.startsWith("service:")) {
     return { kind: "service", service: list.slice("service:".length) };
   }
+  if (list === "off") return elsewhere("the Internet being off: change the client or its group");
   if (outcome === "safe_search") return elsewhere("safe search: switch it off in the group");
   if (outcome === "local") return elsewhere("a local record: change it in the dashboard");
   if (outcome === "refused") return elsewhere("who may ask: change it in the settings");

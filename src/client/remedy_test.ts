@@ -9,6 +9,7 @@ Deno.test("remedyFor() knows what no rule lifts", none, async (t) => {
     ["blocked", "||ads.example^$important", "rules", "exception $important"],
     ["rewritten", "||ads.example^$dnsrewrite=1.2.3.4", "rules", "exception $dnsrewrite"],
     ["blocked", "||tiktok.example^", "service:tiktok", "service tiktok"],
+    ["blocked", "the Internet is off", "off", "elsewhere the Internet being off"],
     ["safe_search", null, null, "elsewhere safe search"],
     ["local", null, null, "elsewhere a local record"],
     ["refused", null, null, "elsewhere who may ask"],
