@@ -53,6 +53,7 @@ export type {
 } from "./command.ts";
 export { apply, noteEntry } from "./apply.ts";
 export type { Session } from "./session.ts";
+export { MIGRATION_ITEMS_MAX } from "./apply_migration.ts";
 export { PRESET_GROUPS_MAX } from "./apply_preset.ts";
 export type { RestoreReport } from "./apply_restore.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
