@@ -17,8 +17,10 @@ export interface JsonQuestion {
 /** What came back, whatever its status. */
 export interface JsonAnswer {
   readonly status: number;
-  /** `undefined`: there is no body. */
+  /** `undefined`: there is no body, or, where it is a refusal, none that is JSON. */
   readonly json: unknown;
+  /** Of the body, unpacked. */
+  readonly lengthBytes: number;
 }
 
 const encoder = new TextEncoder();
@@ -51,20 +53,17 @@ export async function askJson(ask: HttpAsk, question: JsonQuestion): Promise<Jso
     const { status, headers: { location, "content-type": type } } = response;
     if (REDIRECT_STATUSES.has(status)) throw redirected(url, location);
     const decoder = new TextDecoder();
-    let text = "";
+    let [text, lengthBytes] = ["", 0];
     await readBody(response, signal, {
       limits,
       onChunk: (chunk) => {
         text += decoder.decode(chunk, { stream: true });
+        lengthBytes += chunk.length;
         return Promise.resolve();
       },
     });
     text += decoder.decode();
-    if (text.trim() === "") return { status, json: undefined };
-    if (isPage(type) || /^\s*<(?:!doctype|html)/i.test(text)) {
-      throw new SvcError("unavailable", `it answers ${status} with an HTML page, not with JSON`);
-    }
-    return { status, json: parse(text, status) };
+    return { status, json: parse(text, status, type), lengthBytes };
   } catch (error) {
     if (question.signal.aborted) throw question.signal.reason;
     if (error instanceof SvcError) throw error;
@@ -81,10 +80,15 @@ function redirected(from: URL, location: string | undefined): SvcError {
   return new SvcError("unavailable", `it redirects${where}, which is not followed${mend}`);
 }
 
-function parse(text: string, status: number): unknown {
+function parse(text: string, status: number, type: string | undefined): unknown {
+  if (text.trim() === "") return undefined;
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new SvcError("unavailable", `it answers ${status} with what is no JSON`, { cause });
+    if (status >= 400) return undefined;
+    const what = isPage(type) || /^\s*<(?:!doctype|html)/i.test(text)
+      ? "with an HTML page, not with JSON"
+      : "with what is no JSON";
+    throw new SvcError("unavailable", `it answers ${status} ${what}`, { cause });
   }
 }

@@ -82,5 +82,6 @@ export {
   type Write,
   writesOf,
 } from "./live_state.ts";
+export { LIMITED_RULES_MAX } from "./references.ts";
 export { PersistentMap } from "./persistent_map.ts";
 export { type Restored, restoreState, type StoredParts } from "./restore.ts";
