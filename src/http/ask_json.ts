@@ -23,6 +23,9 @@ export interface JsonAnswer {
   readonly lengthBytes: number;
 }
 
+/** Most that an error repeats of a path. */
+const SHOWN_LENGTH_MAX = 64;
+
 const encoder = new TextEncoder();
 
 /**
@@ -75,8 +78,11 @@ export async function askJson(ask: HttpAsk, question: JsonQuestion): Promise<Jso
 
 function redirected(from: URL, location: string | undefined): SvcError {
   const target = location === undefined ? null : URL.parse(location, from);
-  const where = target === null ? "" : ` to ${target.origin}`;
-  const mend = target === null || target.origin === from.origin ? "" : ": give that address";
+  const isElsewhere = target !== null && target.origin !== from.origin;
+  const where = target === null
+    ? ""
+    : ` to ${isElsewhere ? target.origin : target.pathname.slice(0, SHOWN_LENGTH_MAX)}`;
+  const mend = isElsewhere ? ": give that address" : "";
   return new SvcError("unavailable", `it redirects${where}, which is not followed${mend}`);
 }
 

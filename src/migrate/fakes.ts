@@ -474,6 +474,7 @@ export function adguardAnswer(
   { method, path, headers }: FakeRequest,
   answers: Answers = ADGUARD,
 ): FakeAnswer {
+  if (!path.startsWith("/control/")) return { status: 302, headers: { location: "/login.html" } };
   if (headers["authorization"] !== `Basic ${btoa(`${USER}:${PASSWORD}`)}`) {
     return { status: 401, text: "Unauthorized" };
   }

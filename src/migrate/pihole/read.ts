@@ -6,6 +6,8 @@ import { Clients, Config, Devices, Domains, Groups, Lists, Session, Version } fr
 
 export type PiholeData = Awaited<ReturnType<typeof readData>>;
 
+const SECOND_FACTOR =
+  "it takes no such password without its second factor: make an app password there";
 /** Addresses of one device that are asked for. */
 const DEVICE_ADDRESSES_MAX = 32;
 
@@ -44,19 +46,19 @@ async function signIn(source: Source, password: string | null): Promise<string |
     throw source.refusal("it has too many sessions or saw too many attempts: wait a while");
   }
   const parsed = parseWith(Session, json);
-  if (parsed.ok && parsed.value.session.valid) return parsed.value.session.sid ?? null;
-  const needsCode = (parsed.ok && parsed.value.session.totp === true) || status === 400;
-  if (password !== null && needsCode && (status === 400 || status === 401)) {
-    throw source.refusal(
-      "it takes no such password, or asks for a second factor: make an app password there",
-    );
+  if (!parsed.ok) {
+    if (password !== null && status === 400) throw source.refusal(SECOND_FACTOR);
+    throw source.failure(path, `it answers ${status}: is this its address, and its version 6?`);
   }
-  if (status === 401 || (parsed.ok && status === 200)) {
-    throw source.refusal(
-      password === null ? "it asks for a password" : "it takes no such password",
-    );
-  }
-  throw source.failure(path, `it answers ${status}: is this its address, and its version 6?`);
+  const { valid, sid, totp } = parsed.value.session;
+  if (valid) return sid ?? null;
+  throw source.refusal(
+    password === null
+      ? "it asks for a password"
+      : totp === true
+      ? SECOND_FACTOR
+      : "it takes no such password",
+  );
 }
 
 async function readData(source: Source) {
