@@ -156,7 +156,9 @@ class Validation {
     const judged = await this.#judge(rrset);
     if (!this.#note(judged.finding)) return false;
     const { finding: { security }, ttl } = judged;
-    this.#answer.push({ rrset, security, ttl });
+    // A chain may pass the same DNAME twice.
+    const isThere = this.#answer.some((part) => part.rrset === rrset);
+    if (!isThere) this.#answer.push({ rrset, security, ttl });
     if (synthesized !== null) this.#answer.push({ rrset: synthesized, security, ttl });
     if (rrset.type === Qtype.DNAME && judged.zone !== null && isExpanded(rrset, judged.labels)) {
       return this.#note(bogus(`${describe(rrset)}: from a wildcard`)); // RFC 4592 §4.4.
