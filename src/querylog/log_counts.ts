@@ -22,6 +22,8 @@ const SLICE_ENTRIES = 20_000;
 /** Addresses of one answer, and those that are put together between two turns of others. */
 const SEEN_MAX = 10_000;
 const SEEN_SLICE = 1_000;
+/** Clients that are kept counted until the next hour begins. */
+const SEEN_KEPT_MAX = 20_000;
 /** Names and clients that are told apart. */
 const SKETCH_CAPACITY = 2_000;
 /** A window that begins within an hour has its tops of so many entries counted; of more, a share. */
@@ -57,6 +59,22 @@ interface SeenIds {
   readonly blocked: number;
 }
 
+/** What was counted of a client; `null`: not looked up yet. */
+interface SeenRow {
+  address: string | null;
+  first: number | null;
+  readonly last: number;
+  readonly queries: number;
+  readonly blocked: number;
+}
+
+interface SeenSoFar {
+  readonly startMs: number;
+  /** The number of the entry to go on with. */
+  next: number;
+  readonly byClient: Map<number, SeenRow>;
+}
+
 interface Slice {
   /** Numbers of entries: from, and up to without. */
   readonly from: number;
@@ -89,6 +107,8 @@ export class LogCounts {
   readonly #statistics: Statistics;
   /** Tops of what is counted of a window's first hour, by its beginning and the number of queries. */
   readonly #parts = new Map<string, TopLists>();
+  /** Kept for the hours that were asked for last. */
+  #seen: SeenSoFar | null = null;
   readonly #isAnonymized: boolean;
   readonly #sliceEntries: number;
 
@@ -119,9 +139,8 @@ export class LogCounts {
       ...(group !== undefined && { group }),
     });
     if (conditions === null) return report(window, NO_STEPS, topsOf(sketches(1)));
-    const range = `e.id >= ${(startMs - hours * HOUR_MS) * IDS_PER_MS} AND e.id < ${
-      endMs * IDS_PER_MS
-    }`;
+    const [from, end] = [startMs - hours * HOUR_MS, endMs].map((timeMs) => timeMs * IDS_PER_MS);
+    const range = `e.id >= ${from} AND e.id < ${end}`;
     const source = this.#conditions.source(conditions, range);
     const where = conditions.map(({ sql }) => sql);
     const previous = noCounts();
@@ -129,7 +148,7 @@ export class LogCounts {
     const tops = sketches(SKETCH_CAPACITY);
     const names = sketches(SKETCH_CAPACITY);
     const upstreams = new Map<string, Map<number, number[]>>();
-    for (const slice of this.#slices(startMs - hours * HOUR_MS, endMs, source)) {
+    for (const slice of this.#slices(from, end, source)) {
       for (const row of this.#counts(slice, where, stepMs)) {
         const timeMs = row.step * stepMs;
         const isPrevious = timeMs < startMs;
@@ -169,7 +188,8 @@ export class LogCounts {
   *#fill(hour: number): Generator<undefined, void> {
     const minutes = new Minutes();
     let isFirst = true;
-    for (const slice of this.#slices(hour * HOUR_MS, (hour + 1) * HOUR_MS)) {
+    const [from, end] = [hour, hour + 1].map((one) => one * HOUR_MS * IDS_PER_MS);
+    for (const slice of this.#slices(from, end)) {
       if (!isFirst) yield undefined;
       isFirst = false;
       const minuteOf = ({ step }: CountRow) => step % (HOUR_MS / MINUTE_MS);
@@ -198,7 +218,7 @@ export class LogCounts {
     }
     const tops = sketches(SKETCH_CAPACITY);
     const names = sketches(SKETCH_CAPACITY);
-    for (const slice of this.#slices(startMs, end * HOUR_MS)) {
+    for (const slice of this.#slices(startMs * IDS_PER_MS, end * HOUR_MS * IDS_PER_MS)) {
       this.#countTops(slice, [], tops, names);
       yield undefined;
     }
@@ -210,37 +230,25 @@ export class LogCounts {
 
   /** The addresses that asked in the last hours, the one that asked last first; in pieces of work. */
   *seen(hours: number, nowMs: number): Generator<undefined, readonly SeenAddress[]> {
-    type Row = { client: number; count: number; blocked: number; last: number };
-    const byClient = new Map<number, Row>();
-    for (const slice of this.#slices(nowMs - hours * HOUR_MS, nowMs + HOUR_MS)) {
-      const columns = `e.client, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked, ` +
-        "max(e.id) AS last";
-      for (const row of this.#all<Row>(columns, slice, [], "GROUP BY 1")) {
-        const known = byClient.get(row.client);
-        if (known === undefined) byClient.set(row.client, { ...row });
-        else {
-          known.count += row.count;
-          known.blocked += row.blocked;
-          known.last = row.last;
-        }
-      }
-      yield undefined;
-    }
+    const startMs = (Math.floor(nowMs / HOUR_MS) - hours + 1) * HOUR_MS;
+    const { byClient } = yield* this.#countSeen(startMs, nowMs + HOUR_MS);
     const found = new Map<string, SeenIds>();
     const oldest = this.#db.prepare("SELECT min(id) AS first FROM entries WHERE client = ?");
-    for (const [i, { client, count, blocked, last }] of [...byClient.values()].entries()) {
+    for (const [i, [client, row]] of [...byClient].entries()) {
       if (i % SEEN_SLICE === SEEN_SLICE - 1) yield undefined;
-      const [address] = this.#text("clients", client).split(TEXT_SEPARATOR, 1);
+      row.address ??= this.#text("clients", client).split(TEXT_SEPARATOR, 1)[0];
+      row.first ??= Number(oldest.get(client)?.first ?? row.last);
+      const { address, first, last, queries, blocked } = row;
       if (address === "") continue;
-      const first = Number(oldest.get(client)?.first ?? last);
       const known = found.get(address) ?? { first, last, queries: 0, blocked: 0 };
       found.set(address, {
         first: Math.min(known.first, first),
         last: Math.max(known.last, last),
-        queries: known.queries + count,
+        queries: known.queries + queries,
         blocked: known.blocked + blocked,
       });
     }
+    if (byClient.size > SEEN_KEPT_MAX) this.#seen = null;
     return [...found].sort(([, a], [, b]) => b.last - a.last).slice(0, SEEN_MAX)
       .map(([address, { first, last, queries, blocked }]) => ({
         address,
@@ -251,17 +259,50 @@ export class LogCounts {
       }));
   }
 
-  /** Spans of at most so many entries, the oldest first. */
+  /** Counts clients from a time on; of those counted before, what has come since. */
+  *#countSeen(startMs: number, endMs: number): Generator<undefined, SeenSoFar> {
+    if (this.#seen?.startMs !== startMs) {
+      this.#seen = { startMs, next: startMs * IDS_PER_MS, byClient: new Map() };
+    }
+    const seen = this.#seen;
+    const columns = `e.client, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked, ` +
+      "max(e.id) AS last";
+    type Row = { client: number; count: number; blocked: number; last: number };
+    for (const slice of this.#slices(seen.next, endMs * IDS_PER_MS)) {
+      for (
+        const { client, count, blocked, last } of this.#all<Row>(columns, slice, [], "GROUP BY 1")
+      ) {
+        const known = seen.byClient.get(client);
+        seen.byClient.set(client, {
+          address: known?.address ?? null,
+          first: known?.first ?? null,
+          last,
+          queries: (known?.queries ?? 0) + count,
+          blocked: (known?.blocked ?? 0) + blocked,
+        });
+        seen.next = Math.max(seen.next, last + 1);
+      }
+      yield undefined;
+    }
+    return seen;
+  }
+
+  /** Forgets what was counted: entries got other numbers. */
+  forget(): void {
+    this.#seen = null;
+    this.#parts.clear();
+  }
+
+  /** Spans of numbers with at most so many entries, the oldest first. */
   *#slices(
-    startMs: number,
-    endMs: number,
+    from: number,
+    end: number,
     source = "entries e NOT INDEXED",
   ): Generator<Slice> {
     const behind = this.#db.prepare(
       "SELECT id FROM entries WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ?",
     );
-    const end = endMs * IDS_PER_MS;
-    for (let from = Math.max(0, startMs) * IDS_PER_MS; from < end;) {
+    for (from = Math.max(0, from); from < end;) {
       const next = Math.min(end, Number(behind.get(from, this.#sliceEntries)?.id ?? end));
       yield { from, end: next, source };
       from = next;

@@ -347,7 +347,10 @@ export class QueryLogStore {
         if (moved === null) open.statistics.forgetMinutes(correction);
       });
       this.#moved = moved;
-      if (moved === null) this.#corrections.shift();
+      if (moved === null) {
+        open.counts.forget();
+        this.#corrections.shift();
+      }
       return true;
     }) ?? false;
   }

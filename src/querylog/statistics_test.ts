@@ -273,24 +273,54 @@ Deno.test("LogCounts counts for some clients what the log still has", disk, () =
     );
     assert.deepEqual(count({ ...query, group: "gr_2" }), of(({ group }) => group === "gr_2"));
     assert.deepEqual(count({ ...query, clients: ["nobody"] }), of(() => false));
-    const seen = inOne(counts.seen(2, nowMs));
-    const all = entries.map(showEntry).filter(({ client }) => client !== null);
-    const within = all.filter(({ time }) => Date.parse(time) >= nowMs - 2 * HOUR_MS);
-    const want = [...Map.groupBy(within, ({ client }) => client!)].map(([address, some]) => ({
-      address,
-      first_seen: all.find(({ client }) => client === address)!.time,
-      last_seen: some.at(-1)!.time,
-      queries: some.length,
-      blocked: some.filter(({ outcome }) => outcome === "blocked").length,
-    }));
-    const byAddress = (a: { address: string }, b: { address: string }) =>
-      a.address < b.address ? -1 : 1;
-    assert.deepEqual(seen.toSorted(byAddress), want.toSorted(byAddress));
   } finally {
     db.close();
     Deno.removeSync(directory, { recursive: true });
   }
 });
+
+Deno.test(
+  "LogCounts tells who asked, and of who was counted only what has come since",
+  disk,
+  () => {
+    const prng = new Prng(seedFromEnv());
+    const directory = Deno.makeTempDirSync();
+    const db = openDatabase(directory, NOW_MS);
+    try {
+      const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
+      const counts = new LogCounts(db, new Conditions(db, false), new Statistics(db), false, 70);
+      for (
+        const [from, to] of [[0, 1_000], [1_000, 1_000], [1_000, 2_990], [2_990, 3_000]] as const
+      ) {
+        addTo(db, entries.slice(from, to));
+        assertSeen(counts, entries.slice(0, to));
+      }
+      counts.forget();
+      assertSeen(counts, entries);
+    } finally {
+      db.close();
+      Deno.removeSync(directory, { recursive: true });
+    }
+  },
+);
+
+function assertSeen(counts: LogCounts, entries: readonly StoredEntry[]): void {
+  const nowMs = entries.at(-1)!.timeMs;
+  const fromMs = (Math.floor(nowMs / HOUR_MS) - 1) * HOUR_MS;
+  const all = entries.map(showEntry).filter(({ client }) => client !== null);
+  const within = all.filter(({ time }) => Date.parse(time) >= fromMs);
+  const want = [...Map.groupBy(within, ({ client }) => client!)].map(([address, some]) => ({
+    address,
+    first_seen: all.find(({ client }) => client === address)!.time,
+    last_seen: some.at(-1)!.time,
+    queries: some.length,
+    blocked: some.filter(({ outcome }) => outcome === "blocked").length,
+  }));
+  const byAddress = (a: { address: string }, b: { address: string }) =>
+    a.address < b.address ? -1 : 1;
+  const seen = inOne(counts.seen(2, nowMs));
+  assert.deepEqual(seen.toSorted(byAddress), want.toSorted(byAddress));
+}
 
 Deno.test("latencyOf() reads percentiles from counts", { permissions: "none" }, () => {
   const counts = Array.from({ length: LATENCY_COUNTS }, () => 0);
