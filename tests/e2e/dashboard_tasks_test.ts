@@ -14,7 +14,7 @@ import {
   PASSED,
   type Visit,
 } from "./dashboard.ts";
-import { hasProgram } from "./harness.ts";
+import { hasProgram, until } from "./harness.ts";
 
 const TV = "127.0.0.10";
 const UNKNOWN = { pointer: "127.0.0.31", keyboard: "127.0.0.32", phone: "127.0.0.33" } as const;
@@ -172,7 +172,7 @@ const TASKS: readonly Task[] = [
         visit.page.getByRole("switch", { name: "AdGuard DNS filter", exact: true }),
       );
       await visit.sees(/^Added AdGuard DNS filter/);
-      await visit.page.waitForFunction("true");
+      await until("its groups are sent", () => sent.length === 2);
       assert.match(sent[0], /^https:/);
       assert.match(sent[1], /li_0123456789abcdef/);
     },

@@ -9,8 +9,10 @@ import { isDark } from "../theme.ts";
 import { Button } from "./basics.tsx";
 import { compact, fullTime, moment, number, percent, tick } from "./format.ts";
 import { type Band, BANDS, OUTCOME_NAMES, OUTCOMES } from "./outcome.tsx";
+import { isPrinting } from "./printing.ts";
 
 const HEIGHT_PX = 220;
+const PAPER_POINTS = 30;
 
 interface Point {
   readonly time: Date;
@@ -185,7 +187,8 @@ export function OverTime({ series }: { series: Stats["series"] }) {
   };
   return (
     <figure class="chart">
-      {isTable.value ? <ChartTable points={points} /> : (
+      {isPrinting.value && <ChartTable points={condensed(points)} />}
+      {isTable.value ? !isPrinting.value && <ChartTable points={points} /> : (
         <div
           class="plot"
           ref={ref}
@@ -221,6 +224,21 @@ export function OverTime({ series }: { series: Stats["series"] }) {
       </figcaption>
     </figure>
   );
+}
+
+/** Few enough for paper: points next to each other, added up. */
+function condensed(points: readonly Point[]): Point[] {
+  const many = Math.ceil(points.length / PAPER_POINTS);
+  return Array.from({ length: Math.ceil(points.length / many) }, (_, i) => {
+    const some = points.slice(i * many, (i + 1) * many);
+    const sum = (band: Band) => some.reduce((all, { bands }) => all + bands[band], 0);
+    return {
+      time: some[0].time,
+      end: some[some.length - 1].end,
+      bands: Object.fromEntries(BANDS.map((band) => [band, sum(band)])) as Point["bands"],
+      total: some.reduce((all, { total }) => all + total, 0),
+    };
+  });
 }
 
 function Key({ band, text }: { band: Band; text: string }) {
