@@ -88,7 +88,7 @@ const TASKS: readonly Task[] = [
       } else await visit.press(visit.button(/^Search, ask why/));
       await visit.page.getByRole("combobox").fill(`pixel.${BLOCKED}`);
       await visit.page.keyboard.press("Enter");
-      await visit.sees("decided by custom rules");
+      await visit.sees("decided by Own rules");
       assert.match(visit.page.url(), /\/rules\?test=pixel\.ads\.example$/);
     },
   },

@@ -211,12 +211,14 @@ export function WeekGrid(
   return (
     <>
       {isPhone && (
-        <Segmented
-          label={t.schedules.day}
-          value={String(at.value.day)}
-          onChange={(day) => at.value = { ...at.value, day: Number(day) }}
-          choices={DAYS.map((_, day) => ({ value: String(day), label: weekday(day) }))}
-        />
+        <div class="strip-days">
+          <Segmented
+            label={t.schedules.day}
+            value={String(at.value.day)}
+            onChange={(day) => at.value = { ...at.value, day: Number(day) }}
+            choices={DAYS.map((_, day) => ({ value: String(day), label: weekday(day) }))}
+          />
+        </div>
       )}
       <div
         class={isPhone ? "week strip" : "week"}

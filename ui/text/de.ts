@@ -243,7 +243,7 @@ export const de: Text = {
     asChart: "Als Bild",
     chartHelp:
       "Anfragen im Lauf der Zeit: Pfeiltasten nennen Werte, Enter öffnet dort das Protokoll",
-    blockedShare: "Gesperrt",
+    blockedShare: "Anteil gesperrt",
   },
   log: {
     columns: {

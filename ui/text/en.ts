@@ -242,7 +242,7 @@ export const en = {
     asTable: "As table",
     asChart: "As chart",
     chartHelp: "Queries over time: arrow keys tell values, Enter opens the log there",
-    blockedShare: "Blocked",
+    blockedShare: "Share blocked",
   },
   log: {
     columns: {
