@@ -202,6 +202,25 @@ const TASKS: readonly Task[] = [
     },
   },
   {
+    name: "see that a member of the cluster is down",
+    presses: 0,
+    run: async (visit) => {
+      const message =
+        "cluster: member cellar can't be reached: nothing was heard of it for a while";
+      await visit.page.route("**/api/v1/status", async (route) => {
+        const response = await route.fetch();
+        const since = new Date().toISOString();
+        const json = await response.json();
+        json.problem_items = [{ code: "cluster", message, since, resource: null }];
+        await route.fulfill({ response, json });
+      });
+      await visit.page.reload();
+      await visit.sees(message);
+      const href = await visit.link("Look").getAttribute("href");
+      assert.equal(href, "/cluster", "where it can be seen to");
+    },
+  },
+  {
     name: "get private DNS for a phone",
     presses: 2,
     onPhone: 3,
