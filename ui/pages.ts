@@ -13,7 +13,7 @@ interface PageEntry {
 export type PageTitle =
   | ("overview" | "log" | "lists" | "rules" | "records" | "clients" | "groups" | "schedules")
   | ("settings" | "users" | "account" | "cluster" | "connect" | "leakTest" | "audit" | "signIn")
-  | ("reset" | "setup");
+  | ("reset" | "setup" | "move");
 
 const clients = () => import("./pages/clients.tsx");
 const groups = () => import("./pages/groups.tsx");
@@ -23,6 +23,7 @@ export const PAGES: Readonly<Record<PagePath, PageEntry>> = {
   "/": { title: "overview", load: () => import("./pages/overview.tsx") },
   "/log": { title: "log", load: () => import("./pages/log.tsx") },
   "/lists": { title: "lists", load: () => import("./pages/lists.tsx") },
+  "/lists/move": { title: "move", load: () => import("./pages/move.tsx") },
   "/rules": { title: "rules", load: () => import("./pages/rules.tsx") },
   "/records": { title: "records", load: () => import("./pages/records.tsx") },
   "/clients": { title: "clients", load: clients },

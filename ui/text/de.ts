@@ -22,6 +22,7 @@ export const de: Text = {
     signIn: "Anmelden",
     reset: "Neues Passwort",
     setup: "Einrichten",
+    move: "Von einem anderen Produkt umziehen",
   },
   common: {
     save: "Speichern",

@@ -22,6 +22,7 @@ export const en = {
     signIn: "Sign in",
     reset: "Set a new password",
     setup: "Set up",
+    move: "Move from another product",
   },
   common: {
     save: "Save",
