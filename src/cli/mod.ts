@@ -51,6 +51,10 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "tells what a query would be answered, and why",
     run: async (args) => await (await import("./explain.ts")).explain(args),
   },
+  "unblock": {
+    summary: "lets a name through for a while",
+    run: async (args) => await (await import("./unblock.ts")).unblock(args),
+  },
   "tui": {
     summary: "shows the running service in the terminal",
     run: async (args) => await (await import("./tui.ts")).tui(args),

@@ -14,6 +14,7 @@ export {
   isAtOrBelow,
   LABEL_BYTES_MAX,
   NAME_BYTES_MAX,
+  nameKey,
   parseName,
   readNameText,
   skipName,

@@ -14,6 +14,7 @@ export {
   type Settings,
 } from "./settings.ts";
 export {
+  type BlockedSpec,
   ClientId,
   ClientSpec,
   type Collection,

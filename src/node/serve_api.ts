@@ -89,7 +89,11 @@ export interface RunningApi {
   stop(graceMs: number): Promise<void>;
   /** Answers who is connected, and leaves the sockets to another process until `resume`. */
   suspend(graceMs: number): Promise<void>;
-  /** @throws {SvcError} `unavailable`. */
+  /**
+   * Takes them back, if it has not yet.
+   *
+   * @throws {SvcError} `unavailable`; it may be tried again.
+   */
   resume(): Promise<void>;
 }
 
@@ -120,6 +124,7 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
       handler,
     });
   let server = newServer();
+  let isSuspended = false;
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
   return {
@@ -147,12 +152,15 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
       await server.stop(graceMs);
     },
     async suspend(graceMs) {
+      isSuspended = true;
       events.end();
       await server.stop(graceMs, true);
     },
     async resume() {
+      if (!isSuspended) return;
       server = newServer();
       await server.start();
+      isSuspended = false;
     },
   };
 }

@@ -1,9 +1,10 @@
 /** Every query, as it comes or as it was; what decided it, and what to do about it. */
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { apiPath, get } from "../data/api.ts";
+import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { keyOf, Log, type LogFilter } from "../data/log.ts";
+import { apiPath } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import type { Entry, NamePage } from "../data/types.ts";
 import { Button, Empty, Name, Popover } from "../parts/basics.tsx";

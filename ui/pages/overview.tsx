@@ -3,15 +3,10 @@ import { useComputed } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { hasCluster, status } from "../data/node.ts";
+import { spanOf, SPANS } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin, isOpen } from "../data/session.ts";
-import {
-  type BlockedClient,
-  readBlockedJustNow,
-  readStats,
-  type Span,
-  SPANS,
-} from "../data/stats.ts";
+import { type BlockedClient, readBlockedJustNow, readStats } from "../data/stats.ts";
 import type { Seen, Stats } from "../data/types.ts";
 import { Button, Card, Empty, Name, PageHead, Skeleton } from "../parts/basics.tsx";
 import { OverTime, pointsOf, Sparkline } from "../parts/chart.tsx";
@@ -27,10 +22,6 @@ import { UpstreamHealth } from "../parts/upstream_health.tsx";
 import { t } from "../text/mod.ts";
 
 const STATS_MS = 10_000;
-
-function spanOf(text: string): Span {
-  return SPANS.find((span) => String(span) === text) ?? 24;
-}
 
 export default function Overview() {
   const hours = spanOf(param("hours"));

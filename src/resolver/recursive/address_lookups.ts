@@ -2,7 +2,8 @@ import { equalNames, Qclass, Qtype, Rcode, RCODE_MASK, RD_BIT, readRecord } from
 import type { Flight, Waiter } from "../flights/mod.ts";
 import { hashQuestion, keptQuery, KEY_CD, type Query } from "../query.ts";
 import type { Budget } from "./budget.ts";
-import { type Cut, type CutServer, Lookup } from "./cut.ts";
+import type { Cut } from "./cut.ts";
+import { type CutServer, Lookup } from "./cut_server.ts";
 import { isAskable } from "./delegations.ts";
 import { ADDRESSES_PER_SERVER_MAX, LOOKUP_DEPTH_MAX, LOOKUPS_MAX } from "./limits.ts";
 import type { Means } from "./means.ts";
@@ -39,7 +40,7 @@ export class AddressLookups {
     this.#isBeginning = true;
     this.#found = 0;
     const before = cut.looking;
-    for (const entry of cut.entries) this.#found += this.#takeGlue(entry);
+    for (const entry of cut.own()) this.#found += this.#takeGlue(entry);
     while (this.#found === 0 && cut.looking === before && cut.lookups < LOOKUPS_MAX) {
       if (!budget.hasLookups || this.#flight.depth >= LOOKUP_DEPTH_MAX) break;
       const entry = this.#next(cut);

@@ -2,7 +2,7 @@ import type { Query } from "../query.ts";
 import { BELIEVED_MAX } from "./limits.ts";
 import type { NameServer } from "./name_servers.ts";
 
-/** Who has answered the questions of late whose answers are validated. */
+/** Who has answered questions for DS and DNSKEY of late, which others may ask anew. */
 export class BelievedServers {
   readonly #servers = new Map<number, NameServer>();
 

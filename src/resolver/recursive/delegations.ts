@@ -1,6 +1,7 @@
 import { setU16 } from "../../bytes/mod.ts";
 import { Cache, CacheHit, TTLS_MAX } from "../../cache/mod.ts";
 import {
+  equalNames,
   FOLD,
   type HashedName,
   HEADER_BYTES,
@@ -9,6 +10,7 @@ import {
   RecordView,
   skipName,
 } from "../../dns/mod.ts";
+import { Delegation } from "./delegation.ts";
 import type { Hint } from "./hints.ts";
 import {
   ADDRESSES_PER_SERVER_MAX,
@@ -16,6 +18,7 @@ import {
   INNER_TTL_MAX,
   KEPT_BYTES_MAX,
   NAME_SERVERS_MAX,
+  READ_DELEGATIONS,
 } from "./limits.ts";
 
 const IPV4_BYTES = 4;
@@ -24,13 +27,6 @@ const IPV6_BYTES = 16;
 const INNER = 0xff01;
 const DENIED = 0xff02;
 const NO_TTLS = new Uint16Array(0);
-
-/** Where a zone is delegated to. */
-export interface Delegation {
-  readonly servers: readonly Hint[];
-  /** Seconds, as the store counts them; of the root there is no end. */
-  readonly expiresAtS: number;
-}
 
 /**
  * What recursion learns of zones: where they are delegated to, by the word of the zone above and by
@@ -49,6 +45,10 @@ export class Delegations {
   readonly #made = new Uint8Array(0xffff);
   readonly #ttlOffsets = new Uint16Array(TTLS_MAX);
   readonly #record = new RecordView();
+  /** Those read last, by the hash of their zone: most questions go to the same few. */
+  readonly #read: ({ readonly hash: number; readonly delegation: Delegation } | null)[] = new Array(
+    READ_DELEGATIONS,
+  ).fill(null);
 
   constructor(sizeBytes: number, nowSeconds: () => number) {
     this.#cache = new Cache({ sizeBytes, serveStale: 0 });
@@ -69,6 +69,7 @@ export class Delegations {
 
   flush(): void {
     this.#cache.flush();
+    this.#read.fill(null);
   }
 
   /**
@@ -86,10 +87,23 @@ export class Delegations {
   delegation(name: HashedName, bytes: Uint8Array, label: number): Delegation | null {
     const entry = this.#find(Qtype.NS, name, bytes, label);
     if (entry < 0) return null;
+    const hash = name.hashes[label];
+    const read = this.#read[placeOf(hash)];
+    if (
+      read !== null && read.hash === hash &&
+      equalNames(read.delegation.zone, 0, bytes, name.offsets[label])
+    ) return read.delegation;
+    const delegation = this.#readEntry(entry);
+    this.#read[placeOf(hash)] = { hash, delegation };
+    return delegation;
+  }
+
+  #readEntry(entry: number): Delegation {
     this.#cache.copyTo(entry, this.#bytes, this.#words, 0, this.#nowSeconds(), 0);
     const end = this.#cache.messageLength(entry);
     const servers: Hint[] = [];
     let at = skipName(this.#bytes, HEADER_BYTES, end);
+    const zone = this.#bytes.slice(HEADER_BYTES, at);
     while (at < end) {
       const nameEnd = skipName(this.#bytes, at, end);
       const server = { name: this.#bytes.slice(at, nameEnd), addresses: [] as Uint8Array[] };
@@ -103,7 +117,7 @@ export class Delegations {
       servers.push(server);
     }
     const nowS = this.#nowSeconds();
-    return { servers, expiresAtS: nowS + this.#cache.secondsLeft(entry, nowS) };
+    return new Delegation(zone, servers, nowS + this.#cache.secondsLeft(entry, nowS));
   }
 
   /** Keeps where a zone is delegated to; `delegation.expiresAtS` is the bound of its time. */
@@ -216,8 +230,10 @@ export class Delegations {
     ttl: number,
     ttlCount = 0,
   ): void {
+    const hash = name.hashes[label];
+    if (kind === Qtype.NS) this.#read[placeOf(hash)] = null;
     const options = {
-      hash: name.hashes[label],
+      hash,
       qtype: kind,
       keyBits: 0,
       qnameLength: name.offsets[name.count] + 1 - name.offsets[label],
@@ -241,6 +257,10 @@ export class Delegations {
     this.#cache.copyTo(entry, this.#bytes, this.#words, 0, this.#nowSeconds(), 0);
     return this.#bytes.subarray(0, this.#cache.messageLength(entry));
   }
+}
+
+function placeOf(hash: number): number {
+  return (hash >>> 0) % READ_DELEGATIONS;
 }
 
 /** Says whether an address may be a name server's: none of this host, of a link or of a group. */

@@ -26,6 +26,7 @@ import {
 } from "./limits.ts";
 import type { Means } from "./means.ts";
 import type { NameServer } from "./name_servers.ts";
+import { ServerList } from "./server_list.ts";
 
 /** Whoever has a question put to a zone's servers. */
 export interface StepOwner {
@@ -54,8 +55,8 @@ export class Step implements AskOwner<NameServer> {
   readonly #owner: StepOwner;
   readonly #lookups: AddressLookups;
   /** How often each server was asked, and those that would say the same again. */
-  readonly #asked = new Map<NameServer, number>();
-  readonly #declined = new Set<NameServer>();
+  readonly #asked = new ServerList();
+  readonly #declined = new ServerList();
   #queries = 0;
   #nothings = 0;
   #lastSentAtMs = 0;
@@ -144,7 +145,7 @@ export class Step implements AskOwner<NameServer> {
     this.budget.sent++;
     this.#queries++;
     this.#lastSentAtMs = sentAtMs;
-    if (!overTcp) this.#asked.set(server, (this.#asked.get(server) ?? 0) + 1);
+    if (!overTcp) this.#asked.add(server);
     this.#nextAtMs = sentAtMs + (overTcp ? PATIENCE_MS_MAX : server.patienceMs);
     this.#flight.trace?.note(this.#flight.depth, {
       event: "asked",
@@ -207,7 +208,7 @@ export class Step implements AskOwner<NameServer> {
   hasOther(server: NameServer): boolean {
     this.#declined.add(server);
     const other = this.#choose(this.#means.nowMs());
-    this.#declined.delete(server);
+    this.#declined.drop();
     return other !== null;
   }
 
@@ -244,24 +245,31 @@ export class Step implements AskOwner<NameServer> {
     const { asker, servers } = this.#means;
     const cut = this.cut!;
     let fewest = Infinity;
-    let found: NameServer[] = [];
     let all = 0;
+    servers.startChoice();
     for (const entry of cut.entries) {
       for (const server of entry.servers) {
         all++;
-        if (this.#declined.has(server) || found.includes(server)) continue;
+        if (this.#declined.has(server)) continue;
         if (server.open >= SERVER_OPEN_MAX || asker.isFull(server)) continue;
         // Whether it is back, another question finds out at this moment.
         if (server.isDown(nowMs) && server.open > 0) continue;
-        if (this.asks.some((ask) => ask.isDoubted && ask.server === server)) continue;
-        const count = (this.#asked.get(server) ?? 0) + (server === this.avoided ? 1 : 0);
+        if (this.#isDoubted(server)) continue;
+        const count = this.#asked.count(server) + (server === this.avoided ? 1 : 0);
         if (count > fewest) continue;
-        if (count < fewest) [fewest, found] = [count, []];
-        found.push(server);
+        if (count < fewest) servers.startChoice();
+        fewest = count;
+        servers.addCandidate(server);
       }
     }
     if (fewest >= SAME_SERVER_MAX + (all === 1 ? 1 : 0)) return null;
-    return servers.choose(found, cut.hash, nowMs);
+    return servers.choose(cut.hash, nowMs);
+  }
+
+  /** Its last answer is in doubt, and the true one may follow. */
+  #isDoubted(server: NameServer): boolean {
+    for (const ask of this.asks) if (ask.isDoubted && ask.server === server) return true;
+    return false;
   }
 
   /** No server is left to ask: waits, finds further addresses, or gives up. */

@@ -1,9 +1,8 @@
-import { countLabels, Qtype, Rcode } from "../../dns/mod.ts";
+import { countLabels, nameKey, Qtype, Rcode } from "../../dns/mod.ts";
 import {
   ancestor,
   compareNames,
   deduce,
-  nameKey,
   type Nsec3Record,
   type NsecRecord,
   readDenials,
@@ -118,12 +117,11 @@ export class Gaps {
 
   /** The gaps of the zone that is closest to a name, of those that are known. */
   #find(name: Uint8Array): ZoneGaps | null {
-    for (let labels = countLabels(name, 0); labels >= 0; labels--) {
-      const key = nameKey(ancestor(name, labels));
-      const gaps = this.#zones.get(key);
+    for (let at = 0;; at += 1 + name[at]) {
+      const gaps = this.#zones.get(nameKey(name, at));
       if (gaps !== undefined) return gaps;
+      if (name[at] === 0) return null;
     }
-    return null;
   }
 
   #gapsOf(zone: Uint8Array): ZoneGaps {

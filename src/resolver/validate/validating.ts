@@ -218,15 +218,7 @@ export class Validating implements Task, CheckOwner {
     const { security } = finding;
     found(finding);
     this.#end((flight) => {
-      flight.dnssec = STATES[security];
-      flight.reason = finding.reason;
-      flight.trace?.note(flight.depth, {
-        event: "validated",
-        question: questionText(flight.query),
-        detail: [NAMES[security], finding.reason].filter((text) => text !== "").join(": "),
-      });
-      const counter = COUNTERS[security];
-      if (counter !== null) counts[counter]++;
+      noteFinding(flight, finding, counts);
       if (security <= Security.Insecure) this.#settle(flight, verdict);
       else if (security === Security.Bogus && flight.attempt === 0) {
         flight.askElsewhere(failureOf(finding));
@@ -250,6 +242,19 @@ export class Validating implements Task, CheckOwner {
       if (this.#flight !== null) work(this.#flight);
     });
   }
+}
+
+/** Notes what was found about the answer of a flight, and counts it. */
+export function noteFinding(flight: Flight, { security, reason }: Finding, counts: Float64Array) {
+  flight.dnssec = STATES[security];
+  flight.reason = reason;
+  flight.trace?.note(flight.depth, {
+    event: "validated",
+    question: questionText(flight.query),
+    detail: [NAMES[security], reason].filter((text) => text !== "").join(": "),
+  });
+  const counter = COUNTERS[security];
+  if (counter !== null) counts[counter]++;
 }
 
 function responseOf(message: Uint8Array, length: number): RrSetResponse | null {
