@@ -75,7 +75,7 @@ export default function Move() {
       <Card title={t.move.from}>
         <SourceForm onLook={look} />
       </Card>
-      <div aria-live="polite">
+      <div class="stack" aria-live="polite">
         {seen.value !== null && (
           <Result of={seen.value.answer} isMoving={isMoving.value} onMove={move} />
         )}
@@ -90,7 +90,7 @@ function Page({ children }: { children: ComponentChildren }) {
       <PageHead title={t.pages.move} lead={t.move.lead}>
         <a class="button quiet" href="/lists">{t.pages.lists}</a>
       </PageHead>
-      {children}
+      <div class="stack">{children}</div>
     </>
   );
 }
@@ -196,46 +196,48 @@ function Result(
         )}
       </Card>
       <Card title={t.move.found}>
-        <Segmented
-          wrap
-          label={t.move.outcome}
-          value={shown.value}
-          choices={choices}
-          onChange={(outcome) => shown.value = outcome}
-        />
-        {of.length === 0 ? <Empty text={t.common.nothingFound} icon="search" /> : (
-          <Table
-            caption={t.move.found}
-            rows={rows.map((item, i) => ({ item, i }))}
-            keyOf={({ i }) => `${shown.value} ${i}`}
-            columns={[
-              {
-                key: "outcome",
-                title: t.move.outcome,
-                cell: ({ item }) => <OutcomeTag outcome={item.outcome} />,
-              },
-              { key: "type", title: t.move.type, cell: ({ item }) => typeName(item.type) },
-              {
-                key: "name",
-                title: t.common.name,
-                card: "title",
-                cell: ({ item }) => <Name text={item.name} />,
-              },
-              {
-                key: "detail",
-                title: t.common.details,
-                cell: ({ item }) =>
-                  item.detail !== null && <span class="muted small">{visible(item.detail)}</span>,
-              },
-            ]}
+        <div class="stack">
+          <Segmented
+            wrap
+            label={t.move.outcome}
+            value={shown.value}
+            choices={choices}
+            onChange={(outcome) => shown.value = outcome}
           />
-        )}
-        {rows.length < of.length && (
-          <Button
-            label={t.move.showAll(of.length)}
-            onClick={() => isWhole.value = true}
-          />
-        )}
+          {of.length === 0 ? <Empty text={t.common.nothingFound} icon="search" /> : (
+            <Table
+              caption={t.move.found}
+              rows={rows.map((item, i) => ({ item, i }))}
+              keyOf={({ i }) => `${shown.value} ${i}`}
+              columns={[
+                {
+                  key: "outcome",
+                  title: t.move.outcome,
+                  cell: ({ item }) => <OutcomeTag outcome={item.outcome} />,
+                },
+                { key: "type", title: t.move.type, cell: ({ item }) => typeName(item.type) },
+                {
+                  key: "name",
+                  title: t.common.name,
+                  card: "title",
+                  cell: ({ item }) => <Name text={item.name} />,
+                },
+                {
+                  key: "detail",
+                  title: t.common.details,
+                  cell: ({ item }) =>
+                    item.detail !== null && <span class="muted small">{visible(item.detail)}</span>,
+                },
+              ]}
+            />
+          )}
+          {rows.length < of.length && (
+            <Button
+              label={t.move.showAll(of.length)}
+              onClick={() => isWhole.value = true}
+            />
+          )}
+        </div>
       </Card>
       <Card title={t.move.file} actions={<Copy text={fragment} />}>
         <p class="muted">{t.move.fileHint}</p>

@@ -364,8 +364,8 @@ export const pages: typeof english = {
     backupFirst: "Ein Weg zurück: vorher sichern mit svc backup; svc restore stellt es wieder her.",
     wayBack: "Der Weg zurück ist svc restore, mit einer Sicherung von vorher oder der des Tages.",
     found: "Was dort ist",
-    outcome: "Was daraus wird",
-    type: "Was es ist",
+    outcome: "Ergebnis",
+    type: "Art",
     outcomes: {
       added: "Hinzugefügt",
       adapted: "Angepasst",

@@ -365,8 +365,8 @@ export const pages = {
     backupFirst: "A way back: take a backup before, with svc backup; svc restore puts it back.",
     wayBack: "The way back is svc restore, with a backup of before or the copy of the day.",
     found: "What is there",
-    outcome: "What becomes of it",
-    type: "What it is",
+    outcome: "Outcome",
+    type: "Kind",
     outcomes: {
       added: "Added",
       adapted: "Adapted",
