@@ -15,6 +15,8 @@ export const pages: typeof english = {
     url: "Adresse",
     urlHint: "https; Hosts-Dateien, Namenslisten und AdGuard-Syntax werden gelesen",
     path: "Datei",
+    allows: "Erlaubt",
+    allowsHint: "Lässt durch, was sie nennt, statt es zu sperren",
     forGroups: "Für Gruppen",
     unused: "Keine Gruppe nutzt sie",
     unread: "Ungelesene Zeilen",

@@ -14,6 +14,8 @@ export const pages = {
     url: "Address",
     urlHint: "https; hosts files, domain lists and AdGuard syntax are read",
     path: "File",
+    allows: "Allows",
+    allowsHint: "Lets through what it names, in place of blocking it",
     forGroups: "For groups",
     unused: "No group uses it",
     unread: "Unread lines",
