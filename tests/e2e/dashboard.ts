@@ -209,11 +209,11 @@ export class Visit implements AsyncDisposable {
   async press(target: Locator, key = "Enter"): Promise<void> {
     this.clicks++;
     if (this.by !== "keyboard") return await target.click();
-    await target.focus();
-    assert.ok(
-      await target.evaluate((element) => element === element.ownerDocument.activeElement),
-      `${target} takes the focus`,
-    );
+    // What is just being drawn anew loses it once.
+    await until(`the focus of ${target}`, async () => {
+      await target.focus();
+      return await target.evaluate((element) => element === element.ownerDocument.activeElement);
+    });
     await this.page.keyboard.press(key);
   }
 
