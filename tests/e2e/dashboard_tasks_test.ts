@@ -110,6 +110,26 @@ const TASKS: readonly Task[] = [
     },
   },
   {
+    name: "take the Internet from the kids, and give them an hour",
+    presses: 5,
+    run: async (visit, dashboard) => {
+      const kids = async () =>
+        (await items(dashboard, "groups")).find(({ spec }) => spec.name === "Kids");
+      await visit.goTo("Groups");
+      await visit.press(visit.page.getByRole("link", { name: "Kids", exact: true }).first());
+      visit.clicks++;
+      await visit.field("Internet of Kids").selectOption({ label: "Internet off" });
+      await visit.sees(/^Kids has no Internet/);
+      assert.equal((await kids()).spec.blocked, true);
+      await visit.press(visit.button("More time"));
+      await visit.press(visit.button("1 hour"));
+      await visit.sees(/^Kids has the Internet until/);
+      const { id, spec } = await kids();
+      assert.ok(Date.parse(spec.blocked_paused_until) > Date.now());
+      await dashboard.api.call("PUT", `groups/${id}`, { ...spec, blocked: false });
+    },
+  },
+  {
     name: "see what a device asks",
     presses: 2,
     run: async (visit) => {
