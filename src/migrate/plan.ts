@@ -227,17 +227,14 @@ class Planner {
     else this.#joinGroup(wish, there, lists, services);
   }
 
-  #groupThere({ key, name, identity }: WishedGroup): Envelope<SpecOf<"groups">> | undefined {
+  #groupThere({ name, identity, isNamed }: WishedGroup): Envelope<SpecOf<"groups">> | undefined {
     const { groups } = this.#state.collections;
     if (name === null) return groups.get(DEFAULT_GROUP_ID);
-    const known = groups.get(idOf("groups", identity ?? name));
-    if (known !== undefined) return known;
-    // What is told by more than its name is no group that somebody else called so.
-    if (identity !== null) return undefined;
+    const known = groups.get(idOf("groups", identity));
+    if (known !== undefined || !isNamed) return known;
     const keys: readonly string[] = nameKeys(name);
     return [...groups.values()].find(({ id, spec }) =>
-      id !== DEFAULT_GROUP_ID && key !== "" &&
-      nameKeys(spec.name).some((one) => keys.includes(one))
+      id !== DEFAULT_GROUP_ID && nameKeys(spec.name).some((one) => keys.includes(one))
     );
   }
 
@@ -247,6 +244,11 @@ class Planner {
     lists: SpecOf<"groups">["lists"],
     services: SpecOf<"groups">["blocked_services"],
   ): void {
+    const id = idOf("groups", wish.identity);
+    if (this.#has("groups", id)) {
+      this.#items.push(lost("group", shown, "there is another one of this name there"));
+      return;
+    }
     const name = this.#freeName(shown);
     const { filtering, safe_search } = wish;
     const decoded = decodeSpec("groups", {
@@ -258,7 +260,6 @@ class Planner {
     }
     const renamed = name === shown ? null : `called ${name}: the name is taken here`;
     const adapted = joined(wish.adapted, wish.safe_search_adapted, renamed);
-    const id = idOf("groups", wish.identity ?? shown);
     if (this.#take("groups", "group", name, id, decoded.spec, adapted)) {
       this.#groups.set(wish.key, id);
     }

@@ -169,7 +169,7 @@ function groupsOf(
     const there = groups.get(identity);
     if (there !== undefined) return there.key;
     const key = name === null ? DEFAULT : identity;
-    groups.set(identity, { ...group, key, identity: name === null ? null : identity });
+    groups.set(identity, { ...group, key, identity });
     return key;
   };
   add(global, null);
@@ -209,7 +209,8 @@ function groupOf(
   return {
     key: "",
     name: name === null ? null : firstName([name]),
-    identity: null,
+    identity: "",
+    isNamed: false,
     filtering: isFiltered,
     safe_search: safeSearch.enabled,
     lists: filtering ? urls : [],

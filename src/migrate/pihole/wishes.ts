@@ -86,7 +86,8 @@ function groupOf(
   return {
     key,
     name: members.length === 0 && name !== null ? "Without groups" : name,
-    identity: null,
+    identity: JSON.stringify(members.map((id) => on.get(id)!).sort()),
+    isNamed: true,
     // Who is in no group gets nothing of what is blocked.
     filtering: members.length > 0 || key === DEFAULT_KEY,
     safe_search: false,
