@@ -11,7 +11,8 @@ import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
 import { type LiveBatch, LiveFeed } from "./live_feed.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
-import { type LogStatistics, Statistics } from "./statistics.ts";
+import type { LogStatistics } from "./log_statistics.ts";
+import { Statistics } from "./statistics.ts";
 
 /** Records of one transaction: some tens of milliseconds, while nothing else is done here. */
 const BATCH_MAX = 2_000;
@@ -192,8 +193,8 @@ export class QueryLogStore {
   }
 
   /**
-   * The same of what the log still has, for some clients or by short steps: in pieces of work, between
-   * which others have their turn.
+   * The same by short steps; or for some clients, of what the log still has: in pieces of work,
+   * between which others have their turn.
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
    */
@@ -356,9 +357,13 @@ export class QueryLogStore {
       this.#transaction(open, () => {
         if (moved === null) open.statistics.move(correction);
         moved = open.entries.move(correction, moved);
+        if (moved === null) open.statistics.forgetMinutes(correction);
       });
       this.#moved = moved;
-      if (moved === null) this.#corrections.shift();
+      if (moved === null) {
+        open.counts.forget();
+        this.#corrections.shift();
+      }
       return true;
     }) ?? false;
   }
@@ -404,12 +409,13 @@ export class QueryLogStore {
     const db = (this.#ports.open ?? openDatabase)(directory, nowMs);
     try {
       const conditions = new Conditions(db, anonymize);
+      const statistics = new Statistics(db, anonymize);
       this.#open = {
         db,
-        counts: new LogCounts(db, conditions, anonymize),
+        counts: new LogCounts(db, conditions, statistics, anonymize),
         entries: new Entries(db, this.#options),
         search: new LogSearch(db, conditions),
-        statistics: new Statistics(db, anonymize),
+        statistics,
       };
     } catch (error) {
       db.close();

@@ -22,6 +22,7 @@ export type {
   Migrated,
   RecommendedCatalog,
   RecommendedSizes,
+  Restored,
   Services,
   Settings,
   UpdateCheck,
