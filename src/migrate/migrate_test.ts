@@ -373,6 +373,33 @@ Deno.test(
   },
 );
 
+Deno.test("what has no end is cut, and told: sets of groups, and names", none, async () => {
+  const dates = { date_added: 0, date_modified: 0, comment: null, id: 1 };
+  const groups = Array.from({ length: 1_000 }, (_, id) => ({
+    ...{ ...dates, name: `G${id}`, enabled: true, id },
+  }));
+  const clients = Array.from({ length: 5_000 }, (_, n) => ({
+    ...{
+      ...dates,
+      client: `10.0.${n >> 8}.${n & 255}`,
+      name: "",
+      groups: [n % 1_000, (n * 7) % 999],
+    },
+  }));
+  const wishes = await wishesFrom("pihole", {
+    ...PIHOLE,
+    "groups": { groups },
+    "clients": { clients },
+  });
+  const state = stateAfter();
+  const plan = planMigration("pihole", wishes, state, PLACE);
+  const after = carriedOut(plan, state);
+  assert.ok(after.collections.groups.size <= 257);
+  const cut = plan.items.filter(({ detail }) => detail?.startsWith("one move makes 256 groups"));
+  assert.ok(cut.some(({ type }) => type === "group") && cut.some(({ type }) => type === "client"));
+  assert.equal(planMigration("pihole", wishes, after, PLACE).change, null);
+});
+
 Deno.test("readSource() ends its session also where the source breaks off", none, async () => {
   const { signal } = new AbortController();
   const hole = new FakePihole({ ...PIHOLE, "clients": { clients: [{ client: 7 }] } });

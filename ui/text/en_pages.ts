@@ -1,4 +1,5 @@
 /** What the pages behind the first ones say in English. */
+import { move } from "./en_move.ts";
 import { plural } from "./plural.ts";
 
 export const pages = {
@@ -415,51 +416,7 @@ export const pages = {
     profileText: "Open this with the device's camera; the link works for an hour.",
     download: "Download on this device",
   },
-  move: {
-    lead:
-      "Takes over what AdGuard Home or Pi-hole has: it adds what is missing and changes nothing else.",
-    from: "From where",
-    product: "Product",
-    url: "Address",
-    urlHint: "Of its web interface, as this service reaches it",
-    user: "User",
-    password: "Password",
-    passwordHint: "Sent to it alone, and not kept",
-    appPassword: "Sent to it alone, and not kept; with a second factor an app password",
-    look: "Look",
-    move: "Move",
-    moved: "Moved here",
-    isLooked: "This is what would become of each thing; nothing is changed yet.",
-    isMoved: "It is done: what was missing is here.",
-    backupFirst: "A way back: take a backup before, with svc backup; svc restore puts it back.",
-    wayBack: "The way back is svc restore, with a backup of before or the copy of the day.",
-    found: "What is there",
-    outcome: "Outcome",
-    type: "Kind",
-    outcomes: {
-      added: "Added",
-      adapted: "Adapted",
-      there_already: "There already",
-      not_possible: "Not possible",
-    },
-    types: {
-      list: "List",
-      rule: "Rule",
-      record: "Record",
-      group: "Group",
-      client: "Device",
-      schedule: "Schedule",
-      service: "Blocked service",
-      safe_search: "Safe search",
-      setting: "Setting",
-      access: "Who may ask",
-      file: "Configuration file",
-    },
-    file: "For the configuration file",
-    fileHint: "Put this into svc.toml: the dashboard does not change that file.",
-    showAll: (count: number) => `Show all ${count}`,
-    adminsOnly: "Only admins can move something here.",
-  },
+  move,
   leak: {
     lead: "Asks for names that only this service answers, to see who your browser asks.",
     again: "Again",
