@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { BLOCKED, BROWSER_PERMISSIONS, Dashboard } from "./dashboard.ts";
-import { hasProgram } from "./harness.ts";
+import { hasProgram, until } from "./harness.ts";
 
 const PASSWORD = "a password to keep 1";
 
@@ -42,7 +42,7 @@ Deno.test({
       await using other = await dashboard.visit();
       await other.open("/reset?token=secret-of-a-link");
       await other.sees("Set a new password");
-      await other.page.waitForFunction("location.search === ''");
+      await until("it is out", () => new URL(other.page.url()).search === "");
       await other.field("New password").fill(PASSWORD);
       await other.button("Set password").click();
       await other.page.getByRole("alert").waitFor();

@@ -2,9 +2,12 @@
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type Signal, useSignal } from "@preact/signals";
+import { isPrinting } from "./printing.ts";
 
 /** Rows drawn above and below what is in sight. */
 const BEYOND = 8;
+/** Rows that two pages of paper take, from the first one in sight on. */
+const PAPER_ROWS = 96;
 
 export function VirtualRows<R>(
   {
@@ -60,10 +63,13 @@ export function VirtualRows<R>(
     return () => resizing.disconnect();
   }, []);
   const { top, height } = seen.value;
-  const first = Math.max(0, Math.floor(top / rowPx) - BEYOND);
-  const last = Math.min(rows.length, Math.ceil((top + height) / rowPx) + BEYOND);
+  const isPaper = isPrinting.value;
+  const inSight = Math.floor(top / rowPx);
+  const first = isPaper ? inSight : Math.max(0, inSight - BEYOND);
+  const end = isPaper ? inSight + PAPER_ROWS : Math.ceil((top + height) / rowPx) + BEYOND;
+  const last = Math.min(rows.length, end);
   useEffect(() => {
-    if (last >= rows.length - BEYOND) onEnd?.();
+    if (!isPrinting.peek() && last >= rows.length - BEYOND) onEnd?.();
   }, [last, rows.length]);
   const goTo = (index: number) => {
     const to = Math.min(rows.length - 1, Math.max(0, index));
