@@ -131,7 +131,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     scope: "what it wires",
     entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
   },
-  client: { imports: ["api"], types: ["api"], scope: ["net"] },
+  client: { imports: ["api"], types: ["api"], scope: ["net"], entrances: ["remedy.ts"] },
   tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
   cli: {
     imports: [
@@ -141,7 +141,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     scope: "the program's flags",
   },
   /** Beside `src/`: what runs in a browser. */
-  ui: { imports: ["api"], types: ["api"], scope: "the page's origin" },
+  ui: { imports: ["api", "client"], types: ["api"], scope: "the page's origin" },
 };
 /** Rows of the README that have these words for their imports: they put others together. */
 const WIRED: Readonly<Record<string, string>> = {

@@ -1,4 +1,5 @@
 import { invariant } from "../errors.ts";
+import { allowingText } from "./allowing.ts";
 import { canonicalText, Flag, flagsOf, Form, formFlags, hasTail, SOURCES_MAX } from "./layout.ts";
 import { NameReader, nameText } from "./names.ts";
 import {
@@ -22,6 +23,8 @@ export interface CompileSource {
   readonly bytes: Uint8Array;
   /** It is a blocked service: no `$badfilter` of another source concerns its rules. */
   readonly isService?: boolean;
+  /** What it names is let through, not blocked. */
+  readonly allows?: boolean;
 }
 
 /** What became of a source's lines. */
@@ -58,14 +61,15 @@ export const BADFILTERS_MAX = 65_536;
 /** Compiles list text, as downloaded, into one block of memory. Takes any bytes as text. */
 export function compile(input: CompileInput): CompileResult {
   invariant(input.sources.length <= SOURCES_MAX + 1, "a source number has 16 bits");
+  const texts = input.sources.map(({ bytes, allows }) => allows ? allowingText(bytes) : bytes);
   let lines = 0;
-  for (const { bytes } of input.sources) lines += countLines(bytes);
+  for (const bytes of texts) lines += countLines(bytes);
   const table = new RuleTable(lines);
   const stats: SourceStats[] = [];
   const badfilters: SourcedRule[] = [];
   const services = input.sources.map(({ isService = false }) => isService);
   for (let source = 0; source < input.sources.length; source++) {
-    const scanner = new SourceScanner(input.sources[source].bytes, source, input.seed, table);
+    const scanner = new SourceScanner(texts[source], source, input.seed, table);
     scanner.scan();
     stats.push(scanner.stats);
     if (services[source]) continue;

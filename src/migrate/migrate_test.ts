@@ -116,7 +116,7 @@ Deno.test("AdGuard Home: every kind of thing is told of", none, async (t) => {
       "added: Off (https://lists.example/off.txt)",
       "not_possible: Old (http://old.example/hosts)",
       "not_possible: Own (/opt/lists/own.txt)",
-      "not_possible: Good (https://lists.example/good.txt)",
+      "added: Good (https://lists.example/good.txt)",
     ],
     rule: [
       "added: ||ads.example^",

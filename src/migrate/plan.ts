@@ -148,12 +148,10 @@ class Planner {
 
   #planList({ url, name, enabled, allows, comment }: WishedList): void {
     const shown = firstName([name, url]);
-    if (allows) {
-      const reason = "a list blocks here: lines of it that begin with @@ would let through";
-      this.#items.push(lost("list", `${shown} (${url})`, reason));
-      return;
-    }
-    const decoded = decodeSpec("lists", { name: shown, url, enabled, comment });
+    const decoded = decodeSpec("lists", {
+      ...{ name: shown, url, enabled, comment },
+      ...(allows && { allows }),
+    });
     if (!decoded.ok) {
       const reason = describeProblems(decoded.problems, "list");
       this.#items.push(lost("list", `${shown} (${url})`, reason));
@@ -169,8 +167,14 @@ class Planner {
       return;
     }
     this.#lists.set(url, there);
-    const isOff = this.#state.collections.lists.get(there)?.spec.enabled === false;
-    this.#note("list", item, "there_already", enabled && isOff ? "it is off here" : null);
+    const here = this.#state.collections.lists.get(there)?.spec;
+    if (here !== undefined && allows !== (here.allows === true)) {
+      const reason = `it ${here.allows === true ? "lets names through" : "blocks"} here, and stays`;
+      this.#items.push(lost("list", item, reason));
+      return;
+    }
+    const isOff = enabled && here?.enabled === false;
+    this.#note("list", item, "there_already", isOff ? "it is off here" : null);
   }
 
   /** The ID of a schedule, which is made where there is none that says the same. */
