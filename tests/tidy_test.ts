@@ -104,7 +104,17 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...["addr", "dnssec", "filter", "model", "snapshot", "cache", "telemetry", "resolver"],
+      ...[
+        "addr",
+        "clock",
+        "dnssec",
+        "filter",
+        "model",
+        "snapshot",
+        "cache",
+        "telemetry",
+        "resolver",
+      ],
       ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
