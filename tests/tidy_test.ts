@@ -38,7 +38,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
   model: {
-    imports: ["addr", "filter"],
+    imports: ["addr", "dns", "filter"],
     scope: none,
     entrances: ["constants.ts", "differences.ts"],
   },
@@ -85,6 +85,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
   backup: { imports: ["bytes", "model", "auth"], scope: none },
+  migrate: { imports: ["addr", "model", "config", "http"], scope: none },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
   thread: { imports: [], scope: ["sys"] },
@@ -97,7 +98,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   api: {
     imports: [
       ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
-      ...["cluster", "logqueue", "backup"],
+      ...["cluster", "logqueue", "backup", "migrate"],
     ],
     scope: ["net"],
   },
@@ -115,6 +116,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
       ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
+      ...["migrate"],
     ],
     scope: "what it wires",
     entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],

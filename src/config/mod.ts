@@ -46,3 +46,4 @@ export {
 } from "./parse.ts";
 export { formatProblem, type Problem, type Severity } from "./problem.ts";
 export { anybodyInTheWay } from "./taken_ports.ts";
+export { formatDuration, parseDuration } from "./units.ts";
