@@ -8,6 +8,7 @@ import {
   EdnsOption,
   HashedName,
   MessageWriter,
+  Qtype,
   Rcode,
 } from "../../dns/mod.ts";
 import { SEED, wire } from "../fakes.ts";
@@ -173,6 +174,35 @@ Deno.test(
     b.advance(400_000);
     assert.match(b.resolve("mail.a.nowhere").answer, /^NXDOMAIN/);
     assert.ok(b.count() > before);
+  },
+);
+
+Deno.test(
+  "the root is asked for its own servers, and its word goes before the hints (RFC 8109)",
+  none,
+  () => {
+    const moved = "198.41.0.44";
+    const root = new FakeZone(".", [
+      ". 600 NS b.root-servers.net",
+      `b.root-servers.net A ${moved}`,
+      "com NS ns.com",
+      `ns.com A ${COM}`,
+    ]);
+    const b = bench({ [ONE]: serverOf(zone), [ROOT]: serverOf(root), [moved]: serverOf(root) }, [
+      ONE,
+    ]);
+    const asked = () => b.sent.filter(({ name, type }) => name === "." && type === Qtype.NS);
+    b.resolve("www.example.com");
+    b.run();
+    assert.deepEqual(asked().map(({ address }) => address), [ROOT]);
+    b.resolve("www.other");
+    assert.equal(b.sent.at(-1)?.address, moved);
+    assert.equal(asked().length, 1);
+    // Once its time is over, the hints lead the way again.
+    b.advance(601_000);
+    b.resolve("www.another");
+    b.run();
+    assert.deepEqual(asked().map(({ address }) => address), [ROOT, ROOT]);
   },
 );
 
