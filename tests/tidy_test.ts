@@ -38,7 +38,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
   model: {
-    imports: ["addr", "filter"],
+    imports: ["addr", "dns", "filter"],
     scope: none,
     entrances: ["constants.ts", "differences.ts"],
   },

@@ -76,12 +76,13 @@ export interface Options {
   readonly signal?: AbortSignal;
   /** A 401 is an answer like others: to a sign-in, or to the question who one is. */
   readonly takes401?: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Sends a request; the one place that does. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const { params, body, ifMatch, signal: given, takes401 = false } = options;
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { ...options.headers };
   const url = apiPath(path, params);
   if (body !== undefined) headers["content-type"] = "application/json";
   if (ifMatch !== undefined) headers["if-match"] = String(ifMatch);

@@ -12,7 +12,15 @@ import { Button, Card, Empty, Name, PageHead, Skeleton } from "../parts/basics.t
 import { OverTime, pointsOf, Sparkline } from "../parts/chart.tsx";
 import { Segmented } from "../parts/controls.tsx";
 import { Shown } from "../parts/errors.tsx";
-import { clock, compact, milliseconds, number, percent, upstreamName } from "../parts/format.ts";
+import {
+  clock,
+  compact,
+  fullTime,
+  milliseconds,
+  number,
+  percent,
+  upstreamName,
+} from "../parts/format.ts";
 import { Icon } from "../parts/icon.tsx";
 import { deciderName } from "../parts/names.ts";
 import { OUTCOME_NAMES, OutcomeTag } from "../parts/outcome.tsx";
@@ -68,6 +76,9 @@ export default function Overview() {
           onClick={() => print()}
         />
       </PageHead>
+      <p class="for-paper">
+        {`${status.value?.node ?? ""}, ${t.overview.spans[hours]}, ${fullTime(new Date())}`}
+      </p>
       <Begin stats={stats.data.value} />
       <Shown of={stats} rows={8}>
         {(data) => (

@@ -3,14 +3,19 @@ import { language, t } from "../text/mod.ts";
 
 const made = new Map<string, Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>();
 
+/** The page's language as it is written where the reader lives. */
+function locale(): string {
+  return navigator.languages.find((one) => one.split("-")[0] === language.value) ?? language.value;
+}
+
 /** Formatters cost more to make than to use. */
 function cached<T extends Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>(
   key: string,
-  make: (locale: string) => T,
+  make: (of: string) => T,
 ): T {
   const full = `${language.value} ${key}`;
   let one = made.get(full);
-  if (one === undefined) made.set(full, one = make(language.value));
+  if (one === undefined) made.set(full, one = make(locale()));
   return one as T;
 }
 
