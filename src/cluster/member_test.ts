@@ -84,7 +84,8 @@ Deno.test("without a leader within reach a change ends with 503 within 10 s, and
   const { tick } = sim;
   await assert.rejects(propose(sim, "b", rule(1)), {
     code: "unavailable",
-    message: /no leader can be reached: a and w can't be reached from here; the change is not made$/,
+    message:
+      /no leader can be reached: a and w can't be reached from here; the change is not made$/,
   });
   assert.ok(sim.tick - tick <= 200, `${sim.tick - tick} ticks`);
   const { writable, problems } = sim.report("b");
