@@ -82,6 +82,25 @@ Deno.test("servers that fail at a part of a name are asked for the whole one", n
   }
 });
 
+Deno.test(
+  "servers that are silent or lame at a part of a name are asked for the whole one",
+  none,
+  () => {
+    for (const kind of ["silent", "lame", "malformed"]) {
+      const b = bench({
+        [ONE]: (query) => {
+          if (query.name === "a.b.example.com") return serverOf(zone)(query);
+          if (kind === "malformed") return [failing(query, 0).subarray(0, 14)];
+          return kind === "silent" ? [] : [failing(query, 0)];
+        },
+      });
+      const { answer, tookMs } = b.resolve("a.b.example.com");
+      assert.match(answer, /203\.0\.113\.2$/, kind);
+      assert.ok(tookMs < 4_800);
+    }
+  },
+);
+
 Deno.test("a host without IPv6 loses no time by it, nor one whose IPv6 leads nowhere", none, () => {
   const b = bench({ [ONE]: serverOf(zone), [SIX]: serverOf(zone) });
   b.unreachable.add(SIX);
