@@ -25,6 +25,7 @@ const none: Row["scope"] = [];
 /** Files of `src/` that are no module and serve every row. */
 const SHARED: Readonly<Record<string, Row>> = {
   "errors.ts": { imports: [], scope: none },
+  "free_memory.ts": { imports: [], scope: none },
   "log.ts": { imports: [], scope: "standard error" },
   "version.ts": { imports: [], scope: none },
 };

@@ -16,6 +16,8 @@ export interface CompileInput {
   readonly seed: number;
   /** A source's number is its index; lists and services are `SOURCES_MAX` at most. */
   readonly sources: readonly CompileSource[];
+  /** Nothing of a source's text is needed any more. */
+  readonly onRead?: (source: number) => void;
 }
 
 /** A text to compile. */
@@ -71,6 +73,7 @@ export function compile(input: CompileInput): CompileResult {
   for (let source = 0; source < input.sources.length; source++) {
     const scanner = new SourceScanner(texts[source], source, input.seed, table);
     scanner.scan();
+    input.onRead?.(source);
     stats.push(scanner.stats);
     if (services[source]) continue;
     for (const text of scanner.badfilters) badfilters.push({ source, text });
