@@ -1,6 +1,15 @@
 import { invariant } from "../errors.ts";
-import { canonicalText, Flag, flagsOf, Form, formFlags, hasTail, SOURCES_MAX } from "./layout.ts";
-import { NameReader, nameText } from "./names.ts";
+import {
+  canonicalText,
+  Flag,
+  flagsOf,
+  Form,
+  formFlags,
+  hasTail,
+  SOURCES_MAX,
+  subjectAt,
+} from "./layout.ts";
+import { NameReader } from "./names.ts";
 import {
   LINE_LENGTH_MAX,
   parseRule,
@@ -8,6 +17,7 @@ import {
   SKIP_REASONS,
   type SkipReason,
 } from "./parse_rule.ts";
+import { PatternTable } from "./pattern_table.ts";
 import { Added, RuleTable, tailOf } from "./rule_table.ts";
 
 export interface CompileInput {
@@ -61,17 +71,19 @@ export function compile(input: CompileInput): CompileResult {
   let lines = 0;
   for (const { bytes } of input.sources) lines += countLines(bytes);
   const table = new RuleTable(lines);
+  const patterns = new PatternTable();
   const stats: SourceStats[] = [];
   const badfilters: SourcedRule[] = [];
   const services = input.sources.map(({ isService = false }) => isService);
   for (let source = 0; source < input.sources.length; source++) {
-    const scanner = new SourceScanner(input.sources[source].bytes, source, input.seed, table);
+    const { bytes } = input.sources[source];
+    const scanner = new SourceScanner(bytes, source, input.seed, table, patterns);
     scanner.scan();
     stats.push(scanner.stats);
     if (services[source]) continue;
     for (const text of scanner.badfilters) badfilters.push({ source, text });
   }
-  const { rules, disabled } = table.finish(input.seed, services);
+  const { rules, disabled } = table.finish(input.seed, services, patterns);
   for (let source = 0; source < stats.length; source++) {
     stats[source].disabled = disabled[source];
     stats[source].rules -= disabled[source];
@@ -139,13 +151,21 @@ class SourceScanner {
   readonly #source: number;
   readonly #seed: number;
   readonly #table: RuleTable;
+  readonly #patterns: PatternTable;
   readonly #name = new NameReader();
 
-  constructor(bytes: Uint8Array, source: number, seed: number, table: RuleTable) {
+  constructor(
+    bytes: Uint8Array,
+    source: number,
+    seed: number,
+    table: RuleTable,
+    patterns: PatternTable,
+  ) {
     this.#bytes = bytes;
     this.#source = source;
     this.#seed = seed;
     this.#table = table;
+    this.#patterns = patterns;
   }
 
   scan(): void {
@@ -265,8 +285,18 @@ class SourceScanner {
 
   #addRule(rule: Rule): void {
     const name = this.#name;
+    const isRegex = rule.form === "regex";
     if (rule.kind === "address") name.readAddress(rule.value, 0, rule.value.length);
-    else {
+    else if (isRegex || rule.form === "pattern") {
+      const problem = rule.badfilter
+        ? null
+        : this.#patterns.admit(rule.name, isRegex, this.#source);
+      if (problem !== null) {
+        this.stats.skipped[problem]++;
+        return;
+      }
+      name.readPattern(rule.name);
+    } else {
       const ascii = encoder.encode(rule.name);
       const end = name.read(ascii, 0, ascii.length);
       invariant(end === ascii.length, "what parseRule takes for a name is one");
@@ -274,7 +304,7 @@ class SourceScanner {
     let flags = flagsOf(rule);
     // The text of a $badfilter rule is never shown: what it names is gone.
     const odd = !rule.badfilter &&
-      canonicalText(flags, nameText(name.wire, 0), rule.value) !== rule.text;
+      canonicalText(flags, subjectAt(flags, name.wire, 0), rule.value) !== rule.text;
     if (rule.badfilter) flags |= Flag.Badfilter;
     if (odd) flags |= Flag.Odd;
     const tail = hasTail(flags)

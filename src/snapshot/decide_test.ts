@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { gunzipSync } from "node:zlib";
 import {
+  randomPattern,
   referenceAddress,
   type ReferenceDecision,
   referenceDecision,
@@ -352,9 +353,10 @@ function randomRule(prng: Prng): ReferenceRule {
   const form = prng.pick(isService ? named : [...named, "hosts", "hosts", "address"] as const);
   const isHosts = form === "hosts";
   const common = {
-    form,
+    ...(!isHosts && form !== "address" && prng.chance(0.25)
+      ? randomPattern(prng)
+      : { form, name: form === "address" ? prng.pick(PATTERNS) : randomName(prng) }),
     source,
-    name: form === "address" ? prng.pick(PATTERNS) : randomName(prng),
     exception: !isHosts && prng.chance(0.3),
     important: !isHosts && prng.chance(0.25),
     badfilter: !isHosts && prng.chance(0.15),
