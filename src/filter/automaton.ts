@@ -37,7 +37,7 @@ interface Part {
   readonly last: Positions;
 }
 
-type Positions = Uint32Array<ArrayBuffer>;
+type Positions = Uint32Array;
 
 /** The positions of an expression, one for each character that it is written out to. */
 class Linear {
@@ -286,5 +286,9 @@ class Determiner {
 const FOUND = -1;
 
 function keyOf(positions: Positions): string {
-  return String.fromCharCode(...new Uint16Array(positions.buffer));
+  let key = "";
+  for (let i = 0; i < positions.length; i++) {
+    key += String.fromCharCode(positions[i] & 0xffff, positions[i] >>> 16);
+  }
+  return key;
 }

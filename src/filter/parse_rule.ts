@@ -261,8 +261,8 @@ const URL_BYTES = /[/:?=&;]|\^./;
 const OPEN_END = /[.*_-]$/;
 /** What stands before a name that the rule does not cover itself. */
 const BELOW = /^\*?\.(?=.)/;
-/** A lone label that is no word, such as `-468x60-`: whoever wrote it meant a piece of a name. */
-const LABEL_PIECE = /^(?:-[^.]*|[^.]*[-_]|[^.]*\.)$/;
+/** What is no host's name, such as `-468x60-`: whoever wrote it meant a piece of one. */
+const NAME_PIECE = /^(?:-[^.]*|-.*\.|.*-|[^.]*[_.])$/;
 /** A file's name begins so, and no host's. */
 const PATH_PIECE = /^_[^.]*[-_.]?$/;
 
@@ -303,7 +303,7 @@ function isPiece(begin: Pattern["begin"], bare: string, isClosed: boolean): bool
     case "|":
       return !isClosed;
     default:
-      return bare !== "" && (isClosed || bare.startsWith(".") || LABEL_PIECE.test(bare));
+      return bare !== "" && (isClosed || bare.startsWith(".") || NAME_PIECE.test(bare));
   }
 }
 

@@ -125,6 +125,8 @@ const PATTERNS = [
   [".ads.example", "block pattern .ads.example"],
   ["-ads.", "block pattern -ads."],
   ["-468x60-", "block pattern -468x60-"],
+  ["-ads.web.", "block pattern -ads.web."],
+  ["ads.web-", "block pattern ads.web-"],
   ["||104.154.", "block pattern ||104.154."],
   ["://beacons*.example^", "block pattern |beacons*.example^"],
   ["://ads.", "block pattern |ads."],

@@ -16,7 +16,7 @@ export const AUTOMATA_MAX = 4_194_304;
 export const CROWD_MAX = 64;
 export const ALWAYS_MAX = 32;
 /** Expressions that grow too large are tried this often; each takes some milliseconds. */
-const FAILURES_MAX = 128;
+const FAILURES_MAX = 64;
 
 /** Bits a gram has in the filter before the table, and the fewest of all. */
 const FILTER_BITS = 32;
