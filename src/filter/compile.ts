@@ -101,6 +101,7 @@ const Byte = {
   Bang: 0x21,
   Hash: 0x23,
   Star: 0x2a,
+  Hyphen: 0x2d,
   Dot: 0x2e,
   Zero: 0x30,
   One: 0x31,
@@ -206,15 +207,16 @@ class SourceScanner {
       at += 2;
     } else if (flags === 0) {
       const behind = addressEnd(bytes, at);
-      const nameAt = skipBlanks(bytes, behind, end);
-      if (nameAt > behind && behind > at) {
+      const nextAt = skipBlanks(bytes, behind, end);
+      if (nextAt > behind && behind > at) {
         form = bytes[at] === Byte.Zero ? Form.HostsZero : Form.HostsLoopback;
         // Looked at only if the name is odd; more blanks than one are not kept.
-        ruleAt = nameAt === behind + 1 && bytes[behind] === Byte.Space ? at : UNKNOWN;
-        at = nameAt;
+        ruleAt = nextAt === behind + 1 && bytes[behind] === Byte.Space ? at : UNKNOWN;
+        at = nextAt;
       }
     }
 
+    const nameAt = at;
     at = this.#name.read(bytes, at, end);
     if (at < 0) return ODD_LINE;
     switch (form) {
@@ -223,8 +225,9 @@ class SourceScanner {
         if (bytes[at++] !== Byte.Caret) return ODD_LINE;
         break;
       case Form.Plain:
-        // A lone label can be a piece of a URL.
+        // A lone label can be a piece of a name, and what no host's name begins or ends with is one.
         if (this.#name.count === 1) return ODD_LINE;
+        if (bytes[nameAt] === Byte.Hyphen || bytes[at - 1] === Byte.Hyphen) return ODD_LINE;
         break;
       case Form.HostsZero:
       case Form.HostsLoopback:

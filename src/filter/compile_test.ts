@@ -255,6 +255,10 @@ const PIECES = [
   "Ads.example",
   "ads.example",
   "a.b.example",
+  "-",
+  "*",
+  "/",
+  "[a-z]+",
   "müller.example",
   ".123",
   "a".repeat(64),
@@ -263,7 +267,9 @@ const PIECES = [
 function randomLine(prng: Prng): string {
   let line = prng.chance(0.1) ? " " : "";
   if (prng.chance(0.6)) line += prng.pick(["||", "@@||", "|", "*.", "0.0.0.0 ", "127.0.0.1  "]);
-  if (prng.chance(0.8)) line += prng.pick(["ads.example", "A.b.example", "b", "x_1.example"]);
+  if (prng.chance(0.8)) {
+    line += prng.pick(["ads.example", "A.b.example", "b", "x_1.example", "-a.example"]);
+  }
   if (prng.chance(0.4)) line += "^";
   if (prng.chance(0.2)) line += prng.pick(["$important", "$badfilter", " # why", "\t#", "\r", " "]);
   const more = prng.chance(0.5) ? 0 : prng.int(4);

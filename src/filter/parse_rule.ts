@@ -262,7 +262,7 @@ const OPEN_END = /[.*_-]$/;
 /** What stands before a name that the rule does not cover itself. */
 const BELOW = /^\*?\.(?=.)/;
 /** What is no host's name, such as `-468x60-`: whoever wrote it meant a piece of one. */
-const NAME_PIECE = /^(?:-[^.]*|-.*\.|.*-|[^.]*[_.])$/;
+const NAME_PIECE = /^(?:-.*|.*-|[^.]*[_.])$/;
 /** A file's name begins so, and no host's. */
 const PATH_PIECE = /^_[^.]*[-_.]?$/;
 

@@ -126,6 +126,7 @@ const PATTERNS = [
   ["-ads.", "block pattern -ads."],
   ["-468x60-", "block pattern -468x60-"],
   ["-ads.web.", "block pattern -ads.web."],
+  ["-ads.example", "block pattern -ads.example"],
   ["ads.web-", "block pattern ads.web-"],
   ["||104.154.", "block pattern ||104.154."],
   ["://beacons*.example^", "block pattern |beacons*.example^"],
