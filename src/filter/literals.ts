@@ -1,4 +1,4 @@
-import { Code, codesOf } from "./name_codes.ts";
+import { Code, CODE_OF, codesOf } from "./name_codes.ts";
 import type { RegexNode } from "./regex.ts";
 
 /**
@@ -141,29 +141,31 @@ const LOG_SHARES = Array.from({ length: Code.End + 1 }, (_, code) => {
     (code < Code.Letter ? DIGIT_SHARE : [...LETTER_SHARES, ...LATER_SHARES][code - Code.Letter]);
   return Math.log2(share ?? 1);
 });
-/** Grams that stand in more names than their codes let expect. */
-const COMMON: ReadonlySet<string> = new Set(
-  ["www.", ".www", ".com", "com>", ".net", "net>", ".org", "org>", ".api", "api.", ".cdn", "cdn."],
+/** Words that stand in more names than their letters let expect; behind `>` a name is at its end. */
+const COMMON_WORDS =
+  ".www. .com> .net> .org> .api. .app. .cdn. .dev. .web. in-addr.arpa> adns adserv " +
+  "affili akadns akamai amazonaws.com> amazon analytics android apple. apps. azure banner center " +
+  "click. cloud content data. device doubleclick edge. east event. events. facebook front global " +
+  "google google. icloud image img. live. logging manage media metrics microsoft mobile netdna office " +
+  "player prod. product proxy publi push report server service static stats stream tiktok track. " +
+  "tracking traffic update user video. west work yahoo yandex";
+const COMMON_SHARE = 6;
+const COMMON: ReadonlySet<number> = new Set(
+  COMMON_WORDS.split(" ").flatMap((word) =>
+    gramsOf(Array.from(word, (c) => String.fromCharCode(c === ">" ? Code.End : codeOf(c))).join(""))
+  ),
 );
-const COMMON_SHARE = 8;
 
 /** How often a gram stands in names, as far as its codes say: a logarithm. */
 export function commonness(gram: number): number {
   const length = (gram & SHORT_MARK) === 0 ? GRAM_MAX : GRAM_MIN;
   let sum = 0;
-  let text = "";
-  for (let i = length - 1; i >= 0; i--) {
-    const code = (gram >>> (i * CODE_BITS)) & ((1 << CODE_BITS) - 1);
-    sum += LOG_SHARES[code];
-    text += textOf(code);
+  for (let i = 0; i < length; i++) {
+    sum += LOG_SHARES[(gram >>> (i * CODE_BITS)) & ((1 << CODE_BITS) - 1)];
   }
-  // A code less is about as often as one of some forty.
-  return sum + (length === GRAM_MIN ? 5 : 0) + (COMMON.has(text) ? COMMON_SHARE : 0);
+  return sum + (COMMON.has(gram) ? COMMON_SHARE : 0);
 }
 
-function textOf(code: number): string {
-  if (code >= Code.End) return ">";
-  if (code >= Code.Letter) return String.fromCharCode(0x61 + code - Code.Letter);
-  if (code >= Code.Digit) return String(code - Code.Digit);
-  return code === Code.Dot ? "." : "-";
+function codeOf(c: string): number {
+  return CODE_OF[c.charCodeAt(0)];
 }

@@ -8,6 +8,12 @@ import { GRAM_FACTOR, GRAM_WORDS, NO_AUTOMATON, PATTERN_WORDS } from "./pattern_
 /** Longest text of a name. */
 const NAME_LENGTH_MAX = 255;
 const [DOT, STAR, CARET, BAR] = [0x2e, 0x2a, 0x5e, 0x7c];
+/** What is of this module the compiler knows for good; what is imported it reads anew for each byte. */
+const DOT_CODE: number = Code.Dot;
+const END_CODE: number = Code.End;
+const CODES: Uint8Array = CODE_OF;
+const FACTOR: number = GRAM_FACTOR;
+const BITS: number = CODE_BITS;
 
 /** Finds the patterns that cover a name; made once for compiled rules that have any. */
 export class PatternMatcher {
@@ -24,6 +30,8 @@ export class PatternMatcher {
   readonly #hasShortGrams: boolean;
   readonly #lists: Int32Array;
   readonly #automata: Uint16Array;
+  /** Grams of the name that the filter lets pass. */
+  readonly #met = new Int32Array(NAME_LENGTH_MAX + 1);
   /** In which call a pattern was tried last: a name can hold a gram several times. */
   readonly #triedIn: Uint32Array;
   #call = 0;
@@ -66,30 +74,35 @@ export class PatternMatcher {
   find(packet: Uint8Array, name: HashedName): number {
     this.#begin();
     if (this.#lists[0] > 0) this.#tryAll(0, packet, name);
+    this.#tryGrams(packet, name, GRAM_MASK, 0);
+    if (this.#hasShortGrams) this.#tryGrams(packet, name, SHORT_MASK, SHORT_MARK);
+    return this.#count;
+  }
+
+  /** Tries the patterns that the name's grams under a mask lead to. */
+  #tryGrams(packet: Uint8Array, name: HashedName, mask: number, mark: number): void {
     const filter = this.#filter;
     const shift = this.#filterShift;
-    const hasShort = this.#hasShortGrams;
+    const met = this.#met;
     const { count, offsets } = name;
+    const end = offsets[count];
+    // Where the next label begins: there stands its length, and for a gram a label's beginning.
+    let label = offsets[0];
     let gram = 0;
-    for (let k = 0; k <= count; k++) {
-      let at = offsets[k];
-      const end = k < count ? offsets[k + 1] : at + 1;
-      // Where a label's length stands it begins, and the root's zero is the end.
-      let code: number = k < count ? Code.Dot : Code.End;
-      for (;;) {
-        gram = ((gram << CODE_BITS) | code) & GRAM_MASK;
-        const bit = Math.imul(gram, GRAM_FACTOR) >>> shift;
-        if (((filter[bit >>> 5] >>> (bit & 31)) & 1) === 1) this.#follow(gram, packet, name);
-        if (hasShort) {
-          const short = (gram & SHORT_MASK) | SHORT_MARK;
-          const bit = Math.imul(short, GRAM_FACTOR) >>> shift;
-          if (((filter[bit >>> 5] >>> (bit & 31)) & 1) === 1) this.#follow(short, packet, name);
-        }
-        if (++at === end) break;
-        code = CODE_OF[packet[at]];
+    let meets = 0;
+    for (let at = label; at <= end; at++) {
+      const byte = packet[at];
+      let code = CODES[byte];
+      if (at === label) {
+        code = at === end ? END_CODE : DOT_CODE;
+        label = at + byte + 1;
       }
+      gram = ((gram << BITS) | code) & mask;
+      const key = gram | mark;
+      const bit = Math.imul(key, FACTOR) >>> shift;
+      if (((filter[bit >>> 5] >>> (bit & 31)) & 1) !== 0) met[meets++] = key;
     }
-    return this.#count;
+    for (let i = 0; i < meets; i++) this.#follow(met[i], packet, name);
   }
 
   #begin(): void {

@@ -19,7 +19,7 @@ export const ALWAYS_MAX = 32;
 const FAILURES_MAX = 64;
 
 /** Bits a gram has in the filter before the table, and the fewest of all. */
-const FILTER_BITS = 32;
+const FILTER_BITS = 64;
 const FILTER_BITS_MIN = 10;
 /** Slots a gram has in the table. */
 const SLOTS = 2;
@@ -125,7 +125,10 @@ export class PatternTable {
     }
     const grams = new Set<number>();
     for (const all of groups) {
-      const free = all.filter((gram) => this.#loadOf(gram) < CROWD_MAX);
+      // Short ones cost every name a further look, so they are for what has no other.
+      const long = all.filter((gram) => (gram & SHORT_MARK) === 0);
+      const best = long.length > 0 ? long : all;
+      const free = best.filter((gram) => this.#loadOf(gram) < CROWD_MAX);
       if (free.length === 0) return null;
       const costs = free.map((gram) => commonness(gram) + Math.log2(1 + this.#loadOf(gram)));
       grams.add(free[costs.indexOf(Math.min(...costs))]);

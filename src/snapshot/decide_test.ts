@@ -497,7 +497,8 @@ const GARBAGE_BYTES_MAX = 8 * DECISIONS;
 Deno.test("Snapshot.decide() and matchAddress() leave no garbage", none, () => {
   const { snapshot } = asker({
     lists: {
-      a: `||ads.example^\n${A} host.example\n${SIX} host.example\n|10.*\n`,
+      a: `||ads.example^\n${A} host.example\n${SIX} host.example\n|10.*\n||tr*.video.example^\n` +
+        "/^a[a-z]?\\.[a-c]\\./\n@@-ok.\n",
       "service:s": "||video.example^\n",
     },
     rules: [`||go.example^$dnsrewrite=${A}`, `@@||not.example^$dnsrewrite`, "@@||ok.example^"],
@@ -512,6 +513,7 @@ Deno.test("Snapshot.decide() and matchAddress() leave no garbage", none, () => {
     "a.b.c.d.test",
     "not.example",
     "example",
+    "x-ok.track.video.example",
   ];
   const questions = names.map((name) => {
     const wire = parseName(name)!;
