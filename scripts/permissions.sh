@@ -46,11 +46,11 @@ permissions_of() {
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import | cluster) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
-    explain) permissions='--allow-net --allow-read' ;;
+    explain | unblock) permissions='--allow-net --allow-read' ;;
     # The same; what the environment says of the terminal.
     tui) permissions="--allow-net --allow-read --allow-env=$terminal_env" ;;
-    # Also the file of the backup.
-    backup) permissions='--allow-net --allow-read --allow-write' ;;
+    # Also the file that is made.
+    backup | migrate) permissions='--allow-net --allow-read --allow-write' ;;
     restore) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.
     vrrp) permissions="--allow-ffi --allow-read $v8_flags" ;;

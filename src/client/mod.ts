@@ -11,4 +11,5 @@ export {
   type ListEnvelope,
   type Question,
 } from "./api_client.ts";
+export { type Decided, type Remedy, remedyFor } from "./remedy.ts";
 export type { ServerEvent } from "./read_events.ts";

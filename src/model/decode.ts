@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { formatIp, parseIp } from "../addr/mod.ts";
+import { formatRdata, parseRdata, Qtype } from "../dns/mod.ts";
 import {
   findRegexProblem,
   LINE_LENGTH_MAX,
@@ -266,18 +266,31 @@ function recordValue(
   text: string,
   report: Report,
 ): string | undefined {
-  if (type === "CNAME") {
+  if (type === "CNAME" || type === "PTR") {
     const name = normaliseName(text);
     if (name !== null) return name;
-    report("value", "it is no name");
+    report("value", `it is no ${VALUE_TEXTS[type]}`);
     return undefined;
   }
-  const [family, lengthBytes] = type === "A" ? ["IPv4", 4] : ["IPv6", 16];
-  const ip = parseIp(text);
-  if (ip?.length === lengthBytes) return formatIp(ip);
-  report("value", `it is no ${family} address`);
+  const rdata = parseRdata(Qtype[type], text);
+  if (rdata !== null) return formatRdata(rdata, Qtype[type], 0, rdata.length);
+  report("value", `it is no ${VALUE_TEXTS[type]}`);
   return undefined;
 }
+
+/** What a value is of, and what it may look like. */
+const VALUE_TEXTS = {
+  A: "IPv4 address",
+  AAAA: "IPv6 address",
+  CNAME: "name",
+  TXT: "text: write words, or strings of 255 bytes in quotes",
+  MX: "mail server: write a preference and a name, such as 10 mail.example",
+  SRV: "server: write priority, weight, port and a name, such as 0 0 389 ldap.example",
+  PTR: "name",
+  HTTPS: "service: write a priority, a name and parameters, such as 1 . alpn=h2 port=8443",
+  SVCB: "service: write a priority, a name and parameters, such as 1 dns.example alpn=dot",
+  CAA: "authority: write flags, a tag and a text, such as 0 issue letsencrypt.org",
+} as const;
 
 function refineClient(spec: Partial<SpecOf<"clients">>, report: Report) {
   for (const field of ["addresses", "ids"] as const) reportTwice(field, spec[field] ?? [], report);

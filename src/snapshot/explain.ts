@@ -2,7 +2,7 @@ import { formatIp, parseIp, unmapIpv4 } from "../addr/mod.ts";
 import { formatName, HashedName, isAtOrBelow, parseName, Qtype, Rcode } from "../dns/mod.ts";
 import { Kind, NO_RULE } from "../filter/mod.ts";
 import { NO_CLIENT } from "./client_ids.ts";
-import { Decision, NO_RCODE, Ruling } from "./decision.ts";
+import { Decision, NO_RCODE, OFF, Ruling } from "./decision.ts";
 import { NO_RECORDS } from "./records.ts";
 import { Canaries, NO_CANARY } from "./canaries.ts";
 import { NO_ENGINE, SafeSearch } from "./safe_search.ts";
@@ -73,6 +73,12 @@ export function explain(
       lost: "a local record answers before the filter",
     }));
     return { ...common, outcome: "local", rule: null, list: null, records, matches };
+  }
+  if (snapshot.isOff(group)) {
+    const matches = all.map((match) => ({ ...shown(match), lost: OFF.rule }));
+    const { rule, list: { id: list } } = OFF;
+    const records = blockTexts(snapshot, qtype);
+    return { ...common, outcome: "blocked", rule, list, records, matches };
   }
   const decision = new Decision();
   const ruling = snapshot.decide(packet, hashed, group, decision);

@@ -1,16 +1,8 @@
 /** Blocking and allowing from an entry of the log. */
 import type { QuerylogEntry } from "../api/mod.ts";
+import { type Remedy, remedyFor } from "../client/mod.ts";
 import { messageOf } from "../errors.ts";
-import {
-  endOf,
-  type Period,
-  PERIODS,
-  type Reach,
-  reachesOf,
-  type Remedy,
-  remedyFor,
-  ruleText,
-} from "./decide.ts";
+import { endOf, type Period, PERIODS, type Reach, reachesOf, ruleText } from "./decide.ts";
 import { Form } from "./dialogs.ts";
 import { clockTime } from "./text.ts";
 import type { Ui } from "./ui.ts";

@@ -14,7 +14,7 @@ import {
   PASSED,
   type Visit,
 } from "./dashboard.ts";
-import { hasProgram } from "./harness.ts";
+import { hasProgram, until } from "./harness.ts";
 
 const TV = "127.0.0.10";
 const UNKNOWN = { pointer: "127.0.0.31", keyboard: "127.0.0.32", phone: "127.0.0.33" } as const;
@@ -88,7 +88,7 @@ const TASKS: readonly Task[] = [
       } else await visit.press(visit.button(/^Search, ask why/));
       await visit.page.getByRole("combobox").fill(`pixel.${BLOCKED}`);
       await visit.page.keyboard.press("Enter");
-      await visit.sees("decided by custom rules");
+      await visit.sees("decided by Own rules");
       assert.match(visit.page.url(), /\/rules\?test=pixel\.ads\.example$/);
     },
   },
@@ -172,7 +172,7 @@ const TASKS: readonly Task[] = [
         visit.page.getByRole("switch", { name: "AdGuard DNS filter", exact: true }),
       );
       await visit.sees(/^Added AdGuard DNS filter/);
-      await visit.page.waitForFunction("true");
+      await until("its groups are sent", () => sent.length === 2);
       assert.match(sent[0], /^https:/);
       assert.match(sent[1], /li_0123456789abcdef/);
     },
@@ -199,6 +199,25 @@ const TASKS: readonly Task[] = [
       await visit.goTo("Audit");
       await visit.sees("Somebody on this machine");
       await visit.sees("added device");
+    },
+  },
+  {
+    name: "see that a member of the cluster is down",
+    presses: 0,
+    run: async (visit) => {
+      const message =
+        "cluster: member cellar can't be reached: nothing was heard of it for a while";
+      await visit.page.route("**/api/v1/status", async (route) => {
+        const response = await route.fetch();
+        const since = new Date().toISOString();
+        const json = await response.json();
+        json.problem_items = [{ code: "cluster", message, since, resource: null }];
+        await route.fulfill({ response, json });
+      });
+      await visit.page.reload();
+      await visit.sees(message);
+      const href = await visit.link("Look").getAttribute("href");
+      assert.equal(href, "/cluster", "where it can be seen to");
     },
   },
   {

@@ -36,6 +36,7 @@ export interface Report {
   readonly writable: boolean;
   readonly members: readonly ReportedMember[];
   readonly problems: readonly string[];
+  readonly peer: { readonly node: string; readonly role: string } | null;
 }
 
 export class Members implements AsyncDisposable {
@@ -93,12 +94,15 @@ export class Members implements AsyncDisposable {
   }
 
   /** `options` as for any service. */
-  async start(name: string, options: Pick<ServiceOptions, "main"> = {}): Promise<void> {
+  async start(
+    name: string,
+    options: Pick<ServiceOptions, "config" | "main" | "prefix"> = {},
+  ): Promise<void> {
     await Deno.mkdir(this.directory(name), { recursive: true });
     const service = await Service.start({
+      config: this.config(name),
       ...options,
       directory: this.directory(name),
-      config: this.config(name),
     });
     this.services.set(name, service);
     this.apis.set(name, await Api.of(service));

@@ -82,7 +82,7 @@ Deno.test({
     await Deno.mkdir(`${directory}/lists`);
     await Deno.writeTextFile(
       `${directory}/lists/ads.txt`,
-      "||ads.example^\n@@||fine.ads.example^\n",
+      "||ads.example^\n@@||fine.ads.example^\n||pat*.example^\n/^trk[0-9]+\\./\n",
     );
     await Deno.writeTextFile(`${directory}/services.json`, JSON.stringify(SERVICES));
     const filter = {
@@ -91,13 +91,18 @@ Deno.test({
       services: true,
       services_file: "services.json",
       lists: [{ name: "Ads", path: "lists/ads.txt" }],
-      rules: ["||mine.example^", "||moved.example^$dnsrewrite=192.0.2.9"],
+      rules: [
+        "||mine.example^",
+        "||moved.example^$dnsrewrite=192.0.2.9",
+        "@@|pat-fine.",
+        "/^mov[a-z]+-/$dnsrewrite=192.0.2.8",
+      ],
     };
     await using logged = await Logged.start({ filter }, { directory });
     const { api, upstream } = logged;
     const [list] = (await api.call("GET", "lists")).items;
     await until("the list's rules", async () => {
-      return (await api.call("GET", "status")).filter.rules >= 4;
+      return (await api.call("GET", "status")).filter.rules >= 6;
     });
     const group = await api.create("groups", {
       name: "children",
@@ -146,6 +151,32 @@ Deno.test({
         rule: "||moved.example^$dnsrewrite=192.0.2.9",
         list: "rules",
         answers: ["192.0.2.9"],
+      }],
+      ["pattern.example", {
+        outcome: "blocked",
+        rule: "||pat*.example^",
+        list: list.id,
+        answers: ["0.0.0.0"],
+      }],
+      ["pat-fine.example", {
+        outcome: "forwarded",
+        rule: "@@|pat-fine.",
+        list: "rules",
+        answers: ["192.0.2.1"],
+        upstream: upstream.text,
+      }],
+      ["TRK7.example", {
+        outcome: "blocked",
+        name: "trk7.example",
+        rule: "/^trk[0-9]+\\./",
+        list: list.id,
+        answers: ["0.0.0.0"],
+      }],
+      ["movie-1.example", {
+        outcome: "rewritten",
+        rule: "/^mov[a-z]+-/$dnsrewrite=192.0.2.8",
+        list: "rules",
+        answers: ["192.0.2.8"],
       }],
       ["nas.example", { outcome: "local", answers: ["192.0.2.5"] }],
       ["nothing.example", {

@@ -20,6 +20,7 @@ export type {
   LeakTest,
   RecommendedCatalog,
   RecommendedSizes,
+  Restored,
   Services,
   Settings,
   UpdateCheck,

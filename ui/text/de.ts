@@ -69,6 +69,7 @@ export const de: Text = {
     takeTheirs: "Anderes übernehmen",
     typeToConfirm: (word) => `Zur Bestätigung ${word} eingeben`,
     nothingFound: "Nichts gefunden.",
+    shown: (some: string, all: string) => `${some} von ${all}`,
   },
   shell: {
     skip: "Zum Inhalt",
@@ -242,7 +243,7 @@ export const de: Text = {
     asChart: "Als Bild",
     chartHelp:
       "Anfragen im Lauf der Zeit: Pfeiltasten nennen Werte, Enter öffnet dort das Protokoll",
-    blockedShare: "Gesperrt",
+    blockedShare: "Anteil gesperrt",
   },
   log: {
     columns: {
@@ -256,6 +257,8 @@ export const de: Text = {
     fields: {
       client: "Gerät",
       group: "Gruppe",
+      list: "Entschieden von",
+      type: "Typ",
       answers: "Antworten",
       rcode: "Antwortcode",
       upstream: "Upstream",
@@ -294,6 +297,7 @@ export const de: Text = {
     skipped: (count) => `${count} waren zu viele, um sie zu zeigen.`,
     ruleOf: (list, group) => group === "" ? `von ${list}` : `von ${list}, Gruppe ${group}`,
     onlyName: "Nur dieser Name",
+    onlyThese: "Nur solche Anfragen",
     onlyClient: "Nur dieses Gerät",
     toClient: (name) => `Zu ${name}`,
     nameClient: "Gerät benennen",

@@ -11,6 +11,7 @@ import {
   Rcode,
 } from "../../dns/mod.ts";
 import { SEED, wire } from "../fakes.ts";
+import { Delegation } from "./delegation.ts";
 import { Delegations, isAskable } from "./delegations.ts";
 import {
   type BenchOptions,
@@ -246,7 +247,7 @@ Deno.test(
         name: wire(`ns${i}.${text}`),
         addresses: [Uint8Array.of(192, 0, 2, i)],
       }));
-      delegations.keep(name, bytes, 0, { servers, expiresAtS: nowS + ttl });
+      delegations.keep(name, bytes, 0, new Delegation(bytes, servers, nowS + ttl));
     };
     const find = (text: string) => {
       const bytes = wire(text);
