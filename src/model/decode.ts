@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { formatRdata, parseRdata, Qtype } from "../dns/mod.ts";
-import { LINE_LENGTH_MAX, normaliseName, parseRule, SKIP_TEXTS } from "../filter/mod.ts";
+import {
+  findRegexProblem,
+  LINE_LENGTH_MAX,
+  normaliseName,
+  parseRule,
+  SKIP_TEXTS,
+} from "../filter/mod.ts";
 import { findListUrlProblem } from "./list_url.ts";
 import { parseWith, PROBLEMS_MAX, type SpecProblem, type SpecProblems } from "./problems.ts";
 import {
@@ -69,6 +75,15 @@ export function decodeShape<C extends Collection>(
 /** The frame of a batch: its rules are read one by one. */
 const BATCH_FRAME = RulesBatch.extend({ add: z.array(z.unknown()).default([]) });
 
+/** Most regular expressions of a batch: to look at a bad one takes milliseconds. */
+export const REGEX_BATCH_MAX = 200;
+const REGEX = /^\s*(?:@@)?\//;
+
+function isRegex(spec: unknown): boolean {
+  const { rule } = (spec ?? {}) as { readonly rule?: unknown };
+  return typeof rule === "string" && REGEX.test(rule);
+}
+
 /** Reads rules that are to come and go; the paths of bad ones have their index: `add[17].rule`. */
 export function decodeRulesBatch(json: unknown): Decoded<RulesBatch> {
   // Counted first: each item that is none takes memory to be complained of.
@@ -80,6 +95,12 @@ export function decodeRulesBatch(json: unknown): Decoded<RulesBatch> {
   }
   const frame = decode(BATCH_FRAME, json);
   if (!frame.ok) return frame;
+  const regexes = frame.spec.add.filter(isRegex).length;
+  if (regexes > REGEX_BATCH_MAX) {
+    const message = `it has ${regexes} regular expressions, and one change takes ` +
+      `${REGEX_BATCH_MAX}: send several`;
+    return refused([{ path: "", message }]);
+  }
   const found: SpecProblem[] = [];
   const add: SpecOf<"rules">[] = [];
   for (const [i, given] of frame.spec.add.entries()) {
@@ -201,6 +222,8 @@ function findRuleProblem(rule: string): string | null {
     const { reason, column } = parsed;
     return `it is no rule that is read, from column ${column + 1}: ${SKIP_TEXTS[reason]}`;
   }
+  const problem = parsed.rules.map(findRegexProblem).find((reason) => reason !== null);
+  if (problem) return `it is no rule that is read: ${SKIP_TEXTS[problem]}`;
   // A list's line may lose a name; whoever writes a rule is told.
   return parsed.leftOut === null
     ? null

@@ -17,7 +17,7 @@ import { keepRules, readKeptRules } from "./kept_rules.ts";
 import type { Problem } from "./problems.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
-const RULES_FORMAT = 6;
+const RULES_FORMAT = 7;
 /** How soon after the start or another look, and how long after it at most, lists are looked at. */
 const LOOK_PAUSE_MS_MIN = 1_000;
 const LOOK_PAUSE_MS_MAX = 3_600_000;

@@ -58,7 +58,7 @@ export const pages: typeof english = {
     edit: "Regel bearbeiten",
     empty: "Noch keine eigene Regel: oben eine hinzufügen, oder im Protokoll erlauben und sperren.",
     rule: "Regel",
-    hint: "Eine je Zeile: ||ads.example^ sperrt, @@||good.example^ erlaubt",
+    hint: "Eine je Zeile: ||ads.example^ oder ||ads*.example^ sperrt, @@||good.example^ erlaubt",
     lines: (count) => plural(count, "Regel", "Regeln"),
     addedMany: (count) => `${plural(count, "Regel", "Regeln")} hinzugefügt`,
     ends: "Endet",

@@ -57,7 +57,7 @@ export const pages = {
     edit: "Edit rule",
     empty: "No rule of your own yet: add one above, or allow and block in the log.",
     rule: "Rule",
-    hint: "One a line: ||ads.example^ blocks, @@||good.example^ allows",
+    hint: "One a line: ||ads.example^ or ||ads*.example^ blocks, @@||good.example^ allows",
     lines: (count: number) => plural(count, "rule", "rules"),
     addedMany: (count: number) => `Added ${plural(count, "rule", "rules")}`,
     ends: "Ends",
