@@ -139,10 +139,14 @@ export function formatTransports({ runs, idleBytes }: TransportResults): string 
       remarks.push(`  ${run}: CPU time, svc / unbound: ${figure(value, 2)}`);
     }
   }
-  const [doq, udp] = [runs.doq?.svc, runs.udp?.svc];
+  const [doq, udp, bare] = [runs.doq?.svc, runs.udp?.svc, runs.doq?.bare];
   if (doq !== undefined && udp !== undefined) {
     const value = medianRatio(doq.map((s) => s.perSecond), udp.map((s) => s.perSecond));
     remarks.push(`  svc: queries a second, DoQ / UDP: ${figure(value, 3)}`);
+  }
+  if (doq !== undefined && bare !== undefined) {
+    const value = medianRatio(doq.map(cpuUs), bare.map(cpuUs));
+    remarks.push(`  doq: CPU time, svc / a bare server on the runtime's QUIC: ${figure(value, 2)}`);
   }
   for (const name of TRANSPORT_SERVERS) {
     const bytes = idleBytes[name];

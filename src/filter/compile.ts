@@ -1,4 +1,5 @@
 import { invariant } from "../errors.ts";
+import { allowingText } from "./allowing.ts";
 import {
   canonicalText,
   Flag,
@@ -25,6 +26,8 @@ export interface CompileInput {
   readonly seed: number;
   /** A source's number is its index; lists and services are `SOURCES_MAX` at most. */
   readonly sources: readonly CompileSource[];
+  /** Nothing of a source's text is needed any more. */
+  readonly onRead?: (source: number) => void;
 }
 
 /** A text to compile. */
@@ -32,6 +35,8 @@ export interface CompileSource {
   readonly bytes: Uint8Array;
   /** It is a blocked service: no `$badfilter` of another source concerns its rules. */
   readonly isService?: boolean;
+  /** What it names is let through, not blocked. */
+  readonly allows?: boolean;
 }
 
 /** What became of a source's lines. */
@@ -68,17 +73,18 @@ export const BADFILTERS_MAX = 65_536;
 /** Compiles list text, as downloaded, into one block of memory. Takes any bytes as text. */
 export function compile(input: CompileInput): CompileResult {
   invariant(input.sources.length <= SOURCES_MAX + 1, "a source number has 16 bits");
+  const texts = input.sources.map(({ bytes, allows }) => allows ? allowingText(bytes) : bytes);
   let lines = 0;
-  for (const { bytes } of input.sources) lines += countLines(bytes);
+  for (const bytes of texts) lines += countLines(bytes);
   const table = new RuleTable(lines);
   const patterns = new PatternTable();
   const stats: SourceStats[] = [];
   const badfilters: SourcedRule[] = [];
   const services = input.sources.map(({ isService = false }) => isService);
   for (let source = 0; source < input.sources.length; source++) {
-    const { bytes } = input.sources[source];
-    const scanner = new SourceScanner(bytes, source, input.seed, table, patterns);
+    const scanner = new SourceScanner(texts[source], source, input.seed, table, patterns);
     scanner.scan();
+    input.onRead?.(source);
     stats.push(scanner.stats);
     if (services[source]) continue;
     for (const text of scanner.badfilters) badfilters.push({ source, text });

@@ -90,6 +90,8 @@ export const ListSpec = z.strictObject({
     .meta({ format: "uri", description: "https; http for this machine only; without credentials" }),
   path: z.string().min(1).max(1_024).optional()
     .describe("a file of filter.local_lists_dir"),
+  allows: z.boolean().optional()
+    .describe("true: what it names is let through; left out or false: it is blocked"),
   enabled,
   comment,
   managed_by: managedBy,

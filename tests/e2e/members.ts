@@ -28,6 +28,7 @@ export interface ReportedMember {
 }
 
 export interface Report {
+  readonly role: string;
   readonly state: string;
   readonly cluster: string;
   readonly leader: string | null;

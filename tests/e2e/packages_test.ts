@@ -131,8 +131,7 @@ Deno.test("a build can be installed, updated and removed", options, async (t) =>
       try {
         await until("an answer", async () => (await run("svc", "health")).code === 0);
       } finally {
-        service.kill("SIGTERM");
-        await service.status;
+        await machine!.end(service, "SIGTERM");
       }
       assert.equal((await run("svc", "health")).code, 1);
     },
@@ -158,8 +157,7 @@ Deno.test("a build can be installed, updated and removed", options, async (t) =>
         assert.equal(installed.code, 1);
         assert.match(installed.stderr, /svc\.service is not started: .*DNSStubListener=no/);
       } finally {
-        stub.kill("SIGKILL");
-        await stub.status;
+        await machine!.end(stub, "SIGKILL");
       }
     },
   });
@@ -233,8 +231,7 @@ Deno.test("a build can be installed, updated and removed", options, async (t) =>
         assert.deepEqual([applied.code, applied.stderr], [0, ""], applied.stdout);
         assert.equal((await run("svc", "version")).stdout, "svc 99.0.0 (a test)\n");
       } finally {
-        server.kill("SIGKILL");
-        await server.status;
+        await machine!.end(server, "SIGKILL");
       }
       assert.match(await heard, /releases example/i);
     },

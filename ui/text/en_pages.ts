@@ -1,4 +1,5 @@
 /** What the pages behind the first ones say in English. */
+import { move } from "./en_move.ts";
 import { plural } from "./plural.ts";
 
 export const pages = {
@@ -16,6 +17,8 @@ export const pages = {
     url: "Address",
     urlHint: "https; hosts files, domain lists and AdGuard syntax are read",
     path: "File",
+    allows: "Allows",
+    allowsHint: "Lets through what it names, in place of blocking it",
     forGroups: "For groups",
     unused: "No group uses it",
     unread: "Unread lines",
@@ -126,6 +129,17 @@ export const pages = {
     moved: (name: string, group: string) => `${name} is now in ${group}`,
     movedMany: (count: number, group: string) =>
       `${plural(count, "device is", "devices are")} now in ${group}`,
+  },
+  internet: {
+    of: (name: string) => `Internet of ${name}`,
+    on: "Internet on",
+    off: "Internet off",
+    offBy: (schedule: string) => `Off: ${schedule}`,
+    more: "More time",
+    end: "End now",
+    given: (name: string) => `${name} has the Internet`,
+    taken: (name: string) => `${name} has no Internet now or at its times`,
+    givenUntil: (name: string, until: string) => `${name} has the Internet until ${until}`,
   },
   groups: {
     lead: "What a set of devices gets: lists, safe search, blocked services.",
@@ -402,6 +416,7 @@ export const pages = {
     profileText: "Open this with the device's camera; the link works for an hour.",
     download: "Download on this device",
   },
+  move,
   leak: {
     lead: "Asks for names that only this service answers, to see who your browser asks.",
     again: "Again",
@@ -434,6 +449,8 @@ export const pages = {
       sign_in: "signed in",
       sign_out: "signed out",
       import: "imported",
+      migrate: "moved here:",
+      migrate_read: "read another product:",
       expire: "ended",
       backup: "took a backup of",
       restore: "restored",

@@ -25,6 +25,7 @@ import { Delegation } from "./delegation.ts";
 import {
   ENDLESS,
   failedBefore,
+  isHopeless,
   lame,
   malformed,
   refused,
@@ -37,6 +38,7 @@ import type { Means } from "./means.ts";
 import { nextProbe } from "./minimise.ts";
 import type { NameServer } from "./name_servers.ts";
 import { NO_TTL, Says } from "./name_server_reader.ts";
+import { noteOwnServers } from "./own_servers.ts";
 import { Step, type StepOwner } from "./step.ts";
 
 const NO_ERRORS: Uint8Array = new Uint8Array(0);
@@ -164,6 +166,11 @@ export class Iteration implements Task, StepOwner {
 
   onExhausted(failure: ResolveFailure): void {
     const cut = this.#step.cut!;
+    if (this.#probe > 0 && !isHopeless(failure)) {
+      this.#step.note("failed", `${failure.text}; the whole name is asked for`);
+      this.#askWhole();
+      return;
+    }
     if (cut.isStored && !cut.isRoot && !this.#isRenewed && failure.code !== "overWork") {
       // The zone may have moved since: the zone above knows.
       this.#isRenewed = true;
@@ -389,7 +396,7 @@ export class Iteration implements Task, StepOwner {
       step.decline(ask, malformed(step.zoneText, step.textOf(server)));
       return;
     }
-    this.#noteOwnServers(response, cut);
+    noteOwnServers(this.#means, response, cut, this.#hashed, this.#name);
     const isPriming = cut.isRoot && this.#hashed.count === 0;
     if (isPriming && this.#flight.query.qtype === Qtype.NS) this.#keepRoot(response);
     this.#answeredBy = server;
@@ -397,20 +404,6 @@ export class Iteration implements Task, StepOwner {
     const isOfChain = query.qtype === Qtype.DS || query.qtype === Qtype.DNSKEY;
     if (this.#wantsSignatures && isOfChain) this.#means.believed.set(query, server);
     this.#take(scrubbed, rcodeName(response.rcode), server);
-  }
-
-  /** Keeps which name servers a zone has by its own word, beside those that the zone above names. */
-  #noteOwnServers(response: ResponseReader, cut: Cut): void {
-    const { reader, delegations, nowSeconds } = this.#means;
-    if (response.answers === 0 || response.authorities === 0 || cut.isRoot || cut.isOwnKnown) {
-      return;
-    }
-    const { servers, ttl } = reader.ownServers(response);
-    cut.isOwnKnown = servers.length > 0;
-    const more = servers.filter(({ name }) => cut.entryOf(name, 0) === null);
-    // With the delegation they are gone, however long the zone itself would keep them.
-    const endsAtS = Math.min(nowSeconds() + ttl, cut.expiresAtS);
-    if (more.length > 0) delegations.keepOwn(this.#hashed, this.#name, cut.label, more, endsAtS);
   }
 
   /** Name servers that the zone at hand has by its own word alone. */

@@ -94,9 +94,11 @@ export class NameServerReader {
     return response.authorities > 0 ? Says.Denial : Says.Nothing;
   }
 
-  /** A copy of `cut`. */
+  /** A copy of `cut`, in lower case. */
   cutName(): Uint8Array {
-    return this.cut.slice(0, nameLength(this.cut));
+    const name = this.cut.slice(0, nameLength(this.cut));
+    for (let i = 0; i < name.length; i++) name[i] = FOLD[name[i]];
+    return name;
   }
 
   /** Name servers of the referral read last, with the glue that its server can know. */
