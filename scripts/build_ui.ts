@@ -9,7 +9,8 @@ import { build, type Message, type Metafile, type Plugin, stop } from "esbuild";
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { ICON_NAMES } from "../ui/parts/icon_names.ts";
-import { PAGE_PATHS } from "../ui/page_paths.ts";
+import { PAGE_PATHS, type PagePath } from "../ui/page_paths.ts";
+import { LANGUAGES } from "../ui/languages.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const OUTPUT = new URL("src/node/ui.assets", ROOT);
@@ -37,6 +38,8 @@ export interface BuiltFile {
 /** What was built: the files, and which of them the first view loads. */
 export interface Built {
   readonly files: readonly BuiltFile[];
+  /** Of what the shell has inside, SHA-256 in base64. */
+  readonly digests: { readonly script: string; readonly style: string };
   readonly firstView: readonly string[];
   /** What is loaded of one language. */
   readonly locale: readonly string[];
@@ -54,13 +57,38 @@ function named(name: string, content: string): BuiltFile {
   return { ...file, path: `/assets/${name.replace(/(\.\w+)$/, `-${file.hash.slice(0, 8)}$1`)}` };
 }
 
-/** The icons that are used, as the nodes of their pictures. */
-async function iconNodes(): Promise<Record<string, unknown>> {
-  const all = JSON.parse(await Deno.readTextFile(ICONS));
+type Shape = readonly [string, Readonly<Record<string, string>>];
+
+/** The icons that are used, each as one path: a page has hundreds of them, and nodes cost time. */
+async function iconPaths(): Promise<Record<string, string>> {
+  const all: Record<string, readonly Shape[]> = JSON.parse(await Deno.readTextFile(ICONS));
   return Object.fromEntries(ICON_NAMES.map((name) => {
     if (!Object.hasOwn(all, name)) throw new Error(`${name}: lucide has no such icon`);
-    return [name, all[name]];
+    return [name, all[name].map(pathOf).join("")];
   }));
+}
+
+/** The shape as data of a path, as SVG 2 §10 defines each. */
+function pathOf([tag, attributes]: Shape): string {
+  const [x, y, width, height, rx, cx, cy, r, x1, y1, x2, y2] = [
+    ...["x", "y", "width", "height", "rx", "cx", "cy", "r", "x1", "y1", "x2", "y2"],
+  ].map((name) => Number(attributes[name] ?? 0));
+  const arc = (to: string) => `a${rx} ${rx} 0 0 1 ${to}`;
+  switch (tag) {
+    case "path":
+      return attributes.d.replace(/^m/, "M0 0m"); // Not from where the last shape ended.
+    case "circle": {
+      const dot = attributes.fill === undefined ? "" : `M${cx} ${cy}h.01`; // Only dots are filled.
+      return `M${cx - r} ${cy}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z${dot}`;
+    }
+    case "line":
+      return `M${x1} ${y1}L${x2} ${y2}`;
+    case "rect":
+      return `M${x + rx} ${y}h${width - 2 * rx}${arc(`${rx} ${rx}`)}v${height - 2 * rx}` +
+        `${arc(`${-rx} ${rx}`)}h${2 * rx - width}${arc(`${-rx} ${-rx}`)}v${2 * rx - height}` +
+        `${arc(`${rx} ${-rx}`)}z`;
+  }
+  throw new Error(`${tag}: a shape that icons had none of so far`);
 }
 
 /** What a chunk loads with it, itself too. */
@@ -77,39 +105,90 @@ function loadedWith(entry: string, outputs: Metafile["outputs"]): Set<string> {
   return loaded;
 }
 
-/** Takes types of the service and nothing that runs, whatever a file says. */
+/** What terminal and page have in common: it asks nobody and loads nothing. */
+const SHARED = /\/src\/client\/remedy\.ts$/;
+
+/** Takes types of the service and nothing that runs but what is shared, whatever a file says. */
 const typesOnly: Plugin = {
   name: "types-only",
   setup(context) {
-    context.onResolve({ filter: /\/src\// }, ({ path, importer }) => ({
-      errors: [{ text: `${importer} takes more than types from ${path}` }],
+    context.onResolve({ filter: /\/src\// }, ({ path, importer }) =>
+      SHARED.test(path) ? null : {
+        errors: [{ text: `${importer} takes more than types from ${path}` }],
+      });
+  },
+};
+
+/**
+ * Has every page load `main.tsx`, which is there already: so what both use comes with that, in one
+ * file, where else each combination of pages that share a module would have a file of its own.
+ */
+const pagesTakeMain: Plugin = {
+  name: "pages-take-main",
+  setup(context) {
+    context.onLoad({ filter: /\/ui\/(pages\/\w+\.tsx|text\/\w\w\.ts)$/ }, async ({ path }) => ({
+      contents: `${await Deno.readTextFile(path)}\nimport "${UI}main.tsx";`,
+      loader: path.endsWith("x") ? "tsx" : "ts",
     }));
   },
 };
 
+const COMMON = {
+  absWorkingDir: UI,
+  bundle: true,
+  minify: true,
+  write: false,
+  target: "es2022",
+  legalComments: "none",
+  logLevel: "silent",
+} as const;
+
+/** What lies inside the shell: text that no policy but its own digest lets run. */
+interface Inline {
+  readonly text: string;
+  readonly sha256: string;
+}
+
+async function inline(source: string, define: Readonly<Record<string, string>>): Promise<Inline> {
+  const { outputFiles: [{ text }] } = await build({
+    ...COMMON,
+    entryPoints: [UI + source],
+    define,
+    format: "iife",
+  });
+  if (/<\/(script|style)/i.test(text)) throw new Error(`${source}: it would end its element`);
+  return { text, sha256: createHash("sha256").update(text).digest("base64") };
+}
+
+/** The source of each page, as `pages.ts` loads it. */
+async function pageSources(): Promise<Map<PagePath, string>> {
+  const text = await Deno.readTextFile(`${UI}pages.ts`);
+  const loads = text.matchAll(/"(\/[^"]*)": \{[^}]*import\("\.\/(pages\/\w+\.tsx)"\)/g);
+  const found = new Map(Array.from(loads, ([, page, source]) => [page, source]));
+  return new Map(PAGE_PATHS.map((page) => {
+    const source = found.get(page);
+    if (source === undefined) throw new Error(`pages.ts: ${page}: no import of its source there`);
+    return [page, source];
+  }));
+}
+
 /** Builds the dashboard in memory. */
 export async function buildUi(): Promise<Built> {
+  const icons = await iconPaths();
   const { outputFiles, metafile } = await build({
+    ...COMMON,
     entryPoints: { main: `${UI}main.tsx`, style: `${UI}style.css` },
-    absWorkingDir: UI,
     outdir: "/assets",
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
-    define: { ICON_NODES: JSON.stringify(await iconNodes()) },
-    bundle: true,
+    define: { ICON_PATHS: JSON.stringify(JSON.stringify(icons)) },
     splitting: true,
-    minify: true,
-    write: false,
     metafile: true,
     format: "esm",
-    target: "es2022",
     jsx: "automatic",
     jsxImportSource: "preact",
-    legalComments: "none",
-    logLevel: "silent",
-    plugins: [typesOnly],
+    plugins: [typesOnly, pagesTakeMain],
   });
-  const files = outputFiles.map(({ path, contents }) => pack(path, contents));
   const outputs = Object.fromEntries(
     Object.entries(metafile.outputs).map((
       [path, output],
@@ -123,44 +202,61 @@ export async function buildUi(): Promise<Built> {
   );
   const entryOf = (source: string) =>
     Object.entries(outputs).find(([, { entryPoint }]) => entryPoint === source)?.[0] ?? "";
-  const [main, style] = [entryOf("main.tsx"), entryOf("style.css")];
+  const holderOf = (source: string) =>
+    Object.entries(outputs).find(([, { inputs }]) => Object.hasOwn(inputs, source))?.[0] ?? "";
+  // The entry itself does no more than load the file that has it.
+  const main = holderOf("main.tsx");
+  const styles = entryOf("style.css");
+  const files = outputFiles.map(({ path, contents }) => pack(path, contents))
+    .filter(({ path }) => path !== entryOf("main.tsx"));
   const icon = named("icon.svg", await Deno.readTextFile(`${UI}icon.svg`));
   const manifest = named(
     "svc.webmanifest",
     (await Deno.readTextFile(`${UI}svc.webmanifest`)).replaceAll("@ICON@", icon.path),
   );
-  // What every page needs is asked for with the shell, not one behind the other.
   const atOnce = loadedWith(main, outputs);
-  const overview = loadedWith(entryOf("pages/overview.tsx"), outputs);
-  const preload = [...atOnce].filter((path) => path !== main)
-    .map((path) => `<link rel="modulepreload" href="${path}">`).join("\n");
-  const shell = pack(
-    "/index.html",
-    (await Deno.readTextFile(`${UI}index.html`))
-      .replaceAll("@MAIN@", main).replaceAll("@STYLE@", style).replaceAll("@ICON@", icon.path)
-      .replaceAll("@MANIFEST@", manifest.path).replace("@PRELOAD@", preload),
+  const behind = (source: string) =>
+    [...loadedWith(entryOf(source), outputs)].filter((path) => path !== main);
+  const pages = Object.fromEntries(
+    Array.from(await pageSources(), ([page, source]) => [page, behind(source)]),
   );
-  // The chart loads it when it is drawn, which is in the first view.
-  const plot = Object.entries(outputs).filter(([path, { inputs }]) =>
-    path.endsWith(".js") && Object.keys(inputs).some((input) => input.includes("/uplot/"))
-  ).map(([path]) => path);
-  const english = loadedWith(entryOf("text/en.ts"), outputs);
+  const languages = Object.fromEntries(
+    Object.keys(LANGUAGES).map((language) => [language, behind(`text/${language}.ts`)]),
+  );
+  const script = await inline("first.ts", {
+    FILES: JSON.stringify(JSON.stringify({ languages, pages })),
+  });
+  const style = await inline("first.css", {});
+  const parts: Readonly<Record<string, string>> = {
+    SCRIPT: `<script>${script.text}</script>`,
+    STYLE: `<style>${style.text}</style>`,
+    MAIN: main,
+    STYLES: styles,
+    ICON: icon.path,
+    MANIFEST: manifest.path,
+    SHIELD: icons.shield,
+  };
+  const html = await Deno.readTextFile(`${UI}index.html`);
+  const shell = pack("/index.html", html.replace(/@([A-Z]+)@/g, (_, name) => parts[name]));
+  const plot = holderOf(Object.keys(metafile.inputs).find((input) => input.includes("/uplot/"))!);
+  const firstView = ["/index.html", styles, plot, ...pages["/"], ...languages.en, ...atOnce];
   return {
     files: [shell, icon, manifest, ...files],
-    firstView: [...new Set(["/index.html", style, ...atOnce, ...overview, ...plot, ...english])],
-    locale: [...english].filter((path) => !atOnce.has(path)),
+    digests: { script: script.sha256, style: style.sha256 },
+    firstView: [...new Set(firstView)],
+    locale: languages.en,
   };
 }
 
 /** Writes the one file; whoever reads it meanwhile gets the old one or the new one. */
-async function write({ files }: Built): Promise<number> {
+async function write({ files, digests }: Built): Promise<number> {
   let offset = 0;
   const rows = files.map(({ path, type, hash, gzip }) => {
     const row = { path, type, hash, offset, length: gzip.length };
     offset += gzip.length;
     return row;
   });
-  const index = { shell: "/index.html", pages: PAGE_PATHS, files: rows };
+  const index = { shell: "/index.html", digests, pages: PAGE_PATHS, files: rows };
   const parts = [
     new TextEncoder().encode(JSON.stringify(index) + "\n"),
     ...files.map((f) => f.gzip),

@@ -15,7 +15,7 @@ argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
 # leave it with the interpreter for days.
 v8_flags=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growing-percent=20
 v8_flags=$v8_flags,--invocation-count-for-maglev=20,--invocation-count-for-turbofan=200
-v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10
+v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10,--expose-gc
 
 # Whoever has little to do is to be small: no compilers, and memory goes back to the system.
 small=--v8-flags=--single-threaded,--max-semi-space-size=1,--heap-growing-percent=20,--lite-mode
@@ -46,11 +46,11 @@ permissions_of() {
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import | cluster) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
-    explain) permissions='--allow-net --allow-read' ;;
+    explain | unblock) permissions='--allow-net --allow-read' ;;
     # The same; what the environment says of the terminal.
     tui) permissions="--allow-net --allow-read --allow-env=$terminal_env" ;;
-    # Also the file of the backup.
-    backup) permissions='--allow-net --allow-read --allow-write' ;;
+    # Also the file that is made.
+    backup | migrate) permissions='--allow-net --allow-read --allow-write' ;;
     restore) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.
     vrrp) permissions="--allow-ffi --allow-read $v8_flags" ;;

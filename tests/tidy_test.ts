@@ -25,6 +25,7 @@ const none: Row["scope"] = [];
 /** Files of `src/` that are no module and serve every row. */
 const SHARED: Readonly<Record<string, Row>> = {
   "errors.ts": { imports: [], scope: none },
+  "free_memory.ts": { imports: [], scope: none },
   "log.ts": { imports: [], scope: "standard error" },
   "version.ts": { imports: [], scope: none },
 };
@@ -38,7 +39,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
   model: {
-    imports: ["addr", "filter"],
+    imports: ["addr", "dns", "filter"],
     scope: none,
     entrances: ["constants.ts", "differences.ts"],
   },
@@ -64,7 +65,11 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: { imports: ["bytes", "addr", "model", "dnssec"], scope: none },
+  config: {
+    imports: ["bytes", "addr", "model", "dnssec"],
+    scope: none,
+    entrances: ["check_files.ts"],
+  },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
   process: { imports: ["addr", "native"], scope: ["ffi"] },
   floating: {
@@ -81,6 +86,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
   backup: { imports: ["bytes", "model", "auth"], scope: none },
+  migrate: { imports: ["addr", "model", "config", "http"], scope: none },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
   thread: { imports: [], scope: ["sys"] },
@@ -93,13 +99,23 @@ const TABLE: Readonly<Record<string, Row>> = {
   api: {
     imports: [
       ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
-      ...["cluster", "logqueue", "backup"],
+      ...["cluster", "logqueue", "backup", "migrate"],
     ],
     scope: ["net"],
   },
   isolate: {
     imports: [
-      ...["addr", "dnssec", "filter", "model", "snapshot", "cache", "telemetry", "resolver"],
+      ...[
+        "addr",
+        "clock",
+        "dnssec",
+        "filter",
+        "model",
+        "snapshot",
+        "cache",
+        "telemetry",
+        "resolver",
+      ],
       ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
@@ -111,36 +127,22 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
       ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
+      ...["migrate"],
     ],
     scope: "what it wires",
     entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
   },
-  client: { imports: ["api"], types: ["api"], scope: ["net"] },
+  client: { imports: ["api"], types: ["api"], scope: ["net"], entrances: ["remedy.ts"] },
   tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
   cli: {
     imports: [
-      "bytes",
-      "addr",
-      "model",
-      "config",
-      "native",
-      "auth",
-      "store",
-      "lists",
-      "cluster",
-      "api",
-      "node",
-      "client",
-      "tui",
-      "floating",
-      "install",
-      "update",
-      "process",
+      ...["bytes", "addr", "model", "config", "native", "auth", "store", "lists", "cluster"],
+      ...["api", "node", "client", "tui", "floating", "install", "update", "process"],
     ],
     scope: "the program's flags",
   },
   /** Beside `src/`: what runs in a browser. */
-  ui: { imports: ["api"], types: ["api"], scope: "the page's origin" },
+  ui: { imports: ["api", "client"], types: ["api"], scope: "the page's origin" },
 };
 /** Rows of the README that have these words for their imports: they put others together. */
 const WIRED: Readonly<Record<string, string>> = {

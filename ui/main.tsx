@@ -1,59 +1,62 @@
 import { type ComponentType, render } from "preact";
-import { useEffect } from "preact/hooks";
-import { effect, untracked, useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { effect, signal, untracked } from "@preact/signals";
+import "./at_once.ts";
 import { awaySince, token } from "./data/api.ts";
+import { allBegun, forgetBegun } from "./data/begun.ts";
 import { followStatus, nowMs, pausedUntil } from "./data/node.ts";
 import { authState, me, readAuthState, recognise, refused } from "./data/session.ts";
 import { followEvents } from "./data/events.ts";
-import type { PagePath } from "./page_paths.ts";
+import { isAlone, type PagePath } from "./page_paths.ts";
 import { PAGES } from "./pages.ts";
 import { Button, Empty } from "./parts/basics.tsx";
 import { Confirmation } from "./parts/dialog.tsx";
 import { countdown } from "./parts/format.ts";
 import { Shell } from "./parts/shell.tsx";
 import { Toasts } from "./parts/toasts.tsx";
+import { preferredLanguage } from "./preferences.ts";
 import { hrefOf, listenToLinks, navigate, route } from "./router.ts";
-import { language, preferredLanguage, setLanguage, t } from "./text/mod.ts";
+import { language, setLanguage, t } from "./text/mod.ts";
 import "./theme.ts";
 
-const loaded = new Map<PagePath, ComponentType>();
+/** Longest that the first view waits for data that was asked for; then it shows that it waits. */
+const DATA_MS_MAX = 300;
+
+const loaded = signal<ReadonlyMap<PagePath, ComponentType>>(new Map());
+/** The page whose code did not come. */
+const failed = signal<PagePath | null>(null);
+
+async function load(page: PagePath): Promise<void> {
+  failed.value = null;
+  if (loaded.peek().has(page)) return;
+  try {
+    const { default: component } = await PAGES[page].load();
+    loaded.value = new Map([...loaded.value, [page, component]]);
+  } catch {
+    failed.value = page;
+  }
+}
 
 /** The page of the path, once its code is here; what was there before stays until then. */
 function Page() {
   const { page, path } = route.value;
-  const shown = useSignal<{ readonly page: PagePath | null; readonly failed: boolean }>({
-    page: null,
-    failed: false,
-  });
-  useSignalEffect(() => {
-    const next = route.value.page;
-    if (next === null) return;
-    if (loaded.has(next)) {
-      shown.value = { page: next, failed: false };
-      return;
-    }
-    PAGES[next].load().then(({ default: component }) => {
-      loaded.set(next, component);
-      if (route.value.page === next) shown.value = { page: next, failed: false };
-    }, () => {
-      shown.value = { page: next, failed: true };
-    });
-  });
-  const isThere = page !== null && shown.value.page === page;
+  const shown = useRef<PagePath | null>(null);
+  const isThere = page !== null && loaded.value.has(page);
+  if (isThere) shown.current = page;
   useEffect(() => {
     if (!isThere && page !== null) return;
     document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
   }, [path, isThere]);
   if (page === null) return <NotFound />;
-  const { page: now, failed } = shown.value;
-  if (failed) {
+  if (failed.value === page) {
     return (
       <Empty text={t.shell.pageFailed} icon="wifi-off">
         <Button kind="primary" label={t.common.reload} onClick={() => location.reload()} />
       </Empty>
     );
   }
-  const Component = now === null ? undefined : loaded.get(now);
+  const now = shown.current;
+  const Component = now === null ? undefined : loaded.value.get(now);
   return Component === undefined ? null : <Component key={now} />;
 }
 
@@ -83,10 +86,9 @@ function Refused({ message }: { message: string }) {
 function App() {
   const { page } = route.value;
   if (refused.value !== null) return <Refused message={refused.value} />;
-  const isAlone = page !== null && PAGES[page].isAlone === true;
   return (
     <div key={language.value} class="root">
-      {isAlone || me.value === null
+      {(page !== null && isAlone(page)) || me.value === null
         ? (
           <main class="alone" id="main">
             <Page />
@@ -118,7 +120,7 @@ function guard(): void {
   const { page, path } = route.value;
   if (page === null) return;
   if (me.value === null && refused.value === null) {
-    if (page === "/sign-in" || page === "/reset" || page === "/setup") return;
+    if (isAlone(page)) return;
     if (authState.value?.setup === true) void navigate("/setup", true);
     else {void navigate(
         hrefOf("/sign-in", { next: path === "/" ? "" : path + location.search }),
@@ -142,12 +144,10 @@ async function start(): Promise<void> {
   // What the first view needs is asked for at once, not one behind the other.
   const spoken = setLanguage(preferredLanguage(), false);
   const { page } = route.value;
-  if (page !== null) PAGES[page].load().catch(() => undefined); // Who shows it says why not.
+  const opened = page === null ? Promise.resolve() : load(page);
   for (;;) {
     try {
-      const isKnown = await recognise();
-      await spoken;
-      if (!isKnown) await readAuthState();
+      if (!await recognise()) await readAuthState();
       break;
     } catch {
       await spoken;
@@ -156,10 +156,17 @@ async function start(): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 2_000));
     }
   }
-  root.textContent = "";
+  await Promise.all([spoken, opened]);
+  // Drawn once with its data, where that is about to come, rather than first without.
+  await Promise.race([allBegun(), new Promise((resolve) => setTimeout(resolve, DATA_MS_MAX))]);
   listenToLinks();
   effect(tellTitle);
   effect(guard);
+  effect(() => {
+    const { page } = route.value;
+    if (page !== null) void untracked(() => load(page));
+  });
+  root.textContent = ""; // The shell without its words, which the page brought.
   render(<App />, root);
   let stop: (() => void) | null = null;
   effect(() => {
@@ -169,6 +176,7 @@ async function start(): Promise<void> {
     const stops = untracked(() => isIn ? [followStatus(), followEvents()] : []);
     stop = () => stops.forEach((end) => end());
   });
+  forgetBegun();
 }
 
 void start();

@@ -6,41 +6,37 @@ import type { PagePath } from "./page_paths.ts";
 interface PageEntry {
   readonly title: PageTitle;
   readonly load: () => Promise<{ readonly default: ComponentType }>;
-  /** The page is one without navigation around it. */
-  readonly isAlone?: true;
 }
 
 export type PageTitle =
   | ("overview" | "log" | "lists" | "rules" | "records" | "clients" | "groups" | "schedules")
   | ("settings" | "users" | "account" | "cluster" | "connect" | "leakTest" | "audit" | "signIn")
-  | ("reset" | "setup");
+  | ("reset" | "setup" | "move");
 
-const clients = () => import("./pages/clients.tsx");
-const groups = () => import("./pages/groups.tsx");
-const schedules = () => import("./pages/schedules.tsx");
-
+/** The build reads here which source each page has. */
 export const PAGES: Readonly<Record<PagePath, PageEntry>> = {
   "/": { title: "overview", load: () => import("./pages/overview.tsx") },
   "/log": { title: "log", load: () => import("./pages/log.tsx") },
   "/lists": { title: "lists", load: () => import("./pages/lists.tsx") },
+  "/lists/move": { title: "move", load: () => import("./pages/move.tsx") },
   "/rules": { title: "rules", load: () => import("./pages/rules.tsx") },
   "/records": { title: "records", load: () => import("./pages/records.tsx") },
-  "/clients": { title: "clients", load: clients },
+  "/clients": { title: "clients", load: () => import("./pages/clients.tsx") },
   "/clients/:id": { title: "clients", load: () => import("./pages/client.tsx") },
-  "/groups": { title: "groups", load: groups },
+  "/groups": { title: "groups", load: () => import("./pages/groups.tsx") },
   "/groups/:id": { title: "groups", load: () => import("./pages/group.tsx") },
-  "/schedules": { title: "schedules", load: schedules },
+  "/schedules": { title: "schedules", load: () => import("./pages/schedules.tsx") },
   "/schedules/:id": { title: "schedules", load: () => import("./pages/schedule.tsx") },
   "/settings": { title: "settings", load: () => import("./pages/settings.tsx") },
   "/users": { title: "users", load: () => import("./pages/users.tsx") },
   "/account": { title: "account", load: () => import("./pages/account.tsx") },
   "/cluster": { title: "cluster", load: () => import("./pages/cluster.tsx") },
   "/connect": { title: "connect", load: () => import("./pages/connect.tsx") },
-  "/leak-test": { title: "leakTest", load: () => import("./pages/leak_test.tsx") },
+  "/leak-test": { title: "leakTest", load: () => import("./pages/leak.tsx") },
   "/audit": { title: "audit", load: () => import("./pages/audit.tsx") },
-  "/sign-in": { title: "signIn", load: () => import("./pages/sign_in.tsx"), isAlone: true },
-  "/reset": { title: "reset", load: () => import("./pages/reset.tsx"), isAlone: true },
-  "/setup": { title: "setup", load: () => import("./pages/setup.tsx"), isAlone: true },
+  "/sign-in": { title: "signIn", load: () => import("./pages/sign_in.tsx") },
+  "/reset": { title: "reset", load: () => import("./pages/reset.tsx") },
+  "/setup": { title: "setup", load: () => import("./pages/setup.tsx") },
 };
 
 interface NavEntry {

@@ -1,6 +1,6 @@
 /** Which page is shown: the URL holds the whole state, under the API's parameter names. */
 import { computed, signal } from "@preact/signals";
-import { PAGE_PATHS, type PagePath } from "./page_paths.ts";
+import { findPage, type PagePath } from "./page_paths.ts";
 
 export interface Route {
   /** `null`: there is no such page. */
@@ -16,11 +16,7 @@ export const mayLeave = signal<(() => Promise<boolean>) | null>(null);
 
 export const route = computed((): Route => {
   const path = url.value.pathname.replace(/(.)\/$/, "$1");
-  for (const page of PAGE_PATHS) {
-    const match = new RegExp(`^${page.replace(/:\w+/, "([^/]+)")}$`).exec(path);
-    if (match !== null) return { page, path, id: match[1] ?? null };
-  }
-  return { page: null, path, id: null };
+  return { page: null, id: null, ...findPage(path), path };
 });
 export const query = computed(() => url.value.searchParams);
 

@@ -1,29 +1,14 @@
 import { signal } from "@preact/signals";
+import { DARK, keepTheme, keptTheme, showTheme, type Theme } from "./preferences.ts";
 
-export const THEMES = ["auto", "light", "dark"] as const;
-export type Theme = typeof THEMES[number];
-
-const KEY = "svc.theme";
-const DARK = matchMedia("(prefers-color-scheme: dark)");
-
-function stored(): Theme {
-  const text = localStorage.getItem(KEY);
-  return THEMES.find((theme) => theme === text) ?? "auto";
-}
-
-export const theme = signal<Theme>(stored());
+export const theme = signal<Theme>(keptTheme());
 /** What is seen; charts are drawn in its colours. */
-export const isDark = signal(false);
-
-function show(): void {
-  isDark.value = theme.value === "dark" || (theme.value === "auto" && DARK.matches);
-  document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
-}
+export const isDark = signal(showTheme(theme.value));
 
 export function setTheme(next: Theme): void {
   theme.value = next;
-  localStorage.setItem(KEY, next);
-  show();
+  keepTheme(next);
+  isDark.value = showTheme(next);
 }
 
 /** Single keys can get in the way of who dictates; they can be switched off. */
@@ -34,5 +19,4 @@ export function setKeys(on: boolean): void {
   localStorage.setItem(KEYS, on ? "on" : "off");
 }
 
-DARK.addEventListener("change", show);
-show();
+DARK.addEventListener("change", () => isDark.value = showTheme(theme.value));

@@ -4,6 +4,7 @@ import { clientsSeenEndpoints } from "./endpoints/clients_seen.ts";
 import { clusterEndpoints } from "./endpoints/cluster.ts";
 import { listEndpoints } from "./endpoints/lists.ts";
 import { logEndpoints } from "./endpoints/logs.ts";
+import { migrateEndpoints } from "./endpoints/migrate.ts";
 import { nodeEndpoints } from "./endpoints/node.ts";
 import { profileEndpoints } from "./endpoints/profiles.ts";
 import { resourceEndpoints } from "./endpoints/resources.ts";
@@ -24,6 +25,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...resourceEndpoints,
   ...settingsEndpoints,
   ...backupEndpoints,
+  ...migrateEndpoints,
   ...userEndpoints,
   ...accountEndpoints,
   ...logEndpoints,

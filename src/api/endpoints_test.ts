@@ -35,7 +35,7 @@ GET /api/v1/stats | GET /api/v1/audit | GET /api/v1/explain
 POST /api/v1/lists/preset
 GET DELETE /api/v1/auth/sessions | DELETE /api/v1/auth/sessions/{id}
 GET /api/v1/events | POST /api/v1/profiles | GET /api/v1/profiles/{id}
-GET /api/v1/clients/seen | POST /api/v1/explain | GET /api/v1/auth/state
+POST /api/v1/migrate | GET /api/v1/clients/seen | POST /api/v1/explain | GET /api/v1/auth/state
 GET /api/v1/cluster | POST /api/v1/cluster/promote | POST /api/v1/cluster/demote
 DELETE /api/v1/cluster/members/{node} | GET /metrics
 POST /api/v1/auth/recovery | POST /api/v1/auth/logout | GET /api/v1/auth/me
@@ -67,6 +67,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "/api/v1/users": { name: "eve", role: "viewer", password: "long enough" },
   "/api/v1/settings": { block_response: "nxdomain" },
   "/api/v1/restore": exampleOf(Backup),
+  "/api/v1/migrate": { product: "adguard", url: "http://192.0.2.1" },
   "/api/v1/explain": { name: "ads.example", draft: ["@@||ads.example^"], without: ["li_1"] },
   "/api/v1/profiles": { client_id: "tablet", protocol: "dot" },
   "/api/v1/lists/preset": { preset: "balanced" },
@@ -129,7 +130,7 @@ async function served(
 function inOrder(): Endpoint[] {
   const order = ["POST", "GET", "PUT", "DELETE"];
   // What takes everything away comes late, and the session that asks is given up last.
-  const last = ["/api/v1/restore", "/api/v1/auth/logout"];
+  const last = ["/api/v1/migrate", "/api/v1/restore", "/api/v1/auth/logout"];
   return ENDPOINTS.toSorted((a, b) =>
     last.indexOf(a.path) - last.indexOf(b.path) || order.indexOf(a.method) - order.indexOf(b.method)
   );

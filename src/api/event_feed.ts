@@ -130,6 +130,8 @@ function changesOf({ change, state }: Shown): ChangeEvent[] {
     case undefined:
     case "restore":
       return [...COLLECTIONS.map((one) => all(RESOURCE_TYPE[one])), ofSettings, all("user")];
+    case "migrate":
+      return [...COLLECTIONS.map((one) => all(RESOURCE_TYPE[one])), ofSettings];
     case "create":
     case "replace":
     case "delete":

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { type Identity, LockedError, sessionFor, userOf } from "../auth/mod.ts";
 import { SvcError } from "../errors.ts";
+import { adguardAnswer, fakeAsk, PASSWORD, USER } from "../migrate/fakes.ts";
+import { readSource } from "../migrate/mod.ts";
 import {
   type Actor,
   apply,
@@ -29,6 +31,7 @@ import type {
   ExplainQuestion,
   ListsPort,
   LogsPort,
+  MigrationPort,
   NodePort,
 } from "./ports.ts";
 import { ClientsSeen } from "./schemas/clients_seen.ts";
@@ -443,6 +446,14 @@ function fakeEvents(store: FakeStore): EventsPort {
   };
 }
 
+/** An AdGuard Home that lets everybody in who is let ask it. */
+const readFakeSource: MigrationPort["read"] = (request) => {
+  const { signal } = new AbortController();
+  const ask = fakeAsk((asked) => adguardAnswer(asked));
+  const user = { user: USER, password: PASSWORD };
+  return readSource({ ask, signal, farewell: () => signal }, { ...request, ...user });
+};
+
 export interface Fakes {
   readonly deps: ApiDeps;
   readonly store: FakeStore;
@@ -470,6 +481,7 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
       make: () => exampleOf(Profile),
       read: (token) => token === "x" ? new Uint8Array([60]) : null,
     },
+    migration: { timeZone: "Europe/Berlin", read: readFakeSource },
     inForce: () => Promise.resolve(),
     clock,
     newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),

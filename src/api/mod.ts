@@ -14,6 +14,7 @@ export type {
   ListsPort,
   LogsPort,
   LogWatcher,
+  MigrationPort,
   NewUser,
   NodePort,
   ProfilesPort,
@@ -48,6 +49,7 @@ export type { Profile, ProfileRequest } from "./schemas/profiles.ts";
 export { STEPS } from "./schemas/statistics.ts";
 export { LeakTests, type SavedLeakTest } from "./leak_tests.ts";
 export type { BackupFile } from "../backup/mod.ts";
+export type { MigrateBody, Migrated } from "./schemas/migrate.ts";
 export type { Restored } from "./schemas/backup.ts";
 export type { ClientsSeen } from "./schemas/clients_seen.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";

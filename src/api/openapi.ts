@@ -49,7 +49,7 @@ const TAGS: Readonly<Record<string, string>> = {
   groups: "What a set of clients gets",
   clients: "Who asks, by address, network or client ID",
   settings: "What holds for every client",
-  backup: "The whole configuration as one file",
+  backup: "The whole configuration as one file, and that of another product",
   users: "Who may sign in",
   auth: "Signing in, and one's own account",
   logs: "Query log, statistics, audit log, leak tests",

@@ -1,6 +1,7 @@
 import type { AccessConfig, Auth, Identity } from "../auth/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import type { ListStatus, Refresh } from "../lists/mod.ts";
+import type { SourceData, SourceRequest } from "../migrate/mod.ts";
 import type { Actor, Role, RuleSpec, Session, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { EventFeed } from "./event_feed.ts";
@@ -172,6 +173,14 @@ export interface ClusterPort {
   removeMember(node: string, actor: Actor): Promise<void>;
 }
 
+/** Reads what another product has. */
+export interface MigrationPort {
+  /** The IANA name of the zone that this machine is in. */
+  readonly timeZone: string;
+  /** @throws {SvcError} `invalid`, when it does not let in; `unavailable`. */
+  read(request: SourceRequest): Promise<SourceData>;
+}
+
 /** Tells whoever reads it of changes and of the status. */
 export type EventsPort = Pick<EventFeed, "read">;
 
@@ -189,6 +198,7 @@ export interface ApiDeps {
   readonly cluster: ClusterPort;
   readonly events: EventsPort;
   readonly profiles: ProfilesPort;
+  readonly migration: MigrationPort;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
   readonly clock: Clock;

@@ -138,7 +138,7 @@ export class ApiServer {
     try {
       return await this.#start();
     } catch (error) {
-      await this.stop(0);
+      await this.stop(0, true); // Whose the sockets are decides what becomes of them.
       throw error;
     }
   }

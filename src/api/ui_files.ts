@@ -11,6 +11,8 @@ export interface UiFile {
 
 /** The dashboard as it was built. */
 export interface UiFiles {
+  /** Of the script and the style inside the shell, SHA-256 in base64. */
+  readonly digests: { readonly script: string; readonly style: string };
   /** What is answered for every page. */
   readonly shell: UiFile;
   /** By path, such as `/assets/main-5DZ3.js`; `undefined`: there is none. */
@@ -24,22 +26,25 @@ const OTHERS = /^\/(api|metrics)(\/|$)/;
 const ASSETS = "/assets/";
 
 /**
- * Scripts, styles and requests of this origin alone; no text becomes HTML or script. The images are
- * the leak test's: names below it are asked for, and nothing is loaded.
+ * Scripts, styles and requests of this origin alone, and inside the shell what was built into it; no
+ * text becomes HTML or script. The images are the leak test's: names below it are asked for, and
+ * nothing is loaded.
  */
-export const UI_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data: http://*.leak.svc.test https://*.leak.svc.test",
-  "manifest-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join("; ");
+export function uiPolicy({ script, style }: UiFiles["digests"]): string {
+  return [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${script}'`,
+    `style-src 'self' 'sha256-${style}'`,
+    "connect-src 'self'",
+    "img-src 'self' data: http://*.leak.svc.test https://*.leak.svc.test",
+    "manifest-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; ");
+}
 
 /**
  * The answer to a request for the dashboard; `null` where the path is none of its. Whoever asks may
@@ -51,20 +56,28 @@ export function serveUi(files: UiFiles, request: Request): Response | null {
   if (!reads || OTHERS.test(pathname)) return null;
   if (!pathname.startsWith(ASSETS)) {
     const status = files.hasPage(pathname) ? 200 : 404;
-    return send(files.shell, request, status, "no-cache");
+    const policy = uiPolicy(files.digests);
+    return send(files.shell, request, status, {
+      "Cache-Control": "no-cache",
+      "Content-Security-Policy": policy,
+    });
   }
   const asset = files.asset(pathname);
   return asset === undefined
     ? null
-    : send(asset, request, 200, "public, max-age=31536000, immutable");
+    : send(asset, request, 200, { "Cache-Control": "public, max-age=31536000, immutable" });
 }
 
-function send(file: UiFile, request: Request, status: number, caching: string): Response {
+function send(
+  file: UiFile,
+  request: Request,
+  status: number,
+  own: Readonly<Record<string, string>>,
+): Response {
   const isGzip = takesGzip(request.headers.get("accept-encoding") ?? "");
   const etag = `"${file.hash}${isGzip ? "-gzip" : ""}"`;
   const headers: Record<string, string> = {
-    "Content-Security-Policy": UI_POLICY,
-    "Cache-Control": caching,
+    ...own,
     "ETag": etag,
     "Vary": "Accept-Encoding",
   };

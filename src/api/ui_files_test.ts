@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
 import { createApi } from "./app.ts";
 import { fakeDeps } from "./fakes.ts";
-import { serveUi, UI_POLICY, type UiFile, type UiFiles } from "./ui_files.ts";
+import { serveUi, type UiFile, type UiFiles } from "./ui_files.ts";
 
 const SCRIPT = "export const page = 1;\n".repeat(100);
 
@@ -10,7 +10,9 @@ function file(type: string, text: string): UiFile {
   return { type, hash: "0123456789abcdef", gzip: new Uint8Array(gzipSync(text)) };
 }
 
+const DIGESTS = { script: "c2NyaXB0", style: "c3R5bGU=" };
 const FILES: UiFiles = {
+  digests: DIGESTS,
   shell: file("text/html; charset=utf-8", "<!doctype html>"),
   asset: (path) => path === "/assets/main-1.js" ? file("text/javascript", SCRIPT) : undefined,
   hasPage: (path) => path === "/" || path === "/log",
@@ -67,10 +69,19 @@ Deno.test("serveUi() sends gzip to who takes it, and the plain file to others", 
 Deno.test("serveUi() lets a page run its own scripts and nothing else", {
   permissions: "none",
 }, () => {
-  assert.equal(ask("/")?.headers.get("content-security-policy"), UI_POLICY);
-  assert.match(UI_POLICY, /default-src 'none'; script-src 'self';/);
-  assert.match(UI_POLICY, /require-trusted-types-for 'script'; trusted-types 'none'$/);
-  assert.doesNotMatch(UI_POLICY, /unsafe|\bhttps?:(?!\/\/\*\.leak\.svc\.test)/);
+  const policy = ask("/")!.headers.get("content-security-policy")!;
+  const parts = new Map(
+    policy.split("; ").map((part): [string, string] => {
+      const space = part.indexOf(" ");
+      return [part.slice(0, space), part.slice(space + 1)];
+    }),
+  );
+  assert.equal(parts.get("default-src"), "'none'");
+  // Of what lies inside the page, that which was built into it alone.
+  assert.equal(parts.get("script-src"), `'self' 'sha256-${DIGESTS.script}'`);
+  assert.equal(parts.get("style-src"), `'self' 'sha256-${DIGESTS.style}'`);
+  assert.match(policy, /require-trusted-types-for 'script'; trusted-types 'none'$/);
+  assert.doesNotMatch(policy, /unsafe|\bhttps?:(?!\/\/\*\.leak\.svc\.test)/);
 });
 
 Deno.test("the API serves the dashboard where there is one, and 404 where there is none", {

@@ -11,7 +11,7 @@ export const API_HELP = `  --api URL          the service's API (default ${DEFAU
   --token-file FILE  its first line is the API's token`;
 
 /**
- * The service that the options name; the exit code where they name none.
+ * The service that the options name; the exit code where they name none. `option` is what names it.
  *
  * @throws {SvcError} When the token can't be read.
  */
@@ -19,10 +19,11 @@ export async function apiClient(
   command: string,
   values: { readonly api?: string; readonly "token-file"?: string },
   limits: Pick<ClientOptions, "timeoutMs"> = {},
+  option = "--api",
 ): Promise<ApiClient | number> {
   const base = URL.parse(values.api ?? DEFAULT_API);
   if (base === null || !/^https?:$/.test(base.protocol)) {
-    return wrongUsage(command, `--api: ${values.api} is no http or https URL`);
+    return wrongUsage(command, `${option}: ${values.api} is no http or https URL`);
   }
   const tokenFile = values["token-file"];
   const token = tokenFile === undefined ? null : await readSecretFile(tokenFile);
@@ -39,7 +40,10 @@ export async function asked<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** Nothing of what a service says is anything that a terminal would act on. */
+/**
+ * Nothing of what a service says is anything that a terminal would act on, or that would change how
+ * the rest of the line is read.
+ */
 export function harmless(line: string): string {
-  return line.replace(/\p{Cc}/gu, "�");
+  return line.replace(/[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu, "�");
 }

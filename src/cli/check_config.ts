@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
-import { checkFiles, type Config, type FileFacts, formatProblem } from "../config/mod.ts";
+import { checkFiles, type FileFacts } from "../config/check_files.ts";
+import { type Config, formatProblem } from "../config/mod.ts";
 import { messageOf } from "../errors.ts";
 import { checkCatalogue } from "../lists/mod.ts";
 import { fileLimit, openNative } from "../native/mod.ts";

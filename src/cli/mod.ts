@@ -43,9 +43,17 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     summary: "puts what a backup has in the place of all that is there",
     run: async (args) => await (await import("./backup.ts")).restore(args),
   },
+  "migrate": {
+    summary: "adds what AdGuard Home or Pi-hole has to the running service",
+    run: async (args) => await (await import("./migrate.ts")).migrate(args),
+  },
   "explain": {
     summary: "tells what a query would be answered, and why",
     run: async (args) => await (await import("./explain.ts")).explain(args),
+  },
+  "unblock": {
+    summary: "lets a name through for a while",
+    run: async (args) => await (await import("./unblock.ts")).unblock(args),
   },
   "tui": {
     summary: "shows the running service in the terminal",

@@ -11,6 +11,7 @@ import type {
   ListSpec,
   ListStatus,
   Me,
+  Migrated,
   Pause,
   QuerylogPage,
   Restored,
@@ -58,6 +59,7 @@ export interface Answers {
   "PUT lists/{id}": ListEnvelope;
   "PUT pause": Pause;
   "DELETE pause": Pause;
+  "POST migrate": Migrated;
   "GET querylog": QuerylogPage;
   "POST rules": Envelope<RuleSpec>;
   "DELETE rules/{id}": null;

@@ -1,3 +1,7 @@
+/**
+ * Checks what a configuration names on the disk of this machine, through a port. Apart from `mod.ts`:
+ * who only reads a configuration needs none of what it takes. Scope: none. @module
+ */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { formatIp, type HostPort } from "../addr/mod.ts";
 import { parseTrustAnchors } from "../dnssec/mod.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { checkFiles, type FileFacts, formatProblem, parseConfig } from "./mod.ts";
+import { checkFiles, type FileFacts } from "./check_files.ts";
+import { formatProblem, parseConfig } from "./mod.ts";
 
 const none = { permissions: "none" } as const;
 

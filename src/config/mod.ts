@@ -1,7 +1,8 @@
 /**
  * The TOML configuration file as a typed `Config`: text in, the configuration and every problem
- * with its line and a way to mend it out. It reads no file itself; `checkFiles` asks a port about
- * those that the configuration names. Scope: none. TOML 1.0.0. @module
+ * with its line and a way to mend it out. It reads no file itself; `checkFiles` of `check_files.ts`,
+ * which needs more than who only reads, asks a port about those that the configuration names.
+ * Scope: none. TOML 1.0.0. @module
  */
 export type {
   ApiConfig,
@@ -36,7 +37,6 @@ export {
 } from "./certificates.ts";
 export { isNodeName, NODE_NAME_FORM } from "./cluster.ts";
 export { type ParsedHeaders, parseHeaders } from "./headers_file.ts";
-export { checkFiles, type FileFacts } from "./check_files.ts";
 export {
   defaultConfig,
   parseConfig,
@@ -46,3 +46,4 @@ export {
 } from "./parse.ts";
 export { formatProblem, type Problem, type Severity } from "./problem.ts";
 export { anybodyInTheWay } from "./taken_ports.ts";
+export { formatDuration, parseDuration } from "./units.ts";

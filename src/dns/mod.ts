@@ -14,6 +14,7 @@ export {
   isAtOrBelow,
   LABEL_BYTES_MAX,
   NAME_BYTES_MAX,
+  nameKey,
   parseName,
   readNameText,
   skipName,
@@ -62,6 +63,7 @@ export {
   SvcParamView,
 } from "./svcb.ts";
 export { checkRdata, copyRdata } from "./rdata.ts";
+export { parseRdata } from "./parse_rdata.ts";
 export { formatRdata } from "./presentation.ts";
 export {
   type DecodedOpt,

@@ -111,6 +111,28 @@ export function equalNames(
   return false;
 }
 
+/** A key for maps: the same for uncompressed names that are equal. */
+export function nameKey(name: Uint8Array, offset = 0): string {
+  const end = Math.max(offset, skipPlainName(name, offset));
+  let key = "";
+  let at = offset;
+  // Each addition leaves a string behind: there are to be few.
+  for (; at + 8 <= end; at += 8) {
+    key += String.fromCharCode(
+      FOLD[name[at]],
+      FOLD[name[at + 1]],
+      FOLD[name[at + 2]],
+      FOLD[name[at + 3]],
+      FOLD[name[at + 4]],
+      FOLD[name[at + 5]],
+      FOLD[name[at + 6]],
+      FOLD[name[at + 7]],
+    );
+  }
+  for (; at < end; at++) key += String.fromCharCode(FOLD[name[at]]);
+  return key;
+}
+
 /** Labels of an uncompressed name, the root left out, or -1 when it is broken. */
 export function countLabels(bytes: Uint8Array, offset: number): number {
   let at = offset;

@@ -1,9 +1,9 @@
 /** Trust anchors: from files, built in, and the names that are exempt (RFC 4035 §4.4, RFC 7646). */
 import { decodeBase64, decodeHex, setU16 } from "../bytes/mod.ts";
-import { countLabels, parseName, Qtype } from "../dns/mod.ts";
+import { countLabels, nameKey, parseName, Qtype } from "../dns/mod.ts";
 import { isSupported, isWellFormed } from "./keys.ts";
 import { DS_MAX } from "./limits.ts";
-import { ancestor, nameKey } from "./names.ts";
+import { ancestor } from "./names.ts";
 import { type Dnskey, type Ds, readDnskey, readDs, REVOKE_FLAG, ZONE_FLAG } from "./records.ts";
 
 /** A DS or DNSKEY record that is believed without proof. */

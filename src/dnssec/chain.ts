@@ -9,13 +9,14 @@ import {
   equalNames,
   formatName,
   isAtOrBelow,
+  nameKey,
   Qclass,
   Qtype,
   qtypeName,
 } from "../dns/mod.ts";
 import type { Trust, TrustAnchors } from "./anchors.ts";
 import { Allowance, type Limit } from "./limits.ts";
-import { ancestor, nameKey } from "./names.ts";
+import { ancestor } from "./names.ts";
 import {
   bogus,
   type Finding,

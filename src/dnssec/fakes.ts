@@ -9,12 +9,12 @@ import {
   wireName,
 } from "../../tests/replay/records.ts";
 import { encodeHex, setU16, setU32 } from "../bytes/mod.ts";
-import { Qclass, Qtype, Rcode } from "../dns/mod.ts";
+import { nameKey, Qclass, Qtype, Rcode } from "../dns/mod.ts";
 import type { TrustAnchor } from "./anchors.ts";
 import { canonicalRdatas, signedData } from "./canonical.ts";
 import type { ChainPorts, Cut, CutCache, RrSetResponse } from "./chain.ts";
 import { digestKey } from "./digest.ts";
-import { nameKey, signedLabels } from "./names.ts";
+import { signedLabels } from "./names.ts";
 import { keyTag, readRrsig } from "./records.ts";
 import { readSections, type RrSet } from "./rrset.ts";
 import { verifySignature } from "./verify.ts";

@@ -12,6 +12,7 @@ export { type Finding, Security } from "./outcome.ts";
 export type { Limit } from "./limits.ts";
 export { type ValidatedRrSet, Validator, type Verdict } from "./validator.ts";
 export type { ChainPorts, Cut, CutCache, RrSetResponse } from "./chain.ts";
+export { knownInsecure } from "./known.ts";
 export type { Zone } from "./zone_keys.ts";
 export { followAliases, type Question, type Trail } from "./aliases.ts";
 export {
@@ -41,4 +42,4 @@ export {
 export { deduce, type Deduced, readDenials } from "./aggressive.ts";
 export type { Denials, Nsec3Record, NsecRecord } from "./denial.ts";
 export { publicKeySpki } from "./keys.ts";
-export { ancestor, compareNames, nameKey, wildcardOf } from "./names.ts";
+export { ancestor, compareNames, wildcardOf } from "./names.ts";

@@ -12,13 +12,6 @@ export function canonicalName(name: Uint8Array): Uint8Array<ArrayBuffer> {
   return copy;
 }
 
-/** A key for maps: equal for names that are equal. */
-export function nameKey(name: Uint8Array): string {
-  let key = "";
-  for (let i = 0; i < name.length; i++) key += String.fromCharCode(FOLD[name[i]]);
-  return key;
-}
-
 /** The tail of a name that has `labels` labels: the name itself, its parent, …, the root. */
 export function ancestor(name: Uint8Array, labels: number): Uint8Array {
   let at = 0;

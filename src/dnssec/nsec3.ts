@@ -1,5 +1,5 @@
 /** Proofs by NSEC3 (RFC 5155 §8), whose names are hashed. */
-import { countLabels, isAtOrBelow } from "../dns/mod.ts";
+import { countLabels, isAtOrBelow, nameKey } from "../dns/mod.ts";
 import { equalBytes } from "../bytes/mod.ts";
 import {
   cutOf,
@@ -11,7 +11,7 @@ import {
   speaksBelow,
 } from "./denial.ts";
 import { type Allowance, NSEC3_ITERATIONS_MAX } from "./limits.ts";
-import { ancestor, canonicalName, compareBytes, nameKey, wildcardOf } from "./names.ts";
+import { ancestor, canonicalName, compareBytes, wildcardOf } from "./names.ts";
 import { NSEC3_HASH_BYTES, type Nsec3Param, OPT_OUT_FLAG } from "./records.ts";
 import { sha1, SHA1_INPUT_MAX } from "./sha1.ts";
 

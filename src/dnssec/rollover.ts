@@ -3,11 +3,10 @@
  * plain data for JSON.
  */
 import { decodeBase64, encodeBase64 } from "../bytes/mod.ts";
-import { parseName, Qtype } from "../dns/mod.ts";
+import { nameKey, parseName, Qtype } from "../dns/mod.ts";
 import type { Trust, TrustAnchor } from "./anchors.ts";
 import { isUsable, readDnskeys } from "./keys.ts";
 import { Allowance } from "./limits.ts";
-import { nameKey } from "./names.ts";
 import { SECURE } from "./outcome.ts";
 import { type Dnskey, readDnskey, REVOKE_FLAG, SEP_FLAG } from "./records.ts";
 import type { RrSet } from "./rrset.ts";

@@ -4,12 +4,12 @@ import {
   copyRdata,
   expandName,
   NAME_BYTES_MAX,
+  nameKey,
   Qtype,
   RecordView,
   SectionWalk,
   Walk,
 } from "../dns/mod.ts";
-import { nameKey } from "./names.ts";
 
 export interface RrSet {
   /** Uncompressed, in the case it came in. */

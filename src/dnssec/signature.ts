@@ -61,18 +61,16 @@ export function plausibleSignatures(rrset: RrSet): Rrsig[] {
 
 /** Why a signature is of no use before it is checked, or `null`. */
 function flawOf(rrset: RrSet, rrsig: Rrsig, nowS: number): Finding | null {
+  const { inception, expiration } = rrsig;
+  const starts = isAtOrBefore(inception, expiration);
+  if (starts && isAtOrBefore(nowS, expiration) && isAtOrBefore(inception, nowS)) return null;
   const place = `${describe(rrset)}: the signature of key ${rrsig.tag}`;
-  if (!isAtOrBefore(rrsig.inception, rrsig.expiration)) {
-    return bogus(`${place} expires before it begins`, Ede.SignatureExpired);
+  if (!starts) return bogus(`${place} expires before it begins`, Ede.SignatureExpired);
+  if (!isAtOrBefore(nowS, expiration)) {
+    return bogus(`${place} expired ${formatTime(expiration, nowS)}`, Ede.SignatureExpired);
   }
-  if (!isAtOrBefore(nowS, rrsig.expiration)) {
-    return bogus(`${place} expired ${formatTime(rrsig.expiration, nowS)}`, Ede.SignatureExpired);
-  }
-  if (!isAtOrBefore(rrsig.inception, nowS)) {
-    const begins = formatTime(rrsig.inception, nowS);
-    return bogus(`${place} is valid from ${begins} on`, Ede.SignatureNotYetValid);
-  }
-  return null;
+  const begins = formatTime(inception, nowS);
+  return bogus(`${place} is valid from ${begins} on`, Ede.SignatureNotYetValid);
 }
 
 /** A serial time as the nearest date (RFC 4034 §3.1.5). */

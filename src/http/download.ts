@@ -21,7 +21,7 @@ export interface DownloadLimits {
 
 /** Most redirects followed for one text. */
 export const REDIRECTS_MAX = 5;
-const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
+export const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
 /** Longest validator (`ETag`, `Last-Modified`) that is kept and sent back. */
 const VALIDATOR_LENGTH_MAX = 1024;
 
@@ -187,10 +187,15 @@ function redirectTarget(from: URL, { status, headers }: HttpResponse): URL {
   return target;
 }
 
-async function readBody(
+/**
+ * Hands the unpacked body on, piece by piece and within the limits.
+ *
+ * @throws {SvcError} When it is too large, too slow or breaks off.
+ */
+export async function readBody(
   response: HttpResponse,
   signal: AbortSignal,
-  { limits, onChunk, onReceived }: DownloadRequest,
+  { limits, onChunk, onReceived }: Pick<DownloadRequest, "limits" | "onChunk" | "onReceived">,
 ): Promise<void> {
   const packed = measured(response, signal, limits, onReceived);
   let sizeBytes = 0;
@@ -306,7 +311,7 @@ function unpacker(name: string, first: Uint8Array) {
 }
 
 /** @throws {SvcError} With `lateMessage` if `work` takes too long; the signal's reason on abort. */
-async function within<T>(
+export async function within<T>(
   work: Promise<T>,
   timeoutMs: number,
   lateMessage: string,

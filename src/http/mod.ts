@@ -3,7 +3,8 @@
  * never asked, as it may well be this service. Texts are fetched within bounds of time, pace and
  * size, redirects and content encodings included. In goes a `Lookup`. Scope: net. RFC 9110. @module
  */
+export { askJson, type JsonAnswer, type JsonQuestion } from "./ask_json.ts";
 export { askLength, download, type DownloadLimits, type Validators } from "./download.ts";
 export { fetchJson } from "./fetch_json.ts";
-export { nodeHttpGet, nodeHttpPost } from "./node_http.ts";
-export type { HttpGet, HttpPost, Lookup } from "./ports.ts";
+export { nodeHttpAsk, nodeHttpGet, nodeHttpPost } from "./node_http.ts";
+export type { HttpAsk, HttpGet, HttpPost, Lookup } from "./ports.ts";

@@ -3,7 +3,7 @@ import { Duplex } from "node:stream";
 import { parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
 import { bareHost, isLocalhostName } from "../model/mod.ts";
-import type { HttpGet, HttpGetOptions, HttpPost, HttpResponse, Lookup } from "./ports.ts";
+import type { HttpAsk, HttpGet, HttpGetOptions, HttpPost, HttpResponse, Lookup } from "./ports.ts";
 
 /** Most addresses of a host that are tried. */
 const ADDRESSES_MAX = 4;
@@ -20,7 +20,7 @@ export interface NodeHttpGetOptions {
 }
 
 interface RequestOptions extends Omit<HttpGetOptions, "method"> {
-  readonly method?: "GET" | "HEAD" | "POST";
+  readonly method?: "GET" | "HEAD" | "POST" | "DELETE";
   readonly body?: Uint8Array;
 }
 
@@ -33,6 +33,11 @@ export function nodeHttpGet(options: NodeHttpGetOptions): HttpGet {
 export function nodeHttpPost(options: NodeHttpGetOptions): HttpPost {
   const send = nodeHttp(options);
   return (url, request) => send(url, { ...request, method: "POST" });
+}
+
+/** The same for what an API takes. */
+export function nodeHttpAsk(options: NodeHttpGetOptions): HttpAsk {
+  return nodeHttp(options);
 }
 
 function nodeHttp(options: NodeHttpGetOptions) {

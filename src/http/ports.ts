@@ -25,5 +25,14 @@ export type HttpPost = (
   options: Pick<HttpGetOptions, "headers" | "signal"> & { readonly body: Uint8Array },
 ) => Promise<HttpResponse>;
 
+/** A request to an API, to the end of the response's head. */
+export type HttpAsk = (
+  url: URL,
+  options: Pick<HttpGetOptions, "headers" | "signal"> & {
+    readonly method: "GET" | "POST" | "DELETE";
+    readonly body?: Uint8Array;
+  },
+) => Promise<HttpResponse>;
+
 /** Addresses of a host in the order to try them; this service's own upstreams answer it. */
 export type Lookup = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;

@@ -1,9 +1,11 @@
 import { SvcError } from "../errors.ts";
+import { applyMigration } from "./apply_migration.ts";
 import { applyPreset } from "./apply_preset.ts";
 import { applyRestore } from "./apply_restore.ts";
 import { applySeed } from "./apply_seed.ts";
 import { changeUser, createUser, deleteUser } from "./apply_users.ts";
 import type { Actor, Change, Command, NewAuditEntry, Note, Settled } from "./command.ts";
+import { create } from "./create.ts";
 import { Draft } from "./draft.ts";
 import { type Applied, type LiveState, SETTINGS_ID, settingsEnvelope } from "./live_state.ts";
 import { findConflict, findUsers, refuse } from "./references.ts";
@@ -11,7 +13,6 @@ import {
   type Collection,
   COLLECTION_SIZE_MAX,
   type Envelope,
-  isIdOf,
   RESOURCE_TYPE,
   RULES_BATCH_MAX,
   SPEC_BYTES_MAX,
@@ -32,8 +33,8 @@ const AUDIT_RULES_BYTES_MAX = SPEC_BYTES_MAX - 1_024;
  * state is; a refused command moves nothing else.
  *
  * Values of what is done: the envelope (create, replace, settings), the envelopes of what was added
- * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions), counts (`seed`),
- * a `RestoreReport` (`restore`).
+ * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions, `migrate`), counts
+ * (`seed`), a `RestoreReport` (`restore`).
  * What a spec means must have been decoded; its shape, and what only the rest of the state can tell,
  * is checked here.
  */
@@ -119,35 +120,11 @@ function dispatch(draft: Draft, command: Command): Result {
       return deleteUser(draft, change, command);
     case "seed":
       return applySeed(draft, change, at);
+    case "migrate":
+      return applyMigration(draft, change, at);
     case "restore":
       return applyRestore(draft, change, command);
   }
-}
-
-function create<C extends Collection>(
-  draft: Draft,
-  collection: C,
-  id: string,
-  given: SpecOf<C>,
-  at: string,
-): Result {
-  if (!isIdOf(collection, id)) {
-    return refuse("invalid", `id: ${id.slice(0, 64)} is no ID of ${collection}`);
-  }
-  const there = draft.state.collections[collection];
-  if (there.has(id)) return refuse("conflict", `${id}: there is one already`);
-  if (there.size >= COLLECTION_SIZE_MAX) {
-    return refuse("conflict", `${collection}: there are ${COLLECTION_SIZE_MAX} already`);
-  }
-  const taken = takeSpec(collection, given);
-  if (taken.kind === "refused") return taken;
-  const { spec } = taken;
-  const conflict = findConflict(draft.state, collection, id, spec);
-  if (conflict !== null) return conflict;
-  const envelope = { id, revision: 1, created_at: at, updated_at: at, spec };
-  draft.put(collection, envelope);
-  const resource = { type: RESOURCE_TYPE[collection], id };
-  return { kind: "done", value: envelope, action: "create", resource, before: null, after: spec };
 }
 
 /** The resource, if it is there at the revision that is asked for; else why not. */

@@ -13,7 +13,7 @@ import {
   type Write,
 } from "./live_state.ts";
 import type { PersistentMap } from "./persistent_map.ts";
-import { LIMITED_RULES_MAX, refuse } from "./references.ts";
+import { refuse } from "./references.ts";
 import {
   type Collection,
   COLLECTION_SIZE_MAX,
@@ -108,12 +108,6 @@ export function applyRestore(draft: Draft, change: Restore, { actor, at }: Comma
   });
   if (!restored.ok) return refuse("invalid", `${placeOf(restored.key)}: ${restored.message}`);
   const next = restored.state;
-  if (next.limitedRules.size > LIMITED_RULES_MAX) {
-    return refuse(
-      "invalid",
-      `rules: more than ${LIMITED_RULES_MAX} have an end, groups or clients`,
-    );
-  }
   for (const collection of COLLECTIONS) {
     const map: PersistentMap<unknown> = next.collections[collection];
     const keyOf = (id: string) => resourceKey(collection, id);

@@ -226,7 +226,11 @@ Deno.test("apply() restores nothing of what can't stand, and says where", none, 
       withResources({ lists: [{ ...resources.lists[0], id: ids.rule(1) }] }),
       /lists\[0\]\.id: ru_.* is no ID of lists/,
     ],
-    ["too many limited rules", withResources({ rules: limited }), /more than 1000 have an end/],
+    [
+      "too many limited rules",
+      withResources({ rules: limited }),
+      /invalid rules\/ru_0+3e8: more than 1000 rules have an end/,
+    ],
     [
       "two clients with one address",
       withResources({

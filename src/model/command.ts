@@ -113,6 +113,26 @@ export type Change =
     /** Also makes the default group and the settings where there are none. */
     readonly first: boolean;
   }
+  /** What another product has and this one has not: it is added, and nothing that is there changes. */
+  | {
+    readonly type: "migrate";
+    /** What the audit log calls it. */
+    readonly from: string;
+    /** Those of a collection may refer to those of the collections before it. */
+    readonly add: {
+      readonly [C in Collection]: readonly { readonly id: string; readonly spec: SpecOf<C> }[];
+    };
+    /** What groups that are there get beside what they have. */
+    readonly join: readonly {
+      readonly group: string;
+      readonly lists: SpecOf<"groups">["lists"];
+      readonly blocked_services: SpecOf<"groups">["blocked_services"];
+      /** False: it stays what it is. */
+      readonly safe_search: boolean;
+    }[];
+    /** Settings that are to change; `null`: none. Those at `revision` alone are replaced. */
+    readonly settings: { readonly spec: Settings; readonly revision: number } | null;
+  }
   /** What a backup has, in the place of all that is there. */
   | {
     readonly type: "restore";

@@ -66,31 +66,58 @@ Deno.test("apply() refuses one limited rule too many", none, () => {
   assert.equal(bench.does(change), "done", "one that is there may be changed");
 });
 
-Deno.test("restoreState() knows limited rules again, and reads what had no limits", none, () => {
-  const bench = new Bench();
-  bench.rule(1, { expires_at: AT });
-  bench.rule(2, {});
-  const stored = [...writesOf(bench.state)];
+/** What is stored of a state, as values that may be changed. */
+// deno-lint-ignore no-explicit-any -- JSON of every form
+function storedParts(state: LiveState, change: (copy: any) => void = () => {}) {
+  const stored = [...writesOf(state)];
   const resources = Object.fromEntries(
     ["schedules", "lists", "rules", "records", "groups", "clients"].map((collection) => [
       collection,
       new Map(
         stored.filter(({ key }) => key[1] === collection).map(({ key, value }) => {
           const copy = JSON.parse(JSON.stringify(value));
-          // As an earlier version wrote it.
-          for (const field of ["groups", "clients", "paused_until"]) delete copy.value.spec[field];
+          change(copy);
           return [key[2], copy];
         }),
       ),
     ]),
   ) as unknown as Parameters<typeof restoreState>[0]["resources"];
   const settings = stored.find(({ key }) => key[0] === "settings")?.value;
-  const restored = restoreState({ resources, users: new Map(), settings, appliedIndex: 4 });
+  return { resources, users: new Map<string, unknown>(), settings, appliedIndex: 4 };
+}
+
+Deno.test("restoreState() knows limited rules again, and reads what had no limits", none, () => {
+  const bench = new Bench();
+  bench.rule(1, { expires_at: AT });
+  bench.rule(2, {});
+  const restored = restoreState(storedParts(bench.state, ({ value: { spec } }) => {
+    // As an earlier version wrote it.
+    for (const field of ["groups", "clients", "paused_until"]) delete spec[field];
+  }));
   assert.ok(restored.ok, JSON.stringify(restored));
   assert.deepEqual([...restored.state.limitedRules.keys()], [ids.rule(1)]);
   assert.deepEqual(restored.state.collections.rules, bench.state.collections.rules);
   assert.equal(restored.state.collections.groups.get(ids.group(1))?.spec.paused_until, null);
 });
+
+Deno.test(
+  "restoreState() takes as many limited rules as there may be, and names the next",
+  none,
+  () => {
+    const bench = new Bench();
+    for (let n = 0; n < LIMITED_RULES_MAX; n++) bench.rule(n, { expires_at: AT });
+    bench.rule(LIMITED_RULES_MAX, {});
+    assert.ok(restoreState(storedParts(bench.state)).ok);
+    const restored = restoreState(storedParts(bench.state, ({ value: { spec } }) => {
+      if ("rule" in spec) spec.expires_at = AT;
+    }));
+    assert.deepEqual(restored, {
+      ok: false,
+      key: `resource/rules/${ids.rule(LIMITED_RULES_MAX)}`,
+      message: "more than 1000 rules have an end, groups or clients",
+    });
+  },
+);
 
 Deno.test("decodeSpec() refuses limits that can't be", none, async (t) => {
   const group = ids.group(1);

@@ -14,6 +14,7 @@ export {
   type Settings,
 } from "./settings.ts";
 export {
+  type BlockedSpec,
   ClientId,
   ClientSpec,
   type Collection,
@@ -53,6 +54,7 @@ export type {
 } from "./command.ts";
 export { apply, noteEntry } from "./apply.ts";
 export type { Session } from "./session.ts";
+export { MIGRATION_ITEMS_MAX } from "./apply_migration.ts";
 export { PRESET_GROUPS_MAX } from "./apply_preset.ts";
 export type { RestoreReport } from "./apply_restore.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
@@ -81,5 +83,6 @@ export {
   type Write,
   writesOf,
 } from "./live_state.ts";
+export { LIMITED_RULES_MAX } from "./references.ts";
 export { PersistentMap } from "./persistent_map.ts";
 export { type Restored, restoreState, type StoredParts } from "./restore.ts";

@@ -1,7 +1,7 @@
 import { DEFAULT_GROUP_ID } from "./constants.ts";
 import { findNameClash } from "./names.ts";
 import { isLimited, keysOfClient, type LiveState, type Refused } from "./live_state.ts";
-import type { Collection, Envelope, SpecOf } from "./resources.ts";
+import type { BlockedSpec, Collection, Envelope, SpecOf } from "./resources.ts";
 
 /** Most rules with an end, or for some only: each may be a source of its own for who decides. */
 export const LIMITED_RULES_MAX = 1_000;
@@ -89,7 +89,12 @@ function checkGroupReferences(state: LiveState, spec: SpecOf<"groups">): Refused
       return missing(`blocked_services[${i}].schedule`, "schedule", schedule);
     }
   }
-  return null;
+  return checkBlocked(state, spec);
+}
+
+function checkBlocked(state: LiveState, { blocked_schedule: id }: BlockedSpec): Refused | null {
+  if (id === undefined || state.collections.schedules.has(id)) return null;
+  return refuse("conflict", `blocked_schedule: no schedule has the ID ${id}`);
 }
 
 function checkClient(state: LiveState, id: string, spec: SpecOf<"clients">): Refused | null {
@@ -103,7 +108,7 @@ function checkClient(state: LiveState, id: string, spec: SpecOf<"clients">): Ref
     const path = at < 0 ? `ids[${spec.ids.indexOf(key)}]` : `addresses[${at}]`;
     return refuse("conflict", `${path}: ${key} belongs to ${owner} already`);
   }
-  return null;
+  return checkBlocked(state, spec);
 }
 
 /** Why the resource can't be deleted, or `null`; a refusal names those that use it. */
@@ -126,13 +131,14 @@ type User = Envelope<SpecOf<"groups"> | SpecOf<"clients"> | SpecOf<"rules">>;
 function* possibleUsers(state: LiveState, collection: Collection): Iterable<User> {
   const { groups, clients, rules } = state.collections;
   if (collection === "lists" || collection === "schedules") yield* groups.values();
-  if (collection === "groups") yield* clients.values();
+  if (collection === "groups" || collection === "schedules") yield* clients.values();
   if (collection !== "groups" && collection !== "clients") return;
   for (const id of state.limitedRules.keys()) yield rules.get(id)!;
 }
 
 function refersTo(spec: User["spec"], id: string): boolean {
   if ("rule" in spec) return spec.groups.includes(id) || spec.clients.includes(id);
+  if (spec.blocked_schedule === id) return true;
   if ("group" in spec) return spec.group === id;
   return spec.lists.some(({ list, schedule }) => list === id || schedule === id) ||
     spec.blocked_services.some(({ schedule }) => schedule === id);

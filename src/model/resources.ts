@@ -90,6 +90,8 @@ export const ListSpec = z.strictObject({
     .meta({ format: "uri", description: "https; http for this machine only; without credentials" }),
   path: z.string().min(1).max(1_024).optional()
     .describe("a file of filter.local_lists_dir"),
+  allows: z.boolean().optional()
+    .describe("true: what it names is let through; left out or false: it is blocked"),
   enabled,
   comment,
   managed_by: managedBy,
@@ -137,14 +139,29 @@ export const RulesBatch = z.strictObject({
 });
 export type RulesBatch = z.infer<typeof RulesBatch>;
 
+/** Types that records of yours may have. */
+export const RECORD_TYPES = [
+  "A",
+  "AAAA",
+  "CNAME",
+  "TXT",
+  "MX",
+  "SRV",
+  "PTR",
+  "HTTPS",
+  "SVCB",
+  "CAA",
+] as const;
+
 /** An answer of your own: an exact name, or `*.domain` for every name below it. */
 export const RecordSpec = z.strictObject({
   name: z.string().min(1).max(255)
     .describe("an exact name, or *.domain for every name below it; none at or below svc.test"),
-  type: z.enum(["A", "AAAA", "CNAME"]).describe(
-    "what value is: an IPv4 or IPv6 address, or a name",
+  type: z.enum(RECORD_TYPES).describe("what value is"),
+  value: z.string().min(1).max(2_048).describe(
+    "an address of the family of type, a name, or what a record of type has in a zone file: " +
+      "10 mail.example for MX, 0 0 389 ldap.example for SRV",
   ),
-  value: z.string().min(1).max(255).describe("an address of the family of type, or a name"),
   ttl: z.int().min(0).max(2_147_483_647).default(300).describe("seconds"),
   enabled,
   comment,
@@ -154,6 +171,17 @@ export type RecordSpec = z.infer<typeof RecordSpec>;
 
 const schedule = id(ID_PREFIX.schedules).optional()
   .describe("the ID of the schedule by which it holds; left out: always");
+/** When a group or a client has no Internet at all. */
+const blocked = {
+  blocked: z.boolean().optional()
+    .describe("true: it gets answers of local records only, also while nothing is filtered"),
+  blocked_schedule: schedule.describe(
+    "the ID of the schedule by which blocked holds, such as bedtime; left out: always",
+  ),
+  blocked_paused_until: moment.optional()
+    .describe("until when it has the Internet all the same; null or left out: it has not"),
+};
+
 /** What a set of clients gets. Lists and services are counted by ID. */
 export const GroupSpec = z.strictObject({
   name: name("what people call it; no two groups have names that read alike"),
@@ -173,6 +201,7 @@ export const GroupSpec = z.strictObject({
     }),
   ).max(256).default([]).describe("services that the group does not get"),
   paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
+  ...blocked,
 });
 export type GroupSpec = z.infer<typeof GroupSpec>;
 
@@ -226,6 +255,7 @@ export const ClientSpec = z.strictObject({
   }),
   group: id(ID_PREFIX.groups).default(DEFAULT_GROUP_ID).describe("the ID of its group"),
   paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
+  ...blocked,
 }).refine((client) => [client.addresses, client.ids].some((all) => all?.length !== 0), {
   message: "give at least one address or ID",
   path: ["addresses"],
@@ -239,6 +269,11 @@ export const ClientSpec = z.strictObject({
   }],
 });
 export type ClientSpec = z.infer<typeof ClientSpec>;
+/** What groups and clients have in common about it. */
+export type BlockedSpec = Pick<
+  GroupSpec & ClientSpec,
+  "blocked" | "blocked_schedule" | "blocked_paused_until"
+>;
 
 const start = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "it is no time of HH:MM")
   .describe("HH:MM");

@@ -14,7 +14,7 @@ import {
 } from "./live_state.ts";
 import { PersistentMap, PLACES_MAX } from "./persistent_map.ts";
 import { describeProblems, parseWith } from "./problems.ts";
-import { findConflict } from "./references.ts";
+import { findConflict, LIMITED_RULES_MAX } from "./references.ts";
 import { withName } from "./names.ts";
 import { type Collection, COLLECTIONS, type Envelope, SettingsSpec, SPECS } from "./resources.ts";
 import type { Settings } from "./settings.ts";
@@ -67,7 +67,7 @@ export type Restored =
 
 /**
  * Makes the state of what was stored and checks that it is one: every value is of its form, what is
- * referred to is there, no two clients share an address or ID.
+ * referred to is there, no two clients share an address or ID, and there are not too many limited rules.
  */
 export function restoreState(parts: StoredParts): Restored {
   const settings = parseWith(SettingsSchema, parts.settings);
@@ -142,7 +142,12 @@ function restoreKeys(state: LiveState): Restored {
   }
   let { limitedRules } = state;
   for (const { id, spec } of state.collections.rules.values()) {
-    if (isLimited(spec)) limitedRules = limitedRules.with(id, true);
+    if (!isLimited(spec)) continue;
+    if (limitedRules.size === LIMITED_RULES_MAX) {
+      const message = `more than ${LIMITED_RULES_MAX} rules have an end, groups or clients`;
+      return damaged(resourceKey("rules", id), message);
+    }
+    limitedRules = limitedRules.with(id, true);
   }
   const whole = { ...state, clientKeys, nameKeys, limitedRules };
   for (const id of limitedRules.keys()) {

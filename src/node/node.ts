@@ -406,6 +406,11 @@ export class Node {
     await this.#api?.resume();
   }
 
+  /** Has the API answer what needs no store, until `resume` has that back. */
+  async answerWithoutStore(): Promise<void> {
+    await this.#api?.resume();
+  }
+
   /** Ends the node, whose sockets another one reads by now. */
   async retire(): Promise<void> {
     await this.#end(() => RETIRE_MS_MAX, () => RETIRE_MS_MAX, true);

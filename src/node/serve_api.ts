@@ -23,7 +23,7 @@ import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
-import type { HttpGet } from "../http/mod.ts";
+import { type HttpGet, nodeHttpAsk } from "../http/mod.ts";
 import { log } from "../log.ts";
 import { shownText } from "../model/mod.ts";
 import type { Replicator, Store } from "../store/mod.ts";
@@ -32,7 +32,9 @@ import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import type { NodeCluster } from "./cluster.ts";
 import { askedOutcome, explainAnswer } from "./explain_answer.ts";
+import { hostLookup } from "./host_lookup.ts";
 import { HostNames } from "./host_names.ts";
+import { migrationPort } from "./migration.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
@@ -87,7 +89,11 @@ export interface RunningApi {
   stop(graceMs: number): Promise<void>;
   /** Answers who is connected, and leaves the sockets to another process until `resume`. */
   suspend(graceMs: number): Promise<void>;
-  /** @throws {SvcError} `unavailable`. */
+  /**
+   * Takes them back, if it has not yet.
+   *
+   * @throws {SvcError} `unavailable`; it may be tried again.
+   */
   resume(): Promise<void>;
 }
 
@@ -118,6 +124,7 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
       handler,
     });
   let server = newServer();
+  let isSuspended = false;
   const listening = await server.start();
   log.info("serving the API", { listen: listening.map(formatHostPort), tls: api.tls !== null });
   return {
@@ -145,12 +152,15 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
       await server.stop(graceMs);
     },
     async suspend(graceMs) {
+      isSuspended = true;
       events.end();
       await server.stop(graceMs, true);
     },
     async resume() {
+      if (!isSuspended) return;
       server = newServer();
       await server.start();
+      isSuspended = false;
     },
   };
 }
@@ -205,6 +215,7 @@ function apiDeps(
     cluster: options.cluster ?? aloneCluster(options),
     events,
     profiles: profilesOf(options),
+    migration: migrationPort(nodeHttpAsk({ lookup: hostLookup(options.dns) })),
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),

@@ -9,6 +9,7 @@ import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { OtlpExport, OtlpPorts, OtlpSpan, Outage } from "../otlp/mod.ts";
 import type { MetricFamily } from "../telemetry/mod.ts";
 import { VERSION } from "../version.ts";
+import { pause } from "./pause.ts";
 
 /** Log lines of the start that wait for the export to begin. */
 const EARLY_LINES_MAX = 256;
@@ -156,17 +157,7 @@ function portsOf(lookup: Lookup, caPem: string | null): OtlpPorts {
     },
     nowMs: Date.now,
     deadline: (ms, signal) => AbortSignal.any([AbortSignal.timeout(ms), signal]),
-    pause: (ms, signal) =>
-      new Promise((resolve) => {
-        if (signal.aborted) return resolve();
-        const end = () => {
-          clearTimeout(timer);
-          signal.removeEventListener("abort", end);
-          resolve();
-        };
-        const timer = setTimeout(end, ms);
-        signal.addEventListener("abort", end);
-      }),
+    pause,
   };
 }
 

@@ -1,9 +1,8 @@
 import type { ClockJudge } from "../clock/mod.ts";
-import { formatName, Qtype } from "../dns/mod.ts";
+import { formatName, nameKey, Qtype } from "../dns/mod.ts";
 import {
   anchorsInForce,
   describeAnchors,
-  nameKey,
   observe,
   readRolloverState,
   readSections,

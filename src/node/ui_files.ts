@@ -8,6 +8,7 @@ const LINE_FEED = 0x0a;
 /** The line before the files; `offset` counts from its end. */
 interface Index {
   readonly shell: string;
+  readonly digests: UiFiles["digests"];
   readonly pages: readonly string[];
   readonly files: readonly {
     readonly path: string;
@@ -46,6 +47,7 @@ export function readUiFiles(bytes: Uint8Array<ArrayBuffer>): UiFiles {
   const pages = index.pages.map((page) => new RegExp(`^${page.replace(/:\w+/g, "[^/]+")}/?$`));
   return {
     shell,
+    digests: index.digests,
     asset: (path) => files.get(path),
     hasPage: (path) => pages.some((page) => page.test(path)),
   };

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { readUiFiles } from "./ui_files.ts";
 
+const DIGESTS = { script: "c2NyaXB0", style: "c3R5bGU=" };
+
 function packed(pages: readonly string[]): Uint8Array<ArrayBuffer> {
   const files = [
     { path: "/index.html", type: "text/html", hash: "a", offset: 0, length: 3 },
     { path: "/assets/main-1.js", type: "text/javascript", hash: "b", offset: 3, length: 4 },
   ];
-  const index = JSON.stringify({ shell: "/index.html", pages, files });
+  const index = JSON.stringify({ shell: "/index.html", digests: DIGESTS, pages, files });
   return new TextEncoder().encode(`${index}\nonetwo\n`);
 }
 
@@ -16,6 +18,7 @@ Deno.test("readUiFiles() finds each file behind the index", { permissions: "none
   assert.equal(text(files.shell.gzip), "one");
   assert.equal(text(files.asset("/assets/main-1.js")?.gzip), "two\n");
   assert.equal(files.asset("/assets/other.js"), undefined);
+  assert.deepEqual(files.digests, DIGESTS);
 });
 
 Deno.test("readUiFiles() knows which paths are pages", { permissions: "none" }, () => {

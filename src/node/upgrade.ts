@@ -5,6 +5,7 @@ import { exitCodeOf, GONE, killProcess, LATE, Line, Memory, startProgram } from 
 import type { StageNotes } from "./first_stage.ts";
 import { nextProgram } from "./next_program.ts";
 import type { Node } from "./node.ts";
+import { pause } from "./pause.ts";
 import type { SecondStage } from "./second_stage.ts";
 
 /** What the next program is told on its line, and says itself. */
@@ -29,15 +30,17 @@ export interface UpgradeNotes {
 /** Longest time until the next program is prepared, and then until it answers. */
 const PREPARE_MS_MAX = 60_000;
 const READY_MS_MAX = 60_000;
-/** How often it is tried to have the store back from a program that was ended. */
-const RESUME_TRIES_MAX = 50;
-const RESUME_AGAIN_MS = 100;
+/** The store is asked for back after so long, then after twice as long each time, up to… */
+const RESUME_AGAIN_MS = 50;
+const RESUME_AGAIN_MS_MAX = 10_000;
+/** So many tries, some three seconds, requests at the API wait; then it answers without the store. */
+const RESUME_TRIES_AWAITED = 6;
 const REAP_AGAIN_MS = 20;
 /** The end of this process would be that of everything in its container. */
 const FIRST_PID = 1;
 
 export interface UpgradeOptions {
-  readonly node: Pick<Node, "suspend" | "resume" | "named">;
+  readonly node: Pick<Node, "suspend" | "resume" | "answerWithoutStore" | "named">;
   readonly stage: SecondStage;
   /** The next program answers from now on. */
   readonly onReady: (pid: number) => void;
@@ -49,6 +52,9 @@ export class Upgrade {
   #line: Line | null = null;
   /** Why the last one came to nothing. */
   #failure: string | null = null;
+  /** Why the store is not had back yet. */
+  #storeFailure: string | null = null;
+  readonly #ending = new AbortController();
 
   constructor(options: UpgradeOptions) {
     this.#options = options;
@@ -56,9 +62,19 @@ export class Upgrade {
 
   /** For the status. */
   get problems(): string[] {
-    return this.#failure === null
-      ? []
-      : [`the last upgrade came to nothing, the former program goes on: ${this.#failure}`];
+    const problems: string[] = [];
+    if (this.#failure !== null) {
+      problems.push(
+        `the last upgrade came to nothing, the former program goes on: ${this.#failure}`,
+      );
+    }
+    if (this.#storeFailure !== null) {
+      problems.push(
+        "an upgrade came to nothing, and the store is not had back yet: changes are refused until it " +
+          `is, which is tried again and again: ${this.#storeFailure}`,
+      );
+    }
+    return problems;
   }
 
   /** True once the next program answers: this one has nothing left but to end. Never throws. */
@@ -77,15 +93,20 @@ export class Upgrade {
     } catch (error) {
       this.#failure = messageOf(error);
       log.error("not upgraded, this program goes on", { error: this.#failure });
-      this.cancel();
-      this.#line = null;
+      this.#closeLine();
       return false;
     }
   }
 
-  /** Gives an upgrade up that is under way. */
+  /** Gives an upgrade up that is under way: the service is to end. */
   cancel(): void {
+    this.#ending.abort();
+    this.#closeLine();
+  }
+
+  #closeLine(): void {
     this.#line?.close();
+    this.#line = null;
   }
 
   async #handOver(): Promise<number> {
@@ -145,19 +166,30 @@ export class Upgrade {
     }
   }
 
-  /** The store is free as soon as the other process has ended. */
+  /** The store is free as soon as the other process has ended, and asked for until it is. */
   async #resume(): Promise<void> {
-    for (let i = 1;; i++) {
+    const { node } = this.#options;
+    const { signal } = this.#ending;
+    let waitMs = RESUME_AGAIN_MS;
+    for (let tries = 1; !signal.aborted; tries++) {
       try {
-        await this.#options.node.resume();
+        await node.resume();
+        if (this.#storeFailure !== null) log.info("the store is had back");
+        this.#storeFailure = null;
         return;
       } catch (error) {
-        if (i === RESUME_TRIES_MAX) {
-          log.error("the store can't be had back: restart svc", { error });
-          return;
+        if (tries === RESUME_TRIES_AWAITED) {
+          log.error("the store is not had back yet: changes are refused until it is", { error });
         }
-        await new Promise((resolve) => setTimeout(resolve, RESUME_AGAIN_MS));
+        if (tries >= RESUME_TRIES_AWAITED) {
+          this.#storeFailure = messageOf(error);
+          await node.answerWithoutStore().catch((error) => {
+            log.warn("the API can't be served yet", { error });
+          });
+        }
       }
+      await pause(waitMs, signal);
+      waitMs = Math.min(2 * waitMs, RESUME_AGAIN_MS_MAX);
     }
   }
 

@@ -58,6 +58,11 @@ CREATE TABLE hours (hour INTEGER PRIMARY KEY, counts TEXT NOT NULL, top TEXT NOT
 CREATE TABLE days (day INTEGER PRIMARY KEY, top TEXT NOT NULL) STRICT;
 `;
 
+/** What files lack that an earlier program began; it has no use for it. */
+const ADDED = `
+CREATE TABLE IF NOT EXISTS minutes (hour INTEGER PRIMARY KEY, counts TEXT NOT NULL) STRICT;
+`;
+
 /** Says whether the file is damaged, or none of ours: no second try helps. */
 export function isCorrupt(error: unknown): boolean {
   const code = codeOf(error) & CODE_MASK;
@@ -127,6 +132,7 @@ function open(path: string): DatabaseSync {
     db.exec(`PRAGMA cache_size = ${-CACHE_KIB}; PRAGMA journal_size_limit = ${LOG_BYTES_MAX}`);
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     if (isNew) db.exec(`BEGIN; ${SCHEMA} COMMIT`);
+    db.exec(ADDED);
     db.exec("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)");
     return db;
   } catch (error) {

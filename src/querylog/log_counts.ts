@@ -3,31 +3,34 @@ import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import type { Conditions } from "./conditions.ts";
 import { IDS_PER_MS } from "./entries.ts";
 import { clientKey } from "./entry.ts";
-import { LATENCY_COUNTS, latencyBucketSql } from "./latency.ts";
+import { latencyBucketSql } from "./latency.ts";
 import { timeOf } from "./search.ts";
+import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
 import {
-  addTo,
-  HOURS_KEPT,
-  type LogStatistics,
+  LATENCY_AT,
+  MINUTE_MS,
+  Minutes,
   noCounts,
   noUpstreamCounts,
-  sketches,
-  stepOf,
-  topsOf,
-  totalsOf,
   UPSTREAM_LATENCY_AT,
-  upstreamsOf,
-} from "./statistics.ts";
+} from "./minutes.ts";
+import { addTo, HOURS_KEPT, type Statistics, type StepCounts } from "./statistics.ts";
+import { listsOf, sketches, TOP_ROWS, type TopLists, type Tops, topsOf } from "./tops.ts";
 
 /** Entries of one step of the work: some tens of milliseconds, behind which others have their turn. */
 const SLICE_ENTRIES = 20_000;
 /** Addresses of one answer, and those that are put together between two turns of others. */
 const SEEN_MAX = 10_000;
 const SEEN_SLICE = 1_000;
+/** Clients that are kept counted until the next hour begins. */
+const SEEN_KEPT_MAX = 20_000;
 /** Names and clients that are told apart. */
 const SKETCH_CAPACITY = 2_000;
+/** A window that begins within an hour has its tops of so many entries counted; of more, a share. */
+const PART_ENTRIES_MAX = 50_000;
+/** Windows for whom that is kept. */
+const PARTS_MAX = 4;
 const HOUR_MS = 3_600_000;
-const LATENCY_AT = OUTCOME_NAMES.length;
 const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
 const FAILED = OUTCOME_NAMES.indexOf("failed");
 
@@ -56,11 +59,39 @@ interface SeenIds {
   readonly blocked: number;
 }
 
+/** What was counted of a client; `null`: not looked up yet. */
+interface SeenRow {
+  address: string | null;
+  first: number | null;
+  readonly last: number;
+  readonly queries: number;
+  readonly blocked: number;
+}
+
+interface SeenSoFar {
+  readonly startMs: number;
+  /** The number of the entry to go on with. */
+  next: number;
+  readonly byClient: Map<number, SeenRow>;
+}
+
 interface Slice {
   /** Numbers of entries: from, and up to without. */
   readonly from: number;
   readonly end: number;
+  /** The table of entries, by the index that leads to those that are wanted. */
+  readonly source: string;
 }
+
+interface Window {
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly stepMs: number;
+  readonly hours: number;
+}
+
+type Steps = Pick<StepCounts, "series" | "upstreams" | "previous">;
+const NO_STEPS: Steps = { series: new Map(), upstreams: new Map(), previous: noCounts() };
 
 interface CountRow {
   readonly step: number;
@@ -69,10 +100,15 @@ interface CountRow {
   readonly count: number;
 }
 
-/** Counts what the log still has, for some clients or by short steps. */
+/** Counts by short steps, and, of what the log still has, for some clients. */
 export class LogCounts {
   readonly #db: DatabaseSync;
   readonly #conditions: Conditions;
+  readonly #statistics: Statistics;
+  /** Tops of what is counted of a window's first hour, by its beginning and the number of queries. */
+  readonly #parts = new Map<string, TopLists>();
+  /** Kept for the hours that were asked for last. */
+  #seen: SeenSoFar | null = null;
   readonly #isAnonymized: boolean;
   readonly #sliceEntries: number;
 
@@ -80,10 +116,12 @@ export class LogCounts {
   constructor(
     db: DatabaseSync,
     conditions: Conditions,
+    statistics: Statistics,
     isAnonymized: boolean,
     sliceEntries = SLICE_ENTRIES,
   ) {
     this.#db = db;
+    this.#statistics = statistics;
     this.#sliceEntries = sliceEntries;
     this.#conditions = conditions;
     this.#isAnonymized = isAnonymized;
@@ -94,20 +132,23 @@ export class LogCounts {
     const { hours, stepMs, clients, group } = query;
     const endMs = (Math.floor(nowMs / stepMs) + 1) * stepMs;
     const startMs = endMs - hours * HOUR_MS;
-    const steps = hours * HOUR_MS / stepMs;
-    const timesMs = Array.from({ length: steps }, (_, i) => startMs + i * stepMs);
+    const window = { startMs, endMs, stepMs, hours };
+    if (clients === undefined && group === undefined) return yield* this.#countAll(window);
     const conditions = this.#conditions.of({
       ...(clients !== undefined && { clients }),
       ...(group !== undefined && { group }),
     });
+    if (conditions === null) return report(window, NO_STEPS, topsOf(sketches(1)));
+    const [from, end] = [startMs - hours * HOUR_MS, endMs].map((timeMs) => timeMs * IDS_PER_MS);
+    const range = `e.id >= ${from} AND e.id < ${end}`;
+    const source = this.#conditions.source(conditions, range);
+    const where = conditions.map(({ sql }) => sql);
     const previous = noCounts();
     const series = new Map<number, number[]>();
     const tops = sketches(SKETCH_CAPACITY);
     const names = sketches(SKETCH_CAPACITY);
     const upstreams = new Map<string, Map<number, number[]>>();
-    for (const slice of this.#slices(startMs - hours * HOUR_MS, endMs)) {
-      if (conditions === null) break;
-      const where = conditions.map(({ sql }) => sql);
+    for (const slice of this.#slices(from, end, source)) {
       for (const row of this.#counts(slice, where, stepMs)) {
         const timeMs = row.step * stepMs;
         const isPrevious = timeMs < startMs;
@@ -118,62 +159,96 @@ export class LogCounts {
       }
       const from = Math.max(slice.from, startMs * IDS_PER_MS);
       if (from < slice.end) {
-        const present = { from, end: slice.end };
-        this.#countNames(present, where, names);
-        this.#countClients(present, where, tops);
-        this.#countLists(present, where, tops);
-        this.#countUpstreams(present, where, stepMs, upstreams);
+        const present = { ...slice, from };
+        this.#countTops(present, where, tops, names);
+        this.#countUpstreams(present, where, (row, address, isFailure) => {
+          const byTime = upstreams.get(address) ?? new Map<number, number[]>();
+          const counts = byTime.get(row.step * stepMs) ?? noUpstreamCounts();
+          addUpstreamRow(counts, row, isFailure);
+          upstreams.set(address, byTime.set(row.step * stepMs, counts));
+        }, stepMs);
       }
       yield undefined;
     }
-    const sums = noCounts();
-    for (const counts of series.values()) addTo(sums, counts);
-    const { names: asked, blocked } = topsOf(names);
-    const named = (rows: typeof asked) =>
-      rows.map(({ name, count }) => ({ name: this.#text("names", Number(name)), count }))
-        .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
-    return {
-      ...totalsOf(sums),
-      series: timesMs.map((timeMs) => stepOf(timeMs, series.get(timeMs) ?? [])),
-      previous: 2 * hours > HOURS_KEPT ? null : totalsOf(previous),
-      top: { ...topsOf(tops), names: named(asked), blocked: named(blocked) },
-      upstreams: upstreamsOf(upstreams, timesMs),
-    };
+    return report(window, { previous, series, upstreams }, topsOf(this.#named(tops, names)));
+  }
+
+  /** The same for all, of what is kept by the minute. */
+  *#countAll(window: Window): Generator<undefined, LogStatistics> {
+    const { startMs, endMs, stepMs } = window;
+    for (const hour of this.#statistics.withoutMinutes(startMs, endMs)) yield* this.#fill(hour);
+    const steps = this.#statistics.steps(startMs, endMs, stepMs);
+    const first = Math.ceil(startMs / HOUR_MS);
+    const part = steps.part === 0 ? null : yield* this.#part(startMs, first, steps.part);
+    const tops = this.#statistics.tops(first, Math.floor((endMs - 1) / HOUR_MS), part);
+    return report(window, steps, topsOf(sketches(TOP_ROWS, tops)));
+  }
+
+  /** Counts the minutes of an hour that nobody counted; nothing comes between the last look and that. */
+  *#fill(hour: number): Generator<undefined, void> {
+    const minutes = new Minutes();
+    let isFirst = true;
+    const [from, end] = [hour, hour + 1].map((one) => one * HOUR_MS * IDS_PER_MS);
+    for (const slice of this.#slices(from, end)) {
+      if (!isFirst) yield undefined;
+      isFirst = false;
+      const minuteOf = ({ step }: CountRow) => step % (HOUR_MS / MINUTE_MS);
+      for (const row of this.#counts(slice, [], MINUTE_MS)) {
+        const counts = minutes.of(minuteOf(row));
+        counts[row.outcome] += row.count;
+        counts[LATENCY_AT + row.bucket] += row.count;
+      }
+      this.#countUpstreams(slice, [], (row, address, isFailure) => {
+        addUpstreamRow(minutes.ofUpstream(minuteOf(row), address), row, isFailure);
+      }, MINUTE_MS);
+    }
+    this.#statistics.fill(hour, minutes);
+  }
+
+  /** The tops of a window's part of its first hour, which ends with the hour `end`. */
+  *#part(startMs: number, end: number, queries: number): Generator<undefined, TopLists> {
+    const key = `${startMs} ${queries}`;
+    const known = this.#parts.get(key);
+    if (known !== undefined) return known;
+    const oldest = Number(
+      this.#db.prepare("SELECT min(id) AS id FROM entries").get()?.id ?? Infinity,
+    );
+    if (queries > PART_ENTRIES_MAX || oldest >= startMs * IDS_PER_MS) {
+      return this.#statistics.shareOf(end - 1, queries);
+    }
+    const tops = sketches(SKETCH_CAPACITY);
+    const names = sketches(SKETCH_CAPACITY);
+    for (const slice of this.#slices(startMs * IDS_PER_MS, end * HOUR_MS * IDS_PER_MS)) {
+      this.#countTops(slice, [], tops, names);
+      yield undefined;
+    }
+    const found = listsOf(this.#named(tops, names), SKETCH_CAPACITY);
+    if (this.#parts.size >= PARTS_MAX) this.#parts.clear();
+    this.#parts.set(key, found);
+    return found;
   }
 
   /** The addresses that asked in the last hours, the one that asked last first; in pieces of work. */
   *seen(hours: number, nowMs: number): Generator<undefined, readonly SeenAddress[]> {
-    type Row = { client: number; count: number; blocked: number; last: number };
-    const byClient = new Map<number, Row>();
-    for (const slice of this.#slices(nowMs - hours * HOUR_MS, nowMs + HOUR_MS)) {
-      const columns = `e.client, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked, ` +
-        "max(e.id) AS last";
-      for (const row of this.#all<Row>(columns, slice, [], "GROUP BY 1")) {
-        const known = byClient.get(row.client);
-        if (known === undefined) byClient.set(row.client, { ...row });
-        else {
-          known.count += row.count;
-          known.blocked += row.blocked;
-          known.last = row.last;
-        }
-      }
-      yield undefined;
-    }
+    const startMs = (Math.floor(nowMs / HOUR_MS) - hours + 1) * HOUR_MS;
+    const { byClient } = yield* this.#countSeen(startMs, nowMs + HOUR_MS);
     const found = new Map<string, SeenIds>();
     const oldest = this.#db.prepare("SELECT min(id) AS first FROM entries WHERE client = ?");
-    for (const [i, { client, count, blocked, last }] of [...byClient.values()].entries()) {
+    for (const [i, [client, row]] of [...byClient].entries()) {
       if (i % SEEN_SLICE === SEEN_SLICE - 1) yield undefined;
-      const [address] = this.#text("clients", client).split(TEXT_SEPARATOR, 1);
+      row.address ??= this.#text("clients", client).split(TEXT_SEPARATOR, 1)[0];
+      row.first ??= Number(oldest.get(client)?.first ?? row.last);
+      const { address, first, last, queries, blocked } = row;
       if (address === "") continue;
-      const first = Number(oldest.get(client)?.first ?? last);
       const known = found.get(address) ?? { first, last, queries: 0, blocked: 0 };
       found.set(address, {
         first: Math.min(known.first, first),
         last: Math.max(known.last, last),
-        queries: known.queries + count,
+        queries: known.queries + queries,
         blocked: known.blocked + blocked,
       });
     }
+    if (byClient.size > SEEN_KEPT_MAX) this.#seen = null;
     return [...found].sort(([, a], [, b]) => b.last - a.last).slice(0, SEEN_MAX)
       .map(([address, { first, last, queries, blocked }]) => ({
         address,
@@ -184,22 +259,60 @@ export class LogCounts {
       }));
   }
 
-  /** Spans of at most so many entries, the oldest first. */
-  *#slices(startMs: number, endMs: number): Generator<Slice> {
+  /** Counts clients from a time on; of those counted before, what has come since. */
+  *#countSeen(startMs: number, endMs: number): Generator<undefined, SeenSoFar> {
+    if (this.#seen?.startMs !== startMs) {
+      this.#seen = { startMs, next: startMs * IDS_PER_MS, byClient: new Map() };
+    }
+    const seen = this.#seen;
+    const columns = `e.client, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked, ` +
+      "max(e.id) AS last";
+    type Row = { client: number; count: number; blocked: number; last: number };
+    for (const slice of this.#slices(seen.next, endMs * IDS_PER_MS)) {
+      for (
+        const { client, count, blocked, last } of this.#all<Row>(columns, slice, [], "GROUP BY 1")
+      ) {
+        const known = seen.byClient.get(client);
+        seen.byClient.set(client, {
+          address: known?.address ?? null,
+          first: known?.first ?? null,
+          last,
+          queries: (known?.queries ?? 0) + count,
+          blocked: (known?.blocked ?? 0) + blocked,
+        });
+        seen.next = Math.max(seen.next, last + 1);
+      }
+      yield undefined;
+    }
+    return seen;
+  }
+
+  /** Forgets what was counted: entries got other numbers. */
+  forget(): void {
+    this.#seen = null;
+    this.#parts.clear();
+  }
+
+  /** Spans of numbers with at most so many entries, the oldest first. */
+  *#slices(
+    from: number,
+    end: number,
+    source = "entries e NOT INDEXED",
+  ): Generator<Slice> {
     const behind = this.#db.prepare(
       "SELECT id FROM entries WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ?",
     );
-    const end = endMs * IDS_PER_MS;
-    for (let from = Math.max(0, startMs) * IDS_PER_MS; from < end;) {
+    for (from = Math.max(0, from); from < end;) {
       const next = Math.min(end, Number(behind.get(from, this.#sliceEntries)?.id ?? end));
-      yield { from, end: next };
+      yield { from, end: next, source };
       from = next;
     }
   }
 
-  #all<R>(columns: string, { from, end }: Slice, where: readonly string[], rest: string): R[] {
+  #all<R>(columns: string, slice: Slice, where: readonly string[], rest: string): R[] {
+    const { from, end, source } = slice;
     const all = [`e.id >= ${from} AND e.id < ${end}`, ...where].join(" AND ");
-    const sql = `SELECT ${columns} FROM entries e NOT INDEXED WHERE ${all} ${rest}`;
+    const sql = `SELECT ${columns} FROM ${source} WHERE ${all} ${rest}`;
     return this.#db.prepare(sql).all() as unknown as R[];
   }
 
@@ -210,7 +323,27 @@ export class LogCounts {
     return this.#all(columns, slice, where, "GROUP BY 1, 2, 3");
   }
 
-  #countNames(slice: Slice, where: readonly string[], tops: ReturnType<typeof sketches>): void {
+  /** Adds to tops; to those of `names` by the numbers of names. */
+  #countTops(slice: Slice, where: readonly string[], tops: Tops, names: Tops): void {
+    this.#countNames(slice, where, names);
+    this.#countClients(slice, where, tops);
+    this.#countLists(slice, where, tops);
+  }
+
+  /** Tops with names in place of their numbers. */
+  #named(tops: Tops, names: Tops): Tops {
+    for (const kind of ["names", "blocked"] as const) {
+      tops[kind].merge(
+        names[kind].top(SKETCH_CAPACITY).map(([id, count]) => [
+          this.#text("names", Number(id)),
+          count,
+        ]),
+      );
+    }
+    return tops;
+  }
+
+  #countNames(slice: Slice, where: readonly string[], tops: Tops): void {
     const columns = `e.name, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked`;
     type Row = { name: number; count: number; blocked: number };
     for (const { name, count, blocked } of this.#all<Row>(columns, slice, where, "GROUP BY 1")) {
@@ -219,7 +352,7 @@ export class LogCounts {
     }
   }
 
-  #countClients(slice: Slice, where: readonly string[], tops: ReturnType<typeof sketches>): void {
+  #countClients(slice: Slice, where: readonly string[], tops: Tops): void {
     const columns = `e.client, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked`;
     type Row = { client: number; count: number; blocked: number };
     for (const { client, count, blocked } of this.#all<Row>(columns, slice, where, "GROUP BY 1")) {
@@ -230,7 +363,7 @@ export class LogCounts {
     }
   }
 
-  #countLists(slice: Slice, where: readonly string[], tops: ReturnType<typeof sketches>): void {
+  #countLists(slice: Slice, where: readonly string[], tops: Tops): void {
     const list = "(SELECT substr(text, 1, instr(text, char(9)) - 1) FROM rules WHERE id = e.rule)";
     const blocked = [...where, `e.outcome = ${BLOCKED}`, "e.rule IS NOT NULL"];
     type Row = { list: string | null; count: number };
@@ -238,11 +371,12 @@ export class LogCounts {
     for (const { list, count } of rows) if (list !== null) tops.lists.add(list, count);
   }
 
+  /** Hands on what was counted of each upstream. */
   #countUpstreams(
     slice: Slice,
     where: readonly string[],
+    add: (row: CountRow, address: string, isFailure: boolean) => void,
     stepMs: number,
-    upstreams: Map<string, Map<number, number[]>>,
   ): void {
     const step = `e.id / ${stepMs * IDS_PER_MS}`;
     const columns = `${step} AS step, e.kind, e.outcome, ` +
@@ -261,12 +395,7 @@ export class LogCounts {
     const named = [...where, "e.kind IN (SELECT id FROM kinds WHERE text NOT GLOB '*' || char(9))"];
     for (const row of this.#all<Row>(columns, slice, named, "GROUP BY 1, 2, 3, 4")) {
       const { address, isFailure } = kindOf(row.kind);
-      const byTime = upstreams.get(address) ?? new Map<number, number[]>();
-      const counts = byTime.get(row.step * stepMs) ?? noUpstreamCounts();
-      counts[0] += row.count;
-      if (isFailure || row.outcome === FAILED) counts[1] += row.count;
-      counts[UPSTREAM_LATENCY_AT + Math.min(row.bucket, LATENCY_COUNTS - 1)] += row.count;
-      upstreams.set(address, byTime.set(row.step * stepMs, counts));
+      add(row, address, isFailure || row.outcome === FAILED);
     }
   }
 
@@ -274,4 +403,30 @@ export class LogCounts {
     const row = this.#db.prepare(`SELECT text FROM ${table} WHERE id = ?`).get(id);
     return String(row?.text ?? "");
   }
+}
+
+function addUpstreamRow(counts: number[], row: CountRow, isFailure: boolean): void {
+  counts[0] += row.count;
+  if (isFailure) counts[1] += row.count;
+  counts[UPSTREAM_LATENCY_AT + row.bucket] += row.count;
+}
+
+function report(
+  { startMs, stepMs, hours }: Window,
+  { series, upstreams, previous }: Steps,
+  top: LogStatistics["top"],
+): LogStatistics {
+  const timesMs = Array.from(
+    { length: hours * HOUR_MS / stepMs },
+    (_, i) => startMs + i * stepMs,
+  );
+  const sums = noCounts();
+  for (const counts of series.values()) addTo(sums, counts);
+  return {
+    ...totalsOf(sums),
+    series: timesMs.map((timeMs) => stepOf(timeMs, series.get(timeMs) ?? [])),
+    previous: 2 * hours > HOURS_KEPT ? null : totalsOf(previous),
+    top,
+    upstreams: upstreamsOf(upstreams, timesMs),
+  };
 }

@@ -1,7 +1,7 @@
 /**
  * The query log and statistics, in an isolate of their own: takes records from the queues of those
  * who answer, keeps entries in SQLite (what repeats is stored once; names are found by any three
- * letters), removes what is too old or too many in small steps, and counts by the hour. Whatever
+ * letters), removes what is too old or too many in small steps, and counts by the hour and the minute. Whatever
  * happens to the file, answering goes on: what can't be kept is counted. Whoever imports this loads
  * SQLite; others take types only. Scope: read, write: its folder. @module
  */
@@ -12,4 +12,5 @@ export { type QueryLogOptions, type QueryLogPorts, QueryLogStore } from "./query
 export type { LogPage, NameCount, NamePage } from "./search.ts";
 export type { CountsQuery, SeenAddress } from "./log_counts.ts";
 export type { Latency } from "./latency.ts";
-export { HOURS_KEPT, type LogStatistics, type OutcomeCounts } from "./statistics.ts";
+export type { LogStatistics, OutcomeCounts } from "./log_statistics.ts";
+export { HOURS_KEPT } from "./statistics.ts";

@@ -11,12 +11,18 @@ import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
 import { type LiveBatch, LiveFeed } from "./live_feed.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
-import { type LogStatistics, Statistics } from "./statistics.ts";
+import type { LogStatistics } from "./log_statistics.ts";
+import { Statistics } from "./statistics.ts";
 
 /** Records of one transaction: some tens of milliseconds, while nothing else is done here. */
 const BATCH_MAX = 2_000;
 /** Batches written before a question is answered: what full queues hold, and not what keeps coming. */
 const CATCH_UP_BATCHES_MAX = 16;
+/**
+ * Records written a second: a fifth of what a processor answers, for about a fifth of its time. More
+ * wait, and of what the queues have no room for then some of each client's are left out.
+ */
+const RECORDS_PER_SECOND_MAX = 30_000;
 /** Records wait this long, so that a quiet night is few writes; who ends the process loses no more. */
 const WRITE_MS = 5_000;
 /** The same where so much of a queue waits: some dozens of records. */
@@ -92,6 +98,9 @@ export class QueryLogStore {
   #open: Open | null = null;
   /** Since when something waits that was seen; `Infinity`: nothing was. */
   #waitsSinceMs = Infinity;
+  /** Records taken from the queues so far, and when the next ones may be. */
+  #taken = 0;
+  #restsUntilMs = -Infinity;
   #savedAtMs: number;
   /** Something was counted since. */
   #isUnsaved = false;
@@ -127,12 +136,16 @@ export class QueryLogStore {
     if (this.#isCorrecting) {
       return { ms: this.#move() ? BUSY_MS : CORRECT_AGAIN_MS, bytes: Infinity };
     }
+    if (nowMs < this.#restsUntilMs) return { ms: this.#restsUntilMs - nowMs, bytes: Infinity };
     const fill = this.#fill;
     if (fill === 0) this.#waitsSinceMs = Infinity;
     else this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
     let isMore = false;
     if (fill > FILL_MAX || nowMs >= this.#dueAtMs(fill)) {
+      const before = this.#taken;
       isMore = this.#write();
+      const takenMs = Math.round(1_000 * (this.#taken - before) / RECORDS_PER_SECOND_MAX);
+      this.#restsUntilMs = nowMs + takenMs;
       this.#waitsSinceMs = isMore ? nowMs : Infinity;
     } else if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim();
     if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
@@ -180,8 +193,8 @@ export class QueryLogStore {
   }
 
   /**
-   * The same of what the log still has, for some clients or by short steps: in pieces of work, between
-   * which others have their turn.
+   * The same by short steps; or for some clients, of what the log still has: in pieces of work,
+   * between which others have their turn.
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
    */
@@ -295,6 +308,7 @@ export class QueryLogStore {
     for (const reader of this.#readers) {
       try {
         for (let i = 0; i < most && reader.next(this.#record.words) !== NO_RECORD; i++) {
+          this.#taken++;
           const entry = this.#record.read();
           if (entry === null) this.#figures[LogFigure.Unreadable]++;
           else batch.push(this.#dated(entry));
@@ -343,9 +357,13 @@ export class QueryLogStore {
       this.#transaction(open, () => {
         if (moved === null) open.statistics.move(correction);
         moved = open.entries.move(correction, moved);
+        if (moved === null) open.statistics.forgetMinutes(correction);
       });
       this.#moved = moved;
-      if (moved === null) this.#corrections.shift();
+      if (moved === null) {
+        open.counts.forget();
+        this.#corrections.shift();
+      }
       return true;
     }) ?? false;
   }
@@ -391,12 +409,13 @@ export class QueryLogStore {
     const db = (this.#ports.open ?? openDatabase)(directory, nowMs);
     try {
       const conditions = new Conditions(db, anonymize);
+      const statistics = new Statistics(db, anonymize);
       this.#open = {
         db,
-        counts: new LogCounts(db, conditions, anonymize),
+        counts: new LogCounts(db, conditions, statistics, anonymize),
         entries: new Entries(db, this.#options),
         search: new LogSearch(db, conditions),
-        statistics: new Statistics(db, anonymize),
+        statistics,
       };
     } catch (error) {
       db.close();

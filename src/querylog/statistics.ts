@@ -1,20 +1,44 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
-import { clientKey, type OutcomeName, type StoredEntry } from "./entry.ts";
-import { type Latency, LATENCY_COUNTS, latencyBucket, latencyOf } from "./latency.ts";
-import { type TopRow, TopSketch } from "./top_sketch.ts";
+import { clientKey, type StoredEntry } from "./entry.ts";
+import { latencyBucket } from "./latency.ts";
+import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
+import {
+  addRow,
+  countOf,
+  countOfRow,
+  LATENCY_AT,
+  MINUTE_MS,
+  type MinuteRows,
+  Minutes,
+  noCounts,
+  noUpstreamCounts,
+  UPSTREAM_LATENCY_AT,
+} from "./minutes.ts";
+import type { TopRow } from "./top_sketch.ts";
+import {
+  listsOf,
+  ofKinds,
+  sketches,
+  type StoredTops,
+  TOP_KINDS,
+  TOP_ROWS,
+  type TopLists,
+  type Tops,
+  topsOf,
+} from "./tops.ts";
 
 const HOUR_MS = 3_600_000;
 const HOURS_PER_DAY = 24;
 /** Counts are kept for 30 days. */
 export const HOURS_KEPT = 720;
+/** Counts by the minute are kept for 14 days, and the hour that such a time begins in. */
+const MINUTE_HOURS_KEPT = 337;
 /** Names that are told apart within an hour, and those kept of an hour and of a day. */
 const SKETCH_CAPACITY = 1_000;
 const HOUR_ROWS_MAX = 200;
 const DAY_ROWS_MAX = 400;
-/** Rows of an answer. */
-const TOP_ROWS = 100;
 /** Hours that stay in memory: the present one, and the one whose last queries are still on their way. */
 const TALLIES_MAX = 2;
 /** Windows whose closed hours are kept added up. */
@@ -22,52 +46,17 @@ const WINDOWS_MAX = 4;
 
 const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
 const FAILED = OUTCOME_NAMES.indexOf("failed");
-/** Behind an upstream's queries and failures are the counts of times. */
-export const UPSTREAM_LATENCY_AT = 2;
-const TOP_KINDS = ["names", "blocked", "clients", "blocked_clients", "lists"] as const;
-/** Behind the counts by outcome are those of times to answers. */
-const LATENCY_AT = OUTCOME_NAMES.length;
-type TopKind = typeof TOP_KINDS[number];
-type Tops = Record<TopKind, TopSketch>;
-/** What an earlier version wrote lacks some. */
-type StoredTops = Partial<Record<TopKind, TopRow[]>>;
 /** Address, queries, failures, counts of times. */
 type UpstreamRow = readonly [address: string, ...counts: number[]];
-type TopLists = Record<TopKind, TopRow[]>;
 
-export type OutcomeCounts = Readonly<Record<OutcomeName, number>>;
-
-/** What was asked within a number of hours, the present one among them. */
-export interface LogStatistics extends Totals {
-  /** One a step, the oldest first. */
-  readonly series: readonly (
-    { readonly time: string; readonly latency: Latency } & OutcomeCounts
-  )[];
-  /** The same number of hours before; `null` where they are not all kept. */
-  readonly previous: Totals | null;
-  /** The most frequent first; approximate. */
-  readonly top: Readonly<Record<TopKind, readonly { name: string; count: number }[]>>;
-  readonly upstreams: readonly UpstreamSeries[];
-}
-
-/** What was asked within some time. */
-export interface Totals {
-  readonly total: number;
-  readonly outcomes: OutcomeCounts;
-  readonly latency: Latency;
-}
-
-/** What an upstream answered, step by step. */
-export interface UpstreamSeries {
-  readonly address: string;
-  readonly series: readonly {
-    readonly time: string;
-    readonly queries: number;
-    /** Of them, those that failed. */
-    readonly failures: number;
-    readonly p50_ms: number | null;
-    readonly p95_ms: number | null;
-  }[];
+/** Counts of a window, step by step. */
+export interface StepCounts {
+  readonly series: ReadonlyMap<number, readonly number[]>;
+  readonly upstreams: ReadonlyMap<string, ReadonlyMap<number, readonly number[]>>;
+  /** The sum of the same time before. */
+  readonly previous: readonly number[];
+  /** Queries of the window's first hour, where it begins within one. */
+  readonly part: number;
 }
 
 /** What is counted of one hour. */
@@ -75,6 +64,8 @@ interface Tally {
   readonly counts: number[];
   readonly tops: Tops;
   readonly upstreams: Map<string, number[]>;
+  /** `null`: not known; another version counted, or a clock was set. */
+  minutes: Minutes | null;
   isSaved: boolean;
 }
 
@@ -86,6 +77,8 @@ export class Statistics {
   readonly #write: StatementSync;
   readonly #readDay: StatementSync;
   readonly #writeDay: StatementSync;
+  readonly #readMinutes: StatementSync;
+  readonly #writeMinutes: StatementSync;
   readonly #db: DatabaseSync;
   readonly #isAnonymized: boolean;
   /** By hours since 1970. */
@@ -105,14 +98,22 @@ export class Statistics {
     this.#write = db.prepare("INSERT OR REPLACE INTO hours VALUES (?, ?, ?)");
     this.#readDay = db.prepare("SELECT top FROM days WHERE day = ?");
     this.#writeDay = db.prepare("INSERT OR REPLACE INTO days VALUES (?, ?)");
+    this.#readMinutes = db.prepare(
+      "SELECT hour, counts FROM minutes WHERE hour >= ? AND hour <= ?",
+    );
+    this.#writeMinutes = db.prepare("INSERT OR REPLACE INTO minutes VALUES (?, ?)");
   }
 
   /** Counts an entry. */
   add(entry: StoredEntry): void {
-    const { counts, tops, upstreams } = this.#tally(Math.floor(entry.timeMs / HOUR_MS));
-    counts[entry.outcome]++;
+    const { counts, tops, upstreams, minutes } = this.#tally(hourOf(entry.timeMs));
+    const minute = minuteOf(entry.timeMs);
     const bucket = latencyBucket(entry.durationUs);
-    counts[LATENCY_AT + bucket]++;
+    for (const some of [counts, minutes?.of(minute)]) {
+      if (some === undefined) continue;
+      some[entry.outcome]++;
+      some[LATENCY_AT + bucket]++;
+    }
     tops.names.add(entry.name);
     const client = clientKey(entry.client, this.#isAnonymized);
     if (client !== "") tops.clients.add(client);
@@ -126,16 +127,24 @@ export class Statistics {
     if (address === "") return;
     let upstream = upstreams.get(address);
     if (upstream === undefined) upstreams.set(address, upstream = noUpstreamCounts());
-    upstream[0]++;
-    if (entry.outcome === FAILED || rcode === "SERVFAIL") upstream[1]++;
-    upstream[UPSTREAM_LATENCY_AT + bucket]++;
+    const isFailure = entry.outcome === FAILED || rcode === "SERVFAIL";
+    for (const some of [upstream, minutes?.ofUpstream(minute, address)]) {
+      if (some === undefined) continue;
+      some[0]++;
+      if (isFailure) some[1]++;
+      some[UPSTREAM_LATENCY_AT + bucket]++;
+    }
   }
 
   /** Counts queries of which nothing is known but the outcome: the log had no room for them. */
   addDropped(dropped: readonly number[], nowMs: number): void {
     if (dropped.every((count) => count === 0)) return;
-    const { counts } = this.#tally(Math.floor(nowMs / HOUR_MS));
-    for (let i = 0; i < LATENCY_AT; i++) counts[i] += dropped[i] ?? 0;
+    const { counts, minutes } = this.#tally(hourOf(nowMs));
+    const minute = minutes?.of(minuteOf(nowMs));
+    for (let i = 0; i < LATENCY_AT; i++) {
+      counts[i] += dropped[i] ?? 0;
+      if (minute !== undefined) minute[i] += dropped[i] ?? 0;
+    }
   }
 
   /**
@@ -150,14 +159,15 @@ export class Statistics {
       this.#windows.clear();
     }
     if (nowMs === null) return;
-    const now = Math.floor(nowMs / HOUR_MS);
+    const now = hourOf(nowMs);
     this.#db.prepare("DELETE FROM hours WHERE hour <= ?").run(now - HOURS_KEPT);
+    this.#db.prepare("DELETE FROM minutes WHERE hour < ?").run(now - MINUTE_HOURS_KEPT);
     this.#db.prepare("DELETE FROM days WHERE day < ?").run(dayOf(now - HOURS_KEPT));
   }
 
   /** What was counted in the last `hours`, which may be 1 to 720, this one among them. */
   report(hours: number, nowMs: number): LogStatistics {
-    const last = Math.floor(nowMs / HOUR_MS);
+    const last = hourOf(nowMs);
     const first = last - hours + 1;
     const counts = new Map<number, readonly number[]>();
     const upstreams = new Map<string, Map<number, readonly number[]>>();
@@ -187,9 +197,94 @@ export class Statistics {
       ...sumFrom(first),
       series: timesMs.map((timeMs) => stepOf(timeMs, counts.get(timeMs / HOUR_MS) ?? [])),
       previous: 2 * hours > HOURS_KEPT ? null : sumFrom(first - hours),
-      top: topsOf(sketches(TOP_ROWS, this.#tops(first, last))),
+      top: topsOf(sketches(TOP_ROWS, this.tops(first, last))),
       upstreams: upstreamsOf(upstreams, timesMs),
     };
+  }
+
+  /**
+   * Counts of a window by steps of whole minutes. It lasts whole hours, and begins and ends with a
+   * step; what `withoutMinutes` names is to be filled before.
+   */
+  steps(startMs: number, endMs: number, stepMs: number): StepCounts {
+    const series = new Map<number, number[]>();
+    const upstreams = new Map<string, Map<number, number[]>>();
+    const previous = noCounts();
+    const begin = startMs - (endMs - startMs);
+    const partEndMs = Math.ceil(startMs / HOUR_MS) * HOUR_MS;
+    let part = 0;
+    const stepAt = (timeMs: number) => Math.floor(timeMs / stepMs) * stepMs;
+    for (const [hour, { all, upstreams: byAddress }] of this.#minutesOf(startMs, endMs - 1)) {
+      const timeOf = (minute: number) => hour * HOUR_MS + minute * MINUTE_MS;
+      for (const row of all) {
+        const timeMs = timeOf(row[0]);
+        if (timeMs < startMs) addRow(previous, row);
+        else if (timeMs < endMs) {
+          addRow(entryOf(series, stepAt(timeMs), noCounts), row);
+          if (timeMs < partEndMs) part += countOfRow(row);
+        }
+      }
+      for (const [address, rows] of Object.entries(byAddress)) {
+        const byTime = entryOf(upstreams, address, () => new Map<number, number[]>());
+        for (const row of rows) {
+          const timeMs = timeOf(row[0]);
+          if (timeMs < startMs || timeMs >= endMs) continue;
+          addRow(entryOf(byTime, stepAt(timeMs), noUpstreamCounts), row);
+        }
+      }
+    }
+    for (const [hour, { all }] of this.#minutesOf(begin, partEndMs > startMs ? begin : begin - 1)) {
+      for (const row of all) {
+        if (hour * HOUR_MS + row[0] * MINUTE_MS >= begin) addRow(previous, row);
+      }
+    }
+    const first = Math.ceil(begin / HOUR_MS);
+    const last = hourOf(startMs) - 1;
+    for (const { hour, counts } of this.#countsRows(first, last)) {
+      if (!this.#tallies.has(hour)) addTo(previous, parseCounts(counts).counts);
+    }
+    for (const [hour, { counts }] of this.#tallies) {
+      if (hour >= first && hour <= last) addTo(previous, counts);
+    }
+    for (const [address, byTime] of upstreams) if (byTime.size === 0) upstreams.delete(address);
+    return { series, upstreams, previous, part };
+  }
+
+  /** Hours whose minutes `steps` needs and nobody counted: the log may still tell. */
+  withoutMinutes(startMs: number, endMs: number): number[] {
+    const [first, last] = [hourOf(startMs), hourOf(endMs - 1)];
+    const begin = hourOf(startMs - (endMs - startMs));
+    const rows = this.#db.prepare(
+      "SELECT hour FROM hours WHERE (hour BETWEEN ? AND ? OR hour = ?) " +
+        "AND hour NOT IN (SELECT hour FROM minutes)",
+    ).all(first, last, begin);
+    const stored = rows.map(({ hour }) => Number(hour)).filter((hour) => !this.#tallies.has(hour));
+    const open = [...this.#tallies].filter(([hour, { minutes }]) =>
+      minutes === null && (hour >= first && hour <= last || hour === begin)
+    );
+    return [...stored, ...open.map(([hour]) => hour)];
+  }
+
+  /** Takes over the minutes of an hour, as the log has them. */
+  fill(hour: number, minutes: Minutes): void {
+    const tally = this.#tallies.get(hour);
+    if (tally === undefined) this.#writeMinutes.run(hour, JSON.stringify(minutes.rows()));
+    else {
+      tally.minutes = minutes;
+      tally.isSaved = false;
+    }
+  }
+
+  /** The tops of an hour, of so many of its queries as if these were like all of them. */
+  shareOf(hour: number, queries: number): TopLists {
+    const { counts, tops } = this.#tallies.get(hour) ?? this.#readTally(hour);
+    const share = Math.min(1, queries / Math.max(1, countOf(counts)));
+    return ofKinds((kind) =>
+      tops[kind].top(HOUR_ROWS_MAX).map((
+        [name, count],
+      ): TopRow => [name, Math.round(count * share)])
+        .filter(([, count]) => count > 0)
+    );
   }
 
   /** Moves what was counted in the hours that a correction is about. */
@@ -215,6 +310,14 @@ export class Statistics {
       this.#saveTally(hour + shift, tally);
     }
     this.#db.prepare("DELETE FROM days WHERE day >= ?").run(dayOf(Math.min(from, from + shift)));
+    this.forgetMinutes({ fromMs, shiftMs });
+  }
+
+  /** Minutes that a correction is about are counted anew, of the log's entries, when all are moved. */
+  forgetMinutes({ fromMs, shiftMs }: Correction): void {
+    const from = Math.min(hourOf(fromMs), hourOf(fromMs + shiftMs));
+    this.#db.prepare("DELETE FROM minutes WHERE hour >= ?").run(from);
+    for (const [hour, tally] of this.#tallies) if (hour >= from) tally.minutes = null;
   }
 
   /** Has everything in memory written again: a transaction was undone. */
@@ -237,12 +340,18 @@ export class Statistics {
 
   #readTally(hour: number): Tally {
     const row = this.#read.get(hour) as { counts: string; top: string } | undefined;
+    const [minutes] = this.#readMinutes.all(hour, hour) as { counts: string }[];
     const top = row === undefined ? null : JSON.parse(row.top) as StoredTops;
     const { counts, upstreams } = parseCounts(row?.counts ?? "[]");
     return {
       counts: noCounts().map((_, i) => counts[i] ?? 0),
       tops: sketches(SKETCH_CAPACITY, top),
       upstreams: new Map(upstreams.map(([address, ...more]) => [address, more])),
+      minutes: minutes !== undefined
+        ? new Minutes(JSON.parse(minutes.counts) as MinuteRows)
+        : row === undefined
+        ? new Minutes()
+        : null,
       isSaved: false,
     };
   }
@@ -252,6 +361,7 @@ export class Statistics {
     const upstreams = Array.from(tally.upstreams, ([address, counts]) => [address, ...counts]);
     const top = listsOf(tally.tops, HOUR_ROWS_MAX);
     this.#write.run(hour, JSON.stringify([...tally.counts, upstreams]), JSON.stringify(top));
+    if (tally.minutes !== null) this.#writeMinutes.run(hour, JSON.stringify(tally.minutes.rows()));
     tally.isSaved = true;
   }
 
@@ -263,10 +373,24 @@ export class Statistics {
     return this.#readSome.all(first, last) as { hour: number; counts: string; top: string }[];
   }
 
-  /** The tops of some hours: whole days as days, what is left by the hour. */
-  #tops(first: number, last: number): TopLists {
-    const closed = this.#closedTops(first, last);
-    const sum = sketches(DAY_ROWS_MAX, closed);
+  /** The minutes of the hours of a time; those of an hour that is not known are left out. */
+  *#minutesOf(fromMs: number, toMs: number): Generator<[hour: number, rows: MinuteRows]> {
+    const [first, last] = [hourOf(fromMs), hourOf(toMs)];
+    const stored = fromMs > toMs ? [] : this.#readMinutes.all(first, last);
+    for (const { hour, counts } of stored as unknown as CountsRow[]) {
+      if (!this.#tallies.has(hour)) yield [hour, JSON.parse(counts)];
+    }
+    for (const [hour, { minutes }] of this.#tallies) {
+      if (minutes !== null && fromMs <= toMs && hour >= first && hour <= last) {
+        yield [hour, minutes.rows()];
+      }
+    }
+  }
+
+  /** The tops of some hours: whole days as days, what is left by the hour; with more added to them. */
+  tops(first: number, last: number, more: TopLists | null = null): TopLists {
+    const sum = sketches(DAY_ROWS_MAX, this.#closedTops(first, last));
+    if (more !== null) { for (const kind of TOP_KINDS) sum[kind].merge(more[kind]); }
     for (const [hour, { tops }] of this.#tallies) {
       if (hour < first || hour > last) continue;
       for (const kind of TOP_KINDS) sum[kind].merge(tops[kind].top(SKETCH_CAPACITY));
@@ -333,78 +457,24 @@ function parseCounts(text: string) {
   };
 }
 
-/** A value for each kind of top. */
-function ofKinds<T>(make: (kind: TopKind) => T): Record<TopKind, T> {
-  return Object.fromEntries(TOP_KINDS.map((kind) => [kind, make(kind)])) as Record<TopKind, T>;
-}
-
-export function sketches(capacity: number, rows: StoredTops | null = null): Tops {
-  return ofKinds((kind) => new TopSketch(capacity, rows?.[kind] ?? []));
-}
-
-function listsOf(tops: Tops, n: number): TopLists {
-  return ofKinds((kind) => tops[kind].top(n));
-}
-
-/** The rows of an answer. */
-export function topsOf(tops: Tops): LogStatistics["top"] {
-  return ofKinds((kind) => tops[kind].top(TOP_ROWS).map(([name, count]) => ({ name, count })));
-}
-
-/** Counts by outcome, and of times to answers. */
-export function noCounts(): number[] {
-  return Array.from({ length: LATENCY_AT + LATENCY_COUNTS }, () => 0);
-}
-
-export function noUpstreamCounts(): number[] {
-  return Array.from({ length: UPSTREAM_LATENCY_AT + LATENCY_COUNTS }, () => 0);
-}
-
 export function addTo(sums: number[], counts: readonly number[]): void {
   for (let i = 0; i < sums.length; i++) sums[i] += counts[i] ?? 0;
 }
 
-export function totalsOf(sums: readonly number[]): Totals {
-  const outcomes = sums.slice(0, LATENCY_AT);
-  return {
-    total: outcomes.reduce((sum, count) => sum + count, 0),
-    outcomes: byName(outcomes),
-    latency: latencyOf(sums, LATENCY_AT),
-  };
+function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, value = make());
+  return value;
 }
 
-/** A row of the series. */
-export function stepOf(timeMs: number, counts: readonly number[]): LogStatistics["series"][number] {
-  const time = new Date(timeMs).toISOString();
-  return { time, ...byName(counts), latency: latencyOf(counts, LATENCY_AT) };
+function hourOf(timeMs: number): number {
+  return Math.floor(timeMs / HOUR_MS);
 }
 
-/** The series of upstreams, the one that answered most first. */
-export function upstreamsOf(
-  found: ReadonlyMap<string, ReadonlyMap<number, readonly number[]>>,
-  timesMs: readonly number[],
-): UpstreamSeries[] {
-  const none = noUpstreamCounts();
-  const all = Array.from(found, ([address, byTime]) => ({
-    address,
-    series: timesMs.map((timeMs) => {
-      const counts = byTime.get(timeMs) ?? none;
-      const { p50_ms, p95_ms } = latencyOf(counts, UPSTREAM_LATENCY_AT);
-      const time = new Date(timeMs).toISOString();
-      return { time, queries: counts[0], failures: counts[1], p50_ms, p95_ms };
-    }),
-  }));
-  const queriesOf = ({ series }: UpstreamSeries) =>
-    series.reduce((sum, one) => sum + one.queries, 0);
-  return all.sort((a, b) => queriesOf(b) - queriesOf(a) || (a.address < b.address ? -1 : 1));
+function minuteOf(timeMs: number): number {
+  return Math.floor(timeMs % HOUR_MS / MINUTE_MS);
 }
 
 function dayOf(hour: number): number {
   return Math.floor(hour / HOURS_PER_DAY);
-}
-
-function byName(counts: readonly number[]): OutcomeCounts {
-  return Object.fromEntries(
-    OUTCOME_NAMES.map((name, i) => [name, counts[i] ?? 0]),
-  ) as OutcomeCounts;
 }

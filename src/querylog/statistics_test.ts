@@ -10,7 +10,8 @@ import { Conditions } from "./conditions.ts";
 import { Entries } from "./entries.ts";
 import { type CountsQuery, LogCounts } from "./log_counts.ts";
 import { fakeEntries, NOW_MS } from "./fakes.ts";
-import { type LogStatistics, Statistics } from "./statistics.ts";
+import type { LogStatistics } from "./log_statistics.ts";
+import { Statistics } from "./statistics.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
 const HOUR_MS = 3_600_000;
@@ -183,28 +184,84 @@ Deno.test("Statistics.move() counts the hours of a wrong clock where they belong
   }
 });
 
-Deno.test("LogCounts counts by any step, for all or for some clients", disk, () => {
+/** Runs work that is done in pieces; `between` comes behind each. */
+function inOne<T>(pieces: Generator<undefined, T>, between: () => void = () => {}): T {
+  for (;;) {
+    const { done, value } = pieces.next();
+    if (done) return value;
+    between();
+  }
+}
+
+function addTo(db: ReturnType<typeof openDatabase>, entries: readonly StoredEntry[]): void {
+  db.exec("BEGIN");
+  new Entries(db, { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 }).add(entries);
+  db.exec("COMMIT");
+}
+
+Deno.test("LogCounts counts by steps what was counted when it came, or is in the log", disk, () => {
   const prng = new Prng(seedFromEnv());
   const directory = Deno.makeTempDirSync();
   const db = openDatabase(directory, NOW_MS);
   try {
     const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
     const nowMs = entries[2_999].timeMs;
-    db.exec("BEGIN");
-    new Entries(db, { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 }).add(entries);
-    db.exec("COMMIT");
-    const counts = new LogCounts(db, new Conditions(db, false), false, 70);
-    const count = (query: CountsQuery) => {
-      const pieces = counts.count(query, nowMs);
-      for (;;) {
-        const { done, value } = pieces.next();
-        if (done) return value;
+    const kept = new Statistics(db);
+    const [early, late] = [entries.slice(0, 2_900), entries.slice(2_900)];
+    addTo(db, early);
+    for (const entry of early) kept.add(entry);
+    kept.save(nowMs);
+    const assertRight = (statistics: Statistics, what: string, between?: () => void) => {
+      const counts = new LogCounts(db, new Conditions(db, false), statistics, false, 70);
+      for (const [hours, stepMs] of [[1, 60_000], [4, 600_000], [24, 60_000]] as const) {
+        const pieces = counts.count({ hours, stepMs }, nowMs);
+        const want = naive(entries, hours, nowMs, stepMs);
+        assert.deepEqual(inOne(pieces, between), want, `${what}, ${hours} hours`);
       }
     };
-    for (const [hours, stepMs] of [[1, 60_000], [4, 600_000], [24, HOUR_MS]] as const) {
-      const want = naive(entries, hours, nowMs, stepMs);
-      assert.deepEqual(count({ hours, stepMs }), want, `${hours} hours`);
-    }
+    // Another program had the log: it knew hours alone, the present one among them.
+    db.exec("DELETE FROM minutes");
+    const statistics = new Statistics(db);
+    let isAdded = false;
+    const add = () => {
+      if (isAdded) return;
+      isAdded = true;
+      addTo(db, late);
+      for (const entry of late) statistics.add(entry);
+    };
+    assertRight(statistics, "counted anew while more come", add);
+    add();
+    assertRight(statistics, "from memory");
+    statistics.save(nowMs);
+    assertRight(new Statistics(db), "from the file");
+    statistics.forgetMinutes({ fromMs: nowMs - 2 * HOUR_MS, shiftMs: 0 });
+    assertRight(statistics, "behind a clock that was set");
+    // What the log has not any more is counted all the same; the tops of a part of an hour are guessed.
+    statistics.save(nowMs);
+    db.exec("DELETE FROM entries");
+    const counts = new LogCounts(db, new Conditions(db, false), statistics, false, 70);
+    const want = naive(entries, 4, nowMs, 600_000);
+    const { top, ...got } = inOne(counts.count({ hours: 4, stepMs: 600_000 }, nowMs));
+    assert.deepEqual({ ...got, top: want.top }, want);
+    const sum = top.clients.reduce((all, { count }) => all + count, 0);
+    const wantSum = want.top.clients.reduce((all, { count }) => all + count, 0);
+    assert.ok(Math.abs(sum - wantSum) <= 0.05 * wantSum + 10, `${sum}, not ${wantSum}`);
+  } finally {
+    db.close();
+    Deno.removeSync(directory, { recursive: true });
+  }
+});
+
+Deno.test("LogCounts counts for some clients what the log still has", disk, () => {
+  const prng = new Prng(seedFromEnv());
+  const directory = Deno.makeTempDirSync();
+  const db = openDatabase(directory, NOW_MS);
+  try {
+    const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
+    const nowMs = entries[2_999].timeMs;
+    addTo(db, entries);
+    const counts = new LogCounts(db, new Conditions(db, false), new Statistics(db), false, 70);
+    const count = (query: CountsQuery) => inOne(counts.count(query, nowMs));
     const of = (test: (entry: ReturnType<typeof showEntry>) => boolean) =>
       naive(entries.filter((entry) => test(showEntry(entry))), 2, nowMs, 600_000);
     const query = { hours: 2, stepMs: 600_000 };
@@ -216,26 +273,54 @@ Deno.test("LogCounts counts by any step, for all or for some clients", disk, () 
     );
     assert.deepEqual(count({ ...query, group: "gr_2" }), of(({ group }) => group === "gr_2"));
     assert.deepEqual(count({ ...query, clients: ["nobody"] }), of(() => false));
-    const pieces = counts.seen(2, nowMs);
-    let seen;
-    for (seen = pieces.next(); !seen.done;) seen = pieces.next();
-    const all = entries.map(showEntry).filter(({ client }) => client !== null);
-    const within = all.filter(({ time }) => Date.parse(time) >= nowMs - 2 * HOUR_MS);
-    const want = [...Map.groupBy(within, ({ client }) => client!)].map(([address, some]) => ({
-      address,
-      first_seen: all.find(({ client }) => client === address)!.time,
-      last_seen: some.at(-1)!.time,
-      queries: some.length,
-      blocked: some.filter(({ outcome }) => outcome === "blocked").length,
-    }));
-    const byAddress = (a: { address: string }, b: { address: string }) =>
-      a.address < b.address ? -1 : 1;
-    assert.deepEqual(seen.value.toSorted(byAddress), want.toSorted(byAddress));
   } finally {
     db.close();
     Deno.removeSync(directory, { recursive: true });
   }
 });
+
+Deno.test(
+  "LogCounts tells who asked, and of who was counted only what has come since",
+  disk,
+  () => {
+    const prng = new Prng(seedFromEnv());
+    const directory = Deno.makeTempDirSync();
+    const db = openDatabase(directory, NOW_MS);
+    try {
+      const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
+      const counts = new LogCounts(db, new Conditions(db, false), new Statistics(db), false, 70);
+      for (
+        const [from, to] of [[0, 1_000], [1_000, 1_000], [1_000, 2_990], [2_990, 3_000]] as const
+      ) {
+        addTo(db, entries.slice(from, to));
+        assertSeen(counts, entries.slice(0, to));
+      }
+      counts.forget();
+      assertSeen(counts, entries);
+    } finally {
+      db.close();
+      Deno.removeSync(directory, { recursive: true });
+    }
+  },
+);
+
+function assertSeen(counts: LogCounts, entries: readonly StoredEntry[]): void {
+  const nowMs = entries.at(-1)!.timeMs;
+  const fromMs = (Math.floor(nowMs / HOUR_MS) - 1) * HOUR_MS;
+  const all = entries.map(showEntry).filter(({ client }) => client !== null);
+  const within = all.filter(({ time }) => Date.parse(time) >= fromMs);
+  const want = [...Map.groupBy(within, ({ client }) => client!)].map(([address, some]) => ({
+    address,
+    first_seen: all.find(({ client }) => client === address)!.time,
+    last_seen: some.at(-1)!.time,
+    queries: some.length,
+    blocked: some.filter(({ outcome }) => outcome === "blocked").length,
+  }));
+  const byAddress = (a: { address: string }, b: { address: string }) =>
+    a.address < b.address ? -1 : 1;
+  const seen = inOne(counts.seen(2, nowMs));
+  assert.deepEqual(seen.toSorted(byAddress), want.toSorted(byAddress));
+}
 
 Deno.test("latencyOf() reads percentiles from counts", { permissions: "none" }, () => {
   const counts = Array.from({ length: LATENCY_COUNTS }, () => 0);

@@ -150,10 +150,10 @@ export class Query {
   }
 
   /** Makes a kept query one about another name, uncompressed; `keyHash` is still that of the former. */
-  rename(name: Uint8Array): void {
+  rename(name: Uint8Array, offset = 0): void {
     const { packet, qtype, qclass } = this;
-    const length = skipName(name, 0, name.length);
-    for (let i = 0; i < length; i++) packet[HEADER_BYTES + i] = name[i];
+    const length = skipName(name, offset, name.length) - offset;
+    for (let i = 0; i < length; i++) packet[HEADER_BYTES + i] = name[offset + i];
     setU16(packet, HEADER_BYTES + length, qtype);
     setU16(packet, HEADER_BYTES + length + 2, qclass);
     this.qnameLength = length;

@@ -19,6 +19,14 @@ export const NO_RCODE = -1;
 /** Most addresses of a family that one name is answered with; further ones are left out. */
 export const ADDRESSES_MAX = 256;
 
+/** In the place of a rule's reference: whoever asks has no Internet now. */
+export const OFF_RULE = -2;
+/** What is said where a rule and its list would be. */
+export const OFF: { readonly rule: string; readonly list: { id: string; name: string } } = {
+  rule: "the Internet is off",
+  list: { id: "off", name: "Internet off" },
+};
+
 const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
 

@@ -2,7 +2,7 @@ import { formatIp, parseIp, unmapIpv4 } from "../addr/mod.ts";
 import { formatName, HashedName, isAtOrBelow, parseName, Qtype, Rcode } from "../dns/mod.ts";
 import { Kind, NO_RULE } from "../filter/mod.ts";
 import { NO_CLIENT } from "./client_ids.ts";
-import { Decision, NO_RCODE, Ruling } from "./decision.ts";
+import { Decision, NO_RCODE, OFF, Ruling } from "./decision.ts";
 import { NO_RECORDS } from "./records.ts";
 import { Canaries, NO_CANARY } from "./canaries.ts";
 import { NO_ENGINE, SafeSearch } from "./safe_search.ts";
@@ -73,6 +73,12 @@ export function explain(
       lost: "a local record answers before the filter",
     }));
     return { ...common, outcome: "local", rule: null, list: null, records, matches };
+  }
+  if (snapshot.isOff(group)) {
+    const matches = all.map((match) => ({ ...shown(match), lost: OFF.rule }));
+    const { rule, list: { id: list } } = OFF;
+    const records = blockTexts(snapshot, qtype);
+    return { ...common, outcome: "blocked", rule, list, records, matches };
   }
   const decision = new Decision();
   const ruling = snapshot.decide(packet, hashed, group, decision);
@@ -268,9 +274,12 @@ function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean
   if (winner.rank > match.rank) {
     return `${RANK_TEXT[winner.rank]} outranks ${RANK_TEXT[match.rank]}`;
   }
-  return winner.nameLengthBytes > match.nameLengthBytes
-    ? "a rule of the same rank is about a longer name"
-    : "another rule of the same rank comes first";
+  if (winner.nameLengthBytes > match.nameLengthBytes) {
+    return match.nameLengthBytes === 0
+      ? "a rule of the same rank is about the name, not a pattern"
+      : "a rule of the same rank is about a longer name";
+  }
+  return "another rule of the same rank comes first";
 }
 
 const RANK_TEXT = ["a block", "an exception", "an important block", "an important exception"];

@@ -1,6 +1,7 @@
 /** Policies for tests, in as few words as they need: who asks, by which lists, on whose schedule. */
 import { compile } from "../filter/mod.ts";
 import {
+  type BlockedSpec,
   type ClientSpec,
   DEFAULT_GROUP_ID,
   DEFAULT_SETTINGS,
@@ -40,13 +41,25 @@ export interface FakeGroup {
   /** As lists; `name until TIME` is paused until then. */
   readonly services?: readonly string[];
   readonly pausedUntil?: string;
+  readonly off?: Off;
 }
+
+/** Without Internet: by a schedule, or `""` for always; with ` until TIME` behind it paused until then. */
+type Off = string;
 
 export interface FakeClient {
   readonly addresses?: readonly string[];
   readonly ids?: readonly string[];
   readonly group?: string;
   readonly pausedUntil?: string;
+  readonly off?: Off;
+}
+
+function blocked({ off }: { readonly off?: Off }): BlockedSpec {
+  if (off === undefined) return {};
+  const [schedule, until = null] = off.split(" until ");
+  const when = schedule === "" ? {} : { blocked_schedule: `sc_${schedule}` };
+  return { blocked: true, ...when, blocked_paused_until: until };
 }
 
 const DEFAULT_GROUP = "default";
@@ -124,6 +137,7 @@ export function policyState(fake: FakePolicy): PolicyState {
           return { service: text.split("@")[0], ...when(text), paused_until: until };
         }),
         paused_until: group.pausedUntil ?? null,
+        ...blocked(group),
       })),
       clients: envelopes("cl_", fake.clients ?? {}, (client, name): ClientSpec => ({
         name,
@@ -131,6 +145,7 @@ export function policyState(fake: FakePolicy): PolicyState {
         ids: [...client.ids ?? []],
         group: idOf("gr_", client.group ?? DEFAULT_GROUP),
         paused_until: client.pausedUntil ?? null,
+        ...blocked(client),
       })),
       schedules: envelopes("sc_", fake.schedules ?? {}, (schedule, name): ScheduleSpec => ({
         name,

@@ -8,7 +8,7 @@ export { BlockForm, DEFAULT_GROUP, memoryOf, REEVALUATE_MS } from "./snapshot.ts
 export { Snapshot, type SnapshotData } from "./snapshot.ts";
 export { Access, type AccessData, compileAccess } from "./access.ts";
 export { NO_RULE } from "../filter/mod.ts";
-export { ADDRESSES_MAX, Decision, NO_RCODE, Ruling } from "./decision.ts";
+export { ADDRESSES_MAX, Decision, NO_RCODE, OFF, OFF_RULE, Ruling } from "./decision.ts";
 export { Canaries, NO_CANARY } from "./canaries.ts";
 export { NO_CLIENT } from "./client_ids.ts";
 export { explain, type Explanation } from "./explain.ts";

@@ -21,8 +21,8 @@ export interface GroupParts {
   /** The number of the time plus one until which each group is not filtered; 0: it is. */
   readonly groupPauses: Int32Array;
   /**
-   * Four words each: the source; the number of its schedule plus one, 0 for always; the numbers of the
-   * times plus one from when and until when it applies, 0 for none.
+   * Four words each: the source, or `NO_INTERNET`; the number of its schedule plus one, 0 for always;
+   * the numbers of the times plus one from when and until when it applies, 0 for none.
    */
   readonly entries: Int32Array;
   /** ID and name of each group. */
@@ -32,6 +32,8 @@ export interface GroupParts {
 
 export const GroupFlag = { Filtering: 1, SafeSearch: 2 } as const;
 export const ENTRY_WORDS = 4;
+/** Of an entry in the place of its source: while it applies, the group has no Internet. */
+export const NO_INTERNET = -1;
 /** Texts of a group. */
 export const TEXTS_EACH = 2;
 
@@ -165,6 +167,9 @@ function flagsOf({ filtering, safe_search }: GroupSpec): number {
 }
 
 type Group = Pick<Envelope<GroupSpec>, "id" | "spec">;
+/** What clients have of their own. */
+type Own = Pick<SpecialClient, "pausedUntilMs" | "blocked" | "limits">;
+const ORDINARY: Own = { pausedUntilMs: 0, blocked: null, limits: [] };
 
 /** Groups with numbers in place of IDs: those of the state, and those made for special clients. */
 class GroupTable {
@@ -197,22 +202,26 @@ class GroupTable {
     this.#limits = limits;
     this.#sourceNumbers = new Map(sources.map(({ id }, number) => [id, number]));
     this.#firstLimit = sources.length + 1;
-    for (const group of this.all) this.#addGroup(group, 0, []);
+    for (const group of this.all) this.#addGroup(group, ORDINARY);
     const made = new Map<string, number>();
-    for (const { id, pausedUntilMs, limits: own, group: of } of special) {
+    for (const { id, group: of, ...own } of special) {
       const group = this.all[this.numbers.get(of) ?? 0];
-      const key = JSON.stringify([group.id, pausedUntilMs, own]);
+      const key = JSON.stringify([group.id, own]);
       const number = made.get(key) ?? this.all.push(group) - 1;
-      if (!made.has(key)) this.#addGroup(group, pausedUntilMs, own);
+      if (!made.has(key)) this.#addGroup(group, own);
       made.set(key, number);
       this.numbers.set(id, number);
     }
   }
 
-  /** Adds what a group gets; `own` are limits that hold for the clients it is made for. */
-  #addGroup({ id, spec }: Group, clientPausedUntilMs: number, own: readonly number[]): void {
-    const pausedUntilMs = Math.max(clientPausedUntilMs, timeMs(spec.paused_until));
+  /** Adds what a group gets; `own` is what the clients get beside that it is made for. */
+  #addGroup({ id, spec }: Group, own: Own): void {
+    const pausedUntilMs = Math.max(own.pausedUntilMs, timeMs(spec.paused_until));
     this.pauses.push(this.#time(pausedUntilMs));
+    for (const one of [spec, own.blocked]) {
+      if (one?.blocked !== true) continue;
+      this.#addEntry(NO_INTERNET, one.blocked_schedule, timeMs(one.blocked_paused_until));
+    }
     for (const { list, schedule } of spec.lists) {
       if (this.#collections.lists.get(list)?.spec.enabled === true) this.#add(list, schedule, 0);
     }
@@ -221,7 +230,7 @@ class GroupTable {
     }
     for (const [number, { groups, clients, expiresAtMs }] of this.#limits.entries()) {
       const isForAll = groups.length + clients.length === 0;
-      if (!isForAll && !groups.includes(id) && !own.includes(number)) continue;
+      if (!isForAll && !groups.includes(id) && !own.limits.includes(number)) continue;
       const until = expiresAtMs === Infinity ? 0 : this.#time(expiresAtMs);
       this.entries.push(this.#firstLimit + number, 0, 0, until);
     }
@@ -230,10 +239,15 @@ class GroupTable {
 
   #add(source: string, schedule: string | undefined, fromMs: number): void {
     const number = this.#sourceNumbers.get(source);
+    // Without text a source has no number.
+    if (number !== undefined) this.#addEntry(number, schedule, fromMs);
+  }
+
+  #addEntry(source: number, schedule: string | undefined, fromMs: number): void {
     const when = schedule === undefined ? 0 : this.#schedule(schedule) + 1;
-    // Without text a source has no number; without its schedule it never applies.
-    if (number === undefined || (when === 0 && schedule !== undefined)) return;
-    this.entries.push(number, when, this.#time(fromMs), 0);
+    // Without its schedule it never applies.
+    if (when === 0 && schedule !== undefined) return;
+    this.entries.push(source, when, this.#time(fromMs), 0);
   }
 
   #schedule(id: string): number {

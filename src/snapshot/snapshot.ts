@@ -7,11 +7,12 @@ import { Access } from "./access.ts";
 import { SERVICE_PREFIX } from "./base.ts";
 import { ClientIds, NO_CLIENT } from "./client_ids.ts";
 import { type ClientDetails, clientTexts } from "./client_tables.ts";
-import { type Decision, Ruling } from "./decision.ts";
+import { type Decision, OFF, OFF_RULE, Ruling } from "./decision.ts";
 import {
   ENTRY_WORDS,
   GroupFlag,
   type GroupParts,
+  NO_INTERNET,
   type OverlayData,
   overlayMemory,
   TEXTS_EACH,
@@ -60,6 +61,8 @@ interface Group {
   readonly services: Uint32Array;
   /** Rules about addresses in answers hold for it. */
   hasAddressRules: boolean;
+  /** It has no Internet now. */
+  isOff: boolean;
 }
 
 export class Snapshot {
@@ -115,6 +118,7 @@ export class Snapshot {
       lists: new Uint32Array(words),
       services: new Uint32Array(words),
       hasAddressRules: false,
+      isOff: false,
     }));
     this.blockForm = blockForm(settings);
     this.blockTtl = settings.block_ttl;
@@ -162,12 +166,17 @@ export class Snapshot {
       group.lists.fill(0);
       group.lists[own >> 5] = 1 << (own & 31);
       group.services.fill(0);
+      group.isOff = false;
       for (let i = groupEntries[number]; i < groupEntries[number + 1]; i++) {
         const source = entries[i * ENTRY_WORDS];
         const schedule = entries[i * ENTRY_WORDS + 1];
         if (schedule !== 0 && !this.#active[schedule - 1]) continue;
         const until = entries[i * ENTRY_WORDS + 3];
         if (!has(entries[i * ENTRY_WORDS + 2]) || (until !== 0 && has(until))) continue;
+        if (source === NO_INTERNET) {
+          group.isOff = true;
+          continue;
+        }
         const isService = this.#sources.at(source)?.id.startsWith(SERVICE_PREFIX) ?? false;
         const bits = isService ? group.services : group.lists;
         bits[source >> 5] |= 1 << (source & 31);
@@ -214,11 +223,15 @@ export class Snapshot {
   }
 
   /**
-   * Says what comes of a name that clients of a group ask for, and fills in the decision: rewrites,
-   * then blocked services, then rules by rank. Leaves no garbage.
+   * Says what comes of a name that clients of a group ask for, and fills in the decision: no Internet
+   * at all, then rewrites, then blocked services, then rules by rank. Leaves no garbage.
    */
   decide(packet: Uint8Array, name: HashedName, group: number, decision: Decision): Ruling {
     decision.clear();
+    if (this.#groups[group].isOff) {
+      decision.rule = OFF_RULE;
+      return Ruling.Block;
+    }
     if (!this.filters(group)) return Ruling.None;
     return this.#rules.decide(packet, name, this.#groups[group], decision);
   }
@@ -259,9 +272,14 @@ export class Snapshot {
     return this.#rules.mentionsAddress(bytes, offset, lengthBytes);
   }
 
+  /** Says whether a group has no Internet now. */
+  isOff(group: number): boolean {
+    return this.#groups[group].isOff;
+  }
+
   /** The rule as its list has it, and the list. */
   decidedBy(rule: number): { rule: string; list: { id: string; name: string } } {
-    return this.#rules.decidedBy(rule);
+    return rule === OFF_RULE ? OFF : this.#rules.decidedBy(rule);
   }
 
   /** What an extended error says of a blocked name: the rule and the list it stands in. */

@@ -1,5 +1,5 @@
 import { differences } from "../model/differences.ts";
-import type { ClientSpec, Envelope } from "../model/mod.ts";
+import type { BlockedSpec, ClientSpec, Envelope } from "../model/mod.ts";
 import type { Limit } from "./limited_rules.ts";
 
 type Clients = ReadonlyMap<string, Envelope<ClientSpec>>;
@@ -10,6 +10,8 @@ export interface SpecialClient {
   readonly group: string;
   /** Until when it is not filtered, in milliseconds since 1970; 0: it is. */
   readonly pausedUntilMs: number;
+  /** When it has no Internet, whatever its group says; `null`: it is about the group alone. */
+  readonly blocked: BlockedSpec | null;
   /** Numbers of the limits that hold for it beside those of its group, ascending. */
   readonly limits: readonly number[];
 }
@@ -17,33 +19,43 @@ export interface SpecialClient {
 /** Finds the special ones among the clients, of which there may be many thousands. */
 export class SpecialClients {
   #clients: Clients = new Map();
-  /** IDs of those with a pause, over or not. */
-  readonly #paused = new Set<string>();
+  /** IDs of those with a pause, over or not, and of those that are blocked, now or not. */
+  readonly #own = new Set<string>();
   #found: readonly SpecialClient[] = [];
   #key = "[]";
 
   /** The same array as before where nothing about them changed. */
   find(clients: Clients, limits: readonly Limit[]): readonly SpecialClient[] {
     for (const { key, after } of differences(this.#clients, clients)) {
-      if ((after?.spec.paused_until ?? null) === null) this.#paused.delete(key);
-      else this.#paused.add(key);
+      const isOwn = after !== undefined &&
+        (after.spec.paused_until !== null || after.spec.blocked === true);
+      if (isOwn) this.#own.add(key);
+      else this.#own.delete(key);
     }
     this.#clients = clients;
     const own = new Map<string, number[]>();
     for (const [number, limit] of limits.entries()) {
       for (const id of limit.clients) own.set(id, [...own.get(id) ?? [], number]);
     }
-    const ids = new Set([...this.#paused, ...own.keys()]);
+    const ids = new Set([...this.#own, ...own.keys()]);
     const found: SpecialClient[] = [];
     for (const id of ids) {
       const client = clients.get(id);
       if (client === undefined) continue;
       const { group, paused_until } = client.spec;
       const pausedUntilMs = paused_until === null ? 0 : Date.parse(paused_until);
-      found.push({ id, group, pausedUntilMs, limits: own.get(id) ?? [] });
+      const blocked = blockedOf(client.spec);
+      found.push({ id, group, pausedUntilMs, blocked, limits: own.get(id) ?? [] });
     }
     const key = JSON.stringify(found);
     if (key !== this.#key) [this.#found, this.#key] = [found, key];
     return this.#found;
   }
+}
+
+/** What of a client's spec its group is made of. */
+function blockedOf(
+  { blocked, blocked_schedule, blocked_paused_until }: ClientSpec,
+): BlockedSpec | null {
+  return blocked === true ? { blocked, blocked_schedule, blocked_paused_until } : null;
 }

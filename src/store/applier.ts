@@ -203,6 +203,8 @@ function itemsOf(change: Change | undefined): number {
       return change.add.length + change.remove.length;
     case "lists_preset":
       return change.add.length + change.groups.length;
+    case "migrate":
+      return Object.values(change.add).reduce((sum, all) => sum + all.length, 0);
     case "restore":
       return Object.values(change.resources).reduce((sum, all) => sum + all.length, 0);
     case "seed":

@@ -95,6 +95,7 @@ export function settledAgain({ refused }: Remembered, change: Change, state: Liv
       return there(change.id, state.users.get(change.id));
     case "delete":
     case "lists_preset":
+    case "migrate":
     case "user_delete":
       return { kind: "done", value: null };
     case "restore": // Whoever proposed it has the report of what it was to make.

@@ -1,5 +1,4 @@
 /** What blocking and allowing write: a name, for whom, for how long. */
-import type { QuerylogEntry } from "../api/mod.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -23,27 +22,6 @@ export function secondsUntilMorning(now: Date): number {
   return Math.round((morning.getTime() - now.getTime()) / 1_000);
 }
 
-/** What lifts a block: an exception, a pause of a service, or nothing that a rule could say. */
-export type Remedy =
-  | { readonly kind: "exception"; readonly modifiers: string }
-  | { readonly kind: "service"; readonly service: string }
-  | { readonly kind: "elsewhere"; readonly where: string };
-
-export function remedyFor({ outcome, rule, list }: QuerylogEntry): Remedy {
-  if (list?.startsWith("service:")) {
-    return { kind: "service", service: list.slice("service:".length) };
-  }
-  if (outcome === "safe_search") return elsewhere("safe search: switch it off in the group");
-  if (outcome === "local") return elsewhere("a local record: change it in the dashboard");
-  if (outcome === "refused") return elsewhere("who may ask: change it in the settings");
-  if (outcome === "rewritten") return { kind: "exception", modifiers: "$dnsrewrite" };
-  return { kind: "exception", modifiers: rule?.includes("$important") ? "$important" : "" };
-}
-
-function elsewhere(where: string): Remedy {
-  return { kind: "elsewhere", where };
-}
-
 /** The names that a rule may be about: the one asked for, it and all below, or below a parent. */
 export interface Reach {
   readonly label: string;
@@ -59,13 +37,4 @@ export function reachesOf(name: string): Reach[] {
     { label: name, name, isBelow: false },
     ...[name, ...parents].map((one) => ({ label: `${one} and below`, name: one, isBelow: true })),
   ];
-}
-
-/** The rule that says it. */
-export function ruleText(action: "allow" | "block", reach: Reach, modifiers: string): string {
-  const { name } = reach;
-  if (action === "block") return reach.isBelow ? `||${name}^` : `|${name}^`;
-  // Rewrites are lifted for a name and all below it.
-  const isBelow = reach.isBelow || modifiers === "$dnsrewrite";
-  return `${isBelow ? "@@||" : "@@|"}${name}^${modifiers}`;
 }

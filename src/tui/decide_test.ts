@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import type { QuerylogEntry } from "../api/mod.ts";
 import { SvcError } from "../errors.ts";
-import { endOf, reachesOf, remedyFor, ruleText, secondsUntilMorning } from "./decide.ts";
+import { endOf, reachesOf, secondsUntilMorning } from "./decide.ts";
 import { parseFilter } from "./log_feed.ts";
 
 const none = { permissions: "none" } as const;
@@ -14,43 +13,6 @@ Deno.test("reachesOf() goes up to a domain below the top, and no further", none,
     "b.example and below",
   ]);
   assert.deepEqual(labels("example"), ["example", "example and below"]);
-});
-
-Deno.test("ruleText() says what was asked for", none, () => {
-  const [name, below] = reachesOf("ads.example");
-  const texts = [
-    ruleText("block", name, ""),
-    ruleText("block", below, ""),
-    ruleText("allow", name, ""),
-    ruleText("allow", below, "$important"),
-    ruleText("allow", name, "$dnsrewrite"),
-  ];
-  assert.deepEqual(texts, [
-    "|ads.example^",
-    "||ads.example^",
-    "@@|ads.example^",
-    "@@||ads.example^$important",
-    "@@||ads.example^$dnsrewrite",
-  ]);
-});
-
-Deno.test("remedyFor() knows what no rule lifts", none, async (t) => {
-  const rows: readonly (readonly [string, string | null, string | null, string])[] = [
-    ["blocked", "||ads.example^", "rules", "exception "],
-    ["blocked", "||ads.example^$important", "rules", "exception $important"],
-    ["rewritten", "||ads.example^$dnsrewrite=1.2.3.4", "rules", "exception $dnsrewrite"],
-    ["blocked", "||tiktok.example^", "service:tiktok", "service tiktok"],
-    ["safe_search", null, null, "elsewhere safe search"],
-    ["local", null, null, "elsewhere a local record"],
-    ["refused", null, null, "elsewhere who may ask"],
-  ];
-  for (const [outcome, rule, list, want] of rows) {
-    await t.step(`${outcome} ${list} ${rule}`, () => {
-      const remedy = remedyFor({ outcome, rule, list } as QuerylogEntry);
-      const { kind, ...rest } = remedy;
-      assert.equal(`${kind} ${Object.values(rest)[0].split(":")[0]}`, want);
-    });
-  }
 });
 
 Deno.test("endOf() and secondsUntilMorning() go by the clock on the wall", none, () => {

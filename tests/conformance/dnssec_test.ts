@@ -3,11 +3,10 @@
 // serves them, and questions are drawn from the same seed; BIND's own validator is asked beside.
 
 import assert from "node:assert/strict";
-import { formatName, Qtype, qtypeName } from "../../src/dns/mod.ts";
+import { formatName, nameKey, Qtype, qtypeName } from "../../src/dns/mod.ts";
 import {
   type ChainPorts,
   type Cut,
-  nameKey,
   parseTrustAnchors,
   type Question,
   type RrSet,

@@ -8,12 +8,12 @@ import {
   encodeQuery,
   formatName,
   type Message,
+  nameKey,
   parseName,
   parseQtype,
   Qtype,
 } from "../../src/dns/mod.ts";
 import {
-  nameKey,
   type Question,
   readSections,
   type RrSet,

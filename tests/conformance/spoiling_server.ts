@@ -4,11 +4,12 @@ import {
   decodeMessage,
   formatName,
   MessageWriter,
+  nameKey,
   parseName,
   Qtype,
   qtypeName,
 } from "../../src/dns/mod.ts";
-import { nameKey, type Question, type RrSet, type RrSetResponse } from "../../src/dnssec/mod.ts";
+import { type Question, type RrSet, type RrSetResponse } from "../../src/dnssec/mod.ts";
 import { framed } from "../e2e/clients.ts";
 import { Prng } from "../prng.ts";
 import { mutateRrSet, type SignedZones } from "./signed_zones.ts";

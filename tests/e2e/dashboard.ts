@@ -79,9 +79,14 @@ export class Dashboard implements AsyncDisposable {
     private readonly directory: OwnDirectory,
   ) {}
 
-  static async start(config: ConfigText = {}): Promise<Dashboard> {
+  /** `prepare` puts what is to be there before the service into its folder. */
+  static async start(
+    config: ConfigText = {},
+    prepare: (directory: string) => void = () => {},
+  ): Promise<Dashboard> {
     await freshUi();
     const directory = await OwnDirectory.make();
+    prepare(directory.path);
     await Deno.writeTextFile(`${directory.path}/services.json`, JSON.stringify(CATALOGUE));
     const upstream = await FakeUpstream.start((query) => address(query, "192.0.2.7"));
     const service = await Service.start({
@@ -209,11 +214,11 @@ export class Visit implements AsyncDisposable {
   async press(target: Locator, key = "Enter"): Promise<void> {
     this.clicks++;
     if (this.by !== "keyboard") return await target.click();
-    await target.focus();
-    assert.ok(
-      await target.evaluate((element) => element === element.ownerDocument.activeElement),
-      `${target} takes the focus`,
-    );
+    // What is just being drawn anew loses it once.
+    await until(`the focus of ${target}`, async () => {
+      await target.focus();
+      return await target.evaluate((element) => element === element.ownerDocument.activeElement);
+    });
     await this.page.keyboard.press(key);
   }
 
@@ -246,9 +251,9 @@ export class Visit implements AsyncDisposable {
   /** What the page asked for is there, and drawn. */
   async settled(): Promise<void> {
     await until("an answer to all that was asked", () => this.#pending <= 0);
-    await this.page.waitForFunction(
-      "document.querySelector('.skeletons') === null && document.querySelector('h1') !== null",
-    );
+    // Looked at from outside: what a page is asked to look for itself is code that its policy forbids.
+    await this.page.locator("h1").first().waitFor({ state: "attached" });
+    await until("no skeleton", async () => await this.page.locator(".skeletons").count() === 0);
   }
 
   /** Nothing is wider than the screen. */
@@ -265,6 +270,7 @@ export class Visit implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.page.unrouteAll({ behavior: "ignoreErrors" });
     await this.page.context().close();
     // Said as well: where the visit has failed already, that is the error that is shown.
     if (this.faults.length > 0) console.log(this.faults);

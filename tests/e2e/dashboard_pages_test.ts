@@ -202,7 +202,7 @@ Deno.test({
     assert.equal(shell.status, 200, PROGRAM ?? "the checkout");
     assert.match(shell.headers.get("content-security-policy") ?? "", /trusted-types 'none'/);
     const html = await shell.text();
-    const [, script] = /src="(\/assets\/main-[^"]+)"/.exec(html)!;
+    const [, script] = /<script type="module" src="(\/assets\/[^"]+)"/.exec(html)!;
     const main = await fetch(dashboard.origin + script);
     assert.equal(main.headers.get("cache-control"), "public, max-age=31536000, immutable");
     assert.match(await main.text(), /svc/);

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { BLOCKED, BROWSER_PERMISSIONS, Dashboard } from "./dashboard.ts";
-import { hasProgram } from "./harness.ts";
+import { hasProgram, until } from "./harness.ts";
 
 const PASSWORD = "a password to keep 1";
 
@@ -42,7 +42,7 @@ Deno.test({
       await using other = await dashboard.visit();
       await other.open("/reset?token=secret-of-a-link");
       await other.sees("Set a new password");
-      await other.page.waitForFunction("location.search === ''");
+      await until("it is out", () => new URL(other.page.url()).search === "");
       await other.field("New password").fill(PASSWORD);
       await other.button("Set password").click();
       await other.page.getByRole("alert").waitFor();
@@ -94,10 +94,30 @@ Deno.test({
       await dashboard.ask("127.0.0.23", `one.${BLOCKED}`);
       await visit.openRow(`one.${BLOCKED}`);
       await dashboard.ask("127.0.0.23", "two.example");
-      await visit.button("1 new").waitFor();
+      await visit.button(/^\d+ new$/).waitFor();
       assert.equal(await page.locator(".virtual-row", { hasText: "two.example" }).count(), 0);
       await visit.button("Close").click();
       await page.locator(".virtual-row", { hasText: "two.example" }).waitFor();
+    });
+    await t.step("what comes is drawn with the nodes that are there", async () => {
+      await visit.open("/log?live=1");
+      await page.locator(".virtual-row").first().waitFor();
+      await page.evaluate(`kept = document.querySelector("#row-0")`);
+      await dashboard.ask("127.0.0.23", "three.example");
+      await page.locator("#row-0", { hasText: "three.example" }).waitFor();
+      assert.equal(await page.evaluate(`kept === document.querySelector("#row-0")`), true);
+    });
+    await t.step("a row that was chosen by keys stays in its place, until they leave", async () => {
+      await page.locator(".virtual").focus();
+      await page.keyboard.press("ArrowDown");
+      const chosen = page.locator(".virtual-row[aria-selected=true]");
+      await page.locator("#row-1[aria-selected=true]").waitFor();
+      const text = await chosen.textContent();
+      await dashboard.ask("127.0.0.23", "four.example");
+      await visit.button(/^\d+ new$/).waitFor();
+      assert.equal(await chosen.textContent(), text);
+      await page.keyboard.press("ArrowUp");
+      await page.locator("#row-0", { hasText: "four.example" }).waitFor();
     });
     await t.step("the API goes and comes back", async () => {
       await visit.open("/");

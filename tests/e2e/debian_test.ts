@@ -84,8 +84,8 @@ Deno.test({
     machines.push(stack.use(await SystemdMachine.start(options)));
   }
   const [first, second] = machines;
-  const each = (work: (machine: SystemdMachine, i: number) => Promise<void>) =>
-    Promise.all(machines.map(work));
+  const each = async (work: (machine: SystemdMachine, i: number) => Promise<void>) =>
+    void await Promise.all(machines.map(work));
   const look = async (address: string): Promise<string> => {
     const [program, ...args] = [...segment.on(CLIENT), "dig", "+short", "+tries=1", "+time=20"];
     return (await succeed(program, ...args, `@${address}`, NAME)).trim();

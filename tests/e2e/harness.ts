@@ -201,8 +201,10 @@ export function svcCommand(
   const kept = new TextDecoder().decode(stdout).trim().split(" ").filter((flag) =>
     flag !== "" && !without.includes(flag)
   );
-  const deno = ["run", "--no-prompt", "--frozen", "--config", `${ROOT}deno.json`];
-  return [Deno.execPath(), ...deno, ...kept, `${ROOT}${main}`, ...args];
+  // The packages are there: who starts beside others has no word about a lock on them to print.
+  const deno = ["run", "--no-prompt", "--frozen", "--node-modules-dir=manual"];
+  const config = ["--config", `${ROOT}deno.json`];
+  return [Deno.execPath(), ...deno, ...config, ...kept, `${ROOT}${main}`, ...args];
 }
 
 function hostPort(text: string): HostPort {

@@ -320,7 +320,7 @@ Deno.test("an endpoint of a private CA is reached by name, and by no other certi
     const telemetry = { ...exporting({ url }).telemetry, ca_file: "ca.crt" };
     await using service = await Service.start({ directory, config: { ...config, telemetry } });
     await until("metrics", () => collector.metrics.length > 0);
-    assert.equal(service.count("telemetry can't be sent; this is said once"), 0);
+    assert.doesNotMatch(service.transcript(), /certificate|UnknownIssuer/);
     service.assertCalm();
   }
 });

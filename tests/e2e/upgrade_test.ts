@@ -370,6 +370,27 @@ Deno.test({
     await refused(new RegExp(`tcp 127\\.0\\.0\\.1:${port}: .*in use`));
     await stays();
   });
+  await t.step("a store that another process has: it is asked for until it is free", async () => {
+    await write(config);
+    using lock = await Deno.open(`${directory}/store/lock`, { read: true, write: true });
+    const isHeld = lock.lock(true); // As soon as the running program leaves it.
+    service.kill("SIGUSR2");
+    await isHeld;
+    await service.logged("the store is not had back yet: changes are refused until it is");
+    const { problems } = await api.call("GET", "status");
+    const isTold = (problem: string) => /the store is not had back yet.*is in use/.test(problem);
+    assert.ok(problems.some(isTold), problems.join("\n"));
+    const refusal = await api.call("POST", "rules", { rule: "||ads.example^" });
+    assert.deepEqual([refusal.status, refusal.error.code], [503, "unavailable"]);
+    assert.equal((await api.call("GET", "records")).items.length, refusals);
+    assert.equal((await ask(service.address, "health.svc.test", Qtype.A)).answers.length, 1);
+    await lock.unlock();
+    await service.logged("the store is had back");
+    await service.logged("not upgraded, this program goes on", {}, ++refusals);
+    const after = await api.call("GET", "status");
+    assert.equal(after.problems.some(isTold), false, after.problems.join("\n"));
+    await stays();
+  });
   await t.step("a program that fails with everything in its hands", async () => {
     if (PROGRAM !== undefined) return;
     await write(config);

@@ -4,8 +4,8 @@
 
 import { formatIp } from "../../src/addr/mod.ts";
 import { getU16 } from "../../src/bytes/mod.ts";
-import { equalNames, isAtOrBelow, Qtype, Rcode } from "../../src/dns/mod.ts";
-import { followAliases, nameKey, readSections, type RrSetResponse } from "../../src/dnssec/mod.ts";
+import { equalNames, isAtOrBelow, nameKey, Qtype, Rcode } from "../../src/dns/mod.ts";
+import { followAliases, readSections, type RrSetResponse } from "../../src/dnssec/mod.ts";
 import { encodeResponse, type TextRecord } from "./records.ts";
 import {
   configValues,

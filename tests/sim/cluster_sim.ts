@@ -61,6 +61,8 @@ export interface SimNode {
   running: Running | null;
   greeting: Greeting | null;
   version: string;
+  /** The start that an orderly stop is to end. */
+  stopping: number | null;
   /** In order, and is gone by the next tick. */
   hasStopped: boolean;
   /** Grows with each start: what an earlier one sends is not heard. */
@@ -111,6 +113,7 @@ export class ClusterSim {
         version: options.versions?.[name] ?? "0.7.0",
         ...{
           running: null,
+          stopping: null,
           hasStopped: false,
           greeting: null,
           start: 0,
@@ -194,6 +197,7 @@ export class ClusterSim {
     node.start++;
     node.sync = null;
     node.disk.crash(() => this.prng.chance(0.5));
+    node.kv.crash();
     this.#packets = this.#packets.filter(({ to }) => to !== node.name);
     for (const other of this.live) other.running?.member.onDisconnected(node.name);
   }
@@ -215,9 +219,15 @@ export class ClusterSim {
   beginStop(node: SimNode): void {
     const { running, start } = node;
     if (running === null) return;
+    node.stopping = start;
     void running.member.stop().then(() => {
       if (node.start === start) node.hasStopped = true;
     });
+  }
+
+  /** Whether somebody is about to go, of his own accord. */
+  get isStopping(): boolean {
+    return this.live.some(({ stopping, start }) => stopping === start);
   }
 
   /** Whether a node was removed for good: what it was may be thrown away. */

@@ -1,4 +1,6 @@
 import { signal } from "@preact/signals";
+import { takeBegun } from "./begun.ts";
+import { apiPath, type Params } from "./paths.ts";
 
 /** Longest wait for an answer that is no stream. */
 const ANSWER_MS_MAX = 30_000;
@@ -74,35 +76,28 @@ export interface Options {
   readonly signal?: AbortSignal;
   /** A 401 is an answer like others: to a sign-in, or to the question who one is. */
   readonly takes401?: boolean;
-}
-export type Params = Readonly<Record<string, string | number | boolean | null | undefined>>;
-
-/** The path of an endpoint with its parameters; what is empty is left out. */
-export function apiPath(path: string, params: Params = {}): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(params)) {
-    if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
-  }
-  const text = search.toString();
-  return `/api/v1/${path}${text === "" ? "" : `?${text}`}`;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Sends a request; the one place that does. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const { params, body, ifMatch, signal: given, takes401 = false } = options;
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { ...options.headers };
+  const url = apiPath(path, params);
   if (body !== undefined) headers["content-type"] = "application/json";
   if (ifMatch !== undefined) headers["if-match"] = String(ifMatch);
   for (;;) {
     if (token.value !== null) headers.authorization = `Bearer ${token.value}`;
     let response: Response;
     try {
-      response = await fetch(apiPath(path, params), {
+      const begun = method === "GET" && token.value === null ? takeBegun(url) : undefined;
+      response = await (begun ?? fetch(url, {
         method,
         headers,
         signal: given ?? AbortSignal.timeout(ANSWER_MS_MAX),
         ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
+      }));
+      given?.throwIfAborted();
     } catch (error) {
       if (given?.aborted) throw error;
       unanswered();

@@ -67,6 +67,11 @@ export function reloadChanged(type: string): void {
   if (kept.has(collection)) void kept.get(collection)!.load();
 }
 
+/** Reads again all that pages show. */
+export async function reloadAll(): Promise<void> {
+  await Promise.all(Array.from(kept.values(), ({ load }) => load()));
+}
+
 /** Takes a changed resource over before the whole is read again. */
 function takeOver<C extends Collection>(collection: C, resource: Resource<C>): void {
   const { items, load } = keptOf(collection);

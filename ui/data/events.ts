@@ -15,10 +15,13 @@ export function followEvents(): () => void {
 async function follow(signal: AbortSignal): Promise<void> {
   let againMs = AGAIN_MS.min;
   while (!signal.aborted) {
+    let isKnown = true; // What a stream begins with is what was just read.
     try {
       await readEvents("events", {}, signal, () => againMs = AGAIN_MS.min, ({ event, data }) => {
-        if (event === "status") void readStatus();
-        else if (event === "change") reloadChanged(JSON.parse(data).type);
+        if (event === "status") {
+          if (!isKnown) void readStatus();
+          isKnown = false;
+        } else if (event === "change") reloadChanged(JSON.parse(data).type);
       });
     } catch {
       if (signal.aborted) return;

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { awaySince } from "./api.ts";
 
@@ -33,7 +33,8 @@ export function useLoaded<T>(
   const isSlow = useSignal(false);
   const at = useSignal<Date | null>(null);
   const run = useSignal<() => Promise<void>>(() => Promise.resolve());
-  useEffect(() => {
+  // Before the page is painted: the request is under way while it is.
+  useLayoutEffect(() => {
     const aborter = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let retryMs = RETRY_MS.min;

@@ -1,21 +1,9 @@
 import { get } from "./api.ts";
+import { statsParams, type StatsQuery } from "./paths.ts";
 import type { Entry, EntryPage, Stats } from "./types.ts";
 
-/** How far back the overview looks, in hours. */
-export const SPANS = [1, 24, 168, 720] as const;
-export type Span = typeof SPANS[number];
-
-export interface StatsQuery {
-  readonly hours: number;
-  readonly scope?: string;
-  readonly client?: string;
-  readonly group?: string;
-}
-
-/** Counts in steps that a chart of this span shows. */
 export function readStats(asked: StatsQuery, signal?: AbortSignal): Promise<Stats> {
-  const step = asked.hours <= 3 ? "1m" : asked.hours <= 48 ? "10m" : "1h";
-  return get<Stats>("stats", { ...asked, step }, signal);
+  return get<Stats>("stats", statsParams(asked), signal);
 }
 
 /** Somebody whose queries were blocked just now. */

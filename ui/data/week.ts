@@ -24,13 +24,19 @@ export function clockOf(minutes: number): string {
   return `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }
 
-/** Joins what touches; what runs past the end of the week goes on at its beginning. */
+/** A stretch within the week; one that runs past its end goes on at its beginning. */
+function inWeek([from, to]: Stretch): Stretch[] {
+  const length = Math.min(to - from, WEEK_MINUTES);
+  const begin = ((from % WEEK_MINUTES) + WEEK_MINUTES) % WEEK_MINUTES;
+  const end = begin + length;
+  return end <= WEEK_MINUTES ? [[begin, end]] : [[begin, WEEK_MINUTES], [0, end - WEEK_MINUTES]];
+}
+
+/** Joins what touches. */
 function joined(stretches: readonly Stretch[]): Stretch[] {
-  const inWeek = stretches.flatMap(([from, to]): Stretch[] =>
-    to <= WEEK_MINUTES ? [[from, to]] : [[from, WEEK_MINUTES], [0, to - WEEK_MINUTES]]
-  ).sort((a, b) => a[0] - b[0]);
+  const sorted = stretches.flatMap(inWeek).sort((a, b) => a[0] - b[0]);
   const result: [number, number][] = [];
-  for (const [from, to] of inWeek) {
+  for (const [from, to] of sorted) {
     const last = result.at(-1);
     if (last !== undefined && from <= last[1]) last[1] = Math.max(last[1], to);
     else result.push([from, to]);
@@ -50,13 +56,64 @@ export function stretchesOf(windows: readonly Window[]): Stretch[] {
 }
 
 /** Paints a part of the week, or takes it away. */
-export function paint(stretches: readonly Stretch[], [from, to]: Stretch, on: boolean): Stretch[] {
-  if (on) return joined([...stretches, [from, to]]);
-  return stretches.flatMap(([a, b]): Stretch[] => {
-    const left: Stretch[] = a < from ? [[a, Math.min(b, from)]] : [];
-    const right: Stretch[] = b > to ? [[Math.max(a, to), b]] : [];
-    return [...left, ...right];
-  }).filter(([a, b]) => a < b);
+export function paint(stretches: readonly Stretch[], part: Stretch, on: boolean): Stretch[] {
+  if (on) return joined([...stretches, part]);
+  return inWeek(part).reduce(
+    (left: readonly Stretch[], [from, to]) =>
+      left.flatMap(([a, b]): Stretch[] => {
+        const before: Stretch[] = a < from ? [[a, Math.min(b, from)]] : [];
+        const behind: Stretch[] = b > to ? [[Math.max(a, to), b]] : [];
+        return [...before, ...behind];
+      }).filter(([a, b]) => a < b),
+    stretches,
+  ) as Stretch[];
+}
+
+/**
+ * The stretch that a minute is in, whole: one around the end of the week ends behind it. `null`: it is
+ * in none.
+ */
+export function stretchAt(stretches: readonly Stretch[], minute: number): Stretch | null {
+  const found = stretches.find(([from, to]) => minute >= from && minute < to);
+  if (found === undefined) return null;
+  const [first, last] = [stretches[0], stretches[stretches.length - 1]];
+  const isAround = first !== last && first[0] === 0 && last[1] === WEEK_MINUTES;
+  return isAround && (found === first || found === last)
+    ? [last[0], WEEK_MINUTES + first[1]]
+    : found;
+}
+
+/** Puts another stretch in the place of one. */
+export function exchange(
+  stretches: readonly Stretch[],
+  before: Stretch,
+  after: Stretch,
+): Stretch[] {
+  return paint(paint(stretches, before, false), after, true);
+}
+
+/** The stretch with one end at a minute; it keeps a length of at least `least`. */
+export function withEnd(
+  [from, to]: Stretch,
+  end: "from" | "to",
+  minute: number,
+  least: number,
+): Stretch {
+  // The minute is one of the week, and a stretch may end behind that.
+  const near = minute < from - least && to > WEEK_MINUTES ? minute + WEEK_MINUTES : minute;
+  return end === "from"
+    ? [Math.max(Math.min(near, to - least), to - WEEK_MINUTES), to]
+    : [from, Math.min(Math.max(near, from + least), from + WEEK_MINUTES)];
+}
+
+/** Copies what is on a day to another. */
+export function copyDay(stretches: readonly Stretch[], from: number, to: number): Stretch[] {
+  const begin = to * DAY_MINUTES;
+  const cleared = paint(stretches, [begin, begin + DAY_MINUTES], false);
+  return onDay(stretches, from).reduce(
+    (all, [a, b]) => paint(all, [begin + a, begin + b], true),
+    cleared,
+  );
 }
 
 /** The fewest windows that say the same, days of the same times together. */

@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import {
+  copyDay,
+  exchange,
   onDay,
   paint,
   stateAt,
   type Stretch,
+  stretchAt,
   stretchesOf,
   type Window,
   windowsOf,
+  withEnd,
 } from "./week.ts";
 
 const unasked = { permissions: "none" } as const;
@@ -47,6 +51,38 @@ Deno.test("paint() joins what touches and cuts what it takes away", unasked, () 
   assert.deepEqual(paint([[0, 90]], [30, 60], false), [[0, 30], [60, 90]]);
   assert.deepEqual(paint([[0, 90]], [0, 90], false), []);
   assert.deepEqual(onDay([[1_380, 1_800]], 1), [[0, 360]]);
+});
+
+Deno.test(
+  "exchange() takes a stretch elsewhere, around the end of the week as well",
+  unasked,
+  () => {
+    const sunday = stretchesOf([{ days: ["sun"], start: "22:00", end: "06:00" }]);
+    const whole = stretchAt(sunday, 60)!;
+    assert.deepEqual(whole, [6 * 1_440 + 1_320, 7 * 1_440 + 360]);
+    assert.deepEqual(stretchAt(sunday, 6 * 1_440 + 1_400), whole);
+    assert.equal(stretchAt(sunday, 7 * 60), null);
+    const moved = exchange(sunday, whole, [whole[0] + 1_440, whole[1] + 1_440]);
+    assert.deepEqual(windowsOf(moved), [{ days: ["mon"], start: "22:00", end: "06:00" }]);
+    const back = exchange([[0, 60]], [0, 60], [-30, 30]);
+    assert.deepEqual(windowsOf(back), [{ days: ["sun"], start: "23:30", end: "00:30" }]);
+  },
+);
+
+Deno.test("withEnd() moves an end no further than the other one", unasked, () => {
+  assert.deepEqual(withEnd([60, 180], "to", 240, 30), [60, 240]);
+  assert.deepEqual(withEnd([60, 180], "to", 0, 30), [60, 90]);
+  assert.deepEqual(withEnd([60, 180], "from", 400, 30), [150, 180]);
+  assert.deepEqual(withEnd([60, 180], "from", 0, 30), [0, 180]);
+  const night: Stretch = [10_000, 10_440]; // Behind the end of the week, which is at 10,080.
+  assert.deepEqual(withEnd(night, "to", 480, 30), [10_000, 10_560]);
+});
+
+Deno.test("copyDay() has one day be as another", unasked, () => {
+  const stretches = stretchesOf([school, { days: ["wed"], start: "01:00", end: "02:00" }]);
+  assert.deepEqual(windowsOf(copyDay(stretches, 0, 2)), [
+    { days: ["mon", "tue", "wed"], start: "08:00", end: "13:00" },
+  ]);
 });
 
 Deno.test("stateAt() tells until when it holds, and when it does next", unasked, () => {

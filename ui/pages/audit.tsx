@@ -1,7 +1,7 @@
 /** Who changed what: each change with what was before and what was after. */
 import { useSignal } from "@preact/signals";
 import { call, get } from "../data/api.ts";
-import { change, keptOf } from "../data/collections.ts";
+import { change, keptOf, useCollection } from "../data/collections.ts";
 import { changeSettings } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
@@ -32,6 +32,7 @@ interface Page {
 }
 
 export default function Audit() {
+  useCollection("users");
   const more = useSignal<readonly AuditEntry[]>([]);
   const next = useSignal<string | null>(null);
   const audit = useLoaded(async (signal) => {
@@ -89,13 +90,20 @@ function word(words: Readonly<Record<string, string>>, key: string): string {
 /** What the entry is about, by the name that stands in it. */
 function aboutOf({ before, after, resource }: AuditEntry): string {
   const spec = (after ?? before ?? {}) as Record<string, unknown>;
-  return String(spec.name ?? spec.rule ?? resource.id ?? "");
+  const known = resource.type === "user" && resource.id !== null
+    ? keptOf("users").byId.value.get(resource.id)?.spec.name
+    : undefined;
+  return String(spec.name ?? spec.rule ?? known ?? resource.id ?? "");
 }
+
+/** What says all without its object: who signs in is who did it. */
+const ALONE = ["sign_in", "sign_out", "recovery"];
 
 function Row({ entry, onDone }: { entry: AuditEntry; onDone: () => void }) {
   const isOpen = useSignal(false);
   const { actor, action, resource, before, after, time, node } = entry;
   const href = resource.id === null ? null : pageOf(resource.id);
+  const isAlone = ALONE.includes(action) && actor.name !== null;
   const hasMore = before !== null || after !== null;
   return (
     <div class="audit-row">
@@ -108,8 +116,8 @@ function Row({ entry, onDone }: { entry: AuditEntry; onDone: () => void }) {
             <strong>
               <Name text={actor.name ?? word(t.audit.kinds, actor.kind)} />
             </strong>{" "}
-            {word(t.audit.actions, action)} {word(t.audit.types, resource.type)}{" "}
-            {href !== null && after !== null
+            {word(t.audit.actions, action)} {!isAlone && word(t.audit.types, resource.type)}{" "}
+            {isAlone ? null : href !== null && after !== null
               ? (
                 <a href={href}>
                   <Name text={aboutOf(entry)} />

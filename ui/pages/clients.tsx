@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useComputed, useSignal } from "@preact/signals";
-import { change, create, useCollection } from "../data/collections.ts";
+import { change, create, keptOf, useCollection } from "../data/collections.ts";
 import { nowMs } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { readSeen } from "../data/seen.ts";
@@ -14,9 +14,11 @@ import { SearchBox, Select, Tabs } from "../parts/controls.tsx";
 import { attempt, Shown } from "../parts/errors.tsx";
 import { ago, compact, percent } from "../parts/format.ts";
 import { DEFAULT_GROUP, groupName } from "../parts/names.ts";
+import { Pieces } from "../parts/pieces.tsx";
 import { useMedia } from "../parts/use_media.ts";
 import { VirtualRows } from "../parts/virtual_rows.tsx";
 import { pauseEnd } from "../data/pauses.ts";
+import { toast } from "../parts/toasts.tsx";
 import { hrefOf, navigate, param, setParams } from "../router.ts";
 import { t } from "../text/mod.ts";
 
@@ -164,8 +166,7 @@ function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[
           keyOf={({ id }) => id}
           label={t.pages.clients}
           columns={6}
-          active={active.value}
-          onActive={(index) => active.value = index}
+          active={active}
           onOpen={(index) => void navigate(`/clients/${shown[index].id}`)}
           head={<Head />}
           row={(client) => (
@@ -261,8 +262,18 @@ function Row(
 /** Puts many into one group. */
 function Many({ ids, onDone }: { ids: readonly string[]; onDone: () => void }) {
   const move = async (group: string) => {
-    for (const id of ids) await change("clients", id, (one) => ({ ...one, group }));
+    const before = ids.map((id) => keptOf("clients").byId.value.get(id)?.spec.group ?? group);
+    const put = async (groups: readonly string[]) => {
+      for (const [i, id] of ids.entries()) {
+        await change("clients", id, (one) => ({ ...one, group: groups[i] }));
+      }
+    };
+    await put(ids.map(() => group));
     onDone();
+    toast(t.clients.movedMany(ids.length, groupName(group)), async () => {
+      await put(before);
+      toast(t.common.undone);
+    });
   };
   return (
     <div class="toolbar marked">
@@ -281,9 +292,13 @@ function Many({ ids, onDone }: { ids: readonly string[]; onDone: () => void }) {
 function NewClients({ seen, onSaved }: { seen: readonly Seen[]; onSaved: () => void }) {
   if (seen.length === 0) return <Empty text={t.clients.noneNew} icon="check" />;
   return (
-    <ul class="new-clients">
-      {seen.map((one) => <NewClient key={one.address} of={one} onSaved={onSaved} />)}
-    </ul>
+    <Pieces of={seen} step={50}>
+      {(some) => (
+        <ul class="new-clients">
+          {some.map((one) => <NewClient key={one.address} of={one} onSaved={onSaved} />)}
+        </ul>
+      )}
+    </Pieces>
   );
 }
 

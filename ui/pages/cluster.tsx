@@ -1,5 +1,5 @@
 import { call } from "../data/api.ts";
-import { hasCluster, nowMs, readStatus, status } from "../data/node.ts";
+import { hasCluster, isReadOnly, nowMs, readStatus, status } from "../data/node.ts";
 import { ApiError } from "../data/api.ts";
 import { isAdmin } from "../data/session.ts";
 import type { ClusterReport } from "../data/types.ts";
@@ -147,14 +147,15 @@ function Report({ of }: { of: ClusterReport }) {
             key: "actions",
             title: t.common.actions,
             hideTitle: true,
-            cell: ({ node }) =>
-              isAdmin.value && (
+            cell: ({ node, membership }) =>
+              isAdmin.value && membership !== "configured" && (
                 <Button
                   small
                   kind="quiet"
                   iconOnly
                   icon="trash"
                   label={t.cluster.remove(node)}
+                  disabled={isReadOnly.value}
                   onClick={() => void remove(node)}
                 />
               ),

@@ -104,7 +104,7 @@ function Steps(
     <CopyLine
       key={address}
       label={address.includes(":") ? "IPv6" : "IPv4"}
-      text={address + (plainPort === "" ? "" : ` (${plainPort.slice(1)})`)}
+      text={address}
     />
   ));
   const needsTls = <p class="muted">{t.connect.needsTls}</p>;
@@ -137,6 +137,7 @@ function Steps(
         <>
           <h3>{t.connect.plain}</h3>
           {addresses}
+          {plainPort !== "" && <p class="problem">{t.setup.port(plainPort.slice(1))}</p>}
         </>
       )}
     </div>

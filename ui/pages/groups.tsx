@@ -10,6 +10,7 @@ import { AddButton, Collected, ResourceDialog } from "../parts/collection.tsx";
 import { SearchBox, TextField } from "../parts/controls.tsx";
 import { moment } from "../parts/format.ts";
 import { GroupSwitches } from "../parts/group_switches.tsx";
+import { Pieces } from "../parts/pieces.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
 import { ServiceChip } from "../parts/service_chip.tsx";
 import { navigate, param, setParams } from "../router.ts";
@@ -47,15 +48,22 @@ export default function Groups() {
       </PageHead>
       <Collected of={groups}>
         {(items) => (
-          <div class="group-cards">
-            {items.filter(({ spec }) => spec.name.toLowerCase().includes(words)).map((group) => (
-              <GroupCard
-                key={group.id}
-                group={group}
-                size={sizes.value.get(group.id)?.length ?? 0}
-              />
-            ))}
-          </div>
+          <Pieces
+            of={items.filter(({ spec }) => spec.name.toLowerCase().includes(words))}
+            step={48}
+          >
+            {(some) => (
+              <div class="group-cards">
+                {some.map((group) => (
+                  <GroupCard
+                    key={group.id}
+                    group={group}
+                    size={sizes.value.get(group.id)?.length ?? 0}
+                  />
+                ))}
+              </div>
+            )}
+          </Pieces>
         )}
       </Collected>
       {isAdding.value && (

@@ -3,34 +3,34 @@ import { useComputed } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { hasCluster, status } from "../data/node.ts";
+import { type Span, spanOf, SPANS } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin, isOpen } from "../data/session.ts";
-import {
-  type BlockedClient,
-  readBlockedJustNow,
-  readStats,
-  type Span,
-  SPANS,
-} from "../data/stats.ts";
+import { type BlockedClient, readBlockedJustNow, readStats } from "../data/stats.ts";
 import type { Seen, Stats } from "../data/types.ts";
 import { Button, Card, Empty, Name, PageHead, Skeleton } from "../parts/basics.tsx";
 import { OverTime, pointsOf, Sparkline } from "../parts/chart.tsx";
 import { Segmented } from "../parts/controls.tsx";
 import { Shown } from "../parts/errors.tsx";
-import { clock, compact, milliseconds, number, percent, upstreamName } from "../parts/format.ts";
+import {
+  clock,
+  compact,
+  fullTime,
+  milliseconds,
+  number,
+  percent,
+  upstreamName,
+} from "../parts/format.ts";
 import { Icon } from "../parts/icon.tsx";
 import { deciderName } from "../parts/names.ts";
 import { OUTCOME_NAMES, OutcomeTag } from "../parts/outcome.tsx";
+import { isPrinting } from "../parts/printing.ts";
 import { Top } from "../parts/top.tsx";
 import { hrefOf, param, setParams } from "../router.ts";
 import { UpstreamHealth } from "../parts/upstream_health.tsx";
 import { t } from "../text/mod.ts";
 
 const STATS_MS = 10_000;
-
-function spanOf(text: string): Span {
-  return SPANS.find((span) => String(span) === text) ?? 24;
-}
 
 export default function Overview() {
   const hours = spanOf(param("hours"));
@@ -77,6 +77,7 @@ export default function Overview() {
           onClick={() => print()}
         />
       </PageHead>
+      <Origin hours={hours} />
       <Begin stats={stats.data.value} />
       <Shown of={stats} rows={8}>
         {(data) => (
@@ -115,6 +116,16 @@ export default function Overview() {
         )}
       </Shown>
     </div>
+  );
+}
+
+/** On paper, of what and when it is: to write a day in words takes time, which the first view lacks. */
+function Origin({ hours }: { hours: Span }) {
+  if (!isPrinting.value) return null;
+  return (
+    <p class="for-paper">
+      {`${status.value?.node ?? ""}, ${t.overview.spans[hours]}, ${fullTime(new Date())}`}
+    </p>
   );
 }
 

@@ -5,6 +5,7 @@ import type { KeptSettings } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Settings, UpdateCheck } from "../data/types.ts";
+import { BackupAndRestore } from "../parts/backup.tsx";
 import { Button, Card, Name, PageHead } from "../parts/basics.tsx";
 import { Field, Select, Switch } from "../parts/controls.tsx";
 import { confirm } from "../parts/dialog.tsx";
@@ -28,6 +29,7 @@ export default function SettingsPage() {
         </Shown>
         <Upstreams />
         <Node />
+        <BackupAndRestore onRestored={settings.reload} />
       </div>
     </>
   );

@@ -1,7 +1,9 @@
 import { me, signOut } from "../data/session.ts";
 import { navigate } from "../router.ts";
-import { language, LANGUAGES, setLanguage, t } from "../text/mod.ts";
-import { hasKeys, setKeys, setTheme, theme, THEMES } from "../theme.ts";
+import { LANGUAGES } from "../languages.ts";
+import { THEMES } from "../preferences.ts";
+import { language, setLanguage, t } from "../text/mod.ts";
+import { hasKeys, setKeys, setTheme, theme } from "../theme.ts";
 import { Popover } from "./basics.tsx";
 import { Check, Segmented } from "./controls.tsx";
 

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { language, LANGUAGES, setLanguage, t } from "../text/mod.ts";
+import { LANGUAGES } from "../languages.ts";
+import { language, setLanguage, t } from "../text/mod.ts";
 import { Segmented } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 

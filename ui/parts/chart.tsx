@@ -9,8 +9,15 @@ import { isDark } from "../theme.ts";
 import { Button } from "./basics.tsx";
 import { compact, fullTime, moment, number, percent, tick } from "./format.ts";
 import { type Band, BANDS, OUTCOME_NAMES, OUTCOMES } from "./outcome.tsx";
+import { isPrinting } from "./printing.ts";
 
 const HEIGHT_PX = 220;
+const AXIS_PX = 48;
+/** A bar and the line around it. */
+const BAR_PX_MIN = 3;
+const PAPER_POINTS = 30;
+/** How many points next to each other are one on paper: an hour, some hours, or a day of them. */
+const PAPER_STEPS = [1, 2, 3, 6, 12, 24, 48, 96];
 
 interface Point {
   readonly time: Date;
@@ -80,6 +87,8 @@ function draw(
   const axis = cssColour("--muted");
   const grid = { stroke: cssColour("--hairline"), width: 1 };
   const [font, ground] = ["12px system-ui, sans-serif", cssColour("--surface")];
+  // Narrow ones would be nothing but the line between them.
+  const isRoomy = (element.clientWidth - AXIS_PX) / Math.max(points.length, 1) >= BAR_PX_MIN;
   const isLong = times.length > 0 && times.at(-1)! - times[0] > 2 * 86_400;
   // Drawn from the top down: each band hides what is below it.
   const order = [...BANDS.keys()].reverse();
@@ -106,7 +115,7 @@ function draw(
           grid,
           ticks: { show: false },
           font,
-          size: 48,
+          size: AXIS_PX,
           values: (_u, values) => values.map((v) => Number.isInteger(v) ? compact(v) : ""),
         },
       ],
@@ -115,12 +124,15 @@ function draw(
         ...order.map((i) => {
           const colour = cssColour(`--band-${BANDS[i]}`);
           return {
-            stroke: ground,
-            width: 1,
+            stroke: isRoomy ? ground : colour,
+            width: isRoomy ? 1 : 0,
             fill: patternOf(BANDS[i], colour, ground),
             points: { show: false },
-            ...(Plot.paths.bars !== undefined && points.length <= 200 && {
+            ...(Plot.paths.bars !== undefined && isRoomy && {
               paths: Plot.paths.bars({ size: [0.9, 64], gap: 0 }),
+            }),
+            ...(Plot.paths.stepped !== undefined && !isRoomy && {
+              paths: Plot.paths.stepped({ align: 1 }),
             }),
           };
         }),
@@ -185,7 +197,8 @@ export function OverTime({ series }: { series: Stats["series"] }) {
   };
   return (
     <figure class="chart">
-      {isTable.value ? <ChartTable points={points} /> : (
+      {isPrinting.value && <ChartTable points={condensed(points)} />}
+      {isTable.value ? !isPrinting.value && <ChartTable points={points} /> : (
         <div
           class="plot"
           ref={ref}
@@ -221,6 +234,22 @@ export function OverTime({ series }: { series: Stats["series"] }) {
       </figcaption>
     </figure>
   );
+}
+
+/** Few enough for paper: points next to each other, added up. */
+function condensed(points: readonly Point[]): Point[] {
+  const many = PAPER_STEPS.find((step) => points.length / step <= PAPER_POINTS) ??
+    Math.ceil(points.length / PAPER_POINTS);
+  return Array.from({ length: Math.ceil(points.length / many) }, (_, i) => {
+    const some = points.slice(i * many, (i + 1) * many);
+    const sum = (band: Band) => some.reduce((all, { bands }) => all + bands[band], 0);
+    return {
+      time: some[0].time,
+      end: some[some.length - 1].end,
+      bands: Object.fromEntries(BANDS.map((band) => [band, sum(band)])) as Point["bands"],
+      total: some.reduce((all, { total }) => all + total, 0),
+    };
+  });
 }
 
 function Key({ band, text }: { band: Band; text: string }) {

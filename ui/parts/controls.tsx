@@ -179,6 +179,8 @@ export function TextField(
   );
 }
 
+const CHOICES_AT_ONCE = 30;
+
 export function Select<V extends string>(
   { value, choices, onChange, ...rest }: {
     value: V;
@@ -190,13 +192,19 @@ export function Select<V extends string>(
     "aria-label"?: string;
   },
 ) {
+  // Where there are many, in many rows: they are there for who comes near.
+  const isNear = useSignal(choices.length <= CHOICES_AT_ONCE);
+  const come = () => isNear.value = true;
+  const shown = isNear.value ? choices : choices.filter((choice) => choice.value === value);
   return (
     <select
       {...rest}
       value={value}
+      onPointerEnter={come}
+      onFocus={come}
       onChange={(event) => onChange(event.currentTarget.value as V)}
     >
-      {choices.map((choice) => (
+      {shown.map((choice) => (
         <option key={choice.value} value={choice.value} selected={choice.value === value}>
           {choice.label}
         </option>

@@ -64,31 +64,39 @@ export function EntryDrawer({ entry, onClose }: { entry: Entry; onClose: () => v
 }
 
 function Details({ entry }: { entry: Entry }) {
-  const rows: readonly (readonly [string, string | null])[] = [
+  const rows: readonly (readonly [string, string | null, href?: string])[] = [
     [
       t.log.fields.client,
       [clientOf(entry), entry.client].filter((one, i, all) =>
         one !== null && all.indexOf(one) === i
       ).join(", "),
     ],
-    [t.log.fields.group, groupName(entry.group)],
+    [t.log.fields.group, groupName(entry.group), hrefWith({ group: entry.group })],
+    [t.log.fields.list, deciderName(entry.list), hrefWith({ list: entry.list })],
+    [t.log.fields.type, entry.type, hrefWith({ type: entry.type })],
     [t.log.fields.answers, entry.answers.join("\n")],
     [t.log.fields.rcode, entry.rcode],
-    [t.log.fields.upstream, entry.upstream],
-    [t.log.fields.protocol, entry.protocol],
-    [t.log.fields.dnssec, entry.dnssec],
+    [t.log.fields.upstream, entry.upstream, hrefWith({ upstream: entry.upstream })],
+    [t.log.fields.protocol, entry.protocol, hrefWith({ protocol: entry.protocol })],
+    [t.log.fields.dnssec, [entry.dnssec, entry.dnssec_reason].filter(Boolean).join(": ")],
     [t.log.fields.duration, `${number(entry.duration_us / 1_000, 3)} ms`],
     [t.log.fields.node, entry.node],
   ];
   return (
     <dl class="facts">
-      {rows.filter(([, value]) => value !== null && value !== "").map(([title, value]) => (
+      {rows.filter(([, value]) => value !== null && value !== "").map(([title, value, href]) => (
         <div key={title}>
           <dt>{title}</dt>
           <dd>
             {value!.split("\n").map((line) => (
               <div key={line}>
-                <Name text={line} mono />
+                {href === undefined
+                  ? <Name text={line} mono />
+                  : (
+                    <a href={href} title={t.log.onlyThese}>
+                      <Name text={line} mono />
+                    </a>
+                  )}
               </div>
             ))}
           </dd>

@@ -3,14 +3,19 @@ import { language, t } from "../text/mod.ts";
 
 const made = new Map<string, Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>();
 
+/** The page's language as it is written where the reader lives. */
+function locale(): string {
+  return navigator.languages.find((one) => one.split("-")[0] === language.value) ?? language.value;
+}
+
 /** Formatters cost more to make than to use. */
 function cached<T extends Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>(
   key: string,
-  make: (locale: string) => T,
+  make: (of: string) => T,
 ): T {
   const full = `${language.value} ${key}`;
   let one = made.get(full);
-  if (one === undefined) made.set(full, one = make(language.value));
+  if (one === undefined) made.set(full, one = make(locale()));
   return one as T;
 }
 
@@ -46,8 +51,17 @@ function dated(key: string, options: Intl.DateTimeFormatOptions, date: Date): st
   );
 }
 
+/** What `Intl` would write in each of the languages, without the time that it takes to begin. */
 export function clock(date: Date): string {
-  return dated("t", { ...TIME, second: "2-digit" }, date);
+  return `${hourAndMinute(date)}:${two(date.getSeconds())}`;
+}
+
+function hourAndMinute(date: Date): string {
+  return `${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, "0");
 }
 
 function isSameDay(a: Date, b: Date): boolean {
@@ -56,12 +70,12 @@ function isSameDay(a: Date, b: Date): boolean {
 
 /** A moment to the minute; with its day where that is not today. */
 export function moment(date: Date, now = new Date()): string {
-  return isSameDay(date, now) ? dated("m", TIME, date) : dated("d", { ...DAY, ...TIME }, date);
+  return isSameDay(date, now) ? hourAndMinute(date) : dated("d", { ...DAY, ...TIME }, date);
 }
 
 /** A moment under a chart: its day, or its time of day. */
 export function tick(date: Date, isLong: boolean): string {
-  return dated(isLong ? "td" : "m", isLong ? DAY : TIME, date);
+  return isLong ? dated("td", DAY, date) : hourAndMinute(date);
 }
 
 export function fullTime(date: Date): string {
@@ -98,7 +112,6 @@ export function ago(date: Date, nowMs = Date.now()): string {
 /** What is left of a time, as a clock that runs down. */
 export function countdown(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1_000));
-  const two = (value: number) => String(value).padStart(2, "0");
   const [h, m, s] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60];
   if (h >= 24) return t.common.days(Math.round(h / 24));
   return h > 0 ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;

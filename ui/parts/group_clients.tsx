@@ -7,6 +7,7 @@ import { Button, Empty, Name } from "./basics.tsx";
 import { attempt } from "./errors.tsx";
 import { DEFAULT_GROUP } from "./names.ts";
 import { Picker } from "./picker.tsx";
+import { Pieces } from "./pieces.tsx";
 
 /** Who is in a group. */
 export function GroupClients(
@@ -50,39 +51,43 @@ export function GroupClients(
           />
         )
         : (
-          <ul class="rows card">
-            {members.map((client) => (
-              <li key={client.id}>
-                <div class="row-flat">
-                  <span class="row-main">
-                    <a class="plain-link" href={`/clients/${client.id}`}>
-                      <Name text={client.spec.name} />
-                    </a>
-                    <span class="muted small mono">
-                      {[...client.spec.addresses, ...client.spec.ids].join(", ")}
-                    </span>
-                  </span>
-                  {isAdmin.value && id !== DEFAULT_GROUP && (
-                    <Button
-                      small
-                      kind="quiet"
-                      iconOnly
-                      icon="x"
-                      label={t.groups.removeClient(client.spec.name)}
-                      disabled={isReadOnly.value}
-                      onClick={() =>
-                        void move(
-                          client.id,
-                          client.spec.name,
-                          DEFAULT_GROUP,
-                          keptOf("groups").byId.value.get(DEFAULT_GROUP)?.spec.name ?? "",
-                        )}
-                    />
-                  )}
-                </div>
-              </li>
-            ))}
-          </ul>
+          <Pieces of={members}>
+            {(some) => (
+              <ul class="rows card">
+                {some.map((client) => (
+                  <li key={client.id}>
+                    <div class="row-flat">
+                      <span class="row-main">
+                        <a class="plain-link" href={`/clients/${client.id}`}>
+                          <Name text={client.spec.name} />
+                        </a>
+                        <span class="muted small mono">
+                          {[...client.spec.addresses, ...client.spec.ids].join(", ")}
+                        </span>
+                      </span>
+                      {isAdmin.value && id !== DEFAULT_GROUP && (
+                        <Button
+                          small
+                          kind="quiet"
+                          iconOnly
+                          icon="x"
+                          label={t.groups.removeClient(client.spec.name)}
+                          disabled={isReadOnly.value}
+                          onClick={() =>
+                            void move(
+                              client.id,
+                              client.spec.name,
+                              DEFAULT_GROUP,
+                              keptOf("groups").byId.value.get(DEFAULT_GROUP)?.spec.name ?? "",
+                            )}
+                        />
+                      )}
+                    </div>
+                  </li>
+                ))}
+              </ul>
+            )}
+          </Pieces>
         )}
     </>
   );

@@ -1,7 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { change } from "../data/collections.ts";
-import { mayChange, nowMs } from "../data/node.ts";
-import { pauseEnd } from "../data/pauses.ts";
+import { mayChange } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { readServices } from "../data/services.ts";
 import type { Resource, Services } from "../data/types.ts";
@@ -10,7 +9,6 @@ import { Empty, Name } from "./basics.tsx";
 import { timeOptions } from "./choices.ts";
 import { SearchBox, Select } from "./controls.tsx";
 import { attempt, Shown } from "./errors.tsx";
-import { moment } from "./format.ts";
 import { ServiceChip } from "./service_chip.tsx";
 
 type Service = Services["items"][number];
@@ -89,7 +87,6 @@ function Tile(
     blocked: Resource<"groups">["spec"]["blocked_services"][number] | undefined;
   },
 ) {
-  const end = pauseEnd(blocked?.paused_until, nowMs.value);
   const set = (time: string) =>
     attempt(() =>
       change("groups", id, (one) => {
@@ -105,7 +102,6 @@ function Tile(
       <span class="initials" aria-hidden="true">{initials(item.name)}</span>
       <span class="row-main">
         <Name text={item.name} />
-        {end !== null && <span class="muted small">{t.panel.until(moment(end))}</span>}
       </span>
       <Select
         aria-label={t.groups.whenOf(item.name)}
@@ -116,7 +112,7 @@ function Tile(
         disabled={!mayChange.value}
         onChange={(time) => void set(time)}
       />
-      {blocked !== undefined && <ServiceChip group={id} blocked={blocked} />}
+      {blocked !== undefined && <ServiceChip group={id} blocked={blocked} isNamed={false} />}
     </li>
   );
 }

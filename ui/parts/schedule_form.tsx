@@ -1,5 +1,5 @@
 import type { Resource, Specs } from "../data/types.ts";
-import { type Day, DAYS, stretchesOf, type Window, windowsOf } from "../data/week.ts";
+import { type Day, DAYS, stretchAt, stretchesOf, type Window, windowsOf } from "../data/week.ts";
 import { t } from "../text/mod.ts";
 import { Button } from "./basics.tsx";
 import { Field, TextField } from "./controls.tsx";
@@ -66,6 +66,7 @@ function ScheduleFields({ value, set, problem }: Draft<Specs["schedules"]>) {
         <WeekGrid
           value={stretchesOf(value.windows)}
           onChange={(stretches) => set({ windows: windowsOf(stretches) })}
+          onMinutes={(minute) => toMinutes(value.windows, minute)}
         />
         <p class="hint">{t.schedules.weekHint}</p>
       </div>
@@ -115,6 +116,12 @@ function ScheduleFields({ value, set, problem }: Draft<Specs["schedules"]>) {
       />
     </>
   );
+}
+
+/** Puts the focus to the times of the window that holds at a minute of the week. */
+function toMinutes(windows: readonly Window[], minute: number): void {
+  const index = windows.findIndex((window) => stretchAt(stretchesOf([window]), minute) !== null);
+  document.querySelectorAll<HTMLElement>(".window input[type=time]")[2 * index]?.focus();
 }
 
 /** Midnight as an end is that of the same day. */

@@ -11,8 +11,10 @@ import { moment } from "./format.ts";
 import { serviceName } from "./names.ts";
 
 export function ServiceChip(
-  { group, blocked: { service, paused_until } }: {
+  { group, blocked: { service, paused_until }, isNamed = true }: {
     group: string;
+    /** Otherwise its name stands beside it. */
+    isNamed?: boolean;
     blocked: Specs["groups"]["blocked_services"][number];
   },
 ) {
@@ -32,7 +34,11 @@ export function ServiceChip(
       small
       align="start"
       icon={end === null ? "ban" : "clock"}
-      label={end === null ? name : t.groups.until(name, moment(end))}
+      label={end === null
+        ? isNamed ? name : t.groups.allowAWhile
+        : isNamed
+        ? t.groups.until(name, moment(end))
+        : t.panel.until(moment(end))}
     >
       {(close) => (
         <div class="menu">

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useSignal } from "@preact/signals";
 import { Icon } from "./icon.tsx";
+import { Pieces } from "./pieces.tsx";
 
 export interface Column<R> {
   readonly key: string;
@@ -15,7 +16,7 @@ export interface Column<R> {
   readonly card?: "title" | "plain" | "none";
 }
 
-/** Rows of a collection: a table, or cards on a phone. */
+/** Rows of a collection: a table, or cards on a phone; the first of many. */
 export function Table<R>(
   { columns, rows, keyOf, caption, sortBy, isMuted }: {
     columns: readonly Column<R>[];
@@ -38,7 +39,7 @@ export function Table<R>(
     const same = column.key === key;
     sorted.value = { key: column.key, isDown: same ? !isDown : false };
   };
-  return (
+  const draw = (some: readonly R[]) => (
     <table class="table">
       <caption class="for-ears">{caption}</caption>
       <thead>
@@ -65,7 +66,7 @@ export function Table<R>(
         </tr>
       </thead>
       <tbody>
-        {shown.map((row) => (
+        {some.map((row) => (
           <tr key={keyOf(row)} class={isMuted?.(row) ? "off" : undefined}>
             {columns.map((column) => (
               <td
@@ -81,4 +82,5 @@ export function Table<R>(
       </tbody>
     </table>
   );
+  return <Pieces of={shown}>{draw}</Pieces>;
 }

@@ -40,7 +40,9 @@ export function Explained({ of }: { of: Explanation }) {
       <p class="why-line">
         <OutcomeTag outcome={of.outcome} />
         <span>
-          {of.rule === null ? t.why.noRule : t.why.by(decides?.list_name ?? deciderName(of.list))}
+          {of.rule === null ? t.why.noRule : t.why.by(
+            of.list === "rules" ? deciderName(of.list) : decides?.list_name ?? deciderName(of.list),
+          )}
         </span>
       </p>
       {of.rule !== null && (
@@ -66,7 +68,8 @@ export function Explained({ of }: { of: Explanation }) {
                 <Name text={match.rule} />
               </code>
               <span class="muted">
-                {[match.list_name, match.lost].filter((one) => one !== null).join(": ")}
+                {[match.list === "rules" ? deciderName(match.list) : match.list_name, match.lost]
+                  .filter((one) => one !== null).join(": ")}
               </span>
             </li>
           ))}

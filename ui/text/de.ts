@@ -22,6 +22,7 @@ export const de: Text = {
     signIn: "Anmelden",
     reset: "Neues Passwort",
     setup: "Einrichten",
+    move: "Von einem anderen Produkt umziehen",
   },
   common: {
     save: "Speichern",
@@ -69,6 +70,7 @@ export const de: Text = {
     takeTheirs: "Anderes übernehmen",
     typeToConfirm: (word) => `Zur Bestätigung ${word} eingeben`,
     nothingFound: "Nichts gefunden.",
+    shown: (some: string, all: string) => `${some} von ${all}`,
   },
   shell: {
     skip: "Zum Inhalt",
@@ -242,7 +244,7 @@ export const de: Text = {
     asChart: "Als Bild",
     chartHelp:
       "Anfragen im Lauf der Zeit: Pfeiltasten nennen Werte, Enter öffnet dort das Protokoll",
-    blockedShare: "Gesperrt",
+    blockedShare: "Anteil gesperrt",
   },
   log: {
     columns: {
@@ -256,6 +258,8 @@ export const de: Text = {
     fields: {
       client: "Gerät",
       group: "Gruppe",
+      list: "Entschieden von",
+      type: "Typ",
       answers: "Antworten",
       rcode: "Antwortcode",
       upstream: "Upstream",
@@ -294,6 +298,7 @@ export const de: Text = {
     skipped: (count) => `${count} waren zu viele, um sie zu zeigen.`,
     ruleOf: (list, group) => group === "" ? `von ${list}` : `von ${list}, Gruppe ${group}`,
     onlyName: "Nur dieser Name",
+    onlyThese: "Nur solche Anfragen",
     onlyClient: "Nur dieses Gerät",
     toClient: (name) => `Zu ${name}`,
     nameClient: "Gerät benennen",
@@ -321,6 +326,7 @@ export const de: Text = {
       `${name} ist ein gesperrter Dienst der Gruppe ${group}: keine Regel hebt das auf.`,
     goThere: "Dorthin",
     elsewhere: {
+      internet: "Das Internet ist für das Gerät oder seine Gruppe abgeschaltet.",
       group: "Die sichere Suche der Gruppe beantwortet diesen Namen.",
       record: "Ein eigener Eintrag beantwortet diesen Namen.",
       settings: "Die Einstellungen sagen, wer fragen darf.",

@@ -1,11 +1,14 @@
 /** What the pages behind the first ones say in German. */
 import type { pages as english } from "./en_pages.ts";
+import { move } from "./de_move.ts";
 import { plural } from "./plural.ts";
 
 export const pages: typeof english = {
   lists: {
     lead: "Namenslisten, die andere pflegen; eine Liste sperrt für die Gruppen, die sie nutzen.",
     count: (count) => plural(count, "Liste", "Listen"),
+    tag: "Stichwort",
+    allTags: "Alle Stichwörter",
     tabs: { mine: "Meine", recommended: "Empfohlen", directory: "Verzeichnis" },
     add: "Liste hinzufügen",
     edit: "Liste bearbeiten",
@@ -15,6 +18,8 @@ export const pages: typeof english = {
     url: "Adresse",
     urlHint: "https; Hosts-Dateien, Namenslisten und AdGuard-Syntax werden gelesen",
     path: "Datei",
+    allows: "Erlaubt",
+    allowsHint: "Lässt durch, was sie nennt, statt es zu sperren",
     forGroups: "Für Gruppen",
     unused: "Keine Gruppe nutzt sie",
     unread: "Ungelesene Zeilen",
@@ -53,7 +58,7 @@ export const pages: typeof english = {
     edit: "Regel bearbeiten",
     empty: "Noch keine eigene Regel: oben eine hinzufügen, oder im Protokoll erlauben und sperren.",
     rule: "Regel",
-    hint: "Eine je Zeile: ||ads.example^ sperrt, @@||good.example^ erlaubt",
+    hint: "Eine je Zeile: ||ads.example^ oder ||ads*.example^ sperrt, @@||good.example^ erlaubt",
     lines: (count) => plural(count, "Regel", "Regeln"),
     addedMany: (count) => `${plural(count, "Regel", "Regeln")} hinzugefügt`,
     ends: "Endet",
@@ -84,7 +89,18 @@ export const pages: typeof english = {
     value: "Wert",
     ttl: "TTL in Sekunden",
     nameHint: "Genau ein Name, oder *.domain für alles darunter",
-    types: { A: "A (IPv4)", AAAA: "AAAA (IPv6)", CNAME: "CNAME (anderer Name)" },
+    types: {
+      A: "A (IPv4)",
+      AAAA: "AAAA (IPv6)",
+      CNAME: "CNAME (anderer Name)",
+      TXT: "TXT (Text)",
+      MX: "MX (Mailserver)",
+      SRV: "SRV (Server eines Dienstes)",
+      PTR: "PTR (Name einer Adresse)",
+      HTTPS: "HTTPS (Webserver)",
+      SVCB: "SVCB (Dienst)",
+      CAA: "CAA (wer zertifizieren darf)",
+    },
   },
   clients: {
     lead: "Geräte mit Namen; alle anderen gehören zur Standardgruppe.",
@@ -111,6 +127,19 @@ export const pages: typeof english = {
     marked: (count) => `${plural(count, "Gerät", "Geräte")} markiert`,
     moveTo: "In Gruppe verschieben …",
     moved: (name, group) => `${name} ist jetzt in ${group}`,
+    movedMany: (count, group) =>
+      `${plural(count, "Gerät gehört", "Geräte gehören")} jetzt zu ${group}`,
+  },
+  internet: {
+    of: (name: string) => `Internet von ${name}`,
+    on: "Internet an",
+    off: "Internet aus",
+    offBy: (schedule: string) => `Aus: ${schedule}`,
+    more: "Mehr Zeit",
+    end: "Jetzt beenden",
+    given: (name: string) => `${name} hat Internet`,
+    taken: (name: string) => `${name} hat jetzt oder zu den Zeiten kein Internet`,
+    givenUntil: (name: string, until: string) => `${name} hat Internet bis ${until}`,
   },
   groups: {
     lead: "Was eine Menge von Geräten bekommt: Listen, sichere Suche, gesperrte Dienste.",
@@ -133,6 +162,7 @@ export const pages: typeof english = {
     until: (name, until) => `${name} bis ${until}`,
     serviceAllowed: (name, until) => `${name} ist bis ${until} erlaubt`,
     serviceBlocked: (name) => `${name} ist wieder gesperrt`,
+    allowAWhile: "Eine Weile erlauben",
     allowHour: (name) => `${name} 1 Stunde erlauben`,
     allowToday: (name) => `${name} heute erlauben`,
     blockAgain: (name) => `${name} wieder sperren`,
@@ -168,7 +198,8 @@ export const pages: typeof english = {
     zone: "Zeitzone",
     week: "Woche",
     weekHint:
-      "Ziehen malt. Tasten: Pfeile bewegen, Leertaste malt, Umschalt und Pfeile erweitern, Entf leert den Tag, Strg C und Strg V kopieren einen Tag.",
+      "Ziehen malt, verschiebt Gemaltes oder ändert seine Enden; ein Tag, auf einen anderen gezogen, wird kopiert. Tasten: Leertaste malt, Umschalt und Pfeile erweitern, Strg und Pfeile verschieben, mit Umschalt ein Ende, Enter für Minuten, Entf leert den Tag, Strg C und Strg V kopieren einen Tag.",
+    copyDay: "Auf einen anderen Tag ziehen, um ihn zu kopieren",
     day: "Tag",
     start: (row) => `Beginn von Zeile ${row}`,
     end: (row) => `Ende von Zeile ${row}`,
@@ -228,6 +259,47 @@ export const pages: typeof english = {
     newer: (version) => `Version ${version} ist da.`,
     newest: "Dies ist die neueste Version.",
     docs: "API-Referenz",
+  },
+  backup: {
+    title: "Sicherung",
+    lead:
+      "Alles, was hier eingestellt ist, in einer Datei: Einstellungen, Listen, Regeln, Einträge, Gruppen, Geräte, Zeitpläne, Benutzer.",
+    passphrase: "Passphrase",
+    passphraseHint:
+      "Nur damit sind die Passwörter der Benutzer in der Datei, und verschlüsselt. Mindestens 8 Zeichen.",
+    download: "Sicherung laden",
+    daily:
+      "Jeder Knoten behält selbst eine Kopie von jedem der letzten 7 Tage, ohne Passwörter: im Ordner backups neben seinem Speicher.",
+    restore: "Wiederherstellen",
+    restoreLead:
+      "Die Datei tritt an die Stelle von allem, was hier eingestellt ist. Vorher steht hier, was sich unterscheidet.",
+    file: "Datei einer Sicherung",
+    noBackup: "Das ist keine Sicherung: wähle eine Datei, die svc gemacht hat.",
+    madeAt: (time, version) => `Gemacht ${time} von Version ${version}.`,
+    openWith:
+      "Mit dieser Passphrase wurde sie gemacht; ohne sie bleiben die Benutzer, wie sie sind.",
+    compare: "Vergleichen",
+    differs: "Was sich ändern würde",
+    same: "Alles ist so wie in der Datei.",
+    columns: {
+      part: "Teil",
+      added: "Neu",
+      changed: "Anders",
+      removed: "Fällt weg",
+      kept: "Bleibt",
+      left_out: "Ohne Passwort",
+    },
+    kinds: {
+      added: "neu",
+      changed: "anders",
+      removed: "fällt weg",
+      left_out: "ohne Passwort ausgelassen",
+    },
+    others: (count) => `und ${count} weitere`,
+    confirmTitle: "Alles ersetzen?",
+    confirmText:
+      "Was hier eingestellt ist und nicht in der Datei steht, fällt weg. Lade vorher eine Sicherung, wenn du zurück können willst.",
+    done: "Wiederhergestellt",
   },
   users: {
     lead: "Wer sich anmelden darf.",
@@ -345,6 +417,7 @@ export const pages: typeof english = {
     profileText: "Mit der Kamera des Geräts öffnen; der Link gilt eine Stunde.",
     download: "Auf dieses Gerät laden",
   },
+  move,
   leak: {
     lead:
       "Fragt nach Namen, die nur dieser Dienst beantwortet, um zu sehen, wen der Browser fragt.",
@@ -375,10 +448,27 @@ export const pages: typeof english = {
       pause: "hat angehalten:",
       resume: "hat fortgesetzt:",
       refresh: "hat aktualisiert:",
-      sign_in: "hat sich angemeldet:",
-      sign_out: "hat sich abgemeldet:",
+      sign_in: "hat sich angemeldet",
+      sign_out: "hat sich abgemeldet",
       import: "hat eingelesen:",
+      migrate: "hat umgezogen:",
+      migrate_read: "hat ein anderes Produkt gelesen:",
       expire: "hat beendet:",
+      backup: "hat gesichert:",
+      restore: "hat wiederhergestellt:",
+      batch: "hat geändert:",
+      preset: "hat eine Vorlage gewählt:",
+      flush: "hat geleert:",
+      promote: "hat übernommen:",
+      demote: "hat angeschlossen:",
+      sign_in_failed: "hat sich vergeblich angemeldet:",
+      recovery: "hat sich mit Wiederherstellungscode angemeldet",
+      password: "hat das Passwort geändert:",
+      reset: "hat einen Link für ein neues Passwort gemacht:",
+      reset_redeem: "hat mit einem Link ein Passwort gesetzt:",
+      otp_begin: "hat einen zweiten Faktor begonnen:",
+      otp_enable: "hat einen zweiten Faktor hinzugefügt:",
+      otp_disable: "hat den zweiten Faktor entfernt:",
     },
     types: {
       list: "Liste",
@@ -393,6 +483,11 @@ export const pages: typeof english = {
       settings: "Einstellungen",
       pause: "Filter",
       cache: "Cache",
+      config: "Konfiguration",
+      cluster: "Cluster",
+      member: "Mitglied",
+      node: "Knoten",
+      profile: "Profil",
     },
     before: "vorher:",
     after: "nachher:",

@@ -22,6 +22,7 @@ export const en = {
     signIn: "Sign in",
     reset: "Set a new password",
     setup: "Set up",
+    move: "Move from another product",
   },
   common: {
     save: "Save",
@@ -69,6 +70,7 @@ export const en = {
     takeTheirs: "Take theirs",
     typeToConfirm: (word: string) => `Type ${word} to confirm`,
     nothingFound: "Nothing found.",
+    shown: (some: string, all: string) => `${some} of ${all}`,
   },
   shell: {
     skip: "To the content",
@@ -228,7 +230,7 @@ export const en = {
     devices: "Devices",
     newDevices: (count: number) => `${count} new`,
     latency: "Median time to answer",
-    slowest: (time: string) => `95 % within ${time}`,
+    slowest: (time: string) => `95% within ${time}`,
     topBlocked: "Top blocked",
     topNames: "Top names",
     topClients: "Top clients",
@@ -241,7 +243,7 @@ export const en = {
     asTable: "As table",
     asChart: "As chart",
     chartHelp: "Queries over time: arrow keys tell values, Enter opens the log there",
-    blockedShare: "Blocked",
+    blockedShare: "Share blocked",
   },
   log: {
     columns: {
@@ -255,6 +257,8 @@ export const en = {
     fields: {
       client: "Device",
       group: "Group",
+      list: "Decided by",
+      type: "Type",
       answers: "Answers",
       rcode: "Response code",
       upstream: "Upstream",
@@ -296,6 +300,7 @@ export const en = {
     ruleOf: (list: string, group: string) =>
       group === "" ? `of ${list}` : `of ${list}, group ${group}`,
     onlyName: "Only this name",
+    onlyThese: "Only queries like this",
     onlyClient: "Only this device",
     toClient: (name: string) => `To ${name}`,
     nameClient: "Name this device",
@@ -325,6 +330,7 @@ export const en = {
       `${name} is a blocked service of group ${group}: no rule lifts that.`,
     goThere: "Go there",
     elsewhere: {
+      internet: "The Internet is off for the device or its group.",
       group: "Safe search of the group answers this name.",
       record: "A local record of yours answers this name.",
       settings: "The settings say who may ask.",

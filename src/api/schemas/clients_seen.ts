@@ -14,7 +14,9 @@ const HOURS_MAX = 168;
 const HOURS_DEFAULT = 24;
 
 export const ClientsSeenQuery = z.strictObject({
-  hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT).describe("how many hours to look at"),
+  hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT).describe(
+    "how many hours to look at, this one among them",
+  ),
   known: z.enum(["true", "false"]).transform((text) => text === "true").optional()
     .describe("only addresses of clients that are known, or of none"),
 });

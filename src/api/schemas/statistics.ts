@@ -20,7 +20,7 @@ export const StatisticsQuery = z.strictObject({
   hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT).describe("how many hours to count"),
   scope: Scope.default("node").describe("of this node, or of all members of its cluster"),
   step: Step.default("1h").describe(
-    "of the series: 1m takes 24 hours at most and 10m 168; both count what the log still has",
+    "of the series: 1m takes 24 hours at most and 10m 168",
   ),
   client: z.string().min(1).max(TEXT_LENGTH_MAX).optional().describe(
     "only of this client, as the log still has it: an address, a client ID, or the name or ID of a " +

@@ -1,9 +1,11 @@
 import type { SignatureCheck } from "../../dnssec/verify.ts";
 import type { CheckThreads } from "../../resolver/validate/mod.ts";
-import type { CheckResult, NumberedCheck } from "../check/messages.ts";
+import { type CheckResults, type NumberedCheck, packChecks } from "../check/messages.ts";
 
-/** Checks that a thread has of this isolate at one time: the next is there when one is done. */
-const SENT_MAX = 2;
+/** Messages with checks that a thread has of this isolate: the next is there when one is done. */
+const MESSAGES_MAX = 2;
+/** Checks of one message: where many wait, each costs a part of its way there and back. */
+const BATCH_MAX = 8;
 
 /** Who is told what came of checks. */
 export interface CheckEvents {
@@ -16,7 +18,12 @@ export interface CheckEvents {
 
 interface Way {
   readonly port: MessagePort;
+  /** Checks that it has, those of `batch` among them. */
   readonly sent: Set<number>;
+  /** Messages on their way, each with an answer to come. */
+  messages: number;
+  /** What goes with the next one, at the end of this microtask. */
+  batch: NumberedCheck[];
 }
 
 /** The ways of this isolate to the threads that check signatures. */
@@ -26,7 +33,7 @@ export class CheckWays implements CheckThreads {
   readonly #ways = new Map<number, Way>();
 
   get hasRoom(): boolean {
-    for (const { sent } of this.#ways.values()) if (sent.size < SENT_MAX) return true;
+    for (const way of this.#ways.values()) if (takesMore(way)) return true;
     return false;
   }
 
@@ -34,30 +41,40 @@ export class CheckWays implements CheckThreads {
   take(thread: number, port: MessagePort): void {
     const former = this.#ways.get(thread);
     former?.port.close();
-    const sent = new Set<number>();
-    this.#ways.set(thread, { port, sent });
-    port.onmessage = ({ data: { id, fits } }: MessageEvent<CheckResult>) => {
-      sent.delete(id);
-      this.events.onResult(id, fits);
+    const way: Way = { port, sent: new Set(), messages: 0, batch: [] };
+    this.#ways.set(thread, way);
+    port.onmessage = ({ data: results }: MessageEvent<CheckResults>) => {
+      way.messages--;
+      for (const { id } of results) way.sent.delete(id);
+      for (const { id, fits } of results) this.events.onResult(id, fits);
     };
     if (former === undefined) this.events.feed();
     else this.events.onLost([...former.sent]);
   }
 
-  /** To the thread with the fewest; there is one with room. */
+  /** To the thread with the fewest, of those with room; there is one. */
   send(id: number, check: SignatureCheck): void {
     let best: Way | null = null;
     for (const way of this.#ways.values()) {
-      if (best === null || way.sent.size < best.sent.size) best = way;
+      if (takesMore(way) && (best === null || way.sent.size < best.sent.size)) best = way;
     }
     if (best === null) return;
-    best.sent.add(id);
-    const message: NumberedCheck = { id, check };
-    best.port.postMessage(message);
+    const way = best;
+    way.sent.add(id);
+    if (way.batch.push({ id, check }) > 1) return;
+    queueMicrotask(() => {
+      way.messages++;
+      way.port.postMessage(packChecks(way.batch));
+      way.batch = [];
+    });
   }
 
   close(): void {
     for (const { port } of this.#ways.values()) port.close();
     this.#ways.clear();
   }
+}
+
+function takesMore({ messages, batch }: Way): boolean {
+  return messages < MESSAGES_MAX && batch.length < BATCH_MAX;
 }

@@ -22,7 +22,7 @@ export type LogQuestion =
     readonly before: number | null;
   }
   | { readonly type: "statistics"; readonly hours: number }
-  /** For some clients, or by short steps. */
+  /** By short steps, or for some clients. */
   | { readonly type: "counts"; readonly query: CountsQuery }
   | { readonly type: "seen"; readonly hours: number };
 

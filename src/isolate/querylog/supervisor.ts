@@ -169,7 +169,7 @@ export class QuerylogSupervisor {
   }
 
   /**
-   * The same of what the log still has, for some clients or by short steps.
+   * The same by short steps; or for some clients, of what the log still has.
    *
    * @throws {SvcError} `unavailable`.
    */

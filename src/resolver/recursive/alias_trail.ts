@@ -1,6 +1,5 @@
-import { FOLD } from "../../dns/mod.ts";
+import { HEADER_BYTES, nameKey } from "../../dns/mod.ts";
 import type { Scrubber } from "../ask/mod.ts";
-import type { Query } from "../query.ts";
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
@@ -12,20 +11,21 @@ export class AliasTrail {
   isAlias = false;
   /** Seconds that the chain holds. */
   #ttl = Infinity;
-  /** Names that it has led to: a name that comes again leads in a circle. */
-  readonly #passed = new Set<string>();
+  /** Names that it has led to, once there is an alias: one that comes again leads in a circle. */
+  #passed: Set<string> | null = null;
 
-  start({ packet, qname, questionEnd }: Query): void {
-    this.lead = packet.subarray(0, questionEnd);
+  /** `lead` is the question, as it is kept. */
+  start(lead: Uint8Array): void {
+    this.lead = lead;
     this.isAlias = false;
     this.#ttl = Infinity;
-    this.#passed.clear();
-    this.#passed.add(keyOf(packet, qname));
+    this.#passed = null;
   }
 
   /** Goes on to the target of the chain that was scrubbed last; false: it leads in a circle. */
   follow(scrubber: Scrubber): boolean {
-    const key = keyOf(scrubber.target);
+    const key = nameKey(scrubber.target);
+    this.#passed ??= new Set([nameKey(this.lead, HEADER_BYTES)]);
     if (this.#passed.has(key)) return false;
     this.#passed.add(key);
     this.lead = scrubber.message.slice(0, scrubber.length);
@@ -38,13 +38,4 @@ export class AliasTrail {
   boundTtl(ttl: number): number {
     return Math.min(ttl, this.#ttl);
   }
-}
-
-function keyOf(name: Uint8Array, offset = 0): string {
-  let key = "";
-  for (let at = offset; name[at] !== 0;) {
-    const end = at + 1 + name[at];
-    for (; at < end; at++) key += String.fromCharCode(FOLD[name[at]]);
-  }
-  return key;
 }

@@ -1,6 +1,7 @@
 import { setU16 } from "../../bytes/mod.ts";
 import { Cache, CacheHit, TTLS_MAX } from "../../cache/mod.ts";
 import {
+  equalNames,
   FOLD,
   type HashedName,
   HEADER_BYTES,
@@ -9,6 +10,7 @@ import {
   RecordView,
   skipName,
 } from "../../dns/mod.ts";
+import { Delegation } from "./delegation.ts";
 import type { Hint } from "./hints.ts";
 import {
   ADDRESSES_PER_SERVER_MAX,
@@ -16,6 +18,7 @@ import {
   INNER_TTL_MAX,
   KEPT_BYTES_MAX,
   NAME_SERVERS_MAX,
+  READ_DELEGATIONS,
 } from "./limits.ts";
 
 const IPV4_BYTES = 4;
@@ -23,14 +26,8 @@ const IPV6_BYTES = 16;
 /** Kinds of entries that are no record's: beyond all types that are in use. */
 const INNER = 0xff01;
 const DENIED = 0xff02;
+const OWN = 0xff03;
 const NO_TTLS = new Uint16Array(0);
-
-/** Where a zone is delegated to. */
-export interface Delegation {
-  readonly servers: readonly Hint[];
-  /** Seconds, as the store counts them; of the root there is no end. */
-  readonly expiresAtS: number;
-}
 
 /**
  * What recursion learns of zones: where they are delegated to, by the word of the zone above and by
@@ -49,6 +46,10 @@ export class Delegations {
   readonly #made = new Uint8Array(0xffff);
   readonly #ttlOffsets = new Uint16Array(TTLS_MAX);
   readonly #record = new RecordView();
+  /** Those read last, by the hash of their zone: most questions go to the same few. */
+  readonly #read: ({ readonly hash: number; readonly delegation: Delegation } | null)[] = new Array(
+    READ_DELEGATIONS,
+  ).fill(null);
 
   constructor(sizeBytes: number, nowSeconds: () => number) {
     this.#cache = new Cache({ sizeBytes, serveStale: 0 });
@@ -69,6 +70,7 @@ export class Delegations {
 
   flush(): void {
     this.#cache.flush();
+    this.#read.fill(null);
   }
 
   /**
@@ -86,10 +88,23 @@ export class Delegations {
   delegation(name: HashedName, bytes: Uint8Array, label: number): Delegation | null {
     const entry = this.#find(Qtype.NS, name, bytes, label);
     if (entry < 0) return null;
+    const hash = name.hashes[label];
+    const read = this.#read[placeOf(hash)];
+    if (
+      read !== null && read.hash === hash &&
+      equalNames(read.delegation.zone, 0, bytes, name.offsets[label])
+    ) return read.delegation;
+    const delegation = this.#readEntry(entry);
+    this.#read[placeOf(hash)] = { hash, delegation };
+    return delegation;
+  }
+
+  #readEntry(entry: number): Delegation {
     this.#cache.copyTo(entry, this.#bytes, this.#words, 0, this.#nowSeconds(), 0);
     const end = this.#cache.messageLength(entry);
     const servers: Hint[] = [];
     let at = skipName(this.#bytes, HEADER_BYTES, end);
+    const zone = this.#bytes.slice(HEADER_BYTES, at);
     while (at < end) {
       const nameEnd = skipName(this.#bytes, at, end);
       const server = { name: this.#bytes.slice(at, nameEnd), addresses: [] as Uint8Array[] };
@@ -103,13 +118,42 @@ export class Delegations {
       servers.push(server);
     }
     const nowS = this.#nowSeconds();
-    return { servers, expiresAtS: nowS + this.#cache.secondsLeft(entry, nowS) };
+    return new Delegation(zone, servers, nowS + this.#cache.secondsLeft(entry, nowS));
   }
 
   /** Keeps where a zone is delegated to; `delegation.expiresAtS` is the bound of its time. */
   keep(name: HashedName, bytes: Uint8Array, label: number, delegation: Delegation): void {
+    const { servers, expiresAtS } = delegation;
+    this.#keepServers(Qtype.NS, name, bytes, label, servers, expiresAtS);
+  }
+
+  /** Keeps the name servers that a zone has by its own word alone, until a second. */
+  keepOwn(
+    name: HashedName,
+    bytes: Uint8Array,
+    label: number,
+    servers: readonly Hint[],
+    expiresAtS: number,
+  ): void {
+    this.#keepServers(OWN, name, bytes, label, servers, expiresAtS);
+  }
+
+  /** What `keepOwn` has kept. */
+  own(name: HashedName, bytes: Uint8Array, label: number): readonly Hint[] {
+    const entry = this.#find(OWN, name, bytes, label);
+    return entry < 0 ? [] : this.#readEntry(entry).servers;
+  }
+
+  #keepServers(
+    kind: number,
+    name: HashedName,
+    bytes: Uint8Array,
+    label: number,
+    servers: readonly Hint[],
+    expiresAtS: number,
+  ): void {
     let at = this.#start(name, bytes, label);
-    for (const { name, addresses } of delegation.servers.slice(0, NAME_SERVERS_MAX)) {
+    for (const { name, addresses } of servers.slice(0, NAME_SERVERS_MAX)) {
       this.#made.set(name, at);
       at += name.length;
       const kept = addresses.slice(0, ADDRESSES_PER_SERVER_MAX);
@@ -120,8 +164,8 @@ export class Delegations {
         at += address.length;
       }
     }
-    const ttl = Math.min(delegation.expiresAtS - this.#nowSeconds(), DELEGATION_TTL_MAX);
-    this.#store(Qtype.NS, name, label, at, ttl);
+    const ttl = Math.min(expiresAtS - this.#nowSeconds(), DELEGATION_TTL_MAX);
+    this.#store(kind, name, label, at, ttl);
   }
 
   /** Forgets where a zone is delegated to: none of its servers is of any use. */
@@ -216,8 +260,10 @@ export class Delegations {
     ttl: number,
     ttlCount = 0,
   ): void {
+    const hash = name.hashes[label];
+    if (kind === Qtype.NS) this.#read[placeOf(hash)] = null;
     const options = {
-      hash: name.hashes[label],
+      hash,
       qtype: kind,
       keyBits: 0,
       qnameLength: name.offsets[name.count] + 1 - name.offsets[label],
@@ -241,6 +287,10 @@ export class Delegations {
     this.#cache.copyTo(entry, this.#bytes, this.#words, 0, this.#nowSeconds(), 0);
     return this.#bytes.subarray(0, this.#cache.messageLength(entry));
   }
+}
+
+function placeOf(hash: number): number {
+  return (hash >>> 0) % READ_DELEGATIONS;
 }
 
 /** Says whether an address may be a name server's: none of this host, of a link or of a group. */

@@ -12,19 +12,20 @@ import {
   skipPlainName,
 } from "../../dns/mod.ts";
 import { type Ask, DENIAL_TTL, Fit, type ResponseReader, Scrubbed } from "../ask/mod.ts";
-import { Counter, countRecursion } from "../../telemetry/mod.ts";
-import type { FailureCode, ResolveFailure } from "../failure.ts";
+import type { ResolveFailure } from "../failure.ts";
 import type { Flight, Task, Waiter } from "../flights/mod.ts";
 import { Outcome } from "../outcome.ts";
 import { isServiceName } from "../own_names.ts";
-import { KEY_DO, keyHashOf } from "../query.ts";
+import { KEY_CD, KEY_DO, keyHashOf } from "../query.ts";
 import { AliasTrail } from "./alias_trail.ts";
 import { Budget } from "./budget.ts";
+import { countEnd } from "./count_end.ts";
 import { Cut } from "./cut.ts";
-import type { Delegation } from "./delegations.ts";
+import { Delegation } from "./delegation.ts";
 import {
   ENDLESS,
   failedBefore,
+  isHopeless,
   lame,
   malformed,
   refused,
@@ -37,20 +38,11 @@ import type { Means } from "./means.ts";
 import { nextProbe } from "./minimise.ts";
 import type { NameServer } from "./name_servers.ts";
 import { NO_TTL, Says } from "./name_server_reader.ts";
+import { noteOwnServers } from "./own_servers.ts";
 import { Step, type StepOwner } from "./step.ts";
 
-/** What failures count as; those of validation are counted there. */
-const COUNTERS: { readonly [code in FailureCode]?: Counter } = {
-  timeout: Counter.RecursionTimeout,
-  unreachable: Counter.RecursionUnreachable,
-  unhelpful: Counter.RecursionUnhelpful,
-  malformed: Counter.RecursionMalformed,
-  circle: Counter.RecursionCircle,
-  overWork: Counter.RecursionOverWork,
-  overload: Counter.RecursionOverload,
-  noSocket: Counter.RecursionNoSocket,
-};
 const NO_ERRORS: Uint8Array = new Uint8Array(0);
+const ROOT: Uint8Array = new Uint8Array(1);
 
 /**
  * Finds the answer of one flight: from the closest zone that is known down to the one that has it,
@@ -71,6 +63,10 @@ export class Iteration implements Task, StepOwner {
   #referrals = 0;
   /** A delegation that was kept has led nowhere, and was looked up anew. */
   #isRenewed = false;
+  readonly #isInner = (label: number): boolean =>
+    this.#means.delegations.isInner(this.#hashed, this.#name, label);
+  /** Who has given the last answer. */
+  #answeredBy: NameServer | null = null;
   /** How it ended, if it did. */
   #isAnswered = false;
   #failure: ResolveFailure | null = null;
@@ -89,13 +85,17 @@ export class Iteration implements Task, StepOwner {
     step.enter(null);
     flight.source = Outcome.Recursed;
     // What is not believed is asked for elsewhere.
-    step.avoided = flight.attempt > 0 ? this.#means.believed.get(flight.query) : null;
+    step.avoided = flight.attempt === 0
+      ? null
+      : this.#means.believed.get(flight.query) ?? this.#answeredBy;
+    this.#answeredBy = null;
     this.#isAnswered = false;
     this.#failure = null;
-    this.#trail.start(flight.query);
+    const { packet, questionEnd } = flight.query;
+    this.#trail.start(packet.subarray(0, questionEnd));
     this.#referrals = 0;
     this.#isRenewed = false;
-    this.#seek(flight.query.packet.subarray(HEADER_BYTES));
+    this.#seek(packet, HEADER_BYTES);
   }
 
   get failure(): ResolveFailure {
@@ -116,11 +116,8 @@ export class Iteration implements Task, StepOwner {
     const { counts, nowMs } = this.#means;
     const { depth, source, startedAtMs } = this.#flight;
     if (depth > 0 || source === Outcome.Local) return;
-    countRecursion(counts, this.#step.budget.sent, nowMs() - startedAtMs);
-    if (this.#isAnswered) return;
-    const { code } = this.#failure ?? this.failure;
-    const counter = COUNTERS[code];
-    if (counter !== undefined) counts[counter]++;
+    const failure = this.#isAnswered ? null : this.#failure ?? this.failure;
+    countEnd(counts, this.#step.budget.sent, nowMs() - startedAtMs, failure);
   }
 
   /** Name servers are not asked to recurse: a query of ours that comes back is refused. */
@@ -155,11 +152,7 @@ export class Iteration implements Task, StepOwner {
         this.#refer(response, server);
         return;
       case Says.Nothing:
-        // Once, somebody else is asked who may say more.
-        if (step.isFirstNothing() && step.hasOther(server)) {
-          step.decline(ask, lame(step.zoneText, step.textOf(server)));
-          return;
-        }
+        if (step.declineSilent(ask, lame(step.zoneText, step.textOf(server)))) return;
         this.#deny(ask);
         return;
       case Says.Denial:
@@ -173,6 +166,11 @@ export class Iteration implements Task, StepOwner {
 
   onExhausted(failure: ResolveFailure): void {
     const cut = this.#step.cut!;
+    if (this.#probe > 0 && !isHopeless(failure)) {
+      this.#step.note("failed", `${failure.text}; the whole name is asked for`);
+      this.#askWhole();
+      return;
+    }
     if (cut.isStored && !cut.isRoot && !this.#isRenewed && failure.code !== "overWork") {
       // The zone may have moved since: the zone above knows.
       this.#isRenewed = true;
@@ -200,13 +198,13 @@ export class Iteration implements Task, StepOwner {
   }
 
   /** Looks for a name, uncompressed, from the closest zone that is known. */
-  #seek(name: Uint8Array): void {
+  #seek(name: Uint8Array, offset = 0): void {
     const { local, delegations, seed, minimises } = this.#means;
     const flight = this.#flight;
     const { qtype } = flight.query;
     const hashed = this.#hashed;
-    const end = skipPlainName(name, 0);
-    for (let i = 0; i < end; i++) this.#name[i] = name[i];
+    const end = skipPlainName(name, offset) - offset;
+    for (let i = 0; i < end; i++) this.#name[i] = name[offset + i];
     hashed.read(this.#name, 0, end, seed);
     this.#minimises = minimises;
     const special = local.find(hashed, this.#name, qtype);
@@ -273,7 +271,7 @@ export class Iteration implements Task, StepOwner {
       return;
     }
     prime();
-    this.#enter(this.#hashed.count, { servers: hints, expiresAtS: nowSeconds() }, true);
+    this.#enter(this.#hashed.count, new Delegation(ROOT, hints, nowSeconds()), true);
   }
 
   /** Goes on at the zone that begins at a label. */
@@ -291,25 +289,25 @@ export class Iteration implements Task, StepOwner {
       }
       flight.move(share);
     }
-    const zone = this.#name.slice(from, end);
-    this.#step.enter(new Cut(zone, label, hash, delegation, servers, isStored));
+    this.#step.enter(new Cut(delegation, label, hash, servers, isStored));
     this.#probes = 0;
     this.#ask(label);
   }
 
   /** Sends the name, or as much of it as is to be told, where it is known from a label on. */
   #ask(label: number): void {
-    const { delegations, dnssecOk } = this.#means;
+    const { dnssecOk } = this.#means;
     const { query, askBits } = this.#flight;
     const hashed = this.#hashed;
-    const isInner = (inner: number) => delegations.isInner(hashed, this.#name, inner);
-    this.#probe = this.#minimises ? nextProbe(hashed, this.#name, label, this.#probes, isInner) : 0;
+    this.#probe = this.#minimises
+      ? nextProbe(hashed, this.#name, label, this.#probes, this.#isInner)
+      : 0;
     if (this.#probe > 0) this.#probes++;
     const { asking } = this.#step;
     asking.keep(query);
     asking.qtype = this.#probe > 0 ? Qtype.A : query.qtype;
     asking.keyBits = dnssecOk ? KEY_DO : askBits & KEY_DO;
-    asking.rename(this.#name.subarray(hashed.offsets[this.#probe]));
+    asking.rename(this.#name, hashed.offsets[this.#probe]);
     this.#step.start();
   }
 
@@ -363,12 +361,15 @@ export class Iteration implements Task, StepOwner {
     const nowS = nowSeconds();
     // What is taken from the zone above is gone with it; the root is never.
     const boundS = cut.isRoot ? Infinity : Math.max(cut.expiresAtS, nowS);
-    const delegation = { servers, expiresAtS: Math.min(nowS + ttl, boundS) };
+    const zone = reader.cutName();
+    const delegation = new Delegation(zone, servers, Math.min(nowS + ttl, boundS));
     delegations.keep(this.#hashed, this.#name, label, delegation);
     const ds = dnssecOk ? reader.ds(response) : null;
     if (ds !== null) {
       const holdsS = Math.min(ds.ttl, delegation.expiresAtS - nowS);
       delegations.keepDs(this.#hashed, label, ds.message, holdsS);
+      const keyHash = keyHashOf(this.#hashed.hashes[label], Qtype.DS, KEY_DO | KEY_CD);
+      this.#means.believed.set({ keyHash }, server);
     }
     this.#flight.trace?.note(this.#flight.depth, {
       event: "referral",
@@ -395,10 +396,19 @@ export class Iteration implements Task, StepOwner {
       step.decline(ask, malformed(step.zoneText, step.textOf(server)));
       return;
     }
+    noteOwnServers(this.#means, response, cut, this.#hashed, this.#name);
     const isPriming = cut.isRoot && this.#hashed.count === 0;
     if (isPriming && this.#flight.query.qtype === Qtype.NS) this.#keepRoot(response);
-    if (this.#wantsSignatures) this.#means.believed.set(this.#flight.query, server);
+    this.#answeredBy = server;
+    const { query } = this.#flight;
+    const isOfChain = query.qtype === Qtype.DS || query.qtype === Qtype.DNSKEY;
+    if (this.#wantsSignatures && isOfChain) this.#means.believed.set(query, server);
     this.#take(scrubbed, rcodeName(response.rcode), server);
+  }
+
+  /** Name servers that the zone at hand has by its own word alone. */
+  ownServers(cut: Cut): readonly Hint[] {
+    return this.#means.delegations.own(this.#hashed, this.#name, cut.label);
   }
 
   /** Keeps the root's own word for its name servers, with hints for what has no room in it. */
@@ -412,8 +422,8 @@ export class Iteration implements Task, StepOwner {
       addresses: addresses.length > 0 ? addresses : hinted(name),
     })).filter(({ addresses }) => addresses.length > 0);
     if (known.length === 0) return;
-    const expiresAtS = nowSeconds() + ttl;
-    delegations.keep(this.#hashed, this.#name, 0, { servers: known, expiresAtS });
+    const delegation = new Delegation(ROOT, known, nowSeconds() + ttl);
+    delegations.keep(this.#hashed, this.#name, 0, delegation);
   }
 
   /** As `#conclude` for what is kept of an earlier answer; false: it is of no use. */

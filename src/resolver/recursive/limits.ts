@@ -40,6 +40,8 @@ export const ZONES_MAX = 8_192;
 export const DELEGATIONS_BYTES = 16 * 1024 * 1024;
 /** Bytes that one isolate has for them at least. */
 export const DELEGATIONS_BYTES_MIN = 2 * 1024 * 1024;
+/** Delegations that are kept ready to be asked. */
+export const READ_DELEGATIONS = 512;
 /** Longest message about a zone that is kept: DS sets, and denials with their proofs. */
 export const KEPT_BYTES_MAX = 4_096;
 /** Seconds that a delegation is kept at most, whatever its TTL. */

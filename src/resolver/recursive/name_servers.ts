@@ -2,10 +2,12 @@ import type { HostPort } from "../../addr/mod.ts";
 import { getU32 } from "../../bytes/mod.ts";
 import { type Exchange, type Remote, Server } from "../ask/mod.ts";
 import {
+  ADDRESSES_PER_SERVER_MAX,
   DOWN_MS,
   FAMILY_DOWN_MS,
   LAME_MS,
   LAME_ZONES_MAX,
+  NAME_SERVERS_MAX,
   PATIENCE_MS_MAX,
   PATIENCE_MS_MIN,
   PATIENCE_START_MS,
@@ -14,6 +16,8 @@ import {
 } from "./limits.ts";
 
 const DNS_PORT = 53;
+/** Addresses that one is chosen from. */
+const CANDIDATES_MAX = NAME_SERVERS_MAX * ADDRESSES_PER_SERVER_MAX;
 const IPV6_BYTES = 16;
 /** What a server is taken for that nothing is known of: it is to be tried, and not before all. */
 const UNKNOWN_MS = 60;
@@ -26,6 +30,8 @@ const BAND_MS = 40;
 const BAND_PART = 0.5;
 /** One in so many questions goes to any server, so that one that got faster is found. */
 const EXPLORED_PART = 0.05;
+/** Servers in use that are passed over to make room for one. */
+const SPARED_MAX = 16;
 /** Ranks behind all times: used where nobody else is left. */
 const DOWN_RANK = 1e6;
 const LAME_RANK = 1e7;
@@ -38,6 +44,8 @@ export class NameServer extends Server {
   #deviationMs = 0;
   /** Silences since its last answer. */
   silences = 0;
+  /** Asked since it was looked at last to make room. */
+  isInUse = true;
   #downUntilMs = -Infinity;
   /** Hashes of zones that it does not serve, each with the end of its time. */
   readonly #lame: { readonly zone: number; readonly untilMs: number }[] = [];
@@ -85,7 +93,8 @@ export class NameServer extends Server {
 
   /** It does not serve a zone. */
   isLameFor(zone: number, nowMs: number): boolean {
-    return this.#lame.some((lame) => lame.zone === zone && nowMs < lame.untilMs);
+    for (const lame of this.#lame) if (lame.zone === zone && nowMs < lame.untilMs) return true;
+    return false;
   }
 
   noteLame(zone: number, nowMs: number): void {
@@ -119,6 +128,10 @@ export class NameServers {
   readonly #random: () => number;
   readonly #ipv4: Family = { heardAtMs: -Infinity, downUntilMs: -Infinity };
   readonly #ipv6: Family = { heardAtMs: -Infinity, downUntilMs: -Infinity };
+  /** Of the choice at hand: nobody else's while it lasts. */
+  readonly #candidates: NameServer[] = [];
+  readonly #ranks = new Float64Array(CANDIDATES_MAX);
+  #candidateCount = 0;
 
   constructor(exchange: Pick<Exchange, "remote">, random: () => number) {
     this.#exchange = exchange;
@@ -139,17 +152,20 @@ export class NameServers {
       const plain = { transport: "udp" as const, endpoint };
       server = new NameServer(endpoint, this.#exchange.remote(plain));
       if (this.#byAddress.size >= SERVERS_MAX) this.#makeRoom();
-    } else this.#byAddress.delete(key); // The last of the map is the one used last.
-    this.#byAddress.set(key, server);
+      this.#byAddress.set(key, server);
+    }
     return server;
   }
 
-  /** Forgets the one that was used least of late, among the oldest few. */
+  /** Forgets one that was not asked of late: those that were get another round. */
   #makeRoom(): void {
+    let spared = 0;
     for (const [key, server] of this.#byAddress) {
       if (server.open > 0) continue;
       this.#byAddress.delete(key);
-      return;
+      if (!server.isInUse || spared++ >= SPARED_MAX) return;
+      server.isInUse = false;
+      this.#byAddress.set(key, server);
     }
   }
 
@@ -177,20 +193,46 @@ export class NameServers {
     return isIpv6 ? this.#ipv6 : this.#ipv4;
   }
 
+  /** Begins a choice between the servers that are added. */
+  startChoice(): void {
+    this.#candidateCount = 0;
+  }
+
+  /** Adds a server to choose from, once. */
+  addCandidate(server: NameServer): void {
+    const count = this.#candidateCount;
+    if (count >= CANDIDATES_MAX) return;
+    for (let i = 0; i < count; i++) if (this.#candidates[i] === server) return;
+    this.#candidates[count] = server;
+    this.#candidateCount++;
+  }
+
   /**
    * The one to ask next for a zone by its hash: any of those that answer about as fast as the
    * fastest, and now and then any at all.
    */
-  choose(candidates: readonly NameServer[], zone: number, nowMs: number): NameServer | null {
-    if (candidates.length === 0) return null;
-    const ranks = candidates.map((server) => {
-      const rank = server.rank(zone, nowMs, this.#ipv6.heardAtMs > -Infinity);
-      return this.hasWay(server.isIpv6, nowMs) ? rank : rank + DOWN_RANK;
-    });
-    const best = Math.min(...ranks);
+  choose(zone: number, nowMs: number): NameServer | null {
+    const count = this.#candidateCount;
+    const ranks = this.#ranks;
+    const isIpv6Proven = this.#ipv6.heardAtMs > -Infinity;
+    let best = Infinity;
+    for (let i = 0; i < count; i++) {
+      const server = this.#candidates[i];
+      const rank = server.rank(zone, nowMs, isIpv6Proven);
+      ranks[i] = this.hasWay(server.isIpv6, nowMs) ? rank : rank + DOWN_RANK;
+      if (ranks[i] < best) best = ranks[i];
+    }
+    if (count === 0) return null;
     const explores = this.#random() < EXPLORED_PART;
     const worst = explores && best < DOWN_RANK ? DOWN_RANK : best * (1 + BAND_PART) + BAND_MS;
-    const good = candidates.filter((_, i) => ranks[i] < worst);
-    return good[Math.floor(this.#random() * good.length)];
+    let good = 0;
+    for (let i = 0; i < count; i++) if (ranks[i] < worst) good++;
+    let left = Math.floor(this.#random() * good);
+    for (let i = 0; i < count; i++) {
+      if (ranks[i] >= worst || left-- > 0) continue;
+      this.#candidates[i].isInUse = true;
+      return this.#candidates[i];
+    }
+    return null;
   }
 }

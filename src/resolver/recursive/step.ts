@@ -8,6 +8,8 @@ import { questionText, type TraceNote } from "../trace.ts";
 import { AddressLookups } from "./address_lookups.ts";
 import { Budget } from "./budget.ts";
 import type { Cut } from "./cut.ts";
+import { Lookup } from "./cut_server.ts";
+import type { Hint } from "./hints.ts";
 import {
   malformed,
   NO_SOCKET,
@@ -26,11 +28,14 @@ import {
 } from "./limits.ts";
 import type { Means } from "./means.ts";
 import type { NameServer } from "./name_servers.ts";
+import { ServerList } from "./server_list.ts";
 
 /** Whoever has a question put to a zone's servers. */
 export interface StepOwner {
   /** A server has answered: the ask is the owner's to release, or `Step.decline` goes on elsewhere. */
   onAnswer(ask: Ask<NameServer>, fit: Fit): void;
+  /** Name servers that a zone has by its own word alone: the last that are asked. */
+  ownServers(cut: Cut): readonly Hint[];
   /** Nobody is left to ask, or no more may be sent. */
   onExhausted(failure: ResolveFailure): void;
 }
@@ -47,17 +52,19 @@ export class Step implements AskOwner<NameServer> {
   readonly asking: Query = keptQuery();
   /** The zone; `null`: others look for the name. */
   cut: Cut | null = null;
-  /** A server to be asked behind the others. */
+  /** A server that is asked once nobody else is to be found. */
   avoided: NameServer | null = null;
   readonly #flight: Flight;
   readonly #means: Means;
   readonly #owner: StepOwner;
   readonly #lookups: AddressLookups;
   /** How often each server was asked, and those that would say the same again. */
-  readonly #asked = new Map<NameServer, number>();
-  readonly #declined = new Set<NameServer>();
+  readonly #asked = new ServerList();
+  readonly #declined = new ServerList();
   #queries = 0;
-  #nothings = 0;
+  /** Who has answered without a word, and is asked again where nobody else is to be found. */
+  #silent: NameServer | null = null;
+  #asksSilent = false;
   #lastSentAtMs = 0;
   /** When there is something to be done if nothing is heard before. */
   #nextAtMs = 0;
@@ -80,7 +87,9 @@ export class Step implements AskOwner<NameServer> {
   /** Puts `asking` to the servers. */
   start(): void {
     this.stop();
-    this.#queries = this.#nothings = 0;
+    this.#queries = 0;
+    this.#silent = null;
+    this.#asksSilent = false;
     this.#asked.clear();
     this.#declined.clear();
     this.askNext();
@@ -144,7 +153,7 @@ export class Step implements AskOwner<NameServer> {
     this.budget.sent++;
     this.#queries++;
     this.#lastSentAtMs = sentAtMs;
-    if (!overTcp) this.#asked.set(server, (this.#asked.get(server) ?? 0) + 1);
+    if (!overTcp) this.#asked.add(server);
     this.#nextAtMs = sentAtMs + (overTcp ? PATIENCE_MS_MAX : server.patienceMs);
     this.#flight.trace?.note(this.#flight.depth, {
       event: "asked",
@@ -187,9 +196,25 @@ export class Step implements AskOwner<NameServer> {
 
   /** Leaves a server whose answer is of no use, and asks the next one. */
   decline(ask: Ask<NameServer>, failure: ResolveFailure): void {
+    this.#declined.add(ask.server);
+    this.#leave(ask, failure);
+  }
+
+  /**
+   * Leaves a server that has answered without a word, to ask another one that may say more; false:
+   * there is none, or one did so before.
+   */
+  declineSilent(ask: Ask<NameServer>, failure: ResolveFailure): boolean {
+    if (this.#silent !== null) return false;
+    this.#silent = ask.server;
+    if (!this.#hasOther()) return false;
+    this.#leave(ask, failure);
+    return true;
+  }
+
+  #leave(ask: Ask<NameServer>, failure: ResolveFailure): void {
     const { asker } = this.#means;
     const { server } = ask;
-    this.#declined.add(server);
     this.#failure = failure;
     this.note("failed", failure.text);
     asker.release(ask);
@@ -198,17 +223,12 @@ export class Step implements AskOwner<NameServer> {
     this.askNext();
   }
 
-  /** Says whether nobody has answered without a word in this step before. */
-  isFirstNothing(): boolean {
-    return this.#nothings++ === 0;
-  }
-
-  /** Says whether another server is left to ask. */
-  hasOther(server: NameServer): boolean {
-    this.#declined.add(server);
-    const other = this.#choose(this.#means.nowMs());
-    this.#declined.delete(server);
-    return other !== null;
+  /** Says whether another server is left to ask, or to be looked for. */
+  #hasOther(): boolean {
+    return this.#choose(this.#means.nowMs()) !== null ||
+      this.cut!.entries.some(({ lookup, servers }) =>
+        lookup === Lookup.None && servers.length === 0
+      );
   }
 
   /** Asks the next server of the zone, or does what is left to do. */
@@ -244,24 +264,32 @@ export class Step implements AskOwner<NameServer> {
     const { asker, servers } = this.#means;
     const cut = this.cut!;
     let fewest = Infinity;
-    let found: NameServer[] = [];
     let all = 0;
+    servers.startChoice();
     for (const entry of cut.entries) {
       for (const server of entry.servers) {
         all++;
-        if (this.#declined.has(server) || found.includes(server)) continue;
+        if (server === this.avoided || this.#declined.has(server)) continue;
+        if (server === this.#silent && !this.#asksSilent) continue;
         if (server.open >= SERVER_OPEN_MAX || asker.isFull(server)) continue;
         // Whether it is back, another question finds out at this moment.
         if (server.isDown(nowMs) && server.open > 0) continue;
-        if (this.asks.some((ask) => ask.isDoubted && ask.server === server)) continue;
-        const count = (this.#asked.get(server) ?? 0) + (server === this.avoided ? 1 : 0);
+        if (this.#isDoubted(server)) continue;
+        const count = this.#asked.count(server);
         if (count > fewest) continue;
-        if (count < fewest) [fewest, found] = [count, []];
-        found.push(server);
+        if (count < fewest) servers.startChoice();
+        fewest = count;
+        servers.addCandidate(server);
       }
     }
     if (fewest >= SAME_SERVER_MAX + (all === 1 ? 1 : 0)) return null;
-    return servers.choose(found, cut.hash, nowMs);
+    return servers.choose(cut.hash, nowMs);
+  }
+
+  /** Its last answer is in doubt, and the true one may follow. */
+  #isDoubted(server: NameServer): boolean {
+    for (const ask of this.asks) if (ask.isDoubted && ask.server === server) return true;
+    return false;
   }
 
   /** No server is left to ask: waits, finds further addresses, or gives up. */
@@ -280,6 +308,21 @@ export class Step implements AskOwner<NameServer> {
     }
     if (cut.looking > 0) {
       this.#nextAtMs = nowMs + LOOKUP_PATIENCE_MS;
+      return;
+    }
+    if (cut.add(this.#owner.ownServers(cut), this.#means.servers)) {
+      this.askNext();
+      return;
+    }
+    if (this.avoided !== null) {
+      this.avoided = null;
+      this.askNext();
+      return;
+    }
+    if (this.#silent !== null && !this.#asksSilent) {
+      // It has nothing, then: what it says again is taken.
+      this.#asksSilent = true;
+      this.askNext();
       return;
     }
     this.stop();

@@ -1,4 +1,5 @@
-import { type Cut, type CutCache, nameKey } from "../../dnssec/mod.ts";
+import { nameKey } from "../../dns/mod.ts";
+import { type Cut, type CutCache } from "../../dnssec/mod.ts";
 import { WeighedMap } from "./weighed_map.ts";
 
 /** Cuts that are remembered, with the keys of their zones: some 8,000 of the common kind. */

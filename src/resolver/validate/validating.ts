@@ -218,15 +218,7 @@ export class Validating implements Task, CheckOwner {
     const { security } = finding;
     found(finding);
     this.#end((flight) => {
-      flight.dnssec = STATES[security];
-      flight.reason = finding.reason;
-      flight.trace?.note(flight.depth, {
-        event: "validated",
-        question: questionText(flight.query),
-        detail: [NAMES[security], finding.reason].filter((text) => text !== "").join(": "),
-      });
-      const counter = COUNTERS[security];
-      if (counter !== null) counts[counter]++;
+      noteFinding(flight, finding, counts);
       if (security <= Security.Insecure) this.#settle(flight, verdict);
       else if (security === Security.Bogus && flight.attempt === 0) {
         flight.askElsewhere(failureOf(finding));
@@ -238,7 +230,9 @@ export class Validating implements Task, CheckOwner {
     const { finding, rcode, answer, authority } = verdict;
     const { message, gaps, nowSeconds } = this.#means;
     const { security, ede, reason } = finding;
-    if (security === Security.Secure) gaps.learn(verdict.authority, nowSeconds());
+    // Addresses of a network of one's own are for names that are asked for there.
+    const learned = flight.isOwnDomain ? { ...verdict, answer: [] } : verdict;
+    if (security === Security.Secure) gaps.learn(learned, nowSeconds());
     const proven = { rcode, security, answer, authority, ttlMax: this.#ttl };
     if (!message.write(flight.query, proven)) flight.fail(TOO_LARGE);
     else flight.settle(message, ede === null ? this.#errors : ownError(ede, reason));
@@ -250,6 +244,19 @@ export class Validating implements Task, CheckOwner {
       if (this.#flight !== null) work(this.#flight);
     });
   }
+}
+
+/** Notes what was found about the answer of a flight, and counts it. */
+export function noteFinding(flight: Flight, { security, reason }: Finding, counts: Float64Array) {
+  flight.dnssec = STATES[security];
+  flight.reason = reason;
+  flight.trace?.note(flight.depth, {
+    event: "validated",
+    question: questionText(flight.query),
+    detail: [NAMES[security], reason].filter((text) => text !== "").join(": "),
+  });
+  const counter = COUNTERS[security];
+  if (counter !== null) counts[counter]++;
 }
 
 function responseOf(message: Uint8Array, length: number): RrSetResponse | null {

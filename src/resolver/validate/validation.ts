@@ -12,7 +12,8 @@ import { type CheckQueue } from "./check_queue.ts";
 import { CutTable } from "./cut_table.ts";
 import { Gaps } from "./gaps.ts";
 import { ProvenMessage } from "./proven_message.ts";
-import { Validating, type ValidatingMeans } from "./validating.ts";
+import { UnsignedAnswers } from "./unsigned.ts";
+import { noteFinding, Validating, type ValidatingMeans } from "./validating.ts";
 
 export interface ValidationOptions {
   /** Of every hash of a name in this process. */
@@ -42,6 +43,7 @@ export class Validation implements Judge {
   readonly #counts: Float64Array;
   readonly #cuts = new CutTable();
   readonly #gaps = new Gaps();
+  readonly #unsigned = new UnsignedAnswers(this.#cuts);
   readonly #active = new Set<Validating>();
   /** What those take. */
   #activeBytes = 0;
@@ -106,7 +108,7 @@ export class Validation implements Judge {
   }
 
   take(flight: Flight, message: BroughtMessage, errors: Uint8Array): boolean {
-    if (!flight.isValidated) {
+    if (!flight.isValidated || this.#isUnsigned(flight, message, errors)) {
       // Who wants it unchecked gets it so: others' word for it is not ours.
       setU16(message.message, 2, getU16(message.message, 2) & ~AD_BIT);
       return false;
@@ -118,6 +120,16 @@ export class Validation implements Judge {
     const isTooMuch = this.#activeBytes > ACTIVE_BYTES_MAX;
     // Not within this call: what the source had on its way is called off first.
     queueMicrotask(() => void (isTooMuch ? validating.refuse(TOO_MUCH) : validating.run()));
+    return true;
+  }
+
+  /** Says whether an answer is known to be insecure without a look at it, and notes that. */
+  #isUnsigned(flight: Flight, message: BroughtMessage, errors: Uint8Array): boolean {
+    if (errors.length > 0) return false; // Those of others about DNSSEC are not ours.
+    const { anchors, nowSeconds } = this.#means;
+    const finding = this.#unsigned.find(flight, message, anchors, nowSeconds());
+    if (finding === null) return false;
+    noteFinding(flight, finding, this.#counts);
     return true;
   }
 

@@ -1,0 +1,168 @@
+// Goal: a full house can be looked at: with thousands of clients, hundreds of groups, many rules and a
+// log full of entries each page stands, finds and scrolls, draws no more than what is looked at, and
+// holds on to little. Method: the log's file is made before the service starts, clients come by a
+// restored backup. SVC_UI_BIG=whole has 10,000 clients, 1,000 groups, 20,000 rules, a million entries.
+
+import assert from "node:assert/strict";
+import { hasProgram, until } from "./harness.ts";
+import { BROWSER_PERMISSIONS, Dashboard, type Visit } from "./dashboard.ts";
+import { fillLog } from "./full_log.ts";
+
+const SIZE = Deno.env.get("SVC_UI_BIG") === "whole"
+  ? { clients: 10_000, groups: 1_000, rules: 20_000, entries: 1_000_000 }
+  : { clients: 2_000, groups: 200, rules: 2_000, entries: 20_000 };
+/** Of a page, however much there is to show. */
+const NODES_MAX = 5_000;
+const HEAP_BYTES_MAX = 48 * 1024 * 1024;
+
+// deno-lint-ignore no-explicit-any -- answers of every shape
+type Json = any;
+
+const two = (i: number) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`;
+const idOf = (prefix: string, i: number) => `${prefix}_${(i + 1).toString(16).padStart(16, "0")}`;
+
+/** Puts clients, groups and rules there at once. */
+async function fillStore({ api }: Dashboard): Promise<void> {
+  const backup: Json = await api.call("GET", "backup");
+  const now = new Date().toISOString();
+  const many = (prefix: string, count: number, spec: (i: number) => Json) =>
+    Array.from({ length: count }, (_, i) => ({
+      id: idOf(prefix, i),
+      revision: 1,
+      created_at: now,
+      updated_at: now,
+      spec: spec(i),
+    }));
+  const [group] = backup.groups;
+  const restored = await api.call("POST", "restore", {
+    ...backup,
+    groups: [
+      group,
+      ...many("gr", SIZE.groups, (i) => ({
+        ...group.spec,
+        name: `Group ${i}`,
+        blocked_services: i % 3 === 0 ? [{ service: "youtube" }] : [],
+      })),
+    ],
+    clients: many("cl", SIZE.clients, (i) => ({
+      name: `Device ${i}`,
+      addresses: [two(i)],
+      ids: [],
+      group: i % 2 === 0 ? group.id : idOf("gr", i % SIZE.groups),
+      paused_until: null,
+    })),
+    rules: many("ru", SIZE.rules, (i) => ({
+      rule: `||host${i}.blocked.example^`,
+      enabled: true,
+      comment: "",
+      managed_by: "api",
+      expires_at: null,
+      groups: [],
+      clients: [],
+    })),
+  });
+  assert.equal(restored.done, true, JSON.stringify(restored));
+}
+
+/** The page is small, whatever is behind it. */
+async function assertSmall(visit: Visit, what: string): Promise<void> {
+  const nodes = Number(await visit.page.evaluate("document.querySelectorAll('*').length"));
+  assert.ok(nodes <= NODES_MAX, `${what}: ${nodes} elements`);
+  const session = await visit.page.context().newCDPSession(visit.page);
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  await session.detach();
+  assert.ok(usedSize <= HEAP_BYTES_MAX, `${what}: ${usedSize} bytes of heap`);
+}
+
+Deno.test({
+  name: "every page of the dashboard is of use in a full house",
+  ignore: !hasProgram("chromium"),
+  permissions: BROWSER_PERMISSIONS,
+  fn: async (t) => {
+    await using dashboard = await Dashboard.start(
+      { store: { path: "store" }, querylog: { max_entries: 1_500_000 } },
+      (directory) => fillLog(`${directory}/store/querylog`, SIZE.entries, SIZE.clients, two),
+    );
+    await fillStore(dashboard);
+    await using visit = await dashboard.visit();
+    const { page } = visit;
+    const rows = page.locator(".virtual-row");
+    await t.step("the overview counts all of the day", async () => {
+      await visit.open("/");
+      await visit.settled();
+      const { total } = await dashboard.api.call("GET", "stats?hours=24&step=10m");
+      assert.ok(total >= 0.95 * SIZE.entries, `${total} queries`);
+      await page.locator(".tile-value").first().waitFor();
+      await visit.sees("Top clients");
+      await assertSmall(visit, "overview");
+    });
+    await t.step("the log scrolls far, finds, and lets go of what it held", async () => {
+      await visit.open("/log");
+      await rows.first().waitFor();
+      await page.locator(".virtual").focus();
+      await until("ten pages of rows", async () => {
+        await page.keyboard.press("End");
+        return Number(await rows.last().getAttribute("aria-rowindex")) > 2_000;
+      });
+      await assertSmall(visit, "log, scrolled");
+      await page.getByRole("searchbox", { name: /^Name contains/ }).fill("host7.site");
+      await until("only these", async () => {
+        const names = await page.locator(".virtual-row .c-name").allTextContents();
+        return names.length > 0 && names.every((name) => name.includes("host7.site"));
+      });
+      await visit.open("/log?distinct=name");
+      await page.locator(".table tbody tr").first().waitFor();
+      await assertSmall(visit, "log by name");
+    });
+    await t.step("clients are found among all, and one's page stands", async () => {
+      await visit.open("/clients");
+      await rows.first().waitFor();
+      await page.getByText(new Intl.NumberFormat("en").format(SIZE.clients).replace(",", ""))
+        .first().waitFor();
+      await assertSmall(visit, "clients");
+      const last = `Device ${SIZE.clients - 1}`;
+      await page.getByRole("searchbox", { name: "Search" }).fill(last);
+      await until("one", async () => await rows.count() === 1);
+      const group = rows.getByRole("combobox", { name: `Group of ${last}` });
+      await group.focus();
+      await group.selectOption({ label: "Group 7" });
+      await visit.sees(`${last} is now in Group 7`);
+      await rows.getByRole("link", { name: last }).click();
+      await visit.sees(/^Last 24 hours/);
+      await assertSmall(visit, "client");
+      await visit.open("/clients?tab=new");
+      await visit.settled();
+      await assertSmall(visit, "new clients");
+    });
+    await t.step("groups, rules and all others stay small", async () => {
+      for (
+        const target of [
+          ...["/groups", `/groups/gr_0000000000000000?tab=clients`, "/rules", "/lists"],
+          ...["/lists?tab=recommended", "/schedules", "/records", "/audit", "/settings"],
+        ]
+      ) {
+        await visit.open(target);
+        await visit.settled();
+        await page.locator("main h1").waitFor({ state: "attached" });
+        await assertSmall(visit, target);
+        await visit.assertFits();
+      }
+      await visit.open("/rules");
+      await page.locator(".table tbody tr").nth(99).waitFor();
+      await visit.button("More").click();
+      await page.locator(".table tbody tr").nth(199).waitFor();
+      await page.getByRole("searchbox", { name: "Search" }).fill(`host${SIZE.rules - 1}.`);
+      await until("one", async () => await page.locator(".table tbody tr").count() === 1);
+    });
+    await t.step("the search offers few of many", async () => {
+      await page.keyboard.press("Escape");
+      await page.locator("main h1").focus();
+      await page.keyboard.press("Control+k");
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("combobox").fill("Device 1");
+      await until("nine", async () => await dialog.getByRole("option").count() === 9);
+    });
+    dashboard.service.assertCalm();
+  },
+});
