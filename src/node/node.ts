@@ -20,6 +20,7 @@ import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { keepDailyBackups } from "./daily_backups.ts";
+import { designatedRecords } from "./designated.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
@@ -157,6 +158,7 @@ export class Node {
       seed,
       state: replicator.state,
       base,
+      designated: designatedRecords(config.server.tls),
       pausedUntilMs: former?.pausedUntilMs ?? 0,
       publish: (data) => laterDns.part.publish(data),
       compile: compileRules,

@@ -1,6 +1,7 @@
 import { invariant } from "../errors.ts";
 import { compile, type SourceStats } from "../filter/mod.ts";
 import { log } from "../log.ts";
+import type { RecordSpec } from "../model/mod.ts";
 import { type Draft, draftOf } from "./policy_draft.ts";
 import {
   type Base,
@@ -33,6 +34,8 @@ export interface PolicyOptions {
   readonly seed: number;
   readonly state: PolicyState;
   readonly base: Base;
+  /** Records of the service's own. */
+  readonly designated?: readonly RecordSpec[];
   /** As of a former process; left out: nothing is paused. */
   readonly pausedUntilMs?: number;
   /** Resolves once every dns isolate answers by the snapshot. */
@@ -64,7 +67,7 @@ export class Policy {
 
   constructor(options: PolicyOptions) {
     this.#options = options;
-    this.#overlays = new OverlayCompiler(options.seed);
+    this.#overlays = new OverlayCompiler(options.seed, options.designated);
     this.#custom = new CustomRulesCompiler(options.seed);
     this.#state = options.state;
     this.#base = options.base;

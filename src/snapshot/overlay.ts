@@ -1,5 +1,12 @@
 import { DEFAULT_GROUP_ID } from "../model/constants.ts";
-import type { Envelope, GroupSpec, ScheduleSpec, Settings, State } from "../model/mod.ts";
+import type {
+  Envelope,
+  GroupSpec,
+  RecordSpec,
+  ScheduleSpec,
+  Settings,
+  State,
+} from "../model/mod.ts";
 import { AccessCompiler, type AccessData } from "./access.ts";
 import { type Base, SERVICE_PREFIX } from "./base.ts";
 import { type ClientTables, ClientTablesCompiler } from "./client_tables.ts";
@@ -83,6 +90,7 @@ class Kept<T> {
 /** Compiles clients, groups, records and settings; milliseconds, whatever the lists hold. */
 export class OverlayCompiler {
   readonly #seed: number;
+  readonly #designated: readonly RecordSpec[];
   readonly #records = new Kept<Shared<RecordsData>>();
   readonly #groups = new Kept<Groups>();
   readonly #clients = new ClientTablesCompiler();
@@ -90,9 +98,13 @@ export class OverlayCompiler {
   readonly #limited: LimitedRulesCompiler;
   readonly #special = new SpecialClients();
 
-  /** `seed` is that of every hash of a name in the process. */
-  constructor(seed: number) {
+  /**
+   * `seed` is that of every hash of a name in the process; `designated` are records of the service's
+   * own, which those of the state take the place of.
+   */
+  constructor(seed: number, designated: readonly RecordSpec[] = []) {
     this.#seed = seed;
+    this.#designated = designated;
     this.#limited = new LimitedRulesCompiler(seed);
   }
 
@@ -112,7 +124,9 @@ export class OverlayCompiler {
       limitedSources: limited.limits.length,
       records: this.#records.get([records], () => {
         const specs = Array.from(records.values(), ({ spec }) => spec);
-        return share({ ...compileRecords(specs, this.#seed) });
+        const known = new Set(specs.filter(({ enabled }) => enabled).map(({ name }) => name));
+        const own = this.#designated.filter(({ name }) => !known.has(name));
+        return share({ ...compileRecords([...specs, ...own], this.#seed) });
       }),
       groups: groups.shared,
       clients: this.#clients.compile(collections.clients, groups.numbers),
