@@ -105,13 +105,17 @@ function loadedWith(entry: string, outputs: Metafile["outputs"]): Set<string> {
   return loaded;
 }
 
-/** Takes types of the service and nothing that runs, whatever a file says. */
+/** What terminal and page have in common: it asks nobody and loads nothing. */
+const SHARED = /\/src\/client\/remedy\.ts$/;
+
+/** Takes types of the service and nothing that runs but what is shared, whatever a file says. */
 const typesOnly: Plugin = {
   name: "types-only",
   setup(context) {
-    context.onResolve({ filter: /\/src\// }, ({ path, importer }) => ({
-      errors: [{ text: `${importer} takes more than types from ${path}` }],
-    }));
+    context.onResolve({ filter: /\/src\// }, ({ path, importer }) =>
+      SHARED.test(path) ? null : {
+        errors: [{ text: `${importer} takes more than types from ${path}` }],
+      });
   },
 };
 

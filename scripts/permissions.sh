@@ -15,7 +15,7 @@ argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
 # leave it with the interpreter for days.
 v8_flags=--v8-flags=--single-threaded-gc,--max-semi-space-size=1,--heap-growing-percent=20
 v8_flags=$v8_flags,--invocation-count-for-maglev=20,--invocation-count-for-turbofan=200
-v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10
+v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10,--expose-gc
 
 # Whoever has little to do is to be small: no compilers, and memory goes back to the system.
 small=--v8-flags=--single-threaded,--max-semi-space-size=1,--heap-growing-percent=20,--lite-mode

@@ -5,12 +5,22 @@
  */
 import { formatIp, parseIp, unmapIpv4 } from "../src/addr/mod.ts";
 import { HashedName } from "../src/dns/mod.ts";
+import { parseRule } from "../src/filter/mod.ts";
+import type { Prng } from "./prng.ts";
 
 export interface ReferenceRule {
   readonly source: number;
   /** `address` is a rule about addresses in responses. */
-  readonly form: "plain" | "domain" | "exact" | "below" | "hosts" | "address";
-  /** Or, where the form is `address`, the address or `10.*`. */
+  readonly form:
+    | "plain"
+    | "domain"
+    | "exact"
+    | "below"
+    | "hosts"
+    | "address"
+    | "pattern"
+    | "regex";
+  /** Or the address or `10.*`, the pattern, or the expression with its slashes. */
   readonly name: string;
   readonly exception: boolean;
   readonly important: boolean;
@@ -31,6 +41,8 @@ export function ruleLine(rule: ReferenceRule): string {
     exact: `|${name}^`,
     below: `*.${name}`,
     address: `|${name}`,
+    pattern: name,
+    regex: name,
   }[rule.form];
   const modifiers = [
     ...rule.important ? ["important"] : [],
@@ -41,7 +53,26 @@ export function ruleLine(rule: ReferenceRule): string {
   return (rule.exception ? "@@" : "") + pattern + (behind === "" ? "" : `$${behind}`);
 }
 
+const expressions = new Map<string, RegExp>();
+
+/** The names that a pattern or an expression with its slashes covers, as an expression. */
+export function patternExpression(text: string): RegExp {
+  const known = expressions.get(text);
+  if (known !== undefined) return known;
+  const [, begin, body, end] = /^(\|?\|?)(.*?)(\^?)$/.exec(text)!;
+  const source = text.startsWith("/")
+    ? text.slice(1, -1)
+    : { "": "", "|": "^", "||": "(?:^|\\.)" }[begin] +
+      body.replaceAll(".", "\\.").replaceAll("*", ".*") + (end === "" ? "" : "$");
+  const expression = new RegExp(source, "i");
+  expressions.set(text, expression);
+  return expression;
+}
+
 function covers(rule: ReferenceRule, name: string): boolean {
+  if (rule.form === "pattern" || rule.form === "regex") {
+    return patternExpression(rule.name).test(name);
+  }
   const itself = name === rule.name;
   const below = name.endsWith(`.${rule.name}`);
   if (rule.form === "domain") return itself || below;
@@ -171,6 +202,32 @@ export function referenceAddress(
 /** The verdict: the highest rank among the rules that cover the name, -1 where none does. */
 export function referenceRank(hits: readonly ReferenceRule[]): number {
   return hits.reduce((best, rule) => Math.max(best, rank(rule)), -1);
+}
+
+const BEGINNINGS = ["", "|", "||"];
+const PIECES = ["ads", "b.", "b", "w", "www.", "-1", "x-", "_y", ".", "exa", "est", "t", "*", "*"];
+const EXPRESSIONS = [
+  "/^ads\\./",
+  "/(^|\\.)b\\.?/",
+  "/x-[0-9]/",
+  "/^[a-z]{3}\\.(test|example)$/",
+  "/_y|www/",
+  "/^.{1,9}$/",
+  "/[^st]\\.te/",
+  "/S.*w/",
+];
+
+/** A pattern or an expression, as a rule's name, about some of the names that filter tests ask for. */
+export function randomPattern(prng: Prng): { form: "pattern" | "regex"; name: string } {
+  if (prng.chance(0.25)) return { form: "regex", name: prng.pick(EXPRESSIONS) };
+  for (;;) {
+    const body = Array.from({ length: 1 + prng.int(4) }, () => prng.pick(PIECES)).join("");
+    const line = prng.pick(BEGINNINGS) + body + (prng.chance(0.4) ? "^" : "");
+    const parsed = parseRule(line);
+    // Another guise of a pattern is not what the rule is named by.
+    if (parsed.kind !== "rules" || parsed.rules[0].name !== line) continue;
+    if (parsed.rules[0].form === "pattern") return { form: "pattern", name: line };
+  }
 }
 
 /** The name in wire format: labels split at dots, one byte a character. */

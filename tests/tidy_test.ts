@@ -25,6 +25,7 @@ const none: Row["scope"] = [];
 /** Files of `src/` that are no module and serve every row. */
 const SHARED: Readonly<Record<string, Row>> = {
   "errors.ts": { imports: [], scope: none },
+  "free_memory.ts": { imports: [], scope: none },
   "log.ts": { imports: [], scope: "standard error" },
   "version.ts": { imports: [], scope: none },
 };
@@ -38,7 +39,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
   model: {
-    imports: ["addr", "filter"],
+    imports: ["addr", "dns", "filter"],
     scope: none,
     entrances: ["constants.ts", "differences.ts"],
   },
@@ -104,7 +105,17 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...["addr", "dnssec", "filter", "model", "snapshot", "cache", "telemetry", "resolver"],
+      ...[
+        "addr",
+        "clock",
+        "dnssec",
+        "filter",
+        "model",
+        "snapshot",
+        "cache",
+        "telemetry",
+        "resolver",
+      ],
       ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
@@ -121,7 +132,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     scope: "what it wires",
     entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
   },
-  client: { imports: ["api"], types: ["api"], scope: ["net"] },
+  client: { imports: ["api"], types: ["api"], scope: ["net"], entrances: ["remedy.ts"] },
   tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
   cli: {
     imports: [
@@ -131,7 +142,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     scope: "the program's flags",
   },
   /** Beside `src/`: what runs in a browser. */
-  ui: { imports: ["api"], types: ["api"], scope: "the page's origin" },
+  ui: { imports: ["api", "client"], types: ["api"], scope: "the page's origin" },
 };
 /** Rows of the README that have these words for their imports: they put others together. */
 const WIRED: Readonly<Record<string, string>> = {

@@ -3,6 +3,7 @@ export const PAGE_PATHS = [
   "/",
   "/log",
   "/lists",
+  "/lists/move",
   "/rules",
   "/records",
   "/clients",

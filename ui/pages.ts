@@ -11,13 +11,14 @@ interface PageEntry {
 export type PageTitle =
   | ("overview" | "log" | "lists" | "rules" | "records" | "clients" | "groups" | "schedules")
   | ("settings" | "users" | "account" | "cluster" | "connect" | "leakTest" | "audit" | "signIn")
-  | ("reset" | "setup");
+  | ("reset" | "setup" | "move");
 
 /** The build reads here which source each page has. */
 export const PAGES: Readonly<Record<PagePath, PageEntry>> = {
   "/": { title: "overview", load: () => import("./pages/overview.tsx") },
   "/log": { title: "log", load: () => import("./pages/log.tsx") },
   "/lists": { title: "lists", load: () => import("./pages/lists.tsx") },
+  "/lists/move": { title: "move", load: () => import("./pages/move.tsx") },
   "/rules": { title: "rules", load: () => import("./pages/rules.tsx") },
   "/records": { title: "records", load: () => import("./pages/records.tsx") },
   "/clients": { title: "clients", load: () => import("./pages/clients.tsx") },

@@ -7,6 +7,7 @@ import { BenchError } from "./bench_error.ts";
 import { type Cpus, rotated } from "./dns_runs.ts";
 import { runLoad, runPaced } from "./dnsperf.ts";
 import { writeQueries } from "./names.ts";
+import { type KeytrapResults, measureKeytrap } from "./keytrap_runs.ts";
 import { type Child, pin, readCpuTime, readMemory } from "./processes.ts";
 import {
   canRecurse,
@@ -71,6 +72,8 @@ export interface RecursionResults {
   readonly runs: Readonly<
     Record<ZoneKind, Record<Visit, Partial<Record<RecursorName, RecursionSample[]>>>>
   >;
+  /** Answers from the cache without and with an attack by signatures, a sample a round. */
+  readonly keytrap: KeytrapResults;
   /** Resident memory after so many names of every kind; `forwarding` is svc that forwards them. */
   readonly memoryNames: number;
   readonly memoryBytes: Partial<Record<RecursorName | "forwarding", number>>;
@@ -92,7 +95,7 @@ export async function measureRecursion(
   workspace: Workspace,
   plan: RecursionPlan,
 ): Promise<RecursionResults> {
-  const { rounds, zones, program, cpus, progress } = plan;
+  const { rounds, seconds, zones, program, cpus, progress } = plan;
   progress(`making ${ZONE_KINDS.length * zones} zones`);
   const internet = await SmallInternet.start(workspace, { zones, cpu: cpus?.load ?? null });
   const setup: RecursorSetup = { workspace, internet, program };
@@ -135,7 +138,16 @@ export async function measureRecursion(
       }
     }
   }
-  return { zones, runs, ...memory };
+  const keytrap: KeytrapResults = {};
+  for (let round = 0; round < rounds; round++) {
+    for (const recursor of rotated(recursors, round)) {
+      const { name } = recursor;
+      progress(`round ${round + 1} of ${rounds}: signatures that do not fit, ${name}`);
+      const cpu = cpus?.load ?? null;
+      (keytrap[name] ??= []).push(await measureKeytrap(workspace, recursor, seconds, cpu));
+    }
+  }
+  return { zones, runs, keytrap, ...memory };
 }
 
 function namesFile(workspace: Workspace, kind: ZoneKind, visit: Visit): string {

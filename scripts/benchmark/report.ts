@@ -7,6 +7,7 @@ import type { FilterResults } from "./filter_runs.ts";
 import { IDLE_RATES, IDLE_SERVERS, type IdleResults, type IdleSample } from "./idle_runs.ts";
 import type { LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
+import type { KeytrapSample } from "./keytrap_runs.ts";
 import { type RecursionResults, type RecursionSample, VISITS } from "./recursion_runs.ts";
 import { RECURSORS } from "./recursors.ts";
 import { SERVERS } from "./servers.ts";
@@ -138,10 +139,14 @@ export function formatTransports({ runs, idleBytes }: TransportResults): string 
       remarks.push(`  ${run}: CPU time, svc / unbound: ${figure(value, 2)}`);
     }
   }
-  const [doq, udp] = [runs.doq?.svc, runs.udp?.svc];
+  const [doq, udp, bare] = [runs.doq?.svc, runs.udp?.svc, runs.doq?.bare];
   if (doq !== undefined && udp !== undefined) {
     const value = medianRatio(doq.map((s) => s.perSecond), udp.map((s) => s.perSecond));
     remarks.push(`  svc: queries a second, DoQ / UDP: ${figure(value, 3)}`);
+  }
+  if (doq !== undefined && bare !== undefined) {
+    const value = medianRatio(doq.map(cpuUs), bare.map(cpuUs));
+    remarks.push(`  doq: CPU time, svc / a bare server on the runtime's QUIC: ${figure(value, 2)}`);
   }
   for (const name of TRANSPORT_SERVERS) {
     const bytes = idleBytes[name];
@@ -315,7 +320,8 @@ export function formatSetups<Name extends string>(
 }
 
 /** A table a kind of zone and visit, with the medians of the rounds. */
-export function formatRecursion({ runs, memoryNames, memoryBytes }: RecursionResults): string {
+export function formatRecursion(results: RecursionResults): string {
+  const { runs, keytrap, memoryNames, memoryBytes } = results;
   const blocks: string[] = [];
   for (const kind of ZONE_KINDS) {
     for (const visit of VISITS) {
@@ -356,6 +362,19 @@ export function formatRecursion({ runs, memoryNames, memoryBytes }: RecursionRes
       blocks.push([formatTable(rows), ...remarks].join("\n"));
     }
   }
+  const trapped = RECURSORS.flatMap((name): Row[] => {
+    const rounds = keytrap[name];
+    if (rounds === undefined) return [];
+    const of = (take: (sample: KeytrapSample) => number) => figure(median(rounds.map(take)));
+    return [[
+      name,
+      of((s) => s.quietP99Us),
+      of((s) => s.attackedP99Us),
+      of((s) => s.attackRate),
+    ]];
+  });
+  const head = ["cached, p99 µs", "alone", "under KeyTrap", "attack/s"];
+  blocks.push(formatTable([head, ...trapped]));
   const sizes = Object.entries(memoryBytes).map(([name, bytes]): Row => [
     name === "forwarding" ? "svc, which forwards them" : name,
     mib(bytes),

@@ -46,8 +46,8 @@ export interface TlsPorts {
   readonly doq: number;
 }
 
-export interface Server {
-  readonly name: ServerName;
+export interface Server<Name extends string = ServerName> {
+  readonly name: Name;
   readonly child: Child;
   readonly port: number;
   readonly tls: TlsPorts | null;
@@ -103,6 +103,27 @@ export async function startServer(
   await askUntil(port, "ready.net", name === "echo" ? () => true : PASSED, START_MS_MAX);
   child.checkRuns();
   return { name, child, port, tls };
+}
+
+/** Starts what the runtime's QUIC takes by itself, with the flags that svc has. */
+export async function startBare(
+  workspace: Workspace,
+  { certFile, keyFile }: Certificate,
+): Promise<Server<"bare">> {
+  const doq = freePort();
+  const flags = (await svcPermissions()).filter((flag) => flag.startsWith("--v8-flags="));
+  const args = ["run", "--no-prompt", "--frozen", "--config", `${ROOT}/deno.json`, ...flags];
+  args.push("--allow-net", "--allow-read", `${ROOT}/scripts/benchmark/doq_bare.ts`);
+  const child = workspace.start("bare", Deno.execPath(), [...args, `${doq}`, certFile, keyFile]);
+  await child.line((line) => line === "listening", 0, START_MS_MAX);
+  return { name: "bare", child, port: 0, tls: { dot: 0, doh: 0, doq } };
+}
+
+/** What `scripts/svc` gives `svc run`. */
+async function svcPermissions(): Promise<string[]> {
+  const script = '. "$0" && permissions_of run && printf %s "$permissions"';
+  const permissions = await runTool("sh", ["-c", script, `${ROOT}/scripts/permissions.sh`]);
+  return permissions.split(" ");
 }
 
 const START: Readonly<
@@ -228,10 +249,8 @@ path = "store"
 /** The command that runs svc as `scripts/svc` does, or as a built file. */
 export async function svcCommand(program: string | null, config: string): Promise<string[]> {
   if (program !== null) return [program, "run", "--config", config];
-  const script = '. "$0" && permissions_of run && printf %s "$permissions"';
-  const permissions = await runTool("sh", ["-c", script, `${ROOT}/scripts/permissions.sh`]);
   const flags = ["--no-prompt", "--frozen", "--config", `${ROOT}/deno.json`];
-  const command = [Deno.execPath(), "run", ...flags, ...permissions.split(" ")];
+  const command = [Deno.execPath(), "run", ...flags, ...await svcPermissions()];
   return [...command, `${ROOT}/main.ts`, "run", "--config", config];
 }
 

@@ -28,6 +28,10 @@ const ZONE_ADDRESSES = 60;
 const ROOT_ADDRESSES = ["198.51.100.1", "198.51.100.2"];
 /** A signed zone whose DS is another's: a validator has to refuse what it says. */
 export const BOGUS_ZONE = "bogus.tld9.";
+/** A signed zone none of whose hosts' signatures fits: each costs a validator as many checks as it makes. */
+export const TRAP_ZONE = "trap.tld8.";
+export const TRAP_HOSTS = 5_000;
+const TRAP_SIGNATURES = 8;
 const DNS_PORT = 53;
 const NSD_MS_MAX = 60_000;
 const LOOK_MS = 50;
@@ -226,10 +230,30 @@ async function writeZones(
     }
   }
   await addZone(BOGUS_ZONE, "signed", 4, await ZoneSigner.make());
+  const trapOwn = delegation(TRAP_ZONE, TRAP_ZONE, zoneAddresses(3));
+  tlds[tldOf("signed", 3)].push(...trapOwn, dsSet(TRAP_ZONE, signer));
+  const trap = zoneTier.zones.push(TRAP_ZONE) - 1;
+  const trapText = zoneText(TRAP_ZONE, [soa(TRAP_ZONE), ...trapOwn], signer) +
+    zoneText(TRAP_ZONE, [...trapHosts(signer)], null);
+  await workspace.write(`${zoneTier.folder}/${trap}.zone`, trapText);
   for (const [tld, sets] of tlds.entries()) {
     await add(tldTier, `tld${tld}.`, sets, tld < TLDS / 2 ? null : signer);
   }
   await add(rootTier, ".", root, signer);
+}
+
+/** Hosts with signatures that differ from the right one in their last byte. */
+function* trapHosts(signer: ZoneSigner): Generator<ZoneSet> {
+  for (let host = 0; host < TRAP_HOSTS; host++) {
+    const set = addressSet(hostName(TRAP_ZONE, host));
+    const right = signer.sign(TRAP_ZONE, set);
+    const rdatas = Array.from(
+      { length: TRAP_SIGNATURES },
+      (_, i) => right.with(-1, right.at(-1)! ^ (i + 1)),
+    );
+    yield set;
+    yield { owner: set.owner, type: Qtype.RRSIG, rdatas };
+  }
 }
 
 function dsSet(zone: string, signer: ZoneSigner): ZoneSet {

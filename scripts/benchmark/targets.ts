@@ -83,6 +83,7 @@ const RECURSION_RATE_RATIO_MIN: Readonly<Partial<Record<ZoneKind, number>>> = {
 };
 const RECURSION_MESSAGES_RATIO_MAX = 1;
 const RECURSION_GROWTH_MIB_MAX = 60;
+const KEYTRAP_P99_RATIO_MAX = 2;
 
 /** One figure and its limit. */
 export interface Target {
@@ -294,7 +295,8 @@ export function logTargets(log: LogResults): Target[] {
   ];
 }
 
-export function recursionTargets({ runs, memoryBytes }: RecursionResults): Target[] {
+export function recursionTargets(results: RecursionResults): Target[] {
+  const { runs, keytrap, memoryBytes } = results;
   const targets: Target[] = [];
   for (const kind of ZONE_KINDS) {
     for (const visit of VISITS) {
@@ -319,6 +321,13 @@ export function recursionTargets({ runs, memoryBytes }: RecursionResults): Targe
         most(`${name}: messages, svc / unbound`, messages, RECURSION_MESSAGES_RATIO_MAX),
       );
     }
+  }
+  if (keytrap.svc !== undefined) {
+    const ratio = medianRatio(
+      keytrap.svc.map(({ attackedP99Us }) => attackedP99Us),
+      keytrap.svc.map(({ quietP99Us }) => quietP99Us),
+    );
+    targets.push(most("cached, p99 under KeyTrap / alone", ratio, KEYTRAP_P99_RATIO_MAX));
   }
   const growth = ((memoryBytes.svc ?? NaN) - (memoryBytes.forwarding ?? NaN)) / MIB_BYTES;
   targets.push(

@@ -131,7 +131,7 @@ Deno.test("vrrpTargets() takes the worst of each event that has a limit", none, 
 });
 
 Deno.test(
-  "recursionTargets() holds rate, messages and memory, where unbound is beside",
+  "recursionTargets() holds rate, messages, KeyTrap and memory, where unbound is beside",
   none,
   () => {
     const row = (namesPerSecond: number, messages: number): RecursionSample => ({
@@ -152,6 +152,7 @@ Deno.test(
           "ten names a zone": { svc: [row(40, 1.3)], unbound: [row(100, 1.2)], kresd: [row(1, 1)] },
         },
       },
+      keytrap: { svc: [{ quietP99Us: 100, attackedP99Us: 210, attackRate: 9 }] },
       memoryNames: 100,
       memoryBytes: { svc: 200 * MIB_BYTES, forwarding: 140 * MIB_BYTES, unbound: 50 * MIB_BYTES },
     };
@@ -163,6 +164,7 @@ Deno.test(
       "unsigned, a new zone each: messages, svc / unbound 1.00 met",
       "signed, ten names a zone: names a second, svc / unbound 0.40 met",
       "signed, ten names a zone: messages, svc / unbound 1.08 not",
+      "cached, p99 under KeyTrap / alone 2.10 not",
       "resident with recursion - with forwarding 60.00 met",
     ]);
   },

@@ -51,7 +51,7 @@ export interface LoadPlan {
  */
 export async function runTransportLoad(
   run: TransportRun,
-  server: Server,
+  server: Server<string>,
   plan: LoadPlan,
 ): Promise<Loaded> {
   if (run === "udp") return await loadByDnsperf(run, server.port, server, plan);
@@ -67,7 +67,7 @@ export async function runTransportLoad(
 async function loadByDnsperf(
   mode: "udp" | "tcp" | "dot",
   port: number,
-  { name }: Server,
+  { name }: Server<string>,
   { queries, seconds, cpu }: LoadPlan,
 ): Promise<Loaded> {
   const load = await runLoad({ mode, port, queries, once: false, seconds, cpu });
@@ -88,7 +88,11 @@ async function loadByDnsperf(
  * One query again and again: h2load has one body. dnsperf over HTTPS waits for timers of its own
  * between the parts of an answer, whatever the server does.
  */
-async function loadByH2load(port: number, { name }: Server, plan: LoadPlan): Promise<Loaded> {
+async function loadByH2load(
+  port: number,
+  { name }: Server<string>,
+  plan: LoadPlan,
+): Promise<Loaded> {
   const { workspace, queries, seconds, cpu } = plan;
   const body = workspace.path("query.bin");
   const [first] = (await Deno.readTextFile(queries)).split("\n", 1);

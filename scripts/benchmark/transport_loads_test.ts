@@ -47,7 +47,10 @@ const RESULTS: TransportResults = {
       unbound: [sample(200, 10), sample(100, 20)],
     },
     handshakes: { svc: [sample(40, 9), sample(20, 9)], unbound: [sample(100, 9), sample(50, 9)] },
-    doq: { svc: [sample(40, 9), sample(20, 9)] },
+    doq: {
+      svc: [sample(40, 9), sample(20, 9)],
+      bare: [sample(60, 6), sample(30, 6)],
+    },
   },
   idleBytes: { svc: 61 * KIB_BYTES, unbound: 10 * KIB_BYTES },
 };
@@ -68,6 +71,7 @@ Deno.test("formatTransports() has a row a server, and says when clients set the 
   assert.match(text, /^dot, svc +225 +6\.00 +6\.00 +0\.00 +50 % +99 %$/m);
   assert.match(text, /^ {2}dot, svc: the clients set the pace/m);
   assert.match(text, /^ {2}dot: CPU time, svc \/ unbound: 0\.40$/m);
+  assert.match(text, /^ {2}doq: CPU time, svc \/ a bare server on the runtime's QUIC: 1\.50$/m);
   assert.match(text, /^ {2}svc: queries a second, DoQ \/ UDP: 0\.100$/m);
   assert.match(text, /^ {2}unbound: an idle TLS connection holds 10\.0 KiB$/m);
 });

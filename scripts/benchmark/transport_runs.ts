@@ -10,7 +10,7 @@ import { type Cpus, rotated } from "./dns_runs.ts";
 import { runLoad } from "./dnsperf.ts";
 import { type QueryNames, writeQueries } from "./names.ts";
 import { isInstalled, pin, readCpuTime, readMemory } from "./processes.ts";
-import { type Server, type Setup, startServer } from "./servers.ts";
+import { type Server, type Setup, startBare, startServer } from "./servers.ts";
 import {
   type LoadPlan,
   PROGRAM_OF,
@@ -19,8 +19,11 @@ import {
   type TransportRun,
 } from "./transport_loads.ts";
 
-export const TRANSPORT_SERVERS = ["svc", "unbound"] as const;
+const DNS_SERVERS = ["svc", "unbound"] as const;
+/** The last shows what of DoQ's cost is the runtime's. */
+export const TRANSPORT_SERVERS = [...DNS_SERVERS, "bare"] as const;
 export type TransportServer = typeof TRANSPORT_SERVERS[number];
+type AnyServer = Server | Server<"bare">;
 
 /** The domain in the servers' certificate. */
 const DOMAIN = "dns.svc.test";
@@ -98,7 +101,7 @@ export async function measureTransports(
     progress(`${program} is not installed: measuring without ${run}`);
     return false;
   });
-  const names = TRANSPORT_SERVERS.filter((name) => name === "svc" || isInstalled(name));
+  const names = DNS_SERVERS.filter((name) => name === "svc" || isInstalled(name));
   const results: TransportResults = { runs: {}, idleBytes: {} };
   for (const name of names) {
     progress(`memory of idle connections: ${name}`);
@@ -107,7 +110,7 @@ export async function measureTransports(
     results.idleBytes[name] = await measureIdle(server);
     await workspace.stop(server.child);
   }
-  const servers: Server[] = [];
+  const servers: AnyServer[] = [];
   for (const name of names) {
     progress(`starting ${name}, filling its cache, warming up`);
     const server = await start(name, `transports-${name}`, setup, plan);
@@ -119,6 +122,13 @@ export async function measureTransports(
       await runTransportLoad(run, server, { ...load, seconds: WARM_UP_S });
     }
     servers.push(server);
+  }
+  if (runs.includes("doq")) {
+    progress("starting the bare server, warming up");
+    const bare = await startBare(workspace, certificate);
+    if (plan.cpus !== null) await pin(bare.child.pid, [plan.cpus.server]);
+    await runTransportLoad("doq", bare, { ...load, seconds: WARM_UP_S });
+    servers.push(bare);
   }
   for (let round = 0; round < rounds; round++) {
     for (const run of runs) {
@@ -136,12 +146,12 @@ export async function measureTransports(
 }
 
 /** Debian's unbound has no DoQ. */
-function serves({ name }: Server, run: TransportRun): boolean {
-  return run !== "doq" || name === "svc";
+function serves({ name }: AnyServer, run: TransportRun): boolean {
+  return run === "doq" ? name !== "unbound" : name !== "bare";
 }
 
 async function start(
-  name: TransportServer,
+  name: typeof DNS_SERVERS[number],
   folder: string,
   setup: Setup,
   { cpus }: TransportPlan,
@@ -154,7 +164,7 @@ async function start(
 
 async function measure(
   run: TransportRun,
-  server: Server,
+  server: AnyServer,
   plan: LoadPlan,
 ): Promise<TransportSample> {
   const { pid } = server.child;

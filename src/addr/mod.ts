@@ -15,3 +15,4 @@ export {
 } from "./prefix_table.ts";
 export { isPrivateAt } from "./private.ts";
 export { formatPrefix, type IpPrefix, parsePrefix, prefixHolds } from "./prefix.ts";
+export { reverseName } from "./reverse.ts";

@@ -1,5 +1,5 @@
 import type { Explanation } from "../api/mod.ts";
-import { type ApiClient, remedyFor } from "../client/mod.ts";
+import { type ApiClient, ELSEWHERE, remedyFor, ruleText } from "../client/mod.ts";
 import { formatDuration, parseDuration } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
 import { API_HELP, API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
@@ -66,7 +66,7 @@ async function lift(
 ): Promise<string> {
   const remedy = remedyFor(found);
   if (remedy.kind === "elsewhere") {
-    throw new SvcError("conflict", `${found.name}: no exception lifts ${remedy.where}`);
+    throw new SvcError("conflict", `${found.name}: no exception lifts ${ELSEWHERE[remedy.what]}`);
   }
   if (remedy.kind === "service") return await pauseService(api, found, remedy.service, until);
   if (asker !== undefined && found.client === null) {
@@ -75,7 +75,8 @@ async function lift(
       `--client: no client has ${asker}: add one with it, or leave --client out for everybody`,
     );
   }
-  const rule = `@@||${found.name}^${remedy.modifiers}`;
+  const reach = { name: found.name, isBelow: true };
+  const rule = ruleText("allow", reach, remedy.modifiers);
   const clients = asker === undefined || found.client === null ? [] : [found.client.id];
   const body = { rule, comment: "svc unblock", clients, groups: [], expires_at: until };
   const { id } = await asked(api.call("POST rules", { body }));

@@ -4,6 +4,7 @@ import { type ClusterConfig, type Config, formatProblem } from "../config/mod.ts
 import { SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { openStore } from "../store/mod.ts";
+import { giveBackHeap } from "../free_memory.ts";
 import { VERSION } from "../version.ts";
 import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
@@ -56,13 +57,8 @@ async function vote({ store: { dir } }: Config, cluster: ClusterConfig): Promise
   opened.defer(end);
   Deno.addSignalListener("SIGHUP", () => void channel.renew());
   await start();
-  Deno.unrefTimer(setInterval(giveBackMemory, GIVE_BACK_MS));
+  // What reading the program took, above all: a heap this small is collected once in a long while.
+  Deno.unrefTimer(setInterval(giveBackHeap, GIVE_BACK_MS));
   log.info("voting", { listen: channel.listening.map(formatHostPort) });
   log.info("stopping", { signal: await stop.promise });
-}
-
-/** What reading the program took, above all: a heap this small is collected once in a long while. */
-function giveBackMemory(): void {
-  const { gc } = globalThis as { gc?: (how: Readonly<Record<string, string>>) => void };
-  gc?.({ type: "major", flavor: "last-resort" });
 }

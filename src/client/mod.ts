@@ -11,5 +11,12 @@ export {
   type ListEnvelope,
   type Question,
 } from "./api_client.ts";
-export { type Decided, type Remedy, remedyFor } from "./remedy.ts";
+export {
+  type Decided,
+  ELSEWHERE,
+  type Elsewhere,
+  type Remedy,
+  remedyFor,
+  ruleText,
+} from "./remedy.ts";
 export type { ServerEvent } from "./read_events.ts";

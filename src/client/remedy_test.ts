@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type Decided, remedyFor } from "./remedy.ts";
+import { type Decided, ELSEWHERE, remedyFor, ruleText } from "./remedy.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -17,8 +17,29 @@ Deno.test("remedyFor() knows what no rule lifts", none, async (t) => {
   for (const [outcome, rule, list, want] of rows) {
     await t.step(`${outcome} ${list} ${rule}`, () => {
       const remedy = remedyFor({ outcome, rule, list } as Decided);
-      const { kind, ...rest } = remedy;
-      assert.equal(`${kind} ${Object.values(rest)[0].split(":")[0]}`, want);
+      const said = remedy.kind === "elsewhere"
+        ? ELSEWHERE[remedy.what].split(":")[0]
+        : Object.values(remedy)[1];
+      assert.equal(`${remedy.kind} ${said}`, want);
     });
   }
+});
+
+Deno.test("ruleText() says what was asked for", none, () => {
+  const name = { name: "ads.example", isBelow: false };
+  const below = { name: "ads.example", isBelow: true };
+  const texts = [
+    ruleText("block", name, ""),
+    ruleText("block", below, ""),
+    ruleText("allow", name, ""),
+    ruleText("allow", below, "$important"),
+    ruleText("allow", name, "$dnsrewrite"),
+  ];
+  assert.deepEqual(texts, [
+    "|ads.example^",
+    "||ads.example^",
+    "@@|ads.example^",
+    "@@||ads.example^$important",
+    "@@||ads.example^$dnsrewrite",
+  ]);
 });

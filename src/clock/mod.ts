@@ -3,6 +3,7 @@
  * that is years behind, and one may be set far ahead for a while. Whoever forgets or ends something
  * by its age asks here. Scope: none. @module
  */
+export { untilBeat } from "./beat.ts";
 export {
   ClockJudge,
   type Correction,

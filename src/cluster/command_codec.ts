@@ -28,8 +28,17 @@ export function encodeCommand({ id, command }: Proposal): Uint8Array {
   if (data.length <= ENTRY_BYTES_MAX && json.length <= COMMAND_BYTES_MAX) return data;
   throw new SvcError(
     "invalid",
-    "a change of this size is more than a cluster takes: make it smaller",
+    `a change of ${mebibytes(json.length)} as JSON, ${
+      mebibytes(data.length)
+    } compressed, is more ` +
+      `than a cluster takes at once, ${mebibytes(COMMAND_BYTES_MAX)} and ` +
+      `${mebibytes(ENTRY_BYTES_MAX)}: make it in parts, or restore it on a node that is in no ` +
+      "cluster, and have that one start it",
   );
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.ceil(bytes / (1 << 20) * 10) / 10} MiB`;
 }
 
 /** @throws {WireError} */

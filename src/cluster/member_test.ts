@@ -84,7 +84,8 @@ Deno.test("without a leader within reach a change ends with 503 within 10 s, and
   const { tick } = sim;
   await assert.rejects(propose(sim, "b", rule(1)), {
     code: "unavailable",
-    message: /no leader can be reached: a and w can't be reached/,
+    message:
+      /no leader can be reached: a and w can't be reached from here; the change is not made$/,
   });
   assert.ok(sim.tick - tick <= 200, `${sim.tick - tick} ticks`);
   const { writable, problems } = sim.report("b");
@@ -99,7 +100,10 @@ Deno.test("an isolated leader stops calling itself one, and takes no change", as
   sim.partition(["a"]);
   const lost = sim.member("a").replicator.propose(rule(1), ACTOR);
   await sim.until(() => sim.report("a").state !== "leader", "a steps down", 200);
-  await assert.rejects(sim.settled(lost), { code: "unavailable" });
+  await assert.rejects(sim.settled(lost), {
+    code: "unavailable",
+    message: /the change may or may not be made yet$/,
+  });
   await sim.until(() => sim.report("b").state === "leader", "b leads");
   assert.equal((await propose(sim, "b", rule(2))).kind, "done");
   sim.mend();
@@ -140,6 +144,20 @@ Deno.test("members of different versions: changes are refused through each, and 
   }
   await sim.until(() => sim.isWell, "a whole cluster of one version");
   assert.equal((await propose(sim, "a", rule(1))).kind, "done");
+  sim.close();
+});
+
+Deno.test("a node that waits says so, and who answers it", async () => {
+  const sim = await ClusterSim.open({ seed: 1, nodes: ["a", "b", "c"], bootstrap: null });
+  await sim.run(10);
+  assert.match(sim.report("a").problems.join(), /waits for a leader to add it.*; b and c answer$/);
+  sim.crash(sim.node("b"));
+  await sim.run(10);
+  assert.match(sim.report("a").problems.join("\n"), /; c answers$/m);
+  sim.crash(sim.node("c"));
+  await sim.run(10);
+  assert.match(sim.report("a").problems.join("\n"), /; no member answers$/m);
+  assert.equal(sim.report("a").writable, false);
   sim.close();
 });
 

@@ -42,6 +42,8 @@ interface Waiting {
   handedTo: string;
   silentTicks: number;
   isTaken: boolean;
+  /** Some leader may have it, whatever was heard of that one since. */
+  wasHanded: boolean;
   /** Why the last leader did not take it. */
   reason: string | null;
 }
@@ -94,7 +96,7 @@ export class Proposals implements Replicator {
     }
     const waiting: Waiting = {
       ...{ data, resolve, reject, ticksLeft: PROPOSAL_TICKS_MAX, handedTo: "" },
-      ...{ silentTicks: 0, isTaken: false, reason: null },
+      ...{ silentTicks: 0, isTaken: false, wasHanded: false, reason: null },
     };
     this.#waiting.set(id, waiting);
     this.#hand(id, waiting);
@@ -149,6 +151,7 @@ export class Proposals implements Replicator {
     waiting.silentTicks++;
     if (!isNew && (waiting.isTaken || waiting.silentTicks < RETRY_TICKS)) return;
     [waiting.handedTo, waiting.silentTicks, waiting.isTaken] = [to, 0, false];
+    waiting.wasHanded = true;
     this.#options.hand(leader, waiting.data, (outcome) => {
       if (this.#waiting.get(id) !== waiting || waiting.handedTo !== to) return;
       this.#answered(id, waiting, outcome);
@@ -177,7 +180,8 @@ export class Proposals implements Replicator {
       : leader === null
       ? reason()
       : waiting.reason ?? "the leader has not answered";
-    this.#end(id, waiting, this.#unavailable(`${why}; the change may or may not be made yet`));
+    const outcome = waiting.wasHanded ? "may or may not be made yet" : "is not made";
+    this.#end(id, waiting, this.#unavailable(`${why}; the change ${outcome}`));
   }
 
   #end(id: string, waiting: Waiting, error: SvcError): void {

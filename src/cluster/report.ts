@@ -123,7 +123,9 @@ export function obstacleOf(facts: ReportFacts): string | null {
 
 function waitingProblem({ peers }: ReportFacts): string {
   const answering = peers.filter(({ isReachable }) => isReachable).map(({ name }) => name);
-  const who = answering.length === 0 ? "no member answers" : `${list(answering)} answers`;
+  const who = answering.length === 0
+    ? "no member answers"
+    : `${list(answering)} ${answering.length === 1 ? "answers" : "answer"}`;
   return "cluster: this node is in no cluster and waits for a leader to add it, or, if that is gone, " +
     `to be promoted; ${who}`;
 }

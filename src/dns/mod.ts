@@ -63,6 +63,7 @@ export {
   SvcParamView,
 } from "./svcb.ts";
 export { checkRdata, copyRdata } from "./rdata.ts";
+export { parseRdata } from "./parse_rdata.ts";
 export { formatRdata } from "./presentation.ts";
 export {
   type DecodedOpt,

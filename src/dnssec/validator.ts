@@ -13,7 +13,7 @@ import { type Alias, followAliases, type Question, type Trail } from "./aliases.
 import type { TrustAnchors } from "./anchors.ts";
 import { Chain, type ChainPorts, deepestSigner, type RrSetResponse } from "./chain.ts";
 import { Allowance, ANY_RRSETS_MAX } from "./limits.ts";
-import { ancestor, parentName } from "./names.ts";
+import { ancestor, parentName, wildcardOf } from "./names.ts";
 import { bogus, type Finding, insecure, overLimit, SECURE, Security, weaker } from "./outcome.ts";
 import {
   collectProofs,
@@ -34,8 +34,10 @@ export interface ValidatedRrSet {
   readonly security: Security;
   /** Seconds that it may be kept. */
   readonly ttl: number;
-  /** The zone that has signed it, where it is SOA or proof of an absence that is proven. */
+  /** The zone that has signed it: of SOA, of proofs, and of what a wildcard was expanded to. */
   readonly zone?: Uint8Array;
+  /** The wildcard that was expanded, proven to be right here. */
+  readonly wildcard?: Uint8Array;
 }
 
 /** What came of an answer. Nothing else of the response is to be passed on. */
@@ -156,7 +158,9 @@ class Validation {
     const judged = await this.#judge(rrset);
     if (!this.#note(judged.finding)) return false;
     const { finding: { security }, ttl } = judged;
-    this.#answer.push({ rrset, security, ttl });
+    // A chain may pass the same DNAME twice.
+    const isThere = this.#answer.some((part) => part.rrset === rrset);
+    if (!isThere) this.#answer.push({ rrset, security, ttl });
     if (synthesized !== null) this.#answer.push({ rrset: synthesized, security, ttl });
     if (rrset.type === Qtype.DNAME && judged.zone !== null && isExpanded(rrset, judged.labels)) {
       return this.#note(bogus(`${describe(rrset)}: from a wildcard`)); // RFC 4592 §4.4.
@@ -178,7 +182,13 @@ class Validation {
     for (const rrset of rrsets) {
       const judged = await this.#judge(rrset);
       if (!this.#note(judged.finding)) return;
-      this.#answer.push({ rrset, security: judged.finding.security, ttl: judged.ttl });
+      const { zone, labels, ttl } = judged;
+      const encloser = zone !== null && isExpanded(rrset, labels)
+        ? ancestor(rrset.owner, labels)
+        : null;
+      const wildcard = encloser === null ? null : wildcardOf(encloser);
+      const expanded = wildcard === null ? {} : { wildcard, zone: zone!.name };
+      this.#answer.push({ rrset, security: judged.finding.security, ttl, ...expanded });
       if (!await this.#takeExpansion(rrset, judged)) return;
     }
   }

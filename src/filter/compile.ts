@@ -1,6 +1,16 @@
 import { invariant } from "../errors.ts";
-import { canonicalText, Flag, flagsOf, Form, formFlags, hasTail, SOURCES_MAX } from "./layout.ts";
-import { NameReader, nameText } from "./names.ts";
+import { allowingText } from "./allowing.ts";
+import {
+  canonicalText,
+  Flag,
+  flagsOf,
+  Form,
+  formFlags,
+  hasTail,
+  SOURCES_MAX,
+  subjectAt,
+} from "./layout.ts";
+import { NameReader } from "./names.ts";
 import {
   LINE_LENGTH_MAX,
   parseRule,
@@ -8,6 +18,7 @@ import {
   SKIP_REASONS,
   type SkipReason,
 } from "./parse_rule.ts";
+import { PatternTable } from "./pattern_table.ts";
 import { Added, RuleTable, tailOf } from "./rule_table.ts";
 
 export interface CompileInput {
@@ -15,6 +26,8 @@ export interface CompileInput {
   readonly seed: number;
   /** A source's number is its index; lists and services are `SOURCES_MAX` at most. */
   readonly sources: readonly CompileSource[];
+  /** Nothing of a source's text is needed any more. */
+  readonly onRead?: (source: number) => void;
 }
 
 /** A text to compile. */
@@ -22,6 +35,8 @@ export interface CompileSource {
   readonly bytes: Uint8Array;
   /** It is a blocked service: no `$badfilter` of another source concerns its rules. */
   readonly isService?: boolean;
+  /** What it names is let through, not blocked. */
+  readonly allows?: boolean;
 }
 
 /** What became of a source's lines. */
@@ -58,20 +73,23 @@ export const BADFILTERS_MAX = 65_536;
 /** Compiles list text, as downloaded, into one block of memory. Takes any bytes as text. */
 export function compile(input: CompileInput): CompileResult {
   invariant(input.sources.length <= SOURCES_MAX + 1, "a source number has 16 bits");
+  const texts = input.sources.map(({ bytes, allows }) => allows ? allowingText(bytes) : bytes);
   let lines = 0;
-  for (const { bytes } of input.sources) lines += countLines(bytes);
+  for (const bytes of texts) lines += countLines(bytes);
   const table = new RuleTable(lines);
+  const patterns = new PatternTable();
   const stats: SourceStats[] = [];
   const badfilters: SourcedRule[] = [];
   const services = input.sources.map(({ isService = false }) => isService);
   for (let source = 0; source < input.sources.length; source++) {
-    const scanner = new SourceScanner(input.sources[source].bytes, source, input.seed, table);
+    const scanner = new SourceScanner(texts[source], source, input.seed, table, patterns);
     scanner.scan();
+    input.onRead?.(source);
     stats.push(scanner.stats);
     if (services[source]) continue;
     for (const text of scanner.badfilters) badfilters.push({ source, text });
   }
-  const { rules, disabled } = table.finish(input.seed, services);
+  const { rules, disabled } = table.finish(input.seed, services, patterns);
   for (let source = 0; source < stats.length; source++) {
     stats[source].disabled = disabled[source];
     stats[source].rules -= disabled[source];
@@ -89,6 +107,7 @@ const Byte = {
   Bang: 0x21,
   Hash: 0x23,
   Star: 0x2a,
+  Hyphen: 0x2d,
   Dot: 0x2e,
   Zero: 0x30,
   One: 0x31,
@@ -139,13 +158,21 @@ class SourceScanner {
   readonly #source: number;
   readonly #seed: number;
   readonly #table: RuleTable;
+  readonly #patterns: PatternTable;
   readonly #name = new NameReader();
 
-  constructor(bytes: Uint8Array, source: number, seed: number, table: RuleTable) {
+  constructor(
+    bytes: Uint8Array,
+    source: number,
+    seed: number,
+    table: RuleTable,
+    patterns: PatternTable,
+  ) {
     this.#bytes = bytes;
     this.#source = source;
     this.#seed = seed;
     this.#table = table;
+    this.#patterns = patterns;
   }
 
   scan(): void {
@@ -186,15 +213,16 @@ class SourceScanner {
       at += 2;
     } else if (flags === 0) {
       const behind = addressEnd(bytes, at);
-      const nameAt = skipBlanks(bytes, behind, end);
-      if (nameAt > behind && behind > at) {
+      const nextAt = skipBlanks(bytes, behind, end);
+      if (nextAt > behind && behind > at) {
         form = bytes[at] === Byte.Zero ? Form.HostsZero : Form.HostsLoopback;
         // Looked at only if the name is odd; more blanks than one are not kept.
-        ruleAt = nameAt === behind + 1 && bytes[behind] === Byte.Space ? at : UNKNOWN;
-        at = nameAt;
+        ruleAt = nextAt === behind + 1 && bytes[behind] === Byte.Space ? at : UNKNOWN;
+        at = nextAt;
       }
     }
 
+    const nameAt = at;
     at = this.#name.read(bytes, at, end);
     if (at < 0) return ODD_LINE;
     switch (form) {
@@ -203,8 +231,9 @@ class SourceScanner {
         if (bytes[at++] !== Byte.Caret) return ODD_LINE;
         break;
       case Form.Plain:
-        // A lone label can be a piece of a URL.
+        // A lone label can be a piece of a name, and what no host's name begins or ends with is one.
         if (this.#name.count === 1) return ODD_LINE;
+        if (bytes[nameAt] === Byte.Hyphen || bytes[at - 1] === Byte.Hyphen) return ODD_LINE;
         break;
       case Form.HostsZero:
       case Form.HostsLoopback:
@@ -265,8 +294,18 @@ class SourceScanner {
 
   #addRule(rule: Rule): void {
     const name = this.#name;
+    const isRegex = rule.form === "regex";
     if (rule.kind === "address") name.readAddress(rule.value, 0, rule.value.length);
-    else {
+    else if (isRegex || rule.form === "pattern") {
+      const problem = rule.badfilter
+        ? null
+        : this.#patterns.admit(rule.name, isRegex, this.#source);
+      if (problem !== null) {
+        this.stats.skipped[problem]++;
+        return;
+      }
+      name.readPattern(rule.name);
+    } else {
       const ascii = encoder.encode(rule.name);
       const end = name.read(ascii, 0, ascii.length);
       invariant(end === ascii.length, "what parseRule takes for a name is one");
@@ -274,7 +313,7 @@ class SourceScanner {
     let flags = flagsOf(rule);
     // The text of a $badfilter rule is never shown: what it names is gone.
     const odd = !rule.badfilter &&
-      canonicalText(flags, nameText(name.wire, 0), rule.value) !== rule.text;
+      canonicalText(flags, subjectAt(flags, name.wire, 0), rule.value) !== rule.text;
     if (rule.badfilter) flags |= Flag.Badfilter;
     if (odd) flags |= Flag.Odd;
     const tail = hasTail(flags)

@@ -46,6 +46,10 @@ Deno.test("compile() counts what became of each line", { permissions: "none" }, 
     "||off.example^$badfilter",
     "||off.example^",
     "||x*.example^",
+    "||X*.example^",
+    "/^x[0-9]/",
+    "/^(?=x)/",
+    "x*",
     "||x.example^$third-party",
     "192.0.2.1 x.example",
     "192.0.2.1 X.example",
@@ -62,14 +66,15 @@ Deno.test("compile() counts what became of each line", { permissions: "none" }, 
   ].join("\n");
   const { stats } = compileTexts(list, "");
   assert.deepEqual(counts(stats[0]), {
-    rules: 11,
-    duplicates: 4,
+    rules: 13,
+    duplicates: 5,
     badfilters: 1,
     disabled: 1,
     comment: 2,
     blank: 1,
     local_name: 1,
-    wildcard: 1,
+    regex: 1,
+    broad: 1,
     unknown_modifier: 1,
     rewrite: 1,
     address_rule: 1,
@@ -98,6 +103,13 @@ Deno.test("compile() keeps what each rule looks like", { permissions: "none" }, 
     [":: a.example ads.example", "ads.example", ["0: :: ads.example"]],
     ["::1 ads.example", "ads.example", ["0: ::1 ads.example"]],
     ["127.0.1.1  a.example ADS.example", "ads.example", ["0: 127.0.1.1 ADS.example"]],
+    ["||ads*.example^", "ads1.example", ["0: ||ads*.example^"]],
+    ["@@||Ads*.example^$important", "ads1.example", ["0: @@||Ads*.example^$important"]],
+    ["*-ads.example # why", "x-ads.example", ["0: *-ads.example"]],
+    [".ads.example^", "x.ads.example", ["0: .ads.example^"]],
+    ["/^Ads\\D/$important", "adsx.example", ["0: /^Ads\\D/$important"]],
+    [`/^(${"b".repeat(400)}|ads)/`, "adsx.example", [`0: /^(${"b".repeat(400)}|ads)/`]],
+    ["ads*$dnsrewrite=::1", "ads.example", ["0: ads*$dnsrewrite=::1"]],
     ["||ads.example^$important", "ads.example", ["0: ||ads.example^$important"]],
     ["@@ads.example$important", "ads.example", ["0: @@ads.example$important"]],
     ["192.0.2.1  ads.example # why", "ads.example", ["0: 192.0.2.1 ads.example"]],
@@ -243,6 +255,10 @@ const PIECES = [
   "Ads.example",
   "ads.example",
   "a.b.example",
+  "-",
+  "*",
+  "/",
+  "[a-z]+",
   "müller.example",
   ".123",
   "a".repeat(64),
@@ -251,7 +267,9 @@ const PIECES = [
 function randomLine(prng: Prng): string {
   let line = prng.chance(0.1) ? " " : "";
   if (prng.chance(0.6)) line += prng.pick(["||", "@@||", "|", "*.", "0.0.0.0 ", "127.0.0.1  "]);
-  if (prng.chance(0.8)) line += prng.pick(["ads.example", "A.b.example", "b", "x_1.example"]);
+  if (prng.chance(0.8)) {
+    line += prng.pick(["ads.example", "A.b.example", "b", "x_1.example", "-a.example"]);
+  }
   if (prng.chance(0.4)) line += "^";
   if (prng.chance(0.2)) line += prng.pick(["$important", "$badfilter", " # why", "\t#", "\r", " "]);
   const more = prng.chance(0.5) ? 0 : prng.int(4);
@@ -287,7 +305,8 @@ Deno.test("compile() and parseRule() read a line alike", { permissions: "none" }
     );
     for (const rule of parsed.rules) {
       if (rule.badfilter) continue;
-      if (rule.kind === "address") continue; // These have no name to ask for.
+      if (rule.kind === "address") continue; // These have no name to ask for,
+      if (rule.form === "pattern" || rule.form === "regex") continue; // and these any.
       const asked = rule.form === "below" ? `x.${rule.name}` : rule.name;
       // A name twice on a line is kept as it stands there first.
       const first: Rule = parsed.rules.find((other) => other.name === rule.name) ?? rule;

@@ -9,6 +9,7 @@
  * runs      2 words a rule: source and flags | its entry or, where it has a tail, the tail's offset
  * buckets   see below
  * sources   1 bit a source: has it rules about addresses?
+ * patterns  the index of patterns, see `PatternTable`; nothing where there are none
  * text      1 tail a rule that has one: its entry | its value | what it looks like, each of the
  *           last two behind its length
  * ```
@@ -31,11 +32,11 @@
 
 import { formatIp } from "../addr/mod.ts";
 import { Rcode } from "../dns/mod.ts";
-import { addressOctets } from "./names.ts";
+import { addressOctets, nameText, patternAt } from "./names.ts";
 import type { Rule, RuleKind } from "./parse_rule.ts";
 
 export const MAGIC = 0x53564346; // "SVCF"
-export const VERSION = 4;
+export const VERSION = 5;
 
 /** Words of the header; what it does not name yet is for sections to come. */
 export const HEADER_WORDS = 32;
@@ -58,6 +59,17 @@ export const Header = {
   TextOffset: 12,
   /** Bit `n`: there are rules about addresses that begin with `n` octets. */
   AddressLengths: 13,
+  /** Patterns, and where their sections are; see `PatternTable`. */
+  Patterns: 14,
+  PatternsOffset: 15,
+  FilterOffset: 16,
+  GramsOffset: 17,
+  ListsOffset: 18,
+  AutomataOffset: 19,
+  /** Bits of a number in the filter and in the grams, and whether there are grams of three codes. */
+  FilterBits: 20,
+  SlotBits: 21,
+  HasShortGrams: 22,
 } as const;
 
 /**
@@ -142,6 +154,9 @@ export const Form = {
   HostsZero6: 6,
   HostsLoopback6: 7,
   HostsOther: 8,
+  /** Not about one name: what it covers only its text says, which stands where a name would. */
+  Pattern: 9,
+  Regex: 10,
 } as const;
 export type Form = typeof Form[keyof typeof Form];
 
@@ -219,8 +234,18 @@ export function formFlags(form: Form): number {
 
 /** What rules of a form cover: bits `Flag.Self` and `Flag.Below`. */
 function coversOf(form: number): number {
+  if (isPatternForm(form)) return Flag.Self | Flag.Below;
   if (form === Form.Domain) return Flag.Self | Flag.Below;
   return form === Form.Below ? Flag.Below : Flag.Self;
+}
+
+function isPatternForm(form: number): boolean {
+  return form === Form.Pattern || form === Form.Regex;
+}
+
+/** Says whether a rule is about a pattern: its entry is found by that alone. */
+export function isPattern(flags: number): boolean {
+  return isPatternForm((flags >>> FORM_SHIFT) & FORM_MASK);
 }
 
 /** `coversOf` for the form in a rule's flags: of whatever kind the rule is. */
@@ -242,10 +267,17 @@ const FORMS = {
   exact: Form.Exact,
   below: Form.Below,
   hosts: null,
+  pattern: Form.Pattern,
+  regex: Form.Regex,
 } as const satisfies Record<Rule["form"], Form | null>;
 
-const PREFIX = ["", "||", "|", "*.", "0.0.0.0 ", "127.0.0.1 ", ":: ", "::1 ", ""] as const;
-const SUFFIX = ["", "^", "^", "", "", "", "", "", ""] as const;
+const PREFIX = ["", "||", "|", "*.", "0.0.0.0 ", "127.0.0.1 ", ":: ", "::1 ", "", "", ""] as const;
+const SUFFIX = ["", "^", "^", "", "", "", "", "", "", "", ""] as const;
+
+/** What a rule is about, where it stands in wire format: its name or its pattern. */
+export function subjectAt(flags: number, wire: Uint8Array, offset: number): string {
+  return isPattern(flags) ? patternAt(wire, offset) : nameText(wire, offset);
+}
 
 /** What a rule without `Flag.Odd` looks like; `value` is that of the rule. */
 export function canonicalText(flags: number, name: string, value: Uint8Array): string {

@@ -94,3 +94,37 @@ Deno.bench("Set: a million names", {
 Deno.bench("compile(): a million names", { group: "compile", ignore, permissions: "none" }, () => {
   compile({ seed: SEED, sources: [{ bytes }] });
 });
+
+// What patterns cost beside names: names that no pattern is about, and names that hold a text of one.
+// Their lists are like real ones: a word and a wildcard, an open end, some expressions.
+const words = Array.from({ length: 5_000 }, () => prng.next().toString(36).slice(0, 6));
+const hosts = ["vercel.app", "pages.dev", "weebly.com", "amazonaws.com"];
+const patternOf = (i: number) => {
+  const [word, other] = [words[i], words[(i * 7 + 1) % words.length]];
+  if (i % 10 < 5) return `||${word}-*.${hosts[i % hosts.length]}^`;
+  if (i % 10 < 9) return i % 2 === 0 ? `|${word}.` : `||${word}${other}.`;
+  return `/^${word}[0-9]+\\.(com|net)$/`;
+};
+const ASKED = new URL("../../../shared/lists/umbrella-top-100k.names.gz", import.meta.url);
+const top = ignore
+  ? []
+  : new TextDecoder().decode(gunzipSync(await Deno.readFile(ASKED))).split("\n").slice(1, 20_000);
+const patternBatches = {
+  "names that are asked for": batchOf(() => prng.pick(top)),
+  "names with a pattern's text": batchOf(() => `${prng.pick(words)}.example.net`),
+};
+for (const [kind, batch] of Object.entries(patternBatches)) {
+  for (const count of [0, 1_000, 5_000]) {
+    const text = Array.from({ length: count }, (_, i) => patternOf(i)).join("\n");
+    const list = new TextEncoder().encode(`||ads.example^\n${text}`);
+    const one = new Matcher(compile({ seed: SEED, sources: [{ bytes: list }] }).rules);
+    const group = `patterns: ${kind}`;
+    const bench = { group, ignore, baseline: count === 0, permissions: "none" } as const;
+    Deno.bench(`Matcher.match(): ${count} patterns, ${kind}`, bench, () => {
+      for (let at = 0; at < batch.packet.length;) {
+        at = hashed.read(batch.packet, at, batch.packet.length, SEED);
+        one.match(batch.packet, hashed, sources);
+      }
+    });
+  }
+}

@@ -10,6 +10,7 @@ import {
   HEADER_WORDS,
   identityOf,
   INDEX_WORDS,
+  isPattern,
   Kind,
   KIND_FLAGS,
   kindOf,
@@ -21,6 +22,7 @@ import {
 } from "./layout.ts";
 import { NameReader } from "./names.ts";
 import type { Rule } from "./parse_rule.ts";
+import { PatternMatcher } from "./pattern_matcher.ts";
 import { RuleReader } from "./rule_reader.ts";
 
 /** What `match` returns when no rule covers the name. */
@@ -59,6 +61,8 @@ export class Matcher extends RuleReader {
   /** Bit `n`: there are rules about addresses that begin with `n` octets. */
   readonly #addressLengths: number;
   readonly #address = new NameReader();
+  /** `null`: there are no rules about patterns. */
+  readonly #patterns: PatternMatcher | null;
   readonly #oneSource: Uint32Array;
   /** For those who ask for the rule alone. */
   readonly #met = new Met();
@@ -71,12 +75,14 @@ export class Matcher extends RuleReader {
     this.#oneSource = new Uint32Array(words);
     this.#addressSources = new Uint32Array(memory, header[Header.SourcesOffset], words);
     this.#addressLengths = header[Header.AddressLengths];
+    this.#patterns = header[Header.Patterns] === 0 ? null : new PatternMatcher(memory);
   }
 
   /**
    * Returns the block or the exception that decides about a name among the sources whose bits are
    * set (source `s` is bit `s & 31` of word `s >> 5`; a word for every 32 sources), or `NO_RULE`. Of
-   * several rules the one of the highest rank decides, and of these the one about the longest name.
+   * several rules the one of the highest rank decides, and of these the one about the longest name; one
+   * about a pattern comes behind those about names.
    * `name` was read from `packet` with the seed of the rules. `turnedOff` are references of rules
    * that do not count, in ascending order. `services` are sources whose blocks nothing lifts. `met`
    * is filled in with what else the walk met. Leaves no garbage.
@@ -107,6 +113,15 @@ export class Matcher extends RuleReader {
         }
       }
       covered = Flag.Below;
+    }
+    const patterns = this.#patterns;
+    if (patterns !== null) {
+      covered = Flag.Self | Flag.Below;
+      const found = patterns.find(packet, name);
+      for (let i = 0; i < found; i++) {
+        const entry = patterns.found[i];
+        best = this.#better(best, entry, covered, groupSources, turnedOff, services, met);
+      }
     }
     if (met.hasServiceException) met.service = this.#matchServices(packet, name, services);
     return best;
@@ -199,23 +214,42 @@ export class Matcher extends RuleReader {
     refs: Int32Array,
     count: number,
   ): number {
-    const rules = this.words;
     let to = count;
     let covered: number = Flag.Self;
     for (let k = 0; k < name.count; k++) {
       const entry = this.find(tagOf(name.hashes[k]), packet, name.offsets[k]);
-      for (let ref = entry < 0 ? -1 : this.firstRef(entry); ref >= 0; ref += RUN_WORDS) {
-        const meta = rules[ref];
-        const isAbout = hasValue(meta) && (meta & Flag.Badfilter) === 0 &&
-          (covers(meta) & covered) !== 0;
-        if (isAbout && to < refs.length && this.#isInForce(ref, meta, groupSources, turnedOff)) {
-          refs[to++] = ref;
-        }
-        if (this.isLast(ref)) break;
-      }
+      if (entry >= 0) to = this.#addAnswers(entry, covered, groupSources, turnedOff, refs, to);
       covered = Flag.Below;
     }
+    const patterns = this.#patterns;
+    const found = patterns === null ? 0 : patterns.find(packet, name);
+    for (let i = 0; i < found; i++) {
+      const entry = patterns!.found[i];
+      to = this.#addAnswers(entry, covered, groupSources, turnedOff, refs, to);
+    }
     return to;
+  }
+
+  /** Adds the rules of an entry to `refs`; see `answerRules`. */
+  #addAnswers(
+    entry: number,
+    covered: number,
+    groupSources: Uint32Array,
+    turnedOff: Int32Array,
+    refs: Int32Array,
+    count: number,
+  ): number {
+    const rules = this.words;
+    let to = count;
+    for (let ref = this.firstRef(entry);; ref += RUN_WORDS) {
+      const meta = rules[ref];
+      const isAbout = hasValue(meta) && (meta & Flag.Badfilter) === 0 &&
+        (covers(meta) & covered) !== 0;
+      if (isAbout && to < refs.length && this.#isInForce(ref, meta, groupSources, turnedOff)) {
+        refs[to++] = ref;
+      }
+      if (this.isLast(ref)) return to;
+    }
   }
 
   /** Says whether one of the sources has rules about addresses. */
@@ -263,13 +297,22 @@ export class Matcher extends RuleReader {
     let covered: number = Flag.Self;
     for (let k = 0; k < name.count; k++) {
       const entry = this.find(tagOf(name.hashes[k]), packet, name.offsets[k]);
-      for (let ref = entry < 0 ? -1 : this.firstRef(entry); ref >= 0; ref += RUN_WORDS) {
-        if ((this.words[ref] & covered) !== 0) return true;
-        if (this.isLast(ref)) break;
-      }
+      if (entry >= 0 && this.#hasCovering(entry, covered)) return true;
       covered = Flag.Below;
     }
+    const patterns = this.#patterns;
+    const found = patterns === null ? 0 : patterns.find(packet, name);
+    for (let i = 0; i < found; i++) {
+      if (this.#hasCovering(patterns!.found[i], covered)) return true;
+    }
     return false;
+  }
+
+  #hasCovering(entry: number, covered: number): boolean {
+    for (let ref = this.firstRef(entry);; ref += RUN_WORDS) {
+      if ((this.words[ref] & covered) !== 0) return true;
+      if (this.isLast(ref)) return false;
+    }
   }
 
   /** The same of rules about an address of 4 or 16 bytes. */
@@ -292,7 +335,7 @@ export class Matcher extends RuleReader {
 
   /**
    * All rules of any source that cover the name, rewrites and addresses of hosts lines among them: by
-   * rank, the longest names first; allocates.
+   * rank, the longest names first and patterns last; allocates.
    */
   matchAll(packet: Uint8Array, name: HashedName): Hit[] {
     const hits: Hit[] = [];
@@ -305,6 +348,10 @@ export class Matcher extends RuleReader {
           hits.push({ ref, rank: this.rank(ref) });
         }
       }
+    }
+    const found = this.#patterns?.find(packet, name) ?? 0;
+    for (const entry of this.#patterns?.found.subarray(0, found) ?? []) {
+      for (const ref of this.refsOf(entry)) hits.push({ ref, rank: this.rank(ref) });
     }
     // The sort is stable: longer names stay first within a rank.
     return hits.sort((a, b) => b.rank - a.rank);
@@ -325,6 +372,7 @@ export class Matcher extends RuleReader {
   turnedOffBy(rule: Rule): number[] {
     const name = new NameReader();
     if (rule.kind === "address") name.readAddress(rule.value, 0, rule.value.length);
+    else if (isPattern(flagsOf(rule))) name.readPattern(rule.name);
     else {
       const ascii = encoder.encode(rule.name);
       if (name.read(ascii, 0, ascii.length) !== ascii.length) return [];

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import {
   question,
+  randomPattern,
   referenceHits,
   referenceRank,
   type ReferenceRule,
@@ -124,9 +125,8 @@ function randomName(prng: Prng): string {
 function randomRule(prng: Prng): ReferenceRule {
   const form = prng.pick(["plain", "domain", "domain", "exact", "below", "hosts"] as const);
   return {
-    form,
+    ...(prng.chance(0.2) ? randomPattern(prng) : { form, name: randomName(prng) }),
     source: prng.int(SOURCES),
-    name: randomName(prng),
     exception: form !== "hosts" && prng.chance(0.3),
     important: form !== "hosts" && prng.chance(0.3),
     badfilter: form !== "hosts" && prng.chance(0.15),

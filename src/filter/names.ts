@@ -4,6 +4,11 @@ import { finishHash, FOLD, hashLabel, LABELS_MAX } from "../dns/mod.ts";
 /** Longest name in wire format, the root's zero included (RFC 1035 §2.3.4). */
 const WIRE_BYTES_MAX = 255;
 const LABEL_BYTES_MAX = 63;
+/** Longest pattern that stands where a name would, and what a piece of it has instead of a label. */
+const PATTERN_BYTES_MAX = 1_020;
+const PIECE_BYTES_MAX = 255;
+/** Set in upper case letters of patterns: a name's have no case, those of an escape do. */
+const UPPER_BIT = 0x80;
 
 /** Longest name that is converted to A-labels; conversion takes longer than its text grows. */
 const U_NAME_LENGTH_MAX = 253;
@@ -51,13 +56,14 @@ export function addressOctets(name: string): Uint8Array {
 /** Reads names out of text into wire format, lower case, and hashes them; one buffer for all. */
 export class NameReader {
   /** The name read last, in wire format. */
-  readonly wire: Uint8Array = new Uint8Array(WIRE_BYTES_MAX + 1);
+  readonly wire: Uint8Array = new Uint8Array(PATTERN_BYTES_MAX);
   lengthBytes = 0;
   /** Labels of the name, the root left out. */
   count = 0;
   /** Says whether the text had upper case. */
   folded = false;
-  readonly #labels = new Uint8Array(LABELS_MAX + 1);
+  readonly #labels = new Uint16Array(LABELS_MAX + 1);
+  #isPattern = false;
 
   /**
    * Reads the name that starts at `start` and ends before the first byte that is of no name.
@@ -102,7 +108,31 @@ export class NameReader {
     this.count = count;
     this.folded = folded;
     this.lengthBytes = to + 1;
+    this.#isPattern = false;
     return at;
+  }
+
+  /**
+   * Takes the text of a pattern, printable ASCII, for a name, so that rules about patterns stand in the
+   * same table: in pieces longer than a label may be, and with a hash that no name has.
+   */
+  readPattern(text: string): void {
+    const wire = this.wire;
+    let to = 0;
+    this.count = 0;
+    for (let at = 0; at < text.length; at += PIECE_BYTES_MAX) {
+      const end = Math.min(text.length, at + PIECE_BYTES_MAX);
+      this.#labels[this.count++] = to;
+      wire[to++] = end - at;
+      for (let i = at; i < end; i++) {
+        const byte = text.charCodeAt(i);
+        wire[to++] = CLASS[byte] === UPPER ? byte | UPPER_BIT : byte;
+      }
+    }
+    wire[to] = 0;
+    this.folded = false;
+    this.lengthBytes = to + 1;
+    this.#isPattern = true;
   }
 
   /**
@@ -123,6 +153,7 @@ export class NameReader {
     this.count = 1;
     this.folded = false;
     this.lengthBytes = to + 1;
+    this.#isPattern = false;
   }
 
   /** Where the last label's length byte stands in `wire`. */
@@ -132,7 +163,7 @@ export class NameReader {
 
   /** The hash of the name: what `HashedName` makes of it in a packet. */
   hash(seed: number): number {
-    let running = seed;
+    let running = this.#isPattern ? ~seed : seed;
     for (let k = this.count - 1; k >= 0; k--) {
       running = hashLabel(running, this.wire, this.#labels[k]);
     }
@@ -152,6 +183,16 @@ export function nameText(wire: Uint8Array, offset: number): string {
     const end = at + 1 + wire[at];
     if (text !== "") text += ".";
     for (at++; at < end; at++) text += String.fromCharCode(wire[at]);
+  }
+  return text;
+}
+
+/** The text of a pattern that stands where a name would. */
+export function patternAt(wire: Uint8Array, offset: number): string {
+  let text = "";
+  for (let at = offset; wire[at] !== 0;) {
+    const end = at + 1 + wire[at];
+    for (at++; at < end; at++) text += String.fromCharCode(wire[at] & ~UPPER_BIT);
   }
   return text;
 }

@@ -1,6 +1,8 @@
 import { isLoopback, parseIp, unmapIpv4 } from "../addr/mod.ts";
 import { Rcode } from "../dns/mod.ts";
 import { normaliseName } from "./names.ts";
+import { type Pattern, PATTERN_LENGTH_MIN, patternText } from "./pattern.ts";
+import { parseRegex } from "./regex.ts";
 
 /** Longest line that is read, in UTF-16 units here and in bytes when a list is compiled. */
 export const LINE_LENGTH_MAX = 4_096;
@@ -11,10 +13,11 @@ export const SKIP_REASONS = [
   "comment",
   "too_long", // Over LINE_LENGTH_MAX.
   "cosmetic", // `name##.banner`: about a page's elements.
-  "regex", // `/ads[0-9]/`
+  "regex", // `/(?=ads)/`: broken, or with what an automaton does not decide.
+  "regex_size", // `/.{0,999}/`
   "url", // `||name/path`, `://name`: about a URL.
-  "wildcard", // `||ads*.name^`
-  "pattern", // `-banner-`, `|ads.`, `name^`: about a piece of a name.
+  "broad", // `*`, `a*`: about too many names.
+  "crowded", // One pattern more than are kept, or than share a piece of text.
   "unknown_modifier",
   "rewrite", // `$dnsrewrite` with another value than an address or one of three response codes.
   "address_rule", // `|10.1*`, `|2001:db8:*`: about other addresses than those of whole octets.
@@ -31,10 +34,11 @@ export const SKIP_TEXTS: Readonly<Record<SkipReason, string>> = {
   comment: "it is a comment",
   too_long: `it is longer than ${LINE_LENGTH_MAX} bytes`,
   cosmetic: "it is about elements of a page, which no DNS answer holds",
-  regex: "regular expressions are not supported: name the domains, as ||name^",
+  regex: "the regular expression is broken or looks around (lookahead, \\b, \\1): write it without",
+  regex_size: "the regular expression is too large: split it, or count less",
   url: "it is about a URL, and queries have names alone: write ||name^",
-  wildcard: "wildcards stand in front only, as *.name, or behind octets, as |10.*",
-  pattern: "it is about a piece of a name: write ||name^, |name^ or *.name",
+  broad: `a pattern has ${PATTERN_LENGTH_MIN} characters at least`,
+  crowded: "there are too many patterns, or too many with the same text: write ||name^",
   unknown_modifier: "only the modifiers $important, $badfilter and $dnsrewrite are supported",
   rewrite: "$dnsrewrite takes an IP address, NXDOMAIN, REFUSED or NOERROR",
   address_rule: "addresses are whole ones or whole octets of IPv4, as |10.* or |2001:db8::1",
@@ -44,8 +48,11 @@ export const SKIP_TEXTS: Readonly<Record<SkipReason, string>> = {
   bad_name: "it holds no domain name",
 };
 
-/** The form a rule is written in: `name`, `||name^`, `|name^`, `*.name`, `ADDRESS name`. */
-export type RuleForm = "plain" | "domain" | "exact" | "below" | "hosts";
+/**
+ * The form a rule is written in: `name`, `||name^`, `|name^`, `*.name`, `ADDRESS name`, a pattern or
+ * `/regular expression/`.
+ */
+export type RuleForm = "plain" | "domain" | "exact" | "below" | "hosts" | "pattern" | "regex";
 
 /**
  * What a rule does: `name` blocks or lets a name through, `rewrite` answers it or, an exception,
@@ -54,11 +61,14 @@ export type RuleForm = "plain" | "domain" | "exact" | "below" | "hosts";
  */
 export type RuleKind = "name" | "rewrite" | "hosts_address" | "address";
 
-/** One rule about one name, or about addresses. */
+/** One rule about one name, the names of a pattern, or addresses. */
 export interface Rule {
   readonly kind: RuleKind;
   readonly form: RuleForm;
-  /** Lower case, A-labels, no dot at the end; empty for rules about addresses. */
+  /**
+   * Lower case, A-labels, no dot at the end; of a pattern its text (see `PatternText`), an expression
+   * with its slashes; empty for rules about addresses.
+   */
   readonly name: string;
   /**
    * Of a rewrite the address (4 or 16 bytes), the response code (1 byte) or nothing, which means
@@ -168,18 +178,10 @@ function blocks(ip: Uint8Array): boolean {
 function parsePattern(bare: string, start: number): ParsedRule {
   const exception = bare.startsWith("@@");
   const patternAt = exception ? 2 : 0;
-  if (bare.startsWith("/", patternAt)) {
-    const close = bare.lastIndexOf("/");
-    const whole = close > patternAt && (close === bare.length - 1 || bare[close + 1] === "$");
-    return skipped(whole ? "regex" : "url", start + patternAt);
-  }
-  const dollar = bare.indexOf("$", patternAt);
+  const regexEnd = endOfRegex(bare, patternAt);
+  const dollar = regexEnd < 0 ? bare.indexOf("$", patternAt) : bare.indexOf("$", regexEnd);
   const pattern = bare.slice(patternAt, dollar < 0 ? bare.length : dollar);
-  const [form, prefix] = formAt(pattern);
-  const [suffix = ""] = CLOSING.exec(pattern) ?? [];
-  const closed = suffix !== "";
-  const written = pattern.slice(prefix.length, pattern.length - suffix.length);
-  const target = parseTarget(form, written, closed);
+  const target = regexEnd < 0 ? parseTarget(pattern) : regexTarget(pattern);
   if (target.reason !== null) return skipped(target.reason, start + patternAt);
 
   const modifiers = dollar < 0 ? [] : bare.slice(dollar + 1).split(",");
@@ -192,7 +194,7 @@ function parsePattern(bare: string, start: number): ParsedRule {
     else if (rewrite !== null) return skipped("rewrite", start + dollar);
     else rewrite = modifier.replace(REWRITE, "");
   }
-  const { name, octets } = target;
+  const { form, name, octets } = target;
   const common = { form, name, address: "", exception, important, badfilter, text: bare };
   let rule: Rule;
   if (rewrite !== null) {
@@ -206,8 +208,14 @@ function parsePattern(bare: string, start: number): ParsedRule {
   return { kind: "rules", rules: [rule], leftOut: null };
 }
 
-/** A name ends at its separator: `^|`, which says that nothing follows, says no more than `^`. */
-const CLOSING = /\^\|?$/;
+/** Where the regular expression that stands at `at` ends, behind its slash; -1 where none stands. */
+function endOfRegex(bare: string, at: number): number {
+  if (!bare.startsWith("/", at)) return -1;
+  const close = bare.lastIndexOf("/");
+  const isWhole = close > at && (close === bare.length - 1 || bare[close + 1] === "$");
+  return isWhole ? close + 1 : -1;
+}
+
 const REWRITE = /^dnsrewrite(?:=|$)/;
 
 const REWRITE_CODES: ReadonlyMap<string, number> = new Map([
@@ -223,45 +231,110 @@ function parseRewrite(text: string): Uint8Array | null {
   return rcode === undefined ? parseIp(text) : Uint8Array.of(rcode);
 }
 
-function formAt(pattern: string): [RuleForm, prefix: string] {
-  if (pattern.startsWith("||")) return ["domain", "||"];
-  if (pattern.startsWith("|")) return ["exact", "|"];
-  if (pattern.startsWith("*.")) return ["below", "*."];
-  return ["plain", ""];
+/** What a rule is about: a name, the names of a pattern, or addresses that begin with these octets. */
+type Target =
+  | {
+    readonly form: RuleForm;
+    readonly name: string;
+    readonly octets: Uint8Array | null;
+    readonly reason: null;
+  }
+  | { readonly reason: SkipReason };
+
+function regexTarget(name: string): Target {
+  const { problem } = parseRegex(name.slice(1, -1));
+  return problem === null
+    ? { form: "regex", name, octets: null, reason: null }
+    : { reason: problem };
 }
 
-/** What a rule is about: a name, or addresses that begin with these octets. */
-type Target =
-  | { readonly name: string; readonly octets: Uint8Array | null; readonly reason: null }
-  | { readonly reason: SkipReason };
+/** What a pattern begins with: behind a scheme stands the start of a name, as behind `|`. */
+const OPENING = /^(?:\|\|?|(?:http)?:\/\/)?/;
+/** What ends a name: its separator, whatever that may match, or the mark of an end. */
+const CLOSING = /\^[*^]*\|?$|\|$|\/\*$/;
+/** The same where the pattern is about URLs of a name. */
+const URL_CLOSING = /\^[*^]*\|?$|\|$|\/\*?$/;
+
+/** Of a URL, not of a name. */
+const URL_BYTES = /[/:?=&;]|\^./;
+/** What no name ends with: further letters follow. */
+const OPEN_END = /[.*_-]$/;
+/** What stands before a name that the rule does not cover itself. */
+const BELOW = /^\*?\.(?=.)/;
+/** What is no host's name, such as `-468x60-`: whoever wrote it meant a piece of one. */
+const NAME_PIECE = /^(?:-.*|.*-|[^.]*[_.])$/;
+/** A file's name begins so, and no host's. */
+const PATH_PIECE = /^_[^.]*[-_.]?$/;
+
+/** Reads what a rule is about, without its modifiers. */
+function parseTarget(pattern: string): Target {
+  const [opening] = OPENING.exec(pattern)!;
+  const isUrl = opening.endsWith("/");
+  const begin = isUrl ? "|" : opening as Pattern["begin"];
+  const closing = begin === "||" ? URL_CLOSING : CLOSING;
+  const [mark = ""] = closing.exec(pattern.slice(opening.length)) ?? [];
+  const isClosed = mark !== "";
+  const written = pattern.slice(opening.length, pattern.length - mark.length);
+  const address = addressTarget(begin, written, isClosed);
+  if (address !== null) return address;
+  if (written.includes("|")) return { reason: "bad_name" };
+  // `://name` begins a URL.
+  const beginsUrl = isUrl && !isClosed && !written.includes("*") && !OPEN_END.test(written);
+  const isPath = pattern === written && PATH_PIECE.test(written);
+  if (beginsUrl || isPath || URL_BYTES.test(written)) return { reason: "url" };
+  const [above = ""] = BELOW.exec(written) ?? [];
+  const isBelow = above === "*."
+    ? isClosed || begin === ""
+    : above !== "" && isClosed && begin === "";
+  const bare = isBelow ? written.slice(above.length) : written;
+  if (bare.includes("*") || (!isBelow && isPiece(begin, bare, isClosed))) {
+    return patternTarget({ begin, body: written, isClosed }, pattern.length);
+  }
+  const form = isBelow ? "below" : begin === "||" ? "domain" : begin === "|" ? "exact" : "plain";
+  const name = normaliseName(bare);
+  return name === null ? { reason: "bad_name" } : { form, name, octets: null, reason: null };
+}
+
+/** Says whether what stands between a pattern's marks is a piece of a name, not the whole. */
+function isPiece(begin: Pattern["begin"], bare: string, isClosed: boolean): boolean {
+  switch (begin) {
+    case "||":
+      return !isClosed && OPEN_END.test(bare);
+    case "|":
+      return !isClosed;
+    default:
+      return bare !== "" && (isClosed || bare.startsWith(".") || NAME_PIECE.test(bare));
+  }
+}
+
+function patternTarget(pattern: Pattern, writtenLength: number): Target {
+  const name = patternText(pattern);
+  if (name === null) return { reason: "bad_name" };
+  if (writtenLength < PATTERN_LENGTH_MIN) return { reason: "broad" };
+  return { form: "pattern", name, octets: null, reason: null };
+}
 
 const ADDRESS_PREFIX = /^[0-9.]+\*?$/;
 const IPV6_WILDCARD = /^[0-9a-f:]*:[0-9a-f:]*\*$/i;
-/** A lone label that is no word, such as `-468x60-`: whoever wrote it meant a piece of a URL. */
-const LABEL_PIECE = /^(?:[-_][^.]*|[^.]*[-_]|[^.]*\.)$/;
+/** Octets and wildcards alone: of a name these would be a piece of many. */
+const ADDRESS_PIECE = /^(?=.*[0-9])(?:[0-9.]*\*[0-9.*]*|[0-9]+\.)$/;
 
-/** Reads what stands between a form's marks; `closed` says whether a `^` stood behind it. */
-function parseTarget(form: RuleForm, written: string, closed: boolean): Target {
+/** What is about addresses, or was meant to be; `null`: it is about names. */
+function addressTarget(begin: Pattern["begin"], written: string, isClosed: boolean): Target | null {
   const ip = parseIp(written);
   if (ip !== null) {
-    // `*.192.0.2.1` and `192.0.2.1^` are about a piece of an address, or of a name.
-    const isWhole = form === "domain" || form === "exact" || (form === "plain" && !closed);
-    if (!isWhole) return { reason: "address_rule" };
-    return { name: "", octets: unmapIpv4(ip), reason: null };
+    // `192.0.2.1^` is about a piece of an address, or of a name.
+    if (begin === "" && isClosed) return { reason: "address_rule" };
+    const form = begin === "||" ? "domain" : begin === "|" ? "exact" : "plain";
+    return { form, name: "", octets: unmapIpv4(ip), reason: null };
   }
-  if (form === "exact" && (ADDRESS_PREFIX.test(written) || IPV6_WILDCARD.test(written))) {
-    const octets = closed ? null : parseOctets(written);
-    return octets === null ? { reason: "address_rule" } : { name: "", octets, reason: null };
+  if (begin === "|" && (ADDRESS_PREFIX.test(written) || IPV6_WILDCARD.test(written))) {
+    const octets = isClosed ? null : parseOctets(written);
+    if (octets === null) return { reason: "address_rule" };
+    return { form: "exact", name: "", octets, reason: null };
   }
-  if (written.includes("*")) return { reason: "wildcard" };
-  if (/[/:?=&]/.test(written)) return { reason: "url" };
-  // `|ads.` and `||ads.` begin a longer name, `name^` and `.name` end one.
-  if (form === "exact" && !closed) return { reason: "pattern" };
-  if (form === "domain" && !closed && written.endsWith(".")) return { reason: "pattern" };
-  if (form === "plain" && (closed || LABEL_PIECE.test(written))) return { reason: "pattern" };
-  if (written.startsWith(".")) return { reason: "pattern" };
-  const name = normaliseName(written);
-  return name === null ? { reason: "bad_name" } : { name, octets: null, reason: null };
+  const isPiece = ADDRESS_PIECE.test(written) && (begin !== "||" || written.includes("*"));
+  return isPiece ? { reason: "address_rule" } : null;
 }
 
 /** The octets of `10.*`, `192.168.*` or `192.0.2.*`, or `null`. */

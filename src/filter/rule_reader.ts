@@ -11,6 +11,7 @@ import {
   Header,
   HEADER_WORDS,
   INDEX_WORDS,
+  isPattern,
   MAGIC,
   MARK_MASK,
   MARK_SHIFT,
@@ -20,10 +21,11 @@ import {
   RANK_SHIFT,
   RUN_WORDS,
   scaleFor,
+  subjectAt,
   TAIL_HEAD_BYTES,
   VERSION,
 } from "./layout.ts";
-import { nameEnd, nameText } from "./names.ts";
+import { nameEnd } from "./names.ts";
 
 const decoder = new TextDecoder();
 
@@ -159,8 +161,9 @@ export class RuleReader {
     return this.bytes.slice(at + 1, at + 1 + this.bytes[at]);
   }
 
-  /** Bytes of the name that the rule is about, in wire format. */
+  /** Bytes of the name that the rule is about, in wire format; 0 of a rule about a pattern. */
   nameLengthBytes(ref: number): number {
+    if (isPattern(this.flags(ref))) return 0;
     const at = this.nameAt(ref);
     return nameEnd(this.bytes, at) - at;
   }
@@ -190,7 +193,8 @@ export class RuleReader {
     const flags = this.flags(ref);
     const bytes = this.bytes;
     if ((flags & Flag.Odd) === 0) {
-      return canonicalText(flags, nameText(bytes, this.nameAt(ref)), this.valueOf(ref));
+      const subject = subjectAt(flags, bytes, this.nameAt(ref));
+      return canonicalText(flags, subject, this.valueOf(ref));
     }
     const tail = this.tailAt(ref);
     const at = hasValue(flags) ? tail + 1 + bytes[tail] : tail;

@@ -10,6 +10,7 @@ import {
   TAIL_HEAD_BYTES,
 } from "./layout.ts";
 import { nameEnd } from "./names.ts";
+import type { PatternTable } from "./pattern_table.ts";
 import { writeRules } from "./rule_writer.ts";
 
 /** Names to a slot at most: at 0.7 a search reads two slots on average. */
@@ -222,7 +223,7 @@ export class RuleTable {
    * Writes the rules and frees the table, which can't be used after. `services` says of each
    * source whether it is a blocked service, which no other source's `$badfilter` concerns.
    */
-  finish(seed: number, services: readonly boolean[]): FinishedTable {
+  finish(seed: number, services: readonly boolean[], patterns: PatternTable): FinishedTable {
     const disabled = new Uint32Array(services.length);
     const counts = this.#applyBadfilters(disabled, services);
     const filled = {
@@ -233,7 +234,7 @@ export class RuleTable {
       tailBytesMax: this.#tailBytesMax,
       ...counts,
     };
-    const rules = writeRules(filled, seed, services.length);
+    const rules = writeRules(filled, patterns, seed, services.length);
     this.#table.buffer.transfer(0);
     this.#more.buffer.transfer(0);
     this.#text.free();

@@ -19,6 +19,7 @@ import {
   Header,
   HEADER_WORDS,
   INDEX_WORDS,
+  isPattern,
   Kind,
   kindOf,
   MAGIC,
@@ -31,10 +32,16 @@ import {
   TAIL_HEAD_BYTES,
   VERSION,
 } from "./layout.ts";
-import { nameEnd } from "./names.ts";
+import { nameEnd, patternAt } from "./names.ts";
+import type { PatternTable } from "./pattern_table.ts";
 
 /** Writes the rules of a filled table, which stays as it is. */
-export function writeRules(filled: FilledTable, seed: number, sources: number): SharedArrayBuffer {
+export function writeRules(
+  filled: FilledTable,
+  patterns: PatternTable,
+  seed: number,
+  sources: number,
+): SharedArrayBuffer {
   const buckets = Math.max(1, Math.ceil(filled.names / BUCKET_NAMES));
   const indexWords = buckets * INDEX_WORDS;
   const sourceWords = (sources + 31) >>> 5;
@@ -45,7 +52,8 @@ export function writeRules(filled: FilledTable, seed: number, sources: number): 
   const indexOffset = 4 * HEADER_WORDS;
   const rulesOffset = indexOffset + 4 * indexWords;
   const sourcesOffset = rulesOffset + 4 * rulesWords;
-  const textOffset = sourcesOffset + 4 * sourceWords;
+  const patternsOffset = sourcesOffset + 4 * sourceWords;
+  const textOffset = patternsOffset + (patterns.size === 0 ? 0 : 4 * patterns.sections().end);
   const memory = new SharedArrayBuffer(textOffset + filled.tailBytesMax);
   const header = new Uint32Array(memory, 0, HEADER_WORDS);
   header[Header.Magic] = MAGIC;
@@ -61,7 +69,7 @@ export function writeRules(filled: FilledTable, seed: number, sources: number): 
   header[Header.BucketsStart] = bucketsStart;
   header[Header.SourcesOffset] = sourcesOffset;
   header[Header.TextOffset] = textOffset;
-  const writer = new RuleWriter(filled, {
+  const writer = new RuleWriter(filled, patterns, {
     index: new Int32Array(memory, indexOffset, indexWords),
     rules: new Int32Array(memory, rulesOffset, rulesWords),
     ruleBytes: new Uint8Array(memory, rulesOffset, 4 * rulesWords),
@@ -70,6 +78,7 @@ export function writeRules(filled: FilledTable, seed: number, sources: number): 
   });
   writer.write();
   header[Header.AddressLengths] = writer.addressLengths;
+  if (patterns.size > 0) patterns.write(memory, patternsOffset);
   return memory;
 }
 
@@ -125,6 +134,7 @@ interface Sections {
 class RuleWriter {
   addressLengths = 0;
   readonly #filled: FilledTable;
+  readonly #patterns: PatternTable;
   readonly #to: Sections;
   /** Where the next bucket, the next rule of a run and the next tail go. */
   #end: number;
@@ -133,8 +143,9 @@ class RuleWriter {
   /** Where the tails of the name's rules are, by their offsets in the filled table. */
   readonly #tails = new Map<number, number>();
 
-  constructor(filled: FilledTable, to: Sections) {
+  constructor(filled: FilledTable, patterns: PatternTable, to: Sections) {
     this.#filled = filled;
+    this.#patterns = patterns;
     this.#to = to;
     this.#end = filled.runEntries * RUN_WORDS;
   }
@@ -200,6 +211,7 @@ class RuleWriter {
     const at = 4 * entry + ENTRY_NAME_BYTES;
     for (let i = 0; i < nameBytes; i++) ruleBytes[at + i] = chunk[start + i];
     this.#tails.clear();
+    if (isPattern(this.#firstOf(word))) this.#patterns.place(patternAt(chunk, start), entry);
     if ((meta & Flag.Run) === 0) {
       if (hasTail(meta)) rules[entry - 1] = this.#writeTail(meta, offset, entry);
       this.#noteAddress(meta, nameBytes);
@@ -214,6 +226,14 @@ class RuleWriter {
       rules[this.#run - RUN_WORDS] |= Flag.Last;
     }
     return entryWords(nameBytes);
+  }
+
+  /** Source and flags of one of the rules of the slot at `word`. */
+  #firstOf(word: number): number {
+    const { table, more } = this.#filled;
+    return (table[word + 1] & Flag.Run) === 0
+      ? table[word + 1]
+      : more[table[word + 2] * MORE_WORDS];
   }
 
   /** Writes a tail behind the number of its entry; one that is there already is used again. */

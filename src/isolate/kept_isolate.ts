@@ -1,3 +1,4 @@
+import { untilBeat } from "../clock/mod.ts";
 import { messageOf } from "../errors.ts";
 import { log, relayLogLine } from "../log.ts";
 import type { Logged } from "./log_lines.ts";
@@ -198,7 +199,10 @@ export class KeptIsolate<To, From extends { readonly type: string }> {
   }
 
   #lookLater(): void {
-    this.#callOff = this.#time.after(this.#options.limits.lookMs, () => this.#look());
+    const { lookMs } = this.#options.limits;
+    // A start has the time that it is given; one that works is looked at when others are.
+    const waitMs = this.#isReady ? untilBeat(lookMs, this.#time.nowMs()) : lookMs;
+    this.#callOff = this.#time.after(waitMs, () => this.#look());
   }
 
   /** Counts looks and not time: after this thread has slept, the other one gets its turn first. */

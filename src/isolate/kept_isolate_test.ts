@@ -144,6 +144,22 @@ Deno.test("KeptIsolate replaces one that is silent or never begins to work", non
   assert.equal(passedMs, LIMITS.silenceMsMax + LIMITS.lookMs, "and then it was silent");
 });
 
+Deno.test("KeptIsolate looks at all that work in one turn, whenever each began", none, () => {
+  const kept = [new Kept(), new Kept()];
+  kept[1].time.sleep(777);
+  for (const one of kept) {
+    one.isolate.start();
+    one.worker.says({ type: "ready" });
+    one.time.next(); // The first look is a while after the start.
+    one.worker.says({ type: "pong" });
+    for (let i = 0; i < 3; i++) {
+      one.time.next();
+      one.worker.says({ type: "pong" });
+      assert.equal(one.time.nowMs() % LIMITS.lookMs, 0);
+    }
+  }
+});
+
 Deno.test("KeptIsolate takes its own sleep for nobody's silence", none, () => {
   const kept = new Kept();
   kept.isolate.start();

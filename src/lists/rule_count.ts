@@ -15,8 +15,11 @@ const LINES_MAX = 1_000_000;
 
 const [LF, BANG, HASH] = [0x0a, 0x21, 0x23];
 const BOM = [0xef, 0xbb, 0xbf];
-/** A word by itself: in a file of one's own a name, from a server the whole of a message. */
-const WORD = /^[^\s.*^|/@$]+$/;
+/**
+ * A word by itself, with a full stop, or a path: in a file of one's own a name or a pattern, from a
+ * server the whole of a message.
+ */
+const WORD = /^(?:[^\s.*^|/@$]+|[^\s*^|/@$]*[.-]|[.-][^\s*^|/@$]*|\/[\w./-]*\/)$/;
 
 const decoder = new TextDecoder();
 

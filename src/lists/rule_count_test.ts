@@ -40,7 +40,12 @@ const CASES: readonly (readonly [string, string, string | null, (string | null)?
   ["a word", "error\n", others(1), null],
   ["an IDN word", "f\u00fcnf\n", others(1), null],
   ["JSON", '{\n  "message": "Not Found",\n  "status": "404"\n}\n', others(4)],
-  ["forms that are not read", "example.org##.banner\n/ads[0-9]+/\n", others(2)],
+  ["forms that are not read", "example.org##.banner\n/(?=ads)/\n", others(2)],
+  ["a pattern", "||ads*.example^", null],
+  ["a regular expression", "/^ads[0-9]+/", null],
+  ["a word with a full stop", "Forbidden.\n", others(1), null],
+  ["a line of dashes", "-----\n", others(1), null],
+  ["a path", "/usr/share/\n", others(1), null],
   ["a line that is too long", "a".repeat(5_000) + ".example", others(1)],
   [
     "a message with a name in it",

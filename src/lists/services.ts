@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseRule } from "../filter/mod.ts";
+import { parseRule, type RuleForm } from "../filter/mod.ts";
 import { SvcError } from "../errors.ts";
 
 /** Services that can be blocked by name. */
@@ -58,9 +58,17 @@ export function decodeServices(text: string): Service[] {
   });
 }
 
-/** Rules that answer instead of blocking are left out like those that can't be read. */
+/**
+ * Rules that answer instead of blocking are left out like those that can't be read, and so are patterns
+ * and wildcards inside of names: a service is what its names are.
+ */
 function isBlockingRule(line: string): boolean {
   const parsed = parseRule(line);
   return parsed.kind === "rules" &&
-    parsed.rules.every((r) => r.kind === "name" && !r.exception && !r.badfilter);
+    parsed.rules.every(({ kind, form, exception, badfilter, text }) =>
+      kind === "name" && !exception && !badfilter && !PATTERNS.includes(form) &&
+      text.lastIndexOf("*") <= 0
+    );
 }
+
+const PATTERNS: readonly RuleForm[] = ["pattern", "regex"];

@@ -29,6 +29,8 @@ export interface ListSource {
   readonly url?: string;
   /** Inside the directory of local lists; a relative path starts there. */
   readonly path?: string;
+  /** What it names is let through, not blocked. */
+  readonly allows?: boolean;
   /**
    * Throws for a whole text that is not what it should be: of what is downloaded and is no list.
    * Such a text has `CHECKED_BYTES_MAX` bytes at most.

@@ -22,10 +22,20 @@ const DROPPED_KINDS = 16;
 const HEARD = DROPPED + DROPPED_KINDS;
 const DATA_BYTES = 512;
 
+/**
+ * With less than this part free a record finds room by chance, and ever less often: what is too much
+ * is left out evenly, whoever asked.
+ */
+const SCARCE_PART = 1 / 4;
+/** A linear congruential generator modulo 2^32 (Numerical Recipes, §7.1). */
+const CHANCE_FACTOR = 1_664_525;
+const CHANCE_STEP = 1_013_904_223;
+const CHANCES = 2 ** 32;
+
 /** The rest of the ring is left empty: the next record starts at its beginning. */
 const SKIP = 0x8000_0000;
 
-/** `QueueWriter.begin` found the queue full. */
+/** `QueueWriter.begin` found the queue full, or nearly so. */
 export const NO_ROOM = -1;
 /** `QueueReader.next` has seen everything. */
 export const NO_RECORD = -1;
@@ -71,6 +81,7 @@ export class QueueWriter {
   #head: number;
   /** As last seen: the reader may be further. */
   #tail: number;
+  #chance = 0;
 
   constructor(memory: SharedArrayBuffer) {
     this.#control = new Int32Array(memory, 0, DATA_BYTES / 4);
@@ -90,14 +101,22 @@ export class QueueWriter {
     const at = this.#head & (capacity - 1);
     const left = capacity - at;
     const needed = lengthBytes <= left ? lengthBytes : left + lengthBytes;
-    if (capacity - ((this.#head - this.#tail) >>> 0) < needed) {
+    if (capacity - ((this.#head - this.#tail) >>> 0) < needed + capacity * SCARCE_PART) {
       this.#tail = Atomics.load(this.#control, TAIL) >>> 0;
-      if (capacity - ((this.#head - this.#tail) >>> 0) < needed) return NO_ROOM;
+      const free = capacity - ((this.#head - this.#tail) >>> 0);
+      if (free < needed || !this.#finds(free / (capacity * SCARCE_PART))) return NO_ROOM;
     }
     if (lengthBytes <= left) return at >>> 2;
     this.words[at >>> 2] = (left | SKIP) >>> 0;
     this.#head = (this.#head + left) >>> 0;
     return 0;
+  }
+
+  /** Draws whether something of this probability happens. */
+  #finds(probability: number): boolean {
+    if (probability >= 1) return true;
+    this.#chance = (Math.imul(this.#chance, CHANCE_FACTOR) + CHANCE_STEP) >>> 0;
+    return this.#chance < probability * CHANCES;
   }
 
   /** Hands over the record that was begun last. */

@@ -19,6 +19,8 @@ export const CLIENTS_MAX = 5_000;
 /** What is known of machines of the network. */
 export const DEVICES_MAX = 10_000;
 export const GROUPS_MAX = 1_000;
+/** Sets of clients that get the same, each a group here. */
+export const GROUPS_MADE_MAX = 256;
 /** Entries of any other list. */
 export const ENTRIES_MAX = 1_000;
 export const TEXT_LENGTH_MAX = 8_192;

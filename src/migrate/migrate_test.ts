@@ -116,7 +116,7 @@ Deno.test("AdGuard Home: every kind of thing is told of", none, async (t) => {
       "added: Off (https://lists.example/off.txt)",
       "not_possible: Old (http://old.example/hosts)",
       "not_possible: Own (/opt/lists/own.txt)",
-      "not_possible: Good (https://lists.example/good.txt)",
+      "added: Good (https://lists.example/good.txt)",
     ],
     rule: [
       "added: ||ads.example^",
@@ -372,6 +372,33 @@ Deno.test(
     assert.ok(again.change !== null, "a second move takes the rest");
   },
 );
+
+Deno.test("what has no end is cut, and told: sets of groups, and names", none, async () => {
+  const dates = { date_added: 0, date_modified: 0, comment: null, id: 1 };
+  const groups = Array.from({ length: 1_000 }, (_, id) => ({
+    ...{ ...dates, name: `G${id}`, enabled: true, id },
+  }));
+  const clients = Array.from({ length: 5_000 }, (_, n) => ({
+    ...{
+      ...dates,
+      client: `10.0.${n >> 8}.${n & 255}`,
+      name: "",
+      groups: [n % 1_000, (n * 7) % 999],
+    },
+  }));
+  const wishes = await wishesFrom("pihole", {
+    ...PIHOLE,
+    "groups": { groups },
+    "clients": { clients },
+  });
+  const state = stateAfter();
+  const plan = planMigration("pihole", wishes, state, PLACE);
+  const after = carriedOut(plan, state);
+  assert.ok(after.collections.groups.size <= 257);
+  const cut = plan.items.filter(({ detail }) => detail?.startsWith("one move makes 256 groups"));
+  assert.ok(cut.some(({ type }) => type === "group") && cut.some(({ type }) => type === "client"));
+  assert.equal(planMigration("pihole", wishes, after, PLACE).change, null);
+});
 
 Deno.test("readSource() ends its session also where the source breaks off", none, async () => {
   const { signal } = new AbortController();

@@ -84,6 +84,9 @@ class Planner {
   readonly #lists = new Map<string, string>();
   readonly #schedules = new Map<string, string>();
   readonly #groups = new Map<string, string>();
+  /** Groups that are here by what their names are told apart by, and all that are taken. */
+  readonly #named = new Map<string, Envelope<SpecOf<"groups">>>();
+  readonly #takenNames = new Set<string>();
   /** Who has an address or a client ID, beside who has it already. */
   readonly #clientKeys = new Set<string>();
   #size = 0;
@@ -94,6 +97,12 @@ class Planner {
     this.#place = place;
     for (const { id, spec } of state.collections.lists.values()) {
       if (spec.url !== undefined) this.#lists.set(spec.url, id);
+    }
+    for (const group of state.collections.groups.values()) {
+      for (const key of nameKeys(group.spec.name)) {
+        this.#takenNames.add(key);
+        if (group.id !== DEFAULT_GROUP_ID) this.#named.set(key, group);
+      }
     }
     for (const { id, spec } of state.collections.schedules.values()) {
       this.#schedules.set(whenOf(spec), id);
@@ -148,12 +157,10 @@ class Planner {
 
   #planList({ url, name, enabled, allows, comment }: WishedList): void {
     const shown = firstName([name, url]);
-    if (allows) {
-      const reason = "a list blocks here: lines of it that begin with @@ would let through";
-      this.#items.push(lost("list", `${shown} (${url})`, reason));
-      return;
-    }
-    const decoded = decodeSpec("lists", { name: shown, url, enabled, comment });
+    const decoded = decodeSpec("lists", {
+      ...{ name: shown, url, enabled, comment },
+      ...(allows && { allows }),
+    });
     if (!decoded.ok) {
       const reason = describeProblems(decoded.problems, "list");
       this.#items.push(lost("list", `${shown} (${url})`, reason));
@@ -169,8 +176,14 @@ class Planner {
       return;
     }
     this.#lists.set(url, there);
-    const isOff = this.#state.collections.lists.get(there)?.spec.enabled === false;
-    this.#note("list", item, "there_already", enabled && isOff ? "it is off here" : null);
+    const here = this.#state.collections.lists.get(there)?.spec;
+    if (here !== undefined && allows !== (here.allows === true)) {
+      const reason = `it ${here.allows === true ? "lets names through" : "blocks"} here, and stays`;
+      this.#items.push(lost("list", item, reason));
+      return;
+    }
+    const isOff = enabled && here?.enabled === false;
+    this.#note("list", item, "there_already", isOff ? "it is off here" : null);
   }
 
   /** The ID of a schedule, which is made where there is none that says the same. */
@@ -223,18 +236,16 @@ class Planner {
     else this.#joinGroup(wish, there, lists, services);
   }
 
-  #groupThere({ key, name, identity }: WishedGroup): Envelope<SpecOf<"groups">> | undefined {
+  #groupThere({ name, identity, isNamed }: WishedGroup): Envelope<SpecOf<"groups">> | undefined {
     const { groups } = this.#state.collections;
     if (name === null) return groups.get(DEFAULT_GROUP_ID);
-    const known = groups.get(idOf("groups", identity ?? name));
-    if (known !== undefined) return known;
-    // What is told by more than its name is no group that somebody else called so.
-    if (identity !== null) return undefined;
-    const keys: readonly string[] = nameKeys(name);
-    return [...groups.values()].find(({ id, spec }) =>
-      id !== DEFAULT_GROUP_ID && key !== "" &&
-      nameKeys(spec.name).some((one) => keys.includes(one))
-    );
+    const known = groups.get(idOf("groups", identity));
+    if (known !== undefined || !isNamed) return known;
+    for (const key of nameKeys(name)) {
+      const there = this.#named.get(key);
+      if (there !== undefined) return there;
+    }
+    return undefined;
   }
 
   #makeGroup(
@@ -243,6 +254,11 @@ class Planner {
     lists: SpecOf<"groups">["lists"],
     services: SpecOf<"groups">["blocked_services"],
   ): void {
+    const id = idOf("groups", wish.identity);
+    if (this.#has("groups", id)) {
+      this.#items.push(lost("group", shown, "there is another one of this name there"));
+      return;
+    }
     const name = this.#freeName(shown);
     const { filtering, safe_search } = wish;
     const decoded = decodeSpec("groups", {
@@ -254,18 +270,15 @@ class Planner {
     }
     const renamed = name === shown ? null : `called ${name}: the name is taken here`;
     const adapted = joined(wish.adapted, wish.safe_search_adapted, renamed);
-    const id = idOf("groups", wish.identity ?? shown);
     if (this.#take("groups", "group", name, id, decoded.spec, adapted)) {
       this.#groups.set(wish.key, id);
+      for (const key of nameKeys(name)) this.#takenNames.add(key);
     }
   }
 
   /** A name that reads as no other group's. */
   #freeName(name: string): string {
-    const { groups } = this.#state.collections;
-    const names = [...groups.values(), ...this.#add.groups].map(({ spec }) => spec.name);
-    const taken = new Set<string>(names.flatMap((one) => nameKeys(one)));
-    const isFree = (one: string) => !nameKeys(one).some((key) => taken.has(key));
+    const isFree = (one: string) => !nameKeys(one).some((key) => this.#takenNames.has(key));
     if (isFree(name)) return name;
     for (let n = 2;; n++) {
       const next = firstName([`${name.slice(0, 120)} ${n}`]);
@@ -392,8 +405,13 @@ class Planner {
 
   #planRecords(wishes: readonly WishedRecord[]): void {
     const here = new Map<string, SpecOf<"records">[]>();
-    const note = (spec: SpecOf<"records">) =>
-      here.set(spec.name, [...here.get(spec.name) ?? [], spec]);
+    const keys = new Set<string>();
+    const note = (spec: SpecOf<"records">) => {
+      keys.add(recordKey(spec));
+      const others = here.get(spec.name);
+      if (others === undefined) here.set(spec.name, [spec]);
+      else others.push(spec);
+    };
     for (const { spec } of this.#state.collections.records.values()) note(spec);
     const own = new Set<SpecOf<"records">>();
     const read = wishes.map((wish) => {
@@ -414,8 +432,7 @@ class Planner {
       const { spec } = decoded;
       const others = here.get(spec.name) ?? [];
       const id = idOf("records", recordKey(spec));
-      const isThere = others.some((one) => recordKey(one) === recordKey(spec));
-      if (isThere || this.#state.collections.records.has(id)) {
+      if (keys.has(recordKey(spec)) || this.#state.collections.records.has(id)) {
         this.#note("record", shown, "there_already");
         continue;
       }

@@ -44,8 +44,10 @@ export interface WishedGroup {
   readonly key: string;
   /** `null`: the default group. */
   readonly name: string | null;
-  /** What tells it from others, where its name does not; `null`: its name does. */
-  readonly identity: string | null;
+  /** What tells it from the others of its source; the same whenever it is read. */
+  readonly identity: string;
+  /** People call it so: a group of that name here is the same. */
+  readonly isNamed: boolean;
   readonly filtering: boolean;
   readonly safe_search: boolean;
   /** By URL. */

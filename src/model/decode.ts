@@ -1,6 +1,12 @@
 import { z } from "zod";
-import { formatIp, parseIp } from "../addr/mod.ts";
-import { LINE_LENGTH_MAX, normaliseName, parseRule, SKIP_TEXTS } from "../filter/mod.ts";
+import { formatRdata, parseRdata, Qtype } from "../dns/mod.ts";
+import {
+  findRegexProblem,
+  LINE_LENGTH_MAX,
+  normaliseName,
+  parseRule,
+  SKIP_TEXTS,
+} from "../filter/mod.ts";
 import { findListUrlProblem } from "./list_url.ts";
 import { parseWith, PROBLEMS_MAX, type SpecProblem, type SpecProblems } from "./problems.ts";
 import {
@@ -69,6 +75,15 @@ export function decodeShape<C extends Collection>(
 /** The frame of a batch: its rules are read one by one. */
 const BATCH_FRAME = RulesBatch.extend({ add: z.array(z.unknown()).default([]) });
 
+/** Most regular expressions of a batch: to look at a bad one takes milliseconds. */
+export const REGEX_BATCH_MAX = 200;
+const REGEX = /^\s*(?:@@)?\//;
+
+function isRegex(spec: unknown): boolean {
+  const { rule } = (spec ?? {}) as { readonly rule?: unknown };
+  return typeof rule === "string" && REGEX.test(rule);
+}
+
 /** Reads rules that are to come and go; the paths of bad ones have their index: `add[17].rule`. */
 export function decodeRulesBatch(json: unknown): Decoded<RulesBatch> {
   // Counted first: each item that is none takes memory to be complained of.
@@ -80,6 +95,12 @@ export function decodeRulesBatch(json: unknown): Decoded<RulesBatch> {
   }
   const frame = decode(BATCH_FRAME, json);
   if (!frame.ok) return frame;
+  const regexes = frame.spec.add.filter(isRegex).length;
+  if (regexes > REGEX_BATCH_MAX) {
+    const message = `it has ${regexes} regular expressions, and one change takes ` +
+      `${REGEX_BATCH_MAX}: send several`;
+    return refused([{ path: "", message }]);
+  }
   const found: SpecProblem[] = [];
   const add: SpecOf<"rules">[] = [];
   for (const [i, given] of frame.spec.add.entries()) {
@@ -201,6 +222,8 @@ function findRuleProblem(rule: string): string | null {
     const { reason, column } = parsed;
     return `it is no rule that is read, from column ${column + 1}: ${SKIP_TEXTS[reason]}`;
   }
+  const problem = parsed.rules.map(findRegexProblem).find((reason) => reason !== null);
+  if (problem) return `it is no rule that is read: ${SKIP_TEXTS[problem]}`;
   // A list's line may lose a name; whoever writes a rule is told.
   return parsed.leftOut === null
     ? null
@@ -243,18 +266,31 @@ function recordValue(
   text: string,
   report: Report,
 ): string | undefined {
-  if (type === "CNAME") {
+  if (type === "CNAME" || type === "PTR") {
     const name = normaliseName(text);
     if (name !== null) return name;
-    report("value", "it is no name");
+    report("value", `it is no ${VALUE_TEXTS[type]}`);
     return undefined;
   }
-  const [family, lengthBytes] = type === "A" ? ["IPv4", 4] : ["IPv6", 16];
-  const ip = parseIp(text);
-  if (ip?.length === lengthBytes) return formatIp(ip);
-  report("value", `it is no ${family} address`);
+  const rdata = parseRdata(Qtype[type], text);
+  if (rdata !== null) return formatRdata(rdata, Qtype[type], 0, rdata.length);
+  report("value", `it is no ${VALUE_TEXTS[type]}`);
   return undefined;
 }
+
+/** What a value is of, and what it may look like. */
+const VALUE_TEXTS = {
+  A: "IPv4 address",
+  AAAA: "IPv6 address",
+  CNAME: "name",
+  TXT: "text: write words, or strings of 255 bytes in quotes",
+  MX: "mail server: write a preference and a name, such as 10 mail.example",
+  SRV: "server: write priority, weight, port and a name, such as 0 0 389 ldap.example",
+  PTR: "name",
+  HTTPS: "service: write a priority, a name and parameters, such as 1 . alpn=h2 port=8443",
+  SVCB: "service: write a priority, a name and parameters, such as 1 dns.example alpn=dot",
+  CAA: "authority: write flags, a tag and a text, such as 0 issue letsencrypt.org",
+} as const;
 
 function refineClient(spec: Partial<SpecOf<"clients">>, report: Report) {
   for (const field of ["addresses", "ids"] as const) reportTwice(field, spec[field] ?? [], report);

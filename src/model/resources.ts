@@ -90,6 +90,8 @@ export const ListSpec = z.strictObject({
     .meta({ format: "uri", description: "https; http for this machine only; without credentials" }),
   path: z.string().min(1).max(1_024).optional()
     .describe("a file of filter.local_lists_dir"),
+  allows: z.boolean().optional()
+    .describe("true: what it names is let through; left out or false: it is blocked"),
   enabled,
   comment,
   managed_by: managedBy,
@@ -137,14 +139,29 @@ export const RulesBatch = z.strictObject({
 });
 export type RulesBatch = z.infer<typeof RulesBatch>;
 
+/** Types that records of yours may have. */
+export const RECORD_TYPES = [
+  "A",
+  "AAAA",
+  "CNAME",
+  "TXT",
+  "MX",
+  "SRV",
+  "PTR",
+  "HTTPS",
+  "SVCB",
+  "CAA",
+] as const;
+
 /** An answer of your own: an exact name, or `*.domain` for every name below it. */
 export const RecordSpec = z.strictObject({
   name: z.string().min(1).max(255)
     .describe("an exact name, or *.domain for every name below it; none at or below svc.test"),
-  type: z.enum(["A", "AAAA", "CNAME"]).describe(
-    "what value is: an IPv4 or IPv6 address, or a name",
+  type: z.enum(RECORD_TYPES).describe("what value is"),
+  value: z.string().min(1).max(2_048).describe(
+    "an address of the family of type, a name, or what a record of type has in a zone file: " +
+      "10 mail.example for MX, 0 0 389 ldap.example for SRV",
   ),
-  value: z.string().min(1).max(255).describe("an address of the family of type, or a name"),
   ttl: z.int().min(0).max(2_147_483_647).default(300).describe("seconds"),
   enabled,
   comment,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { apply } from "./apply.ts";
 import type { Change } from "./command.ts";
-import { decodeRulesBatch } from "./decode.ts";
+import { decodeRulesBatch, REGEX_BATCH_MAX } from "./decode.ts";
 import { AT, commandOf, FIRST_SEED, ids, ruleSpec, stateAfter } from "./fakes.ts";
 import { emptyState, type LiveState, type Made } from "./live_state.ts";
 import { PROBLEMS_MAX } from "./problems.ts";
@@ -160,11 +160,30 @@ Deno.test("decodeRulesBatch() names the first bad item by its index", none, asyn
     ["no rule", { add: [good, {}] }, "add[1].rule", /is missing/],
     [
       "a bad rule",
-      { add: [good, good, { rule: "||a*.example^" }, { rule: "" }] },
+      { add: [good, good, { rule: "||a.example/path" }, { rule: "" }] },
       "add[2].rule",
       /./,
     ],
-    ["what is no rule", { add: [good, { rule: "||a*.example^" }] }, "add[1].rule", /wildcards/],
+    ["what is no rule", { add: [good, { rule: "a*" }] }, "add[1].rule", /3 characters/],
+    ["a broken expression", { add: [{ rule: "/a(/" }] }, "add[0].rule", /regular expression/],
+    [
+      "an expression that grows too large",
+      { add: [{ rule: "/[ab].{40}c/" }] },
+      "add[0].rule",
+      /too large/,
+    ],
+    [
+      "an expression that finds no name",
+      { add: [{ rule: "/^https?:/" }] },
+      "add[0].rule",
+      /about a URL/,
+    ],
+    [
+      "too many expressions",
+      { add: Array.from({ length: REGEX_BATCH_MAX + 1 }, () => ({ rule: " @@/a/" })) },
+      "",
+      /201 regular expressions/,
+    ],
     ["two lines", { add: [{ rule: "||a.example^\n||b.example^" }] }, "add[0].rule", /one line/],
     ["an unknown field", { add: [{ ...good, colour: 1 }] }, "add[0].colour", /no such field/],
     ["no ID", { remove: ["ru_0000000000000001", "ru_1"] }, "remove[1]", /no ID of ru_/],
@@ -184,7 +203,7 @@ Deno.test("decodeRulesBatch() names the first bad item by its index", none, asyn
   }
   await t.step("all that is wrong, up to a bound", () => {
     const bad = decodeRulesBatch({
-      add: [{ rule: "||a*.example^", colour: 1 }, good, {}],
+      add: [{ rule: "||a.example/path", colour: 1 }, good, {}],
       remove: [ids.rule(1), ids.rule(1)],
     });
     assert.ok(!bad.ok);

@@ -5,6 +5,7 @@ const SYMBOLS = {
   getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
   setrlimit: { parameters: ["i32", "buffer"], result: "i32" },
   madvise: { parameters: ["u64", "usize", "i32"], result: "i32" },
+  malloc_trim: { parameters: ["usize"], result: "i32" },
   mallopt: { parameters: ["i32", "i32"], result: "i32" },
   /** Of threads: what they are scheduled by, and their names. */
   syscall: { parameters: ["i64", "i64", "buffer", "u64", "u64"], result: "i64" },
@@ -29,6 +30,11 @@ const MAPPED_BYTES_MIN = 1024 * 1024;
  */
 export function returnLargeAllocations(host: Host): void {
   host.mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
+}
+
+/** Has the C library return what is free in any of its arenas: some milliseconds. */
+export function returnFreeAllocations(host: Host): void {
+  host.malloc_trim(0n);
 }
 
 const MADV_DONTNEED = 4;

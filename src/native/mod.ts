@@ -6,7 +6,13 @@
  * RFC 3542 (packet info). @module
  */
 export { type Native, openNative } from "./libc.ts";
-export { dropPages, type Host, openHost, returnLargeAllocations } from "./host.ts";
+export {
+  dropPages,
+  type Host,
+  openHost,
+  returnFreeAllocations,
+  returnLargeAllocations,
+} from "./host.ts";
 export {
   closeSocket,
   dupSocket,

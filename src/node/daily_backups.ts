@@ -9,6 +9,7 @@ import { isSeeded, type LiveState } from "../model/mod.ts";
 
 import type { OpenStore, Replicator } from "../store/mod.ts";
 import { VERSION } from "../version.ts";
+import { every } from "./every.ts";
 import type { Problems } from "./problems.ts";
 
 /** Copies that are kept: a week of them. */
@@ -56,7 +57,7 @@ export interface DailyBackupsOptions {
  */
 export class DailyBackups {
   readonly #options: DailyBackupsOptions;
-  #timer: ReturnType<typeof setInterval> | undefined;
+  #end = () => {};
   #looking: Promise<void> | null = null;
   #failure: string | null = null;
   /** The day of the last copy, as in its name. */
@@ -72,13 +73,13 @@ export class DailyBackups {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.look(), LOOK_MS);
+    this.#end = every(LOOK_MS, () => void this.look());
     void this.look();
   }
 
   /** Resolves once nothing is being written. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#end();
     await this.#looking;
   }
 

@@ -2,6 +2,7 @@ import { type Actor, RULES_BATCH_MAX, type State } from "../model/mod.ts";
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Replicator } from "../store/mod.ts";
+import { every } from "./every.ts";
 
 /** How often rules are looked for that have come to their end: nobody decides by them since. */
 const LOOK_MS = 30_000;
@@ -18,7 +19,7 @@ export interface ExpiredRulesOptions {
 /** Deletes rules that have come to their end; of a cluster the leader does. */
 export class ExpiredRules {
   readonly #options: ExpiredRulesOptions;
-  #timer: ReturnType<typeof setInterval> | undefined;
+  #end = () => {};
   #isBusy = false;
 
   constructor(options: ExpiredRulesOptions) {
@@ -26,11 +27,11 @@ export class ExpiredRules {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.look(), LOOK_MS);
+    this.#end = every(LOOK_MS, () => void this.look());
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#end();
   }
 
   /** Deletes those whose end has come. Never throws. */

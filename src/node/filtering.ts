@@ -17,7 +17,7 @@ import { keepRules, readKeptRules } from "./kept_rules.ts";
 import type { Problem } from "./problems.ts";
 
 /** Grows when compiled rules of an earlier release can no longer be read. */
-const RULES_FORMAT = 6;
+const RULES_FORMAT = 7;
 /** How soon after the start or another look, and how long after it at most, lists are looked at. */
 const LOOK_PAUSE_MS_MIN = 1_000;
 const LOOK_PAUSE_MS_MAX = 3_600_000;
@@ -33,6 +33,8 @@ interface Digest {
   readonly id: string;
   readonly name: string;
   readonly sha256: string;
+  /** What it names is let through. */
+  readonly allows?: boolean;
 }
 
 /** A source of rules as it goes to the compiler. */
@@ -204,7 +206,7 @@ export class Filtering {
    */
   setLists(lists: Lists): void {
     const before = new Set(this.#lists.sources.map(placeOf));
-    const isSame = placesOf(this.#lists.sources) === placesOf(lists.sources);
+    const isSame = textsOf(this.#lists.sources) === textsOf(lists.sources);
     this.#lists = lists;
     if (isSame) return;
     this.#options.keeper.keepOnly(this.#sources(), lists.off);
@@ -326,7 +328,7 @@ export class Filtering {
     const digests = await this.#options.keeper.digests(this.#lists.sources);
     const services = await this.#serviceTexts();
     return [
-      ...digests.map(({ source: { id, name }, sha256 }) => ({ id, name, sha256 })),
+      ...digests.map(({ source, sha256 }) => ({ ...partOf(source), sha256 })),
       ...services.map(({ id, name, sha256 }) => ({ id, name, sha256 })),
     ];
   }
@@ -337,9 +339,9 @@ export class Filtering {
     const alsoKeep = () => [...this.#sources().map(({ id }) => id), ...this.#lists.off];
     const texts: Text[] = [];
     for await (
-      const { source: { id, name }, ...text } of keeper.load(this.#lists.sources, alsoKeep)
+      const { source, ...text } of keeper.load(this.#lists.sources, alsoKeep)
     ) {
-      texts.push({ id, name, ...text });
+      texts.push({ ...partOf(source), ...text });
     }
     return [...texts, ...await this.#serviceTexts()];
   }
@@ -357,9 +359,10 @@ export class Filtering {
     const texts = await this.#load();
     const key = keyOf(texts);
     const startedMs = performance.now();
-    const sources = texts.map(({ id, bytes }) => ({
+    const sources = texts.map(({ id, bytes, allows }) => ({
       bytes,
       isService: id.startsWith(SERVICE_PREFIX),
+      ...(allows === true && { allows }),
     }));
     const compiled = await compileRules({ seed: this.seed, sources });
     this.buildMs = Math.round(performance.now() - startedMs);
@@ -438,14 +441,22 @@ function placeOf({ id, url, path }: ListSource): string {
   return JSON.stringify([id, url ?? null, path ?? null]);
 }
 
-function placesOf(sources: readonly ListSource[]): string {
-  return sources.map(placeOf).join("\n");
+/** What rules are made of, before any text is read. */
+function textsOf(sources: readonly ListSource[]): string {
+  return sources.map((source) => `${placeOf(source)} ${source.allows === true}`).join("\n");
 }
 
-/** What compiled rules depend on: the texts and their order. */
+/** What a digest says of a list. */
+function partOf({ id, name, allows }: ListSource): Omit<Digest, "sha256"> {
+  return { id, name, ...(allows === true && { allows }) };
+}
+
+/** What compiled rules depend on: the texts, what they are taken for, and their order. */
 function keyOf(texts: readonly Digest[]): Buffer {
   const hash = createHash("sha256").update(`rules ${RULES_FORMAT}`);
-  for (const { id, sha256 } of texts) hash.update(`\n${id} ${sha256}`);
+  for (const { id, sha256, allows } of texts) {
+    hash.update(`\n${id} ${sha256}${allows === true ? " allows" : ""}`);
+  }
   return hash.digest();
 }
 

@@ -117,6 +117,31 @@ Deno.test(
 );
 
 Deno.test(
+  "Filtering builds again when a list is to let through what it blocked",
+  disk,
+  () =>
+    withBench(async (bench) => {
+      const filtering = await bench.open();
+      await filtering.first();
+      await filtering.reload().done;
+      filtering.setLists({ sources: [{ ...ADS, allows: true }], off: [] });
+      await until(() => bench.published.length === 2);
+      assert.equal(
+        decided(bench.published[1], "www.ads.example", filtering.seed),
+        "@@||ads.example^ (ads)",
+      );
+      filtering.stop();
+      const after = await bench.open();
+      const loaded = await after.first();
+      assert.equal(
+        decided(loaded, "www.ads.example", after.seed),
+        "||ads.example^ (ads)",
+        "what is kept of the same text lets through",
+      );
+    }),
+);
+
+Deno.test(
   "Filtering reads kept rules instead of compiling the same texts again",
   disk,
   () =>

@@ -71,7 +71,7 @@ export async function enterFirstStage(
   const user = userOf(process, config);
   const program = ownProgram(process);
   const places = programPlaces(process, configFile, user);
-  for (const path of [places.runtime, `${places.modules}/main.ts`]) checkReach(config, user, path);
+  for (const path of filesOf(places)) checkReach(config, user, path);
   makeStoreDirectory(process, config, user);
   await warmCaches(places.modules, places.caches);
   const rules = placesOf(config, places, realPath);
@@ -114,6 +114,11 @@ function userOf(process: Process, { server: { user } }: Config): UserIds | null 
     );
   }
   return isRoot ? ids : null;
+}
+
+/** What the service's user has to get at to run it; a compiled file carries its own modules. */
+function filesOf({ runtime, modules }: ProgramPlaces): string[] {
+  return Deno.build.standalone ? [runtime] : [runtime, `${modules}/main.ts`];
 }
 
 /**
@@ -180,7 +185,10 @@ export function raiseFence(process: Process, rules: readonly PathRule[]): Fence 
   const abstractSockets = notify?.startsWith("@") ?? false;
   // What somebody has preloaded has files of its own, which nobody here knows.
   const preloaded = environmentOf(process, PRELOAD_VARIABLE);
-  if (preloaded !== null) log.warn("paths stay open for what is preloaded", { preloaded });
+  if (preloaded !== null) {
+    log.warn("paths stay open for what is preloaded", { preloaded });
+    problems.push(`sandbox: ${PRELOAD_VARIABLE} is set, so paths stay open: start svc without it`);
+  }
   const landlock = preloaded === null &&
     attempt(() => void restrictPaths(process, { rules, abstractSockets }));
   const seccomp = attempt(() => denySystemCalls(process));

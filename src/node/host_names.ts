@@ -1,4 +1,4 @@
-import { isPrivateAt, parseIp, unmapIpv4 } from "../addr/mod.ts";
+import { isPrivateAt, parseIp, reverseName, unmapIpv4 } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { Qtype } from "../dns/mod.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
@@ -137,13 +137,6 @@ export class HostNames {
   }
 }
 
-/** The name of an address in the reverse zone (RFC 1035 §3.5, RFC 3596 §2.5). */
-export function reverseName(ip: Uint8Array): string {
-  if (ip.length === 4) return `${[...ip].reverse().join(".")}.in-addr.arpa`;
-  const digits = Array.from(ip, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return `${[...digits].reverse().join(".")}.ip6.arpa`;
-}
-
 function isOfHost({ spec: { enabled, name, type } }: Envelope<RecordSpec>): boolean {
-  return enabled && type !== "CNAME" && !name.startsWith("*.");
+  return enabled && (type === "A" || type === "AAAA") && !name.startsWith("*.");
 }

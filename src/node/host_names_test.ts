@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { parseIp } from "../addr/mod.ts";
 import { Qtype } from "../dns/mod.ts";
 import { policyState } from "../snapshot/fakes.ts";
-import { HostNames, reverseName } from "./host_names.ts";
+import { HostNames } from "./host_names.ts";
 
 const none = { permissions: "none" } as const;
 const DAY_MS = 86_400_000;
@@ -37,14 +36,6 @@ async function until(condition: () => boolean): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
-
-Deno.test("reverseName() is the name of an address in the reverse zone", none, () => {
-  assert.equal(reverseName(parseIp("192.0.2.7")!), "7.2.0.192.in-addr.arpa");
-  assert.match(
-    reverseName(parseIp("2001:db8::1")!),
-    /^1\.0\.0\..*8\.b\.d\.0\.1\.0\.0\.2\.ip6\.arpa$/,
-  );
-});
 
 Deno.test("HostNames asks the upstream of the reverse zone, and nobody else", none, async () => {
   const { names, asked, told } = bench();

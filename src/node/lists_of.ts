@@ -5,11 +5,14 @@ import type { Lists, Uses } from "./filtering.ts";
 export function listsOf({ collections }: Pick<PolicyState, "collections">): Lists {
   const all = [...collections.lists.values()];
   return {
-    sources: all.filter(({ spec }) => spec.enabled).map(({ id, spec: { name, url, path } }) => ({
+    sources: all.filter(({ spec }) => spec.enabled).map((
+      { id, spec: { name, url, path, allows } },
+    ) => ({
       id,
       name,
       ...(url !== undefined && { url }),
       ...(path !== undefined && { path }),
+      ...(allows === true && { allows }),
     })),
     off: all.filter(({ spec }) => !spec.enabled).map(({ id }) => id),
   };

@@ -3,6 +3,7 @@ import { messageOf } from "../errors.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, DnsUpstream } from "../isolate/mod.ts";
 import type { Settings } from "../model/mod.ts";
+import { every } from "./every.ts";
 
 /** Something that is wrong. */
 export interface Problem {
@@ -68,8 +69,7 @@ export class Problems {
 
   /** Looks now and then; returns what ends that. */
   look(): () => void {
-    const timer = setInterval(() => void this.now(), LOOK_MS);
-    return () => clearInterval(timer);
+    return every(LOOK_MS, () => void this.now());
   }
 }
 

@@ -4,12 +4,14 @@ import { log } from "../log.ts";
 import {
   openHost,
   raiseFileLimit,
+  returnFreeAllocations,
   returnLargeAllocations,
   setTimeSlice,
   stepHelpersBack,
   TimeSlice,
 } from "../native/mod.ts";
 import type { Legacy, Notifier } from "../process/mod.ts";
+import { FreeMemory, giveBackHeap } from "../free_memory.ts";
 import { VERSION } from "../version.ts";
 import { Node } from "./node.ts";
 import { fileLimitWarning } from "./open_files.ts";
@@ -21,6 +23,10 @@ import { Upgrade } from "./upgrade.ts";
 
 /** Permissions that no part of a running service asks for. */
 const UNUSED = ["run", "env", "import"] as const;
+
+/** How often memory is looked at, and how much more than before is worth giving back. */
+const MEMORY_LOOK_MS = 10_000;
+const GROWN_BYTES_MIN = 8 * 1024 * 1024;
 
 /** How a service comes to run. */
 export interface ServiceStart {
@@ -44,6 +50,11 @@ export async function runService(
     returnLargeAllocations(host); // Before anything large is allocated.
     setTimeSlice(host, TimeSlice.Request);
     stepHelpersBack(host);
+    const memory = new FreeMemory(() => Deno.memoryUsage().rss, () => {
+      giveBackHeap();
+      returnFreeAllocations(host);
+    }, GROWN_BYTES_MIN);
+    Deno.unrefTimer(setInterval(() => memory.look(), MEMORY_LOOK_MS));
   }
   const signals = new Signals();
   const files = host === null ? null : raiseFileLimit(host);

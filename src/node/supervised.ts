@@ -23,7 +23,7 @@ export function findSupervisor(): Notifier | null {
  * asked as clients ask it. Returns what ends that.
  */
 export async function feedWatchdog(
-  notifier: Notifier | null,
+  notifier: Pick<Notifier, "watchdogMs" | "alive"> | null,
   listening: readonly HostPort[],
 ): Promise<() => void> {
   const [native, packets] = [openNative(), openPackets()];

@@ -7,6 +7,7 @@ import { parseTrustAnchors, ROOT_ANCHORS_TEXT, type TrustAnchor } from "../dnsse
 import { messageOf, SvcError } from "../errors.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
 import { wireNames } from "./dns_upstreams.ts";
+import { every } from "./every.ts";
 import { TrustKeeper } from "./trust_keeper.ts";
 
 const ANEW = { isAnew: true, isTraced: false };
@@ -75,10 +76,7 @@ export async function openTrust(
       return (await dns().ask(query, ANEW, new AbortController().signal)).message;
     },
     publish: (trust) => dns().renewTrust(trust),
-    every: (ms, work) => {
-      const timer = setInterval(work, ms);
-      return () => clearInterval(timer);
-    },
+    every,
   });
 }
 

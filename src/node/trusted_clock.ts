@@ -1,5 +1,6 @@
 import { ClockJudge } from "../clock/mod.ts";
 import { log } from "../log.ts";
+import { every } from "./every.ts";
 import type { Problems } from "./problems.ts";
 import { RELEASED_MS } from "../version.ts";
 
@@ -19,6 +20,5 @@ export function trustedClock(problems: Problems): TrustedClock {
     onStep: (stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }),
   });
   problems.watch("clock", () => judge.problems);
-  const timer = setInterval(() => void judge.nowMs(), LOOK_MS);
-  return { judge, stop: () => clearInterval(timer) };
+  return { judge, stop: every(LOOK_MS, () => void judge.nowMs()) };
 }

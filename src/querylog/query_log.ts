@@ -18,6 +18,11 @@ import { Statistics } from "./statistics.ts";
 const BATCH_MAX = 2_000;
 /** Batches written before a question is answered: what full queues hold, and not what keeps coming. */
 const CATCH_UP_BATCHES_MAX = 16;
+/**
+ * Records written a second: a fifth of what a processor answers, for about a fifth of its time. More
+ * wait, and of what the queues have no room for then some of each client's are left out.
+ */
+const RECORDS_PER_SECOND_MAX = 30_000;
 /** Records wait this long, so that a quiet night is few writes; who ends the process loses no more. */
 const WRITE_MS = 5_000;
 /** The same where so much of a queue waits: some dozens of records. */
@@ -93,6 +98,9 @@ export class QueryLogStore {
   #open: Open | null = null;
   /** Since when something waits that was seen; `Infinity`: nothing was. */
   #waitsSinceMs = Infinity;
+  /** Records taken from the queues so far, and when the next ones may be. */
+  #taken = 0;
+  #restsUntilMs = -Infinity;
   #savedAtMs: number;
   /** Something was counted since. */
   #isUnsaved = false;
@@ -128,12 +136,16 @@ export class QueryLogStore {
     if (this.#isCorrecting) {
       return { ms: this.#move() ? BUSY_MS : CORRECT_AGAIN_MS, bytes: Infinity };
     }
+    if (nowMs < this.#restsUntilMs) return { ms: this.#restsUntilMs - nowMs, bytes: Infinity };
     const fill = this.#fill;
     if (fill === 0) this.#waitsSinceMs = Infinity;
     else this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
     let isMore = false;
     if (fill > FILL_MAX || nowMs >= this.#dueAtMs(fill)) {
+      const before = this.#taken;
       isMore = this.#write();
+      const takenMs = Math.round(1_000 * (this.#taken - before) / RECORDS_PER_SECOND_MAX);
+      this.#restsUntilMs = nowMs + takenMs;
       this.#waitsSinceMs = isMore ? nowMs : Infinity;
     } else if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim();
     if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
@@ -296,6 +308,7 @@ export class QueryLogStore {
     for (const reader of this.#readers) {
       try {
         for (let i = 0; i < most && reader.next(this.#record.words) !== NO_RECORD; i++) {
+          this.#taken++;
           const entry = this.#record.read();
           if (entry === null) this.#figures[LogFigure.Unreadable]++;
           else batch.push(this.#dated(entry));

@@ -274,9 +274,12 @@ function lost(match: AnyMatch, winner: AnyMatch | undefined, isFiltered: boolean
   if (winner.rank > match.rank) {
     return `${RANK_TEXT[winner.rank]} outranks ${RANK_TEXT[match.rank]}`;
   }
-  return winner.nameLengthBytes > match.nameLengthBytes
-    ? "a rule of the same rank is about a longer name"
-    : "another rule of the same rank comes first";
+  if (winner.nameLengthBytes > match.nameLengthBytes) {
+    return match.nameLengthBytes === 0
+      ? "a rule of the same rank is about the name, not a pattern"
+      : "a rule of the same rank is about a longer name";
+  }
+  return "another rule of the same rank comes first";
 }
 
 const RANK_TEXT = ["a block", "an exception", "an important block", "an important exception"];

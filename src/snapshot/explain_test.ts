@@ -30,6 +30,7 @@ const POLICY: FakePolicy = {
       "|10.*",
       "@@|10.0.0.1",
     ].join("\n"),
+    patterns: "||ad*.pattern.test^\n/^ad[0-9]+\\.p/\n||ads2.pattern.test^\n|far.\n",
   },
   rules: [
     "@@||fine.ads.example^",
@@ -38,6 +39,9 @@ const POLICY: FakePolicy = {
     "|code.test^$dnsrewrite=NXDOMAIN",
     "||not.test^$dnsrewrite=192.0.2.5",
     "|10.0.0.2$important",
+    "@@-3.pattern.",
+    "||far*$dnsrewrite=192.0.2.8",
+    "/^AD9/$badfilter",
   ],
   records: [
     "nas.example A 192.0.2.9",
@@ -45,7 +49,7 @@ const POLICY: FakePolicy = {
     "www.example CNAME nas.example",
   ],
   groups: {
-    default: { lists: ["ads", "more", "answers"] },
+    default: { lists: ["ads", "more", "answers", "patterns"] },
     kids: { lists: ["ads"], services: ["video"] },
     free: { filtering: false, lists: ["ads"] },
     safe: { safeSearch: true, lists: ["engines"] },
@@ -60,6 +64,48 @@ const POLICY: FakePolicy = {
 const LOCAL = "a local record answers before the filter";
 const NOT_USED = "the group does not use this list now";
 const ROWS = [
+  [
+    "ads1.pattern.test",
+    null,
+    "nobody in default: blocked by ||ad*.pattern.test^ of li_patterns 0.0.0.0",
+    ["||ad*.pattern.test^ of patterns: decides"],
+  ],
+  [
+    "ad1.pattern.test",
+    "192.0.2.1",
+    "tablet in kids: forwarded",
+    [
+      `||ad*.pattern.test^ of patterns: ${NOT_USED}`,
+      `/^ad[0-9]+\\.p/ of patterns: ${NOT_USED}`,
+    ],
+  ],
+  [
+    "www.ads2.pattern.test",
+    null,
+    "nobody in default: blocked by ||ads2.pattern.test^ of li_patterns 0.0.0.0",
+    [
+      "||ads2.pattern.test^ of patterns: decides",
+      "||ad*.pattern.test^ of patterns: a rule of the same rank is about the name, not a pattern",
+    ],
+  ],
+  [
+    "ad-3.pattern.test",
+    null,
+    "nobody in default: forwarded by @@-3.pattern. of rules",
+    [
+      "@@-3.pattern. of custom rules: decides",
+      "||ad*.pattern.test^ of patterns: an exception outranks a block",
+    ],
+  ],
+  [
+    "far.example.net",
+    null,
+    "nobody in default: rewritten by ||far*$dnsrewrite=192.0.2.8 of rules 192.0.2.8",
+    [
+      "||far*$dnsrewrite=192.0.2.8 of custom rules: decides",
+      "|far. of patterns: a rewrite comes before every other rule",
+    ],
+  ],
   ["ads.example", null, "nobody in default: blocked by ||ads.example^ of li_ads 0.0.0.0", [
     "||ads.example^ of ads: decides",
     `@@||ads.example^ of unused: ${NOT_USED}`,

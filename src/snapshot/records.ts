@@ -1,5 +1,13 @@
-import { formatIp, parseIp } from "../addr/mod.ts";
-import { equalNames, FOLD, formatRdata, HashedName, parseName, Qtype } from "../dns/mod.ts";
+import { isLoopback, isUnspecified, parseIp, reverseName } from "../addr/mod.ts";
+import {
+  equalNames,
+  FOLD,
+  formatRdata,
+  HashedName,
+  parseName,
+  parseRdata,
+  Qtype,
+} from "../dns/mod.ts";
 import type { RecordSpec } from "../model/mod.ts";
 
 /**
@@ -45,35 +53,64 @@ interface Owner {
 
 /** Compiles the records that are enabled; one that is malformed is left out. */
 export function compileRecords(specs: Iterable<RecordSpec>, seed: number): RecordsData {
-  const owners = new Map<string, Owner>();
-  const hashed = new HashedName();
+  const owners = new Owners(seed);
+  const hosts: RecordSpec[] = [];
   for (const spec of specs) {
     if (!spec.enabled) continue;
     const isWildcard = spec.name.startsWith(WILDCARD);
-    const wire = parseName(isWildcard ? spec.name.slice(WILDCARD.length) : spec.name);
+    const owner = owners.of(isWildcard ? spec.name.slice(WILDCARD.length) : spec.name);
     const record = compileRecord(spec);
-    if (wire === null || record === null) continue;
+    if (owner === null || record === null) continue;
+    (isWildcard ? owner.below : owner.exact).push(record);
+    if (!isWildcard) hosts.push(spec);
+  }
+  for (const host of hosts) addPointer(owners, host);
+  return layOut(owners.all.filter(({ exact, below }) => exact.length + below.length > 0));
+}
+
+/** By name. */
+class Owners {
+  readonly #seed: number;
+  readonly #owners = new Map<string, Owner>();
+  readonly #hashed = new HashedName();
+
+  constructor(seed: number) {
+    this.#seed = seed;
+  }
+
+  get all(): readonly Owner[] {
+    return [...this.#owners.values()];
+  }
+
+  /** The owner of a name; `null` for a text that is none. */
+  of(text: string): Owner | null {
+    const wire = parseName(text);
+    if (wire === null) return null;
     const name = wire.map((byte) => FOLD[byte]);
     const key = String.fromCharCode(...name);
-    let owner = owners.get(key);
-    if (owner === undefined) {
-      hashed.read(name, 0, name.length, seed);
-      owner = { name, hash: hashed.hashes[0], exact: [], below: [] };
-      owners.set(key, owner);
-    }
-    (isWildcard ? owner.below : owner.exact).push(record);
+    const known = this.#owners.get(key);
+    if (known !== undefined) return known;
+    this.#hashed.read(name, 0, name.length, this.#seed);
+    const owner = { name, hash: this.#hashed.hashes[0], exact: [], below: [] };
+    this.#owners.set(key, owner);
+    return owner;
   }
-  return layOut([...owners.values()]);
+}
+
+/** Lets the address of a host lead back to its name: the first that has it, and no record is there. */
+function addPointer(owners: Owners, { name, type, value, ttl }: RecordSpec): void {
+  if (type !== "A" && type !== "AAAA") return;
+  const ip = parseIp(value);
+  const rdata = parseName(name);
+  // Those that any name may have lead nowhere.
+  if (ip === null || rdata === null || isLoopback(ip) || isUnspecified(ip)) return;
+  const owner = owners.of(reverseName(ip));
+  if (owner?.exact.length === 0) owner.exact.push({ type: Qtype.PTR, ttl, rdata });
 }
 
 function compileRecord({ type, value, ttl }: RecordSpec): Compiled | null {
-  if (type === "CNAME") {
-    const rdata = parseName(value);
-    return rdata === null ? null : { type: Qtype.CNAME, ttl, rdata };
-  }
-  const rdata = parseIp(value);
-  if (rdata?.length !== (type === "A" ? 4 : 16)) return null;
-  return { type: Qtype[type], ttl, rdata };
+  const rdata = parseRdata(Qtype[type], value);
+  return rdata === null ? null : { type: Qtype[type], ttl, rdata };
 }
 
 function layOut(owners: readonly Owner[]): RecordsData {
@@ -200,7 +237,6 @@ export class LocalRecords {
   text(record: number): string {
     const offset = this.rdataOffset(record);
     const rdata = this.bytes.slice(offset, offset + this.rdataLength(record));
-    const type = this.type(record);
-    return type === Qtype.CNAME ? formatRdata(rdata, type, 0, rdata.length) : formatIp(rdata);
+    return formatRdata(rdata, this.type(record), 0, rdata.length);
   }
 }

@@ -358,6 +358,11 @@ Deno.test(
         "deep.home.example AAAA 2001:db8::8",
         "Alias.Example CNAME NAS.home.example",
         "*.only.example CNAME nas.home.example",
+        "second.example A 192.0.2.1",
+        "8.2.0.192.in-addr.arpa PTR own.example",
+        "own.example A 192.0.2.8",
+        "loop.example A 127.0.0.2",
+        "none.example AAAA ::",
       ],
     });
     const rows = [
@@ -376,6 +381,14 @@ Deno.test(
       ["only.example", ""],
       ["x.only.example", "300 nas.home.example"],
       ["x\\.home.example", ""],
+      // Addresses lead back to the first name that has them, where nothing else is said.
+      ["1.2.0.192.in-addr.arpa", "300 nas.home.example"],
+      ["2.2.0.192.in-addr.arpa", "60 nas.home.example"],
+      [`1.${"0.".repeat(23)}8.b.d.0.1.0.0.2.ip6.arpa`, "300 nas.home.example"],
+      ["8.2.0.192.in-addr.arpa", "300 own.example"],
+      ["9.2.0.192.in-addr.arpa", ""],
+      ["2.0.0.127.in-addr.arpa", ""],
+      [`${"0.".repeat(32)}ip6.arpa`, ""],
     ] as const;
     for (const [text, want] of rows) {
       await t.step(text, () => {

@@ -38,21 +38,25 @@ export type Fault = "before" | "after" | null;
  * crash. `faultOf` is asked at each commit, counted from 1; a disk that has failed may stay so.
  */
 export class FaultyKv {
-  /** What a store is opened over. */
-  readonly kv: Deno.Kv;
   /** The file without faults. */
   readonly inner: Deno.Kv;
   commits = 0;
   faultOf: (commit: number) => Fault = () => null;
+  #generation = 0;
 
   private constructor(inner: Deno.Kv) {
     this.inner = inner;
+  }
+
+  /** What a store is opened over, until its process dies. */
+  get kv(): Deno.Kv {
+    const generation = this.#generation;
     const methods: Partial<Record<string | symbol, unknown>> = {
-      atomic: () => this.#atomic(),
-      set: (key: Deno.KvKey, value: unknown) => this.#set(key, value),
+      atomic: () => this.#atomic(generation),
+      set: (key: Deno.KvKey, value: unknown) => this.#set(generation, key, value),
       close: () => undefined,
     };
-    this.kv = new Proxy(inner, {
+    return new Proxy(this.inner, {
       get: (target, name) => {
         if (name in methods) return methods[name];
         const value: unknown = Reflect.get(target, name, target);
@@ -65,15 +69,30 @@ export class FaultyKv {
     return new FaultyKv(await Deno.openKv(":memory:"));
   }
 
+  /** The process that has it dies: what that one was about to write is never written. */
+  crash(): void {
+    this.#generation++;
+  }
+
+  async #alive(generation: number): Promise<void> {
+    if (generation !== this.#generation) await new Promise(() => {});
+  }
+
   /** Counts for no commit; fails where the next one would. */
-  async #set(key: Deno.KvKey, value: unknown): Promise<Deno.KvCommitResult> {
+  async #set(
+    generation: number,
+    key: Deno.KvKey,
+    value: unknown,
+  ): Promise<Deno.KvCommitResult> {
+    await this.#alive(generation);
     if (this.faultOf(this.commits + 1) !== null) throw new Error("no space left on device");
     return await this.inner.set(key, value);
   }
 
-  #atomic(): Deno.AtomicOperation {
+  #atomic(generation: number): Deno.AtomicOperation {
     const operation = this.inner.atomic();
     const commit = async () => {
+      await this.#alive(generation);
       const fault = this.faultOf(++this.commits);
       if (fault === "before") throw new Error("no space left on device");
       const result = await operation.commit();

@@ -90,6 +90,8 @@ export class Client {
   readonly answers: string[] = [];
   ended = false;
   closed = false;
+  /** What it was closed by, unless that was an end. */
+  error: Error | null = null;
   readonly #frames = new FrameReader();
 
   private constructor(readonly socket: Socket) {
@@ -100,7 +102,7 @@ export class Client {
       }
     });
     socket.on("end", () => this.ended = true);
-    socket.on("error", () => {}); // A reset is one of the ways to be closed.
+    socket.on("error", (error) => this.error = error); // A reset is one of the ways to be closed.
     socket.on("close", () => this.closed = true);
   }
 

@@ -38,12 +38,3 @@ export function reachesOf(name: string): Reach[] {
     ...[name, ...parents].map((one) => ({ label: `${one} and below`, name: one, isBelow: true })),
   ];
 }
-
-/** The rule that says it. */
-export function ruleText(action: "allow" | "block", reach: Reach, modifiers: string): string {
-  const { name } = reach;
-  if (action === "block") return reach.isBelow ? `||${name}^` : `|${name}^`;
-  // Rewrites are lifted for a name and all below it.
-  const isBelow = reach.isBelow || modifiers === "$dnsrewrite";
-  return `${isBelow ? "@@||" : "@@|"}${name}^${modifiers}`;
-}

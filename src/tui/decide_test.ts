@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
-import { endOf, reachesOf, ruleText, secondsUntilMorning } from "./decide.ts";
+import { endOf, reachesOf, secondsUntilMorning } from "./decide.ts";
 import { parseFilter } from "./log_feed.ts";
 
 const none = { permissions: "none" } as const;
@@ -13,24 +13,6 @@ Deno.test("reachesOf() goes up to a domain below the top, and no further", none,
     "b.example and below",
   ]);
   assert.deepEqual(labels("example"), ["example", "example and below"]);
-});
-
-Deno.test("ruleText() says what was asked for", none, () => {
-  const [name, below] = reachesOf("ads.example");
-  const texts = [
-    ruleText("block", name, ""),
-    ruleText("block", below, ""),
-    ruleText("allow", name, ""),
-    ruleText("allow", below, "$important"),
-    ruleText("allow", name, "$dnsrewrite"),
-  ];
-  assert.deepEqual(texts, [
-    "|ads.example^",
-    "||ads.example^",
-    "@@|ads.example^",
-    "@@||ads.example^$important",
-    "@@||ads.example^$dnsrewrite",
-  ]);
 });
 
 Deno.test("endOf() and secondsUntilMorning() go by the clock on the wall", none, () => {

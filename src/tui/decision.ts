@@ -1,8 +1,8 @@
 /** Blocking and allowing from an entry of the log. */
 import type { QuerylogEntry } from "../api/mod.ts";
-import { type Remedy, remedyFor } from "../client/mod.ts";
+import { ELSEWHERE, type Remedy, remedyFor, ruleText } from "../client/mod.ts";
 import { messageOf } from "../errors.ts";
-import { endOf, type Period, PERIODS, type Reach, reachesOf, ruleText } from "./decide.ts";
+import { endOf, type Period, PERIODS, type Reach, reachesOf } from "./decide.ts";
 import { Form } from "./dialogs.ts";
 import { clockTime } from "./text.ts";
 import type { Ui } from "./ui.ts";
@@ -21,7 +21,7 @@ export function decisionForm(action: Action, entry: QuerylogEntry, ui: Ui): void
   const remedy = action === "block"
     ? { kind: "exception", modifiers: "" } as const
     : remedyFor(entry);
-  if (remedy.kind === "elsewhere") return ui.say(`no rule lifts ${remedy.where}`);
+  if (remedy.kind === "elsewhere") return ui.say(`no rule lifts ${ELSEWHERE[remedy.what]}`);
   const period = { label: "how long", options: PERIODS, index: action === "allow" ? 0 : 2 };
   if (remedy.kind === "service") {
     const limited = { ...period, options: PERIODS.slice(0, 2) };

@@ -188,7 +188,19 @@ export interface Load {
 }
 
 /** Puts a server under load with the questions of `lines`, each sent at most once. */
-export async function dnsperf(
+export function dnsperf(
+  server: HostPort,
+  directory: string,
+  lines: readonly string[],
+  queriesPerSecond: number,
+  ...args: string[]
+): Promise<Load> {
+  return dnsperfFrom([], server, directory, lines, queriesPerSecond, ...args);
+}
+
+/** The same from elsewhere: `prefix` stands before the command. */
+export async function dnsperfFrom(
+  prefix: readonly string[],
   server: HostPort,
   directory: string,
   lines: readonly string[],
@@ -197,8 +209,10 @@ export async function dnsperf(
 ): Promise<Load> {
   const file = `${directory}/dnsperf-${nextId()}.txt`;
   await Deno.writeTextFile(file, lines.join("\n") + "\n");
+  const [program, ...before] = [...prefix, "dnsperf"];
   const { stdout, stderr } = await runProgram(
-    "dnsperf",
+    program,
+    ...before,
     ...["-s", formatIp(server.ip), "-p", String(server.port), "-d", file, "-n", "1"],
     ...["-Q", String(queriesPerSecond), "-t", String(CLIENT_WAIT_SECONDS), "-T", "1"],
     ...args,

@@ -1,6 +1,7 @@
 // Goal: a cluster loses no answered change and no DNS query, whatever becomes of its members and of
 // what lies between them. Method: real processes in namespaces; clients change one rule through every
-// member while faults come and go; at the end the changes must have an order, and be there everywhere.
+// member while faults come and go, and what each member says of the cluster is watched; at the end the
+// changes must have an order, and be there everywhere.
 // `SVC_CLUSTER_ROUNDS=20` adds a cluster of three nodes, and so many rounds of faults drawn by chance
 // (`SVC_CLUSTER_SEED` repeats them); the default is none.
 import assert from "node:assert/strict";
@@ -11,6 +12,7 @@ import { Probe, Site, type SiteNode } from "./cluster_site.ts";
 import { FakeClock, FAKETIME_LIBRARY } from "./fake_clock.ts";
 import { hasProgram, pause, PERMISSIONS, runProgram, until } from "./harness.ts";
 import { type Change, findFault, type Register } from "./linearizable.ts";
+import { Watch } from "./cluster_watch.ts";
 import { HAS_NAMESPACES } from "./network.ts";
 
 const ROUNDS = Number(Deno.env.get("SVC_CLUSTER_ROUNDS") ?? 0);
@@ -111,7 +113,12 @@ class Clients implements AsyncDisposable {
 }
 
 /** Everything is well again: the same everywhere, in an order, and no query was lost. */
-async function check(site: Site, clients: Clients, probes: Map<SiteNode, Probe>): Promise<void> {
+async function check(
+  site: Site,
+  clients: Clients,
+  probes: Map<SiteNode, Probe>,
+  watch: Watch,
+): Promise<void> {
   await clients.stop();
   await site.whole();
   const all = await Promise.all(site.servers.map(async (node) => {
@@ -123,6 +130,8 @@ async function check(site: Site, clients: Clients, probes: Map<SiteNode, Probe>)
   const { json } = await site.servers[0].request("GET", clients.path);
   const last = { revision: json.revision, value: json.spec.comment };
   assert.equal(findFault(clients.changes, clients.first, last), null);
+  assert.deepEqual(watch.faults, []);
+  assert.ok(watch.looks > 0);
   for (const [node, probe] of probes) {
     await probe.settle();
     assert.deepEqual([probe.lost, probe.asked > 0], [0, true], `${node.name}, of ${probe.asked}`);
@@ -138,11 +147,12 @@ async function underChanges(
   await using stack = new AsyncDisposableStack();
   const probes = new Map<SiteNode, Probe>();
   for (const node of site.servers) probes.set(node, stack.use(new Probe(node)));
+  const watch = stack.use(new Watch(site.servers));
   const clients = stack.use(await Clients.start(site));
   await clients.goOn();
   await work(clients, probes);
   await t.step("no answered change is lost, and no query", async () => {
-    await check(site, clients, probes);
+    await check(site, clients, probes, watch);
   });
 }
 

@@ -3,6 +3,7 @@
 // running service; what it came to is read from the API.
 
 import assert from "node:assert/strict";
+import { PASSWORD, USER } from "../../src/migrate/fakes.ts";
 import { DEFAULT_GROUP } from "./api.ts";
 import {
   BLOCKED,
@@ -15,6 +16,7 @@ import {
   type Visit,
 } from "./dashboard.ts";
 import { hasProgram, until } from "./harness.ts";
+import { serveAdguard } from "./migrate_sources.ts";
 
 const TV = "127.0.0.10";
 const UNKNOWN = { pointer: "127.0.0.31", keyboard: "127.0.0.32", phone: "127.0.0.33" } as const;
@@ -105,6 +107,26 @@ const TASKS: readonly Task[] = [
       assert.notEqual(kids.spec.blocked_services[0].paused_until, null);
       kids.spec.blocked_services[0].paused_until = null;
       await api.call("PUT", `groups/${kids.id}`, kids.spec);
+    },
+  },
+  {
+    name: "take the Internet from the kids, and give them an hour",
+    presses: 5,
+    run: async (visit, dashboard) => {
+      const kids = async () =>
+        (await items(dashboard, "groups")).find(({ spec }) => spec.name === "Kids");
+      await visit.goTo("Groups");
+      await visit.press(visit.page.getByRole("link", { name: "Kids", exact: true }).first());
+      visit.clicks++;
+      await visit.field("Internet of Kids").selectOption({ label: "Internet off" });
+      await visit.sees(/^Kids has no Internet/);
+      assert.equal((await kids()).spec.blocked, true);
+      await visit.press(visit.button("More time"));
+      await visit.press(visit.button("1 hour"));
+      await visit.sees(/^Kids has the Internet until/);
+      const { id, spec } = await kids();
+      assert.ok(Date.parse(spec.blocked_paused_until) > Date.now());
+      await dashboard.api.call("PUT", `groups/${id}`, { ...spec, blocked: false });
     },
   },
   {
@@ -256,6 +278,38 @@ const TASKS: readonly Task[] = [
   },
 ];
 
+/** Looks, and moves: who comes from AdGuard Home, and again. */
+async function moveHere(dashboard: Dashboard, by: By): Promise<void> {
+  await using source = serveAdguard();
+  await using visit = await dashboard.visit({ by });
+  await visit.open("/lists");
+  await visit.press(visit.link("Move from another product"));
+  await visit.field("Address").fill(source.url);
+  await visit.field(/^User/).fill(USER);
+  await visit.field(/^Password/).fill("not this one");
+  await visit.press(visit.button("Look"));
+  await visit.sees(/it takes no such user with this password/);
+  await visit.field(/^Password/).fill(PASSWORD);
+  const before = await dashboard.api.call("GET", "backup");
+  await visit.press(visit.button("Look"));
+  await visit.sees("This is what would become of each thing; nothing is changed yet.");
+  const { made_at: _, ...looked } = await dashboard.api.call("GET", "backup");
+  const { made_at: __, ...was } = before;
+  assert.deepEqual(looked, was, "a look changes nothing");
+  await visit.press(visit.page.getByRole("radio", { name: /^Not possible \d+$/ }), "Space");
+  await visit.sees(/client='Laptop'/);
+  assert.equal(await visit.page.getByText("lists.example/ads.txt").count(), 0);
+  await visit.assertFits();
+  await visit.picture(`move-${by}`);
+  await visit.press(visit.button("Move"));
+  await visit.sees("It is done: what was missing is here.");
+  await visit.sees(/client='Laptop'/);
+  assert.ok((await items(dashboard, "clients")).some(({ spec }) => spec.name === "Tablet"));
+  await visit.sees(/^# Taken from AdGuard Home/);
+  await visit.press(visit.page.getByRole("radio", { name: /^There already \d+$/ }), "Space");
+  await visit.assertFits();
+}
+
 /** Paints some hours of Monday: with the pointer, with keys, or with the row of a phone. */
 async function paintEvening(visit: Visit): Promise<void> {
   visit.clicks++;
@@ -303,6 +357,9 @@ Deno.test({
           });
         }
       });
+    }
+    for (const by of IS_WHOLE ? ways : ["keyboard", "phone"] as const) {
+      await t.step(`move from another product, by ${by}`, () => moveHere(dashboard, by));
     }
     dashboard.service.assertCalm();
   },

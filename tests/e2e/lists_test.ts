@@ -107,6 +107,21 @@ Deno.test("svc run blocks by lists from paths and URLs, and reloads them on SIGH
     ]);
     assert.equal((await ask(at, "path.example", Qtype.A)).opt, null, "no EDNS for who sent none");
   });
+  await t.step("a list that allows lets through what others block", async () => {
+    const api = await Api.of(service);
+    server.texts.set("/good.txt", "! what people need\n0.0.0.0 below.url.example\n");
+    const spec = { name: "Good", url: `http://127.0.0.1:${server.port}/good.txt`, allows: true };
+    const list = await api.create("lists", spec);
+    const group = `groups/${DEFAULT_GROUP}`;
+    const { spec: before } = await api.call("GET", group);
+    await api.call("PUT", group, { ...before, lists: [...before.lists, { list }] });
+    await until("the name is let through", async () => !await blocked("below.url.example"));
+    assert(await blocked("other.url.example"));
+    await api.call("PUT", `lists/${list}`, { ...spec, allows: false });
+    await until("the name is blocked by both", () => blocked("below.url.example"));
+    await api.call("PUT", group, before);
+    await api.call("DELETE", `lists/${list}`);
+  });
   await t.step("negative answers carry an SOA", async () => {
     for (const exchange of [ask, askTcp]) {
       const { rcode, answers, authorities } = await exchange(at, "path.example", Qtype.TXT);

@@ -28,6 +28,7 @@ export interface ReportedMember {
 }
 
 export interface Report {
+  readonly role: string;
   readonly state: string;
   readonly cluster: string;
   readonly leader: string | null;
@@ -36,6 +37,7 @@ export interface Report {
   readonly writable: boolean;
   readonly members: readonly ReportedMember[];
   readonly problems: readonly string[];
+  readonly peer: { readonly node: string; readonly role: string } | null;
 }
 
 export class Members implements AsyncDisposable {
@@ -93,12 +95,15 @@ export class Members implements AsyncDisposable {
   }
 
   /** `options` as for any service. */
-  async start(name: string, options: Pick<ServiceOptions, "main"> = {}): Promise<void> {
+  async start(
+    name: string,
+    options: Pick<ServiceOptions, "config" | "main" | "prefix"> = {},
+  ): Promise<void> {
     await Deno.mkdir(this.directory(name), { recursive: true });
     const service = await Service.start({
+      config: this.config(name),
       ...options,
       directory: this.directory(name),
-      config: this.config(name),
     });
     this.services.set(name, service);
     this.apis.set(name, await Api.of(service));

@@ -82,7 +82,7 @@ Deno.test({
     await Deno.mkdir(`${directory}/lists`);
     await Deno.writeTextFile(
       `${directory}/lists/ads.txt`,
-      "||ads.example^\n@@||fine.ads.example^\n",
+      "||ads.example^\n@@||fine.ads.example^\n||pat*.example^\n/^trk[0-9]+\\./\n",
     );
     await Deno.writeTextFile(`${directory}/services.json`, JSON.stringify(SERVICES));
     const filter = {
@@ -91,13 +91,18 @@ Deno.test({
       services: true,
       services_file: "services.json",
       lists: [{ name: "Ads", path: "lists/ads.txt" }],
-      rules: ["||mine.example^", "||moved.example^$dnsrewrite=192.0.2.9"],
+      rules: [
+        "||mine.example^",
+        "||moved.example^$dnsrewrite=192.0.2.9",
+        "@@|pat-fine.",
+        "/^mov[a-z]+-/$dnsrewrite=192.0.2.8",
+      ],
     };
     await using logged = await Logged.start({ filter }, { directory });
     const { api, upstream } = logged;
     const [list] = (await api.call("GET", "lists")).items;
     await until("the list's rules", async () => {
-      return (await api.call("GET", "status")).filter.rules >= 4;
+      return (await api.call("GET", "status")).filter.rules >= 6;
     });
     const group = await api.create("groups", {
       name: "children",
@@ -146,6 +151,32 @@ Deno.test({
         rule: "||moved.example^$dnsrewrite=192.0.2.9",
         list: "rules",
         answers: ["192.0.2.9"],
+      }],
+      ["pattern.example", {
+        outcome: "blocked",
+        rule: "||pat*.example^",
+        list: list.id,
+        answers: ["0.0.0.0"],
+      }],
+      ["pat-fine.example", {
+        outcome: "forwarded",
+        rule: "@@|pat-fine.",
+        list: "rules",
+        answers: ["192.0.2.1"],
+        upstream: upstream.text,
+      }],
+      ["TRK7.example", {
+        outcome: "blocked",
+        name: "trk7.example",
+        rule: "/^trk[0-9]+\\./",
+        list: list.id,
+        answers: ["0.0.0.0"],
+      }],
+      ["movie-1.example", {
+        outcome: "rewritten",
+        rule: "/^mov[a-z]+-/$dnsrewrite=192.0.2.8",
+        list: "rules",
+        answers: ["192.0.2.8"],
       }],
       ["nas.example", { outcome: "local", answers: ["192.0.2.5"] }],
       ["nothing.example", {
@@ -205,6 +236,18 @@ Deno.test({
       assert.equal(entry.name, "www.google.com");
       assert.deepEqual(entry.answers, ["forcesafesearch.google.com", "192.0.2.1"]);
     });
+    await t.step("the rule that is logged is the one that is explained", async () => {
+      for (
+        const [name, outcome, rule, id] of [
+          ["pattern.example", "blocked", "||pat*.example^", list.id],
+          ["trk7.example", "blocked", "/^trk[0-9]+\\./", list.id],
+          ["pat-fine.example", "forwarded", "@@|pat-fine.", "rules"],
+        ]
+      ) {
+        const told = await api.call("GET", `explain?name=${name}`);
+        assert.deepEqual([told.outcome, told.rule, told.list], [outcome, rule, id]);
+      }
+    });
     await t.step("health checks are left out", async () => {
       await logged.dig("health.svc.test");
       assert.deepEqual(await logged.entries("name=health"), []);
@@ -216,7 +259,7 @@ Deno.test({
       assert.equal(entry.rule, "||mine.example^");
     });
     await t.step("filters, and pages to the end", async () => {
-      assert.equal(await logged.names("outcome=blocked"), "www mine ads");
+      assert.equal(await logged.names("outcome=blocked"), "www trk7 pattern mine ads");
       assert.equal(await logged.names("client=127.0.0.2"), "www www");
       assert.equal(await logged.names("client=Tablet"), "www www");
       assert.equal(await logged.names("name=ADS"), "fine ads");
@@ -243,7 +286,7 @@ Deno.test({
         "stats?hours=2",
       );
       assert.equal(total, rows.length + 1);
-      assert.deepEqual([outcomes.blocked, outcomes.safe_search, outcomes.failed], [3, 1, 1]);
+      assert.deepEqual([outcomes.blocked, outcomes.safe_search, outcomes.failed], [5, 1, 1]);
       assert.equal(series.length, 2);
       assert.deepEqual(top.names[0], { name: "www.example", count: 3 });
       const [unknown, tablet] = top.clients;
@@ -254,7 +297,7 @@ Deno.test({
       assert.deepEqual(unknown, {
         ...{ name: "127.0.0.1", count: rows.length - 1, client: null, address: "127.0.0.1" },
       });
-      assert.equal(top.blocked.length, 3);
+      assert.equal(top.blocked.length, 5);
       assert.deepEqual([nodes, unreachable], [["local"], []]);
       const cluster = await api.call("GET", "stats?scope=cluster");
       assert.deepEqual([cluster.scope, cluster.hours, cluster.total], ["cluster", 24, total]);
@@ -270,9 +313,9 @@ Deno.test({
       const lines = (await fetched("format=ndjson")).trimEnd().split("\n");
       assert.deepEqual(lines.map((line) => JSON.parse(line)), await logged.entries());
       const csv = (await fetched("outcome=blocked")).trimEnd().split("\r\n");
-      assert.equal(csv.length, 4);
+      assert.equal(csv.length, 6);
       assert.match(csv[0], /^time,client,/);
-      assert.match(csv[3], /,ads\.example,A,blocked,NOERROR,\|\|ads\.example\^,/);
+      assert.match(csv[5], /,ads\.example,A,blocked,NOERROR,\|\|ads\.example\^,/);
     });
     assert.equal(logged.service.count("api request failed"), 0);
   },

@@ -280,8 +280,8 @@ export class Asking implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   #isStopped = false;
 
-  constructor(segment: Segment) {
-    const script = [`${ROOT}tests/e2e/gap_child.ts`, FLOATING, `${DNS_PORT}`];
+  constructor(segment: Segment, port = DNS_PORT) {
+    const script = [`${ROOT}tests/e2e/gap_child.ts`, FLOATING, `${port}`];
     const deno = [Deno.execPath(), "run", "--quiet", "--config", `${ROOT}deno.json`, "--allow-net"];
     const [program, ...args] = [...segment.on(CLIENT), ...deno, ...script];
     this.#child = new Deno.Command(program, { args, stdin: "piped", stdout: "piped" }).spawn();

@@ -7,9 +7,19 @@
 import assert from "node:assert/strict";
 import { formatHostPort, formatIp, type HostPort } from "../../src/addr/mod.ts";
 import { encodeQuery, Qtype } from "../../src/dns/mod.ts";
+import { FrameReader } from "../../src/transport/mod.ts";
 import { Api } from "./api.ts";
 import { makeAuthority, writePair } from "./certificates.ts";
-import { ask, decode, dnsperf, framed, type Load, TcpClient, UdpClient } from "./clients.ts";
+import {
+  ask,
+  decode,
+  dnsperf,
+  framed,
+  type Load,
+  nextId,
+  TcpClient,
+  UdpClient,
+} from "./clients.ts";
 import { address, FakeUpstream } from "./fake_upstream.ts";
 import {
   type ConfigText,
@@ -31,6 +41,8 @@ const UDP_PER_SECOND = UPGRADES > 2 ? 25_000 : 4_000;
 const ON_THEIR_WAY_PART = 0.02;
 /** So few that hardly two are on their way on one connection when it ends. */
 const TCP_PER_SECOND = 500;
+/** Connections over TCP and TLS on which bursts are sent. */
+const BURSTING = 8;
 const DOMAIN = "dns.example";
 const OWN = "own.example";
 const options = {
@@ -88,15 +100,66 @@ async function askTcp(server: HostPort): Promise<void> {
   assert.equal((await tcp.message()).answers.length, 1);
 }
 
-async function askTls({ ip, port }: HostPort, ca: string): Promise<void> {
-  const hostname = formatIp(ip);
-  using tls = await Deno.startTls(await Deno.connect({ hostname, port }), {
-    hostname: DOMAIN,
-    caCerts: [ca],
-  });
+async function connectTls({ ip, port }: HostPort, ca: string): Promise<Deno.TlsConn> {
+  const conn = await Deno.connect({ hostname: formatIp(ip), port });
+  return await Deno.startTls(conn, { hostname: DOMAIN, caCerts: [ca] });
+}
+
+async function askTls(server: HostPort, ca: string): Promise<void> {
+  using tls = await connectTls(server, ca);
   await tls.write(framed([encodeQuery(OWN, Qtype.A, { id: 1 })]));
   const bytes = new Uint8Array(512);
   assert.ok((await tls.read(bytes) ?? 0) > 2);
+}
+
+/** Queries that are sent at once on a connection that stays. */
+const BURST = 8;
+
+/**
+ * Asks on one connection after the other, as long as each lasts, in bursts: half of what is asked
+ * somebody else has to be asked for. A burst comes in whole, so it is answered whole, unless it was on
+ * its way when the end came: then its client asks again on the next one (RFC 7766 §6.2.4).
+ */
+async function askInBursts(connect: () => Promise<Deno.Conn>, isOver: () => boolean) {
+  const failures: string[] = [];
+  const bytes = new Uint8Array(64 * 1024);
+  let [count, crossed] = [0, 0];
+  while (!isOver()) {
+    using conn = await connect();
+    let hasEnded = false;
+    const read = async () => {
+      const length = await conn.read(bytes);
+      hasEnded = length === null;
+      return bytes.subarray(0, length ?? 0);
+    };
+    try {
+      let reading = read(); // All the time, so that the end is heard at once.
+      while (!hasEnded && !isOver()) {
+        const queries = Array.from({ length: BURST }, (_, id) => {
+          const name = id % 2 === 0 ? OWN : `burst-${nextId()}.example`;
+          return encodeQuery(name, Qtype.A, { id });
+        });
+        await conn.write(framed(queries));
+        const frames = new FrameReader();
+        let answered = 0;
+        while (answered < BURST && !hasEnded) {
+          frames.push(await reading);
+          while (frames.next() !== null) answered++;
+          frames.keep();
+          if (!hasEnded) reading = read();
+        }
+        count++;
+        if (answered === 0) crossed++;
+        else if (answered < BURST) failures.push(`${answered} of ${BURST} answered`);
+        await Promise.race([reading, pause(Math.random() * 20)]);
+      }
+      await conn.closeWrite();
+      await reading;
+    } catch (error) {
+      failures.push(String(error)); // A reset, or TLS without its end.
+    }
+  }
+  return { count, crossed, failures };
 }
 
 Deno.test({
@@ -199,6 +262,13 @@ Deno.test({
       tcp: again(() => askTcp(server), () => isOver),
       tls: again(() => askTls(dot, authority.cert), () => isOver),
     };
+    const connectTcp = () => Deno.connect({ hostname: formatIp(server.ip), port: server.port });
+    const bursts = Promise.all(
+      Array.from({ length: BURSTING }, (_, i) => {
+        const connect = i % 2 === 0 ? connectTcp : () => connectTls(dot, authority.cert);
+        return askInBursts(connect, () => isOver);
+      }),
+    );
     for (let i = 0; i < UPGRADES; i++) {
       await service.upgrade();
       // Its port is free a moment after: a client sends again.
@@ -218,6 +288,15 @@ Deno.test({
       assert.deepEqual(failures, [], `${name}, of ${count}`);
       console.log(`${name}: ${count} connections, none refused`);
     }
+    const sum = { count: 0, crossed: 0 };
+    for (const { count, crossed, failures } of await bursts) {
+      assert.deepEqual(failures, []);
+      sum.count += count;
+      sum.crossed += crossed;
+    }
+    console.log(
+      `bursts: ${sum.count}, none cut; ${sum.crossed} on their way at the end of a connection`,
+    );
   });
   service.assertCalm();
 });

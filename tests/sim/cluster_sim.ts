@@ -197,6 +197,7 @@ export class ClusterSim {
     node.start++;
     node.sync = null;
     node.disk.crash(() => this.prng.chance(0.5));
+    node.kv.crash();
     this.#packets = this.#packets.filter(({ to }) => to !== node.name);
     for (const other of this.live) other.running?.member.onDisconnected(node.name);
   }

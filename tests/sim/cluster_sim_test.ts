@@ -12,7 +12,7 @@ import { optionOf } from "./options.ts";
 
 const SEEDS = optionOf("cluster-seeds", 300);
 /** Beyond the first ones, those that found something. */
-const TELLING_SEEDS = [1144];
+const TELLING_SEEDS = [1144, 7948];
 const TICKS = 500;
 /** For the time that an election takes. */
 const ELECTIONS = 21;

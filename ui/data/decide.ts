@@ -1,4 +1,5 @@
 /** What allowing and blocking write, and whether it works then. */
+import { type Remedy, ruleText } from "../../src/client/remedy.ts";
 import { t } from "../text/mod.ts";
 import { moment } from "../parts/format.ts";
 import { toast } from "../parts/toasts.tsx";
@@ -21,44 +22,6 @@ export interface Decision {
   readonly period: Period;
 }
 
-/** What stands against it, of the log's entry or of `explain`. */
-export interface Decider {
-  readonly outcome: string;
-  readonly rule: string | null;
-  readonly list: string | null;
-}
-
-/** What lifts this block: an exception, or a place to go to. */
-export type Remedy =
-  | { readonly kind: "exception"; readonly modifiers: string }
-  | { readonly kind: "service"; readonly service: string }
-  | {
-    readonly kind: "page";
-    readonly href: string;
-    readonly what: "group" | "record" | "settings";
-  };
-
-export function remedyFor({ outcome, rule, list }: Decider, group: string | null): Remedy {
-  if (list?.startsWith("service:")) {
-    return { kind: "service", service: list.slice("service:".length) };
-  }
-  if (outcome === "safe_search") {
-    return { kind: "page", href: group === null ? "/groups" : `/groups/${group}`, what: "group" };
-  }
-  if (outcome === "local") return { kind: "page", href: "/records", what: "record" };
-  if (outcome === "refused") return { kind: "page", href: "/settings", what: "settings" };
-  if (outcome === "rewritten") return { kind: "exception", modifiers: "$dnsrewrite" };
-  return { kind: "exception", modifiers: rule?.includes("$important") ? "$important" : "" };
-}
-
-/** The rule that says it. */
-export function ruleText({ action, name, isBelow }: Decision, modifiers: string): string {
-  if (action === "block") return isBelow ? `||${name}^` : `|${name}^`;
-  return modifiers === "$dnsrewrite" || isBelow
-    ? `@@||${name}^${modifiers}`
-    : `@@|${name}^${modifiers}`;
-}
-
 /** Writes it, says so, and says whether it works now or what still decides. */
 export async function decide(
   decision: Decision,
@@ -67,7 +30,8 @@ export async function decide(
 ): Promise<void> {
   const { who, period } = decision;
   const end = endOf(period);
-  const text = ruleText(decision, remedy.kind === "exception" ? remedy.modifiers : "");
+  const { action } = decision;
+  const text = ruleText(action, decision, remedy.kind === "exception" ? remedy.modifiers : "");
   const made = await create("rules", {
     rule: text,
     enabled: true,

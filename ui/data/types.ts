@@ -18,6 +18,8 @@ export type {
   DirectoryDetails,
   Explanation,
   LeakTest,
+  MigrateBody,
+  Migrated,
   RecommendedCatalog,
   RecommendedSizes,
   Restored,

@@ -14,6 +14,7 @@ import { Shown } from "../parts/errors.tsx";
 import { clock, compact, percent } from "../parts/format.ts";
 import { deciderName, groupName } from "../parts/names.ts";
 import { OutcomeTag } from "../parts/outcome.tsx";
+import { Internet } from "../parts/internet.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
 import { Top } from "../parts/top.tsx";
 import { hrefOf, navigate, route } from "../router.ts";
@@ -27,6 +28,7 @@ export default function ClientPage() {
   const clients = useCollection("clients");
   useCollection("groups");
   useCollection("lists");
+  useCollection("schedules");
   const { id } = route.value;
   return (
     <Collected of={clients}>
@@ -59,6 +61,7 @@ function One({ client }: { client: Resource<"clients"> }) {
         title={<Name text={spec.name} />}
         lead={<span class="mono">{[...spec.addresses, ...spec.ids].join(", ")}</span>}
       >
+        <Internet collection="clients" id={id} spec={spec} />
         <PauseOne collection="clients" id={id} name={spec.name} paused={spec.paused_until} />
         <a class="button plain" href={hrefOf("/connect", { client: id })}>{t.pages.connect}</a>
         {isAdmin.value && (

@@ -166,8 +166,7 @@ function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[
           keyOf={({ id }) => id}
           label={t.pages.clients}
           columns={6}
-          active={active.value}
-          onActive={(index) => active.value = index}
+          active={active}
           onOpen={(index) => void navigate(`/clients/${shown[index].id}`)}
           head={<Head />}
           row={(client) => (

@@ -10,6 +10,7 @@ import { GroupLists } from "../parts/group_lists.tsx";
 import { GroupServices } from "../parts/group_services.tsx";
 import { DEFAULT_GROUP } from "../parts/names.ts";
 import { GroupSwitches } from "../parts/group_switches.tsx";
+import { Internet } from "../parts/internet.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
 import { hrefOf, navigate, param, route } from "../router.ts";
 import { t } from "../text/mod.ts";
@@ -60,6 +61,7 @@ function One({ group }: { group: Resource<"groups"> }) {
         {...(id === DEFAULT_GROUP && { lead: t.groups.defaultLead })}
       >
         <GroupSwitches group={group} />
+        <Internet collection="groups" id={id} spec={spec} />
         <PauseOne collection="groups" id={id} name={spec.name} paused={spec.paused_until} />
         {isAdmin.value && (
           <Button

@@ -65,6 +65,7 @@ export default function Lists() {
             onClick={onRefresh}
           />
         )}
+        {isAdmin.value && <a class="button plain" href="/lists/move">{t.pages.move}</a>}
         <AddButton label={t.lists.add} onClick={() => add({ name: "", url: "" })} />
       </PageHead>
       <Tabs label={t.pages.lists} value={tab} tabs={tabs} />

@@ -1,6 +1,6 @@
 /** Every query, as it comes or as it was; what decided it, and what to do about it. */
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { useSignal, useSignalEffect } from "@preact/signals";
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { keyOf, Log, type LogFilter } from "../data/log.ts";
@@ -134,8 +134,8 @@ function Entries({ filter }: { filter: LogFilter }) {
   const log = useMemo(() => new Log(), []);
   const active = useSignal(0);
   const open = useSignal<Entry | null>(null);
-  const isPhone = useMedia("(max-width: 639px)");
   const isAtTop = useRef(true);
+  const isMoved = useRef(false);
   const key = JSON.stringify(filter);
   const isFrozen = filter.until !== null && filter.until !== undefined;
   const isLive = !isFrozen && param("live") === "1";
@@ -157,8 +157,9 @@ function Entries({ filter }: { filter: LogFilter }) {
     };
   }, [key, isLive]);
   useEffect(() => () => log.close(), []);
+  // Whoever reads on, opens an entry or chooses one by keys is not to have it run away.
   const hold = () => {
-    log.isHeld.value = !isAtTop.current || open.value !== null;
+    log.isHeld.value = !isAtTop.current || isMoved.current || open.value !== null;
     if (!log.isHeld.peek() && log.waiting.peek().length > 0) log.release();
   };
   useSignalEffect(() => {
@@ -171,6 +172,7 @@ function Entries({ filter }: { filter: LogFilter }) {
   };
   const release = () => {
     isAtTop.current = true;
+    isMoved.current = false;
     document.querySelector(".virtual")?.scrollTo(0, 0);
     log.release();
     hold();
@@ -205,27 +207,20 @@ function Entries({ filter }: { filter: LogFilter }) {
         />
       )}
       <div class={open.value === null ? "log-split" : "log-split open"}>
-        {log.isEmpty.value ? <Empty text={t.log.nothing} icon="scroll-text" /> : (
-          <VirtualRows
-            key={language.value}
-            rows={log.entries.value}
-            total={log.next.value === null ? log.entries.value.length + 1 : null}
-            rowPx={isPhone ? ROW_PX.phone : ROW_PX.wide}
-            keyOf={keyOf}
-            label={t.pages.log}
-            columns={6}
-            active={active.value}
-            onActive={(index) => active.value = index}
-            onOpen={show}
-            onEnd={() => void log.more()}
-            onScroll={(top) => {
-              isAtTop.current = top;
-              hold();
-            }}
-            head={<Head />}
-            row={(entry) => <Row entry={entry} />}
-          />
-        )}
+        <Rows
+          log={log}
+          active={active}
+          onOpen={show}
+          onScroll={(top) => {
+            isAtTop.current = top;
+            if (top) isMoved.current = false;
+            hold();
+          }}
+          onMove={(index) => {
+            isMoved.current = index !== null && index > 0;
+            hold();
+          }}
+        />
         {open.value !== null && (
           <EntryDrawer
             key={keyOf(open.value)}
@@ -235,6 +230,39 @@ function Entries({ filter }: { filter: LogFilter }) {
         )}
       </div>
     </>
+  );
+}
+
+/** The entries, drawn again as they come; what is around them is not. */
+function Rows(
+  { log, active, onOpen, onScroll, onMove }: {
+    log: Log;
+    active: Signal<number>;
+    onOpen: (index: number) => void;
+    onScroll: (isAtTop: boolean) => void;
+    onMove: (index: number | null) => void;
+  },
+) {
+  const isPhone = useMedia("(max-width: 639px)");
+  if (log.isEmpty.value) return <Empty text={t.log.nothing} icon="scroll-text" />;
+  return (
+    <VirtualRows
+      key={language.value}
+      rows={log.entries.value}
+      total={log.next.value === null ? log.entries.value.length + 1 : null}
+      rowPx={isPhone ? ROW_PX.phone : ROW_PX.wide}
+      keyOf={keyOf}
+      label={t.pages.log}
+      columns={6}
+      active={active}
+      onOpen={onOpen}
+      onEnd={() => void log.more()}
+      onScroll={onScroll}
+      onMove={onMove}
+      head={<Head />}
+      row={rowOf}
+      reuses
+    />
   );
 }
 
@@ -311,6 +339,10 @@ function Head() {
       ))}
     </>
   );
+}
+
+function rowOf(entry: Entry) {
+  return <Row entry={entry} />;
 }
 
 function Row({ entry }: { entry: Entry }) {

@@ -3,7 +3,7 @@ import { useComputed } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { hasCluster, status } from "../data/node.ts";
-import { spanOf, SPANS } from "../data/paths.ts";
+import { type Span, spanOf, SPANS } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin, isOpen } from "../data/session.ts";
 import { type BlockedClient, readBlockedJustNow, readStats } from "../data/stats.ts";
@@ -24,6 +24,7 @@ import {
 import { Icon } from "../parts/icon.tsx";
 import { deciderName } from "../parts/names.ts";
 import { OUTCOME_NAMES, OutcomeTag } from "../parts/outcome.tsx";
+import { isPrinting } from "../parts/printing.ts";
 import { Top } from "../parts/top.tsx";
 import { hrefOf, param, setParams } from "../router.ts";
 import { UpstreamHealth } from "../parts/upstream_health.tsx";
@@ -76,9 +77,7 @@ export default function Overview() {
           onClick={() => print()}
         />
       </PageHead>
-      <p class="for-paper">
-        {`${status.value?.node ?? ""}, ${t.overview.spans[hours]}, ${fullTime(new Date())}`}
-      </p>
+      <Origin hours={hours} />
       <Begin stats={stats.data.value} />
       <Shown of={stats} rows={8}>
         {(data) => (
@@ -117,6 +116,16 @@ export default function Overview() {
         )}
       </Shown>
     </div>
+  );
+}
+
+/** On paper, of what and when it is: to write a day in words takes time, which the first view lacks. */
+function Origin({ hours }: { hours: Span }) {
+  if (!isPrinting.value) return null;
+  return (
+    <p class="for-paper">
+      {`${status.value?.node ?? ""}, ${t.overview.spans[hours]}, ${fullTime(new Date())}`}
+    </p>
   );
 }
 

@@ -18,7 +18,20 @@ const NEW: Specs["records"] = {
   comment: "",
   managed_by: "api",
 };
-const TYPES = ["A", "AAAA", "CNAME"] as const;
+/** What a value of each type may look like. */
+const EXAMPLES = {
+  A: "192.168.1.5",
+  AAAA: "fd00::5",
+  CNAME: "host.example",
+  TXT: "v=spf1 -all",
+  MX: "10 mail.home.arpa",
+  SRV: "0 0 389 ldap.home.arpa",
+  PTR: "nas.home.arpa",
+  HTTPS: "1 . alpn=h2 port=8443",
+  SVCB: "1 dns.home.arpa alpn=dot",
+  CAA: "0 issue letsencrypt.org",
+} as const satisfies Record<Specs["records"]["type"], string>;
+const TYPES = Object.keys(EXAMPLES) as Specs["records"]["type"][];
 
 export default function Records() {
   const records = useCollection("records");
@@ -155,11 +168,7 @@ function RecordDialog(
               error={problem("value")}
               class="mono"
               value={value.value}
-              placeholder={{
-                A: "192.168.1.5",
-                AAAA: "fd00::5",
-                CNAME: "host.example",
-              }[value.type]}
+              placeholder={EXAMPLES[value.type]}
               onText={(value) => set({ value })}
             />
             <Field label={t.records.ttl} error={problem("ttl")}>

@@ -67,6 +67,11 @@ export function ListDialog(
             placeholder={nameFrom(value.url ?? "")}
             onText={(name) => set({ name })}
           />
+          <Check
+            isOn={value.allows === true}
+            label={t.lists.allowsHint}
+            onChange={(allows) => set({ allows })}
+          />
           <fieldset class="field">
             <legend>{t.lists.forGroups}</legend>
             {(keptOf("groups").items.value ?? []).map(({ id, spec }) => (

@@ -59,6 +59,7 @@ function ListTable({ rows, onEdit }: { rows: readonly List[]; onEdit: (list: Lis
           cell: ({ spec }) => (
             <span class="row-main">
               <Name text={spec.name} />
+              {spec.allows === true && <Tag kind="ok" icon="shield-check">{t.lists.allows}</Tag>}
               <span class="muted small clip" title={spec.url ?? spec.path}>
                 {spec.url ?? spec.path}
               </span>

@@ -7,6 +7,7 @@ import { t } from "../text/mod.ts";
 export function deciderName(list: string | null): string {
   if (list === null) return "";
   if (list === "rules") return t.common.ownRules;
+  if (list === "off") return t.internet.off;
   if (list.startsWith("service:")) {
     return t.common.service(serviceName(list.slice("service:".length)));
   }

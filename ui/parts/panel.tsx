@@ -1,6 +1,7 @@
 /** Allow or block where it is looked at: what, for whom, how long, in one step. */
 import { useComputed, useSignal } from "@preact/signals";
-import { decide, type Decider, pauseService, remedyFor } from "../data/decide.ts";
+import { type Decided, type Elsewhere, remedyFor } from "../../src/client/remedy.ts";
+import { decide, pauseService } from "../data/decide.ts";
 import { isReadOnly } from "../data/node.ts";
 import { endOf, type Period, PERIODS } from "../data/periods.ts";
 import { isAdmin } from "../data/session.ts";
@@ -14,7 +15,7 @@ import { groupName, parentsOf, serviceName } from "./names.ts";
 export interface PanelProps {
   readonly name: string;
   readonly type: string;
-  readonly decider: Decider;
+  readonly decider: Decided;
   /** The client that asked, where it is known by an ID; what it is called. */
   readonly client: {
     readonly id: string | null;
@@ -27,10 +28,17 @@ export interface PanelProps {
 
 type Who = "client" | "group" | "all";
 
+/** Where people change what no rule lifts. */
+function pageOf(what: Elsewhere, group: string | null): string {
+  if (what === "record") return "/records";
+  if (what === "settings") return "/settings";
+  return group === null ? "/groups" : `/groups/${group}`;
+}
+
 export function Panel({ name, type, decider, client, group, onDone }: PanelProps) {
   const isBlocked = decider.outcome === "blocked" || decider.outcome === "rewritten";
   const action = isBlocked ? "allow" : "block";
-  const remedy = remedyFor(decider, group);
+  const remedy = remedyFor(decider);
   const scope = useSignal("this");
   const who = useSignal<Who>(isBlocked && client.id !== null ? "client" : "all");
   const period = useSignal<Period>(isBlocked ? "hour" : "ever");
@@ -46,10 +54,10 @@ export function Panel({ name, type, decider, client, group, onDone }: PanelProps
   if (isBlocked && remedy.kind === "service") {
     return <ServicePanel service={remedy.service} group={group} />;
   }
-  if (remedy.kind === "page" && decider.outcome !== "refused") {
+  if (remedy.kind === "elsewhere" && decider.outcome !== "refused") {
     return (
       <p class="panel-note">
-        {t.panel.elsewhere[remedy.what]} <a href={remedy.href}>{t.panel.goThere}</a>
+        {t.panel.elsewhere[remedy.what]} <a href={pageOf(remedy.what, group)}>{t.panel.goThere}</a>
       </p>
     );
   }

@@ -1,7 +1,7 @@
 /** Many rows of one height, of which those in sight are drawn. */
-import type { ComponentChildren } from "preact";
+import { Component, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { isPrinting } from "./printing.ts";
 
 /** Rows drawn above and below what is in sight. */
@@ -18,12 +18,13 @@ export function VirtualRows<R>(
     row,
     label,
     active,
-    onActive,
     onOpen,
     onEnd,
     onScroll,
+    onMove,
     head,
     columns,
+    reuses = false,
   }: {
     rows: readonly R[];
     /** How many there are, where that is known. */
@@ -32,22 +33,29 @@ export function VirtualRows<R>(
     keyOf: (row: R) => string;
     row: (row: R) => ComponentChildren;
     label: string;
-    active: number;
-    onActive: (index: number) => void;
+    active: Signal<number>;
     onOpen: (index: number) => void;
     /** The last rows come in sight. */
     onEnd?: () => void;
     onScroll?: (isAtTop: boolean) => void;
+    /** Somebody went to a row by keys; `null`: and left. */
+    onMove?: (index: number | null) => void;
     head: ComponentChildren;
     columns: number;
+    /** Rows keep nothing of their own, so that one's nodes can show another. */
+    reuses?: boolean;
   },
 ) {
   const ref = useRef<HTMLDivElement>(null);
+  const headPx = useRef(0);
   const seen = useSignal({ top: 0, height: 800 });
   useEffect(() => {
     const element = ref.current!;
     const look = () => {
-      seen.value = { top: element.scrollTop, height: element.clientHeight };
+      headPx.current = element.querySelector<HTMLElement>(".rows-head")?.offsetHeight ?? 0;
+      const { scrollTop: top, clientHeight: height } = element;
+      const { top: topBefore, height: heightBefore } = seen.peek();
+      if (top !== topBefore || height !== heightBefore) seen.value = { top, height };
     };
     look();
     const resizing = new ResizeObserver(look);
@@ -66,34 +74,37 @@ export function VirtualRows<R>(
   const goTo = (index: number) => {
     const to = Math.min(rows.length - 1, Math.max(0, index));
     if (to < 0) return;
-    onActive(to);
+    active.value = to;
+    onMove?.(to);
     const element = ref.current!;
-    const headPx = element.querySelector<HTMLElement>(".rows-head")?.offsetHeight ?? 0;
     const y = to * rowPx;
-    if (y < element.scrollTop) element.scrollTop = y;
-    else if (y + rowPx + headPx > element.scrollTop + element.clientHeight) {
-      element.scrollTop = y + rowPx + headPx - element.clientHeight;
+    // As they were seen last: to ask the element has the whole laid out.
+    const { top, height } = seen.peek();
+    if (y < top) element.scrollTop = y;
+    else if (y + rowPx + headPx.current > top + height) {
+      element.scrollTop = y + rowPx + headPx.current - height;
     }
   };
   const page = Math.max(1, Math.floor(height / rowPx) - 1);
+  const places = Math.max(last - first, Math.ceil(height / rowPx) + 2 * BEYOND + 1);
   const onKey = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey) return;
     const to = {
-      ArrowDown: active + 1,
-      j: active + 1,
-      ArrowUp: active - 1,
-      k: active - 1,
-      PageDown: active + page,
-      PageUp: active - page,
+      ArrowDown: active.value + 1,
+      j: active.value + 1,
+      ArrowUp: active.value - 1,
+      k: active.value - 1,
+      PageDown: active.value + page,
+      PageUp: active.value - page,
       Home: 0,
       End: rows.length - 1,
     }[event.key];
     if (to !== undefined) {
       event.preventDefault();
       goTo(to);
-    } else if ((event.key === "Enter" || event.key === " ") && rows[active] !== undefined) {
+    } else if ((event.key === "Enter" || event.key === " ") && rows[active.value] !== undefined) {
       event.preventDefault();
-      onOpen(active);
+      onOpen(active.value);
     }
   };
   return (
@@ -105,37 +116,74 @@ export function VirtualRows<R>(
       aria-label={label}
       aria-rowcount={total ?? -1}
       aria-colcount={columns}
-      aria-activedescendant={rows[active] === undefined ? undefined : `row-${active}`}
+      aria-activedescendant={rows[active.value] === undefined ? undefined : `row-${active.value}`}
       onKeyDown={onKey}
+      onBlur={() => onMove?.(null)}
       onScroll={(event) => {
-        const { scrollTop, clientHeight } = event.currentTarget;
-        seen.value = { top: scrollTop, height: clientHeight };
+        const { scrollTop } = event.currentTarget;
+        seen.value = { top: scrollTop, height };
         onScroll?.(scrollTop < rowPx / 2);
       }}
     >
       <div class="rows-head" role="row" aria-rowindex={1}>{head}</div>
-      <div class="rows-body" role="presentation" style={{ height: `${rows.length * rowPx}px` }}>
+      <div
+        class="rows-body"
+        role="presentation"
+        style={{ height: `${rows.length * rowPx}px` }}
+        onClick={(event) => {
+          const pressed = (event.target as Element).closest("[aria-rowindex]");
+          if (pressed === null) return;
+          const index = Number(pressed.getAttribute("aria-rowindex")) - 2;
+          active.value = index;
+          onOpen(index);
+        }}
+      >
         {rows.slice(first, last).map((one, i) => {
           const index = first + i;
           return (
-            <div
-              key={keyOf(one)}
-              id={`row-${index}`}
-              role="row"
-              aria-rowindex={index + 2}
-              aria-selected={index === active}
-              class="virtual-row"
-              style={{ transform: `translateY(${index * rowPx}px)`, height: `${rowPx}px` }}
-              onClick={() => {
-                onActive(index);
-                onOpen(index);
-              }}
-            >
-              {row(one)}
-            </div>
+            <Row
+              key={reuses ? index % places : keyOf(one)}
+              of={one}
+              index={index}
+              isActive={index === active.value}
+              rowPx={rowPx}
+              row={row}
+            />
           );
         })}
       </div>
     </div>
   );
+}
+
+interface RowProps<R> {
+  readonly of: R;
+  readonly index: number;
+  readonly isActive: boolean;
+  readonly rowPx: number;
+  readonly row: (row: R) => ComponentChildren;
+}
+
+/** A row in its place; drawn again when something of it is another. */
+class Row<R> extends Component<RowProps<R>> {
+  override shouldComponentUpdate(next: RowProps<R>): boolean {
+    const { of, index, isActive, rowPx, row } = this.props;
+    return of !== next.of || index !== next.index || isActive !== next.isActive ||
+      rowPx !== next.rowPx || row !== next.row;
+  }
+
+  override render({ of, index, isActive, rowPx, row }: RowProps<R>) {
+    return (
+      <div
+        id={`row-${index}`}
+        role="row"
+        aria-rowindex={index + 2}
+        aria-selected={isActive}
+        class="virtual-row"
+        style={{ top: `${index * rowPx}px`, height: `${rowPx}px` }}
+      >
+        {row(of)}
+      </div>
+    );
+  }
 }

@@ -22,6 +22,7 @@ export const de: Text = {
     signIn: "Anmelden",
     reset: "Neues Passwort",
     setup: "Einrichten",
+    move: "Von einem anderen Produkt umziehen",
   },
   common: {
     save: "Speichern",
@@ -325,6 +326,7 @@ export const de: Text = {
       `${name} ist ein gesperrter Dienst der Gruppe ${group}: keine Regel hebt das auf.`,
     goThere: "Dorthin",
     elsewhere: {
+      internet: "Das Internet ist für das Gerät oder seine Gruppe abgeschaltet.",
       group: "Die sichere Suche der Gruppe beantwortet diesen Namen.",
       record: "Ein eigener Eintrag beantwortet diesen Namen.",
       settings: "Die Einstellungen sagen, wer fragen darf.",

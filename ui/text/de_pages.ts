@@ -1,5 +1,6 @@
 /** What the pages behind the first ones say in German. */
 import type { pages as english } from "./en_pages.ts";
+import { move } from "./de_move.ts";
 import { plural } from "./plural.ts";
 
 export const pages: typeof english = {
@@ -17,6 +18,8 @@ export const pages: typeof english = {
     url: "Adresse",
     urlHint: "https; Hosts-Dateien, Namenslisten und AdGuard-Syntax werden gelesen",
     path: "Datei",
+    allows: "Erlaubt",
+    allowsHint: "Lässt durch, was sie nennt, statt es zu sperren",
     forGroups: "Für Gruppen",
     unused: "Keine Gruppe nutzt sie",
     unread: "Ungelesene Zeilen",
@@ -55,7 +58,7 @@ export const pages: typeof english = {
     edit: "Regel bearbeiten",
     empty: "Noch keine eigene Regel: oben eine hinzufügen, oder im Protokoll erlauben und sperren.",
     rule: "Regel",
-    hint: "Eine je Zeile: ||ads.example^ sperrt, @@||good.example^ erlaubt",
+    hint: "Eine je Zeile: ||ads.example^ oder ||ads*.example^ sperrt, @@||good.example^ erlaubt",
     lines: (count) => plural(count, "Regel", "Regeln"),
     addedMany: (count) => `${plural(count, "Regel", "Regeln")} hinzugefügt`,
     ends: "Endet",
@@ -86,7 +89,18 @@ export const pages: typeof english = {
     value: "Wert",
     ttl: "TTL in Sekunden",
     nameHint: "Genau ein Name, oder *.domain für alles darunter",
-    types: { A: "A (IPv4)", AAAA: "AAAA (IPv6)", CNAME: "CNAME (anderer Name)" },
+    types: {
+      A: "A (IPv4)",
+      AAAA: "AAAA (IPv6)",
+      CNAME: "CNAME (anderer Name)",
+      TXT: "TXT (Text)",
+      MX: "MX (Mailserver)",
+      SRV: "SRV (Server eines Dienstes)",
+      PTR: "PTR (Name einer Adresse)",
+      HTTPS: "HTTPS (Webserver)",
+      SVCB: "SVCB (Dienst)",
+      CAA: "CAA (wer zertifizieren darf)",
+    },
   },
   clients: {
     lead: "Geräte mit Namen; alle anderen gehören zur Standardgruppe.",
@@ -115,6 +129,17 @@ export const pages: typeof english = {
     moved: (name, group) => `${name} ist jetzt in ${group}`,
     movedMany: (count, group) =>
       `${plural(count, "Gerät gehört", "Geräte gehören")} jetzt zu ${group}`,
+  },
+  internet: {
+    of: (name: string) => `Internet von ${name}`,
+    on: "Internet an",
+    off: "Internet aus",
+    offBy: (schedule: string) => `Aus: ${schedule}`,
+    more: "Mehr Zeit",
+    end: "Jetzt beenden",
+    given: (name: string) => `${name} hat Internet`,
+    taken: (name: string) => `${name} hat jetzt oder zu den Zeiten kein Internet`,
+    givenUntil: (name: string, until: string) => `${name} hat Internet bis ${until}`,
   },
   groups: {
     lead: "Was eine Menge von Geräten bekommt: Listen, sichere Suche, gesperrte Dienste.",
@@ -393,6 +418,7 @@ export const pages: typeof english = {
     profileText: "Mit der Kamera des Geräts öffnen; der Link gilt eine Stunde.",
     download: "Auf dieses Gerät laden",
   },
+  move,
   leak: {
     lead:
       "Fragt nach Namen, die nur dieser Dienst beantwortet, um zu sehen, wen der Browser fragt.",
@@ -426,6 +452,8 @@ export const pages: typeof english = {
       sign_in: "hat sich angemeldet",
       sign_out: "hat sich abgemeldet",
       import: "hat eingelesen:",
+      migrate: "hat umgezogen:",
+      migrate_read: "hat ein anderes Produkt gelesen:",
       expire: "hat beendet:",
       backup: "hat gesichert:",
       restore: "hat wiederhergestellt:",

@@ -22,6 +22,7 @@ export const en = {
     signIn: "Sign in",
     reset: "Set a new password",
     setup: "Set up",
+    move: "Move from another product",
   },
   common: {
     save: "Save",
@@ -329,6 +330,7 @@ export const en = {
       `${name} is a blocked service of group ${group}: no rule lifts that.`,
     goThere: "Go there",
     elsewhere: {
+      internet: "The Internet is off for the device or its group.",
       group: "Safe search of the group answers this name.",
       record: "A local record of yours answers this name.",
       settings: "The settings say who may ask.",

@@ -1,4 +1,5 @@
 /** What the pages behind the first ones say in English. */
+import { move } from "./en_move.ts";
 import { plural } from "./plural.ts";
 
 export const pages = {
@@ -16,6 +17,8 @@ export const pages = {
     url: "Address",
     urlHint: "https; hosts files, domain lists and AdGuard syntax are read",
     path: "File",
+    allows: "Allows",
+    allowsHint: "Lets through what it names, in place of blocking it",
     forGroups: "For groups",
     unused: "No group uses it",
     unread: "Unread lines",
@@ -54,7 +57,7 @@ export const pages = {
     edit: "Edit rule",
     empty: "No rule of your own yet: add one above, or allow and block in the log.",
     rule: "Rule",
-    hint: "One a line: ||ads.example^ blocks, @@||good.example^ allows",
+    hint: "One a line: ||ads.example^ or ||ads*.example^ blocks, @@||good.example^ allows",
     lines: (count: number) => plural(count, "rule", "rules"),
     addedMany: (count: number) => `Added ${plural(count, "rule", "rules")}`,
     ends: "Ends",
@@ -85,7 +88,18 @@ export const pages = {
     value: "Value",
     ttl: "TTL in seconds",
     nameHint: "An exact name, or *.domain for all below",
-    types: { A: "A (IPv4)", AAAA: "AAAA (IPv6)", CNAME: "CNAME (another name)" },
+    types: {
+      A: "A (IPv4)",
+      AAAA: "AAAA (IPv6)",
+      CNAME: "CNAME (another name)",
+      TXT: "TXT (text)",
+      MX: "MX (mail server)",
+      SRV: "SRV (server of a service)",
+      PTR: "PTR (name of an address)",
+      HTTPS: "HTTPS (web server)",
+      SVCB: "SVCB (service)",
+      CAA: "CAA (who may certify)",
+    },
   },
   clients: {
     lead: "Devices with a name; all others belong to the default group.",
@@ -115,6 +129,17 @@ export const pages = {
     moved: (name: string, group: string) => `${name} is now in ${group}`,
     movedMany: (count: number, group: string) =>
       `${plural(count, "device is", "devices are")} now in ${group}`,
+  },
+  internet: {
+    of: (name: string) => `Internet of ${name}`,
+    on: "Internet on",
+    off: "Internet off",
+    offBy: (schedule: string) => `Off: ${schedule}`,
+    more: "More time",
+    end: "End now",
+    given: (name: string) => `${name} has the Internet`,
+    taken: (name: string) => `${name} has no Internet now or at its times`,
+    givenUntil: (name: string, until: string) => `${name} has the Internet until ${until}`,
   },
   groups: {
     lead: "What a set of devices gets: lists, safe search, blocked services.",
@@ -392,6 +417,7 @@ export const pages = {
     profileText: "Open this with the device's camera; the link works for an hour.",
     download: "Download on this device",
   },
+  move,
   leak: {
     lead: "Asks for names that only this service answers, to see who your browser asks.",
     again: "Again",
@@ -424,6 +450,8 @@ export const pages = {
       sign_in: "signed in",
       sign_out: "signed out",
       import: "imported",
+      migrate: "moved here:",
+      migrate_read: "read another product:",
       expire: "ended",
       backup: "took a backup of",
       restore: "restored",

@@ -32,7 +32,10 @@ self.onmessage = ({ data }: MessageEvent<CompileRequest>) => {
   if (data.handsLogOn) handLogLines(new LogLines((line) => respond({ type: "logged", line })).take);
   stepBack(Nice.Build);
   try {
-    const { rules, stats, badfilters } = compile(data);
+    const { sources } = data;
+    // Gone before the rules are written, which takes the most.
+    const onRead = (source: number) => void sources[source].bytes.buffer.transfer(0);
+    const { rules, stats, badfilters } = compile({ ...data, onRead });
     respond({ type: "compiled", rules, rulesSha256: sha256Of(rules), stats, badfilters });
   } catch (error) {
     respond({ type: "failed", error: messageOf(error) });

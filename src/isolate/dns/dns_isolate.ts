@@ -380,7 +380,12 @@ export class DnsIsolate {
     this.#alarms.clear();
     this.#flush();
     for (const listener of this.#portable) listener.close();
-    for (const listener of this.#tcp) listener.close();
+    if (hasSuccessor) {
+      // Clients close their side: what they have sent behind the end is read over until then.
+      const endsSoonMs = Math.min(endsAtMs, performance.now() + REST_MS_MAX);
+      await this.#waitWhile(() => this.#hasConnections, endsSoonMs);
+    }
+    await Promise.all(this.#tcp.map((listener) => listener.close()));
     await this.#encrypted?.close();
     this.validation?.ways.close();
     this.#bootstrap.close();

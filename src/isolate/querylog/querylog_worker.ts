@@ -4,11 +4,16 @@
 import { messageOf, SvcError } from "../../errors.ts";
 import { handLogLines } from "../../log.ts";
 import { QueryLogStore } from "../../querylog/mod.ts";
+import { FreeMemory, giveBackHeap } from "../../free_memory.ts";
 import { Nice, stepBack } from "../../thread/mod.ts";
 import { tellCrashes } from "../crash.ts";
 import type { FromKept } from "../kept_isolate.ts";
 import { LogLines } from "../log_lines.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
+
+/** How often this isolate's heap is looked at, and how much more than before is worth giving back. */
+const HEAP_LOOK_MS = 20_000;
+const HEAP_GROWN_BYTES_MIN = 4 * 1024 * 1024;
 
 let store: QueryLogStore | null = null;
 /** Ends the pause between two turns. */
@@ -19,6 +24,12 @@ const crash = tellCrashes((error) => {
   wake();
   tell({ type: "crashed", error });
 });
+
+const heap = new FreeMemory(
+  () => Deno.memoryUsage().heapTotal,
+  giveBackHeap,
+  HEAP_GROWN_BYTES_MIN,
+);
 
 function tell(message: FromLog | FromKept): void {
   self.postMessage(message);
@@ -109,6 +120,7 @@ function handle(message: ToLog): void {
         onLive: (batch) => tell({ type: "live", batch }),
       });
       run(store).catch(crash);
+      setInterval(() => heap.look(), HEAP_LOOK_MS);
       tell({ type: "ready" });
       return;
     case "ask":

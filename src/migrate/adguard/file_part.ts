@@ -1,3 +1,4 @@
+import { formatPrefix, parsePrefix } from "../../addr/mod.ts";
 import { Fragment } from "../fragment.ts";
 import { Upstreams } from "../upstreams.ts";
 import { inFile, type Item, lost } from "../wishes.ts";
@@ -77,13 +78,18 @@ function listeners(
 function rateLimit({ dns }: AdguardData, fragment: Fragment, items: Item[]): void {
   const perSecond = Math.round(dns.ratelimit ?? RATE_LIMIT_DEFAULT);
   const isChanged = perSecond !== RATE_LIMIT_DEFAULT && perSecond >= 0 && perSecond <= 1e6;
-  const exempt = dns.ratelimit_whitelist;
+  const given = dns.ratelimit_whitelist.map((text) => parsePrefix(text));
+  const exempt = given.flatMap((prefix) => prefix === null ? [] : formatPrefix(prefix))
+    .filter((text) => !LOOPBACK.includes(text));
+  for (const [i, prefix] of given.entries()) {
+    if (prefix !== null) continue;
+    const name = `no rate limit for ${dns.ratelimit_whitelist[i]}`;
+    items.push(lost("file", name, "it is no address or network"));
+  }
   if (!isChanged && exempt.length === 0) return;
   fragment.table("[server.rate_limit]", {
     queries_per_second: isChanged ? perSecond : null,
-    exempt: exempt.length === 0
-      ? null
-      : [...LOOPBACK, ...exempt.filter((one) => !LOOPBACK.includes(one))],
+    exempt: exempt.length === 0 ? null : [...LOOPBACK, ...exempt],
   });
   items.push(inFile("rate limit", "counted by address, not by network"));
 }

@@ -1,6 +1,7 @@
 import { formatIp, formatPrefix, parseIp, parsePrefix } from "../../addr/mod.ts";
 import { findNameProblem, type ScheduleSpec } from "../../model/mod.ts";
 import { firstName, macOf, withoutHostBits } from "../identities.ts";
+import { GROUPS_MADE_MAX } from "../limits.ts";
 import { windowsOf } from "../schedules.ts";
 import {
   type Item,
@@ -162,14 +163,15 @@ function groupsOf(
     schedule: data.services.schedule ?? null,
   };
   const groups = new Map<string, WishedGroup>();
-  const add = (effective: Effective, name: string | null): string => {
+  const add = (effective: Effective, name: string | null): string | null => {
     const group = groupOf(effective, name, urls, place);
     const { filtering, safe_search, services } = group;
     const identity = JSON.stringify([filtering, safe_search, services, group.lists.length === 0]);
     const there = groups.get(identity);
     if (there !== undefined) return there.key;
+    if (groups.size >= GROUPS_MADE_MAX) return null;
     const key = name === null ? DEFAULT : identity;
-    groups.set(identity, { ...group, key, identity: name === null ? null : identity });
+    groups.set(identity, { ...group, key, identity });
     return key;
   };
   add(global, null);
@@ -187,7 +189,12 @@ function groupsOf(
     };
     tellOfClient(client, items);
     const wished = clientOf(client, leases, items);
-    return wished === null ? [] : [{ ...wished, group: add(effective, client.name) }];
+    if (wished === null) return [];
+    const group = add(effective, client.name);
+    if (group !== null) return [{ ...wished, group }];
+    const reason = `one move makes ${GROUPS_MADE_MAX} groups, and its settings would be one more`;
+    items.push(lost("client", wished.name, reason));
+    return [];
   });
   return { groups: [...groups.values()], clients };
 }
@@ -209,7 +216,8 @@ function groupOf(
   return {
     key: "",
     name: name === null ? null : firstName([name]),
-    identity: null,
+    identity: "",
+    isNamed: false,
     filtering: isFiltered,
     safe_search: safeSearch.enabled,
     lists: filtering ? urls : [],

@@ -1,4 +1,5 @@
 import { formatIp, formatPrefix, parseIp, parsePrefix } from "../../addr/mod.ts";
+import { GROUPS_MADE_MAX } from "../limits.ts";
 import { firstName, macOf, withoutHostBits } from "../identities.ts";
 import {
   type Item,
@@ -17,6 +18,7 @@ import type { PiholeData } from "./read.ts";
 /** The group of every client that no other is for. */
 const DEFAULT_ID = 0;
 const DEFAULT_KEY = keyOf([DEFAULT_ID]);
+const MANY_GROUPS = `one move makes ${GROUPS_MADE_MAX} groups, and a set of groups is one`;
 const COMMENT_LENGTH_MAX = 1_024;
 
 /** Clients are in many groups there, and get what any of them gets: each set of groups is one here. */
@@ -38,8 +40,16 @@ export function piholeWishes(data: PiholeData): Wishes {
   }
   const clients = clientsOf(data, on, items);
   const sets = new Map<string, readonly number[]>([[DEFAULT_KEY, [DEFAULT_ID]]]);
-  for (const id of on.keys()) sets.set(keyOf([id]), [id]);
-  for (const { group, ids } of clients) sets.set(group, ids);
+  for (const [id, name] of on) {
+    if (sets.size < GROUPS_MADE_MAX) sets.set(keyOf([id]), [id]);
+    else items.push(lost("group", name, MANY_GROUPS));
+  }
+  const kept = clients.filter(({ client, group, ids }) => {
+    const fits = sets.has(group) || sets.size < GROUPS_MADE_MAX;
+    if (fits) sets.set(group, ids);
+    else items.push(lost("client", client.name, MANY_GROUPS));
+    return fits;
+  });
   const groups = Array.from(sets, ([key, ids]) => groupOf(data, on, key, ids));
   const rules = rulesOf(data, sets, on, items);
   const blocking = data.config.dns.blocking;
@@ -56,7 +66,7 @@ export function piholeWishes(data: PiholeData): Wishes {
       comment: comment.slice(0, COMMENT_LENGTH_MAX),
     })),
     groups,
-    clients: clients.map(({ client }) => client),
+    clients: kept.map(({ client }) => client),
     rules,
     records: recordsOf(data, items),
     settings: settingsOf(data, items),
@@ -86,7 +96,8 @@ function groupOf(
   return {
     key,
     name: members.length === 0 && name !== null ? "Without groups" : name,
-    identity: null,
+    identity: JSON.stringify(members.map((id) => on.get(id)!).sort()),
+    isNamed: true,
     // Who is in no group gets nothing of what is blocked.
     filtering: members.length > 0 || key === DEFAULT_KEY,
     safe_search: false,

@@ -97,6 +97,9 @@ export class Scrubber {
   /** Names that the chain has passed, one behind the other; the last is the target. */
   readonly #passed = new Uint8Array((ALIASES_MAX + 2) * NAME_BYTES_MAX);
   #passedCount = 0;
+  #lead = ROOT;
+  /** Where the owners of its DNAME records stand in the lead. */
+  readonly #leadDnames: number[] = [];
 
   #packet: Uint8Array = new Uint8Array(0);
   #end = 0;
@@ -187,11 +190,15 @@ export class Scrubber {
     const isWritten = writer.start(this.message, 0, MESSAGE_BYTES_MAX, getU16(packet, 0), kept) &&
       writer.question(lead.subarray(HEADER_BYTES, nameEnd), qtype, qclass);
     this.#isBroken = !isWritten;
+    this.#lead = lead;
+    this.#leadDnames.length = 0;
     let aliases = 0;
     let at = nameEnd + 4;
     for (let left = getU16(lead, 6); left > 0; left--) {
       at = readRecord(lead, at, lead.length, this.#record);
-      if (this.#record.type === Qtype.CNAME) aliases++;
+      const { type, ownerOffset } = this.#record;
+      if (type === Qtype.CNAME) aliases++;
+      if (type === Qtype.DNAME) this.#leadDnames.push(ownerOffset);
       this.#copy(lead, Section.Answer);
     }
     return aliases;
@@ -313,12 +320,19 @@ export class Scrubber {
       if (record.type !== Qtype.DNAME || !this.#isOurs()) continue;
       if (!isAtOrBelow(this.target, 0, this.#owner, 0)) continue;
       if (equalNames(this.target, 0, this.#owner, 0)) continue;
+      if (this.#isInLead(this.#owner)) return at; // A chain may pass the same one twice.
       this.#copy(this.#packet, Section.Answer);
       this.#other.set(this.#owner);
       this.#copySignatures(Qtype.DNAME, this.#other);
       return at;
     }
     return -1;
+  }
+
+  #isInLead(dname: Uint8Array): boolean {
+    return this.#leadDnames.some((at) =>
+      expandName(this.#lead, at, this.#other, 0) >= 0 && equalNames(this.#other, 0, dname, 0)
+    );
   }
 
   /** Says whether the authority section holds an SOA for the target. */

@@ -45,7 +45,7 @@ export class KeptAnswers {
 
   /** Keeps an answer with its extended errors; returns its entry, or -1 when it is too large. */
   keep(flight: Flight, brought: BroughtMessage, errors: Uint8Array): number {
-    const message = this.#protect(flight, brought);
+    const message = this.#protect(flight.isOwnDomain, brought);
     // Rules are about the response as it came, with what is taken out of it here.
     const taken = message === brought.message ? undefined : this.#options.rebinding?.taken;
     // Of what was changed nothing is proven.
@@ -57,8 +57,11 @@ export class KeptAnswers {
   /** Keeps what follows from proofs; returns its entry, or -1 when it is too large. */
   keepDeduced(query: Query, brought: BroughtMessage): number {
     const { ttl } = brought;
-    const kept = { ttl, errors: NOTHING, state: DnssecState.Secure };
-    return this.#store(query, brought.message, brought, kept);
+    const message = this.#protect(false, brought);
+    const isWhole = message === brought.message;
+    const state = isWhole ? DnssecState.Secure : DnssecState.None;
+    const taken = isWhole ? undefined : this.#options.rebinding?.taken;
+    return this.#store(query, message, brought, { ttl, errors: NOTHING, state }, taken);
   }
 
   /** A SERVFAIL message for a short while (RFC 9520). */
@@ -90,11 +93,11 @@ export class KeptAnswers {
   }
 
   /** The message as it may be kept, which `brought` speaks of then. */
-  #protect(flight: Flight, brought: BroughtMessage): Uint8Array {
+  #protect(isOwnDomain: boolean, brought: BroughtMessage): Uint8Array {
     const { rebinding } = this.#options;
     const { message } = brought;
     // Who has a domain of its own asked elsewhere wants the addresses of that network.
-    if (rebinding === null || flight.isOwnDomain) return message;
+    if (rebinding === null || isOwnDomain) return message;
     return rebinding.protect(message, brought);
   }
 

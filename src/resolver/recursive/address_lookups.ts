@@ -5,6 +5,7 @@ import type { Budget } from "./budget.ts";
 import type { Cut } from "./cut.ts";
 import { type CutServer, Lookup } from "./cut_server.ts";
 import { isAskable } from "./delegations.ts";
+import type { Hint } from "./hints.ts";
 import { ADDRESSES_PER_SERVER_MAX, LOOKUP_DEPTH_MAX, LOOKUPS_MAX } from "./limits.ts";
 import type { Means } from "./means.ts";
 
@@ -78,18 +79,25 @@ export class AddressLookups {
   }
 
   /**
-   * Takes the glue that is kept of the zone that a name server is in, if that serves itself: the zone
-   * above has told it for this very end. Returns how many addresses are new.
+   * Takes the glue that is kept of a zone that a name server is in, if it serves that: the zone above
+   * has told it for this very end. Returns how many addresses are new.
    */
   #takeGlue(entry: CutServer): number {
     const { scratch, seed, delegations, servers } = this.#means;
     if (entry.hasGlue) return 0;
     const { name } = entry;
     scratch.read(name, 0, name.length, seed);
-    const label = delegations.closest(scratch, name, 0);
-    const zone = label < 0 ? null : delegations.delegation(scratch, name, label);
-    const kept = zone?.servers.find((server) => equalNames(server.name, 0, name, 0));
-    if (kept === undefined || kept.addresses.length === 0) return 0;
+    let kept: Hint | undefined;
+    // The closest zone may be one that only the server itself speaks of.
+    for (let from = 0; kept === undefined;) {
+      const label = delegations.closest(scratch, name, from);
+      if (label < 0 || label === scratch.count) return 0;
+      const zone = delegations.delegation(scratch, name, label);
+      kept = zone?.servers.find((server) =>
+        server.addresses.length > 0 && equalNames(server.name, 0, name, 0)
+      );
+      from = label + 1;
+    }
     entry.hasGlue = true;
     const before = entry.servers.length;
     for (const address of kept.addresses) {

@@ -13,6 +13,7 @@ import {
   type FakeServer,
   FakeZone,
   RecursorBench,
+  says,
   serverOf,
 } from "./fakes.ts";
 import { QUERIES_MAX, ZONE_FLIGHTS_MAX } from "./limits.ts";
@@ -62,26 +63,6 @@ function bench(evil: FakeServer, options: BenchOptions = {}, com: readonly strin
     },
     ...options,
   });
-}
-
-/** A response with these records. */
-function says(
-  { wireName: name, type }: FakeQuery,
-  sections: {
-    readonly answer?: readonly string[];
-    readonly authority?: readonly string[];
-    readonly additional?: readonly string[];
-  },
-  flags = 0,
-): Uint8Array {
-  const records = (lines: readonly string[] = []) => lines.map(parseRecord);
-  const message = encodeResponse({ name, type }, 0, {
-    answer: records(sections.answer),
-    authority: records(sections.authority),
-    additional: records(sections.additional),
-  });
-  setU16(message, 2, getU16(message, 2) | flags);
-  return message;
 }
 
 /** Nothing else is disturbed: another zone's name is answered. */
@@ -274,8 +255,8 @@ Deno.test("ghost domains are gone within the time of the zone above", none, () =
             ? "ghost.com 86400 NS ns.ghost.com"
             : `${query.name} 60 A 203.0.113.66`,
         ],
-        authority: ["ghost.com 86400 NS ns.ghost.com"],
-        additional: [`ns.ghost.com 86400 A ${EVIL}`],
+        authority: ["ghost.com 86400 NS ns.ghost.com", "ghost.com 86400 NS more.ghost.com"],
+        additional: [`ns.ghost.com 86400 A ${EVIL}`, `more.ghost.com 86400 A ${EVIL}`],
       }, AA_BIT)];
     },
     {},

@@ -7,11 +7,11 @@ export class BelievedServers {
   readonly #servers = new Map<number, NameServer>();
 
   /** Whoever has answered a question, if that is known. */
-  get({ keyHash }: Query): NameServer | null {
+  get({ keyHash }: Pick<Query, "keyHash">): NameServer | null {
     return this.#servers.get(keyHash) ?? null;
   }
 
-  set({ keyHash }: Query, server: NameServer): void {
+  set({ keyHash }: Pick<Query, "keyHash">, server: NameServer): void {
     this.#servers.delete(keyHash);
     if (this.#servers.size >= BELIEVED_MAX) {
       for (const oldest of this.#servers.keys()) {

@@ -1,5 +1,6 @@
 import { equalNames } from "../../dns/mod.ts";
 import type { Delegation } from "./delegation.ts";
+import type { Hint } from "./hints.ts";
 import type { NameServer, NameServers } from "./name_servers.ts";
 import { CutServer } from "./cut_server.ts";
 
@@ -9,6 +10,7 @@ export class Cut {
   /** As the delegation has them, for all questions, until something is learned for this one. */
   #entries: readonly CutServer[];
   #isOwn = false;
+  #hasMore = false;
   /** Addresses looked up for it, and those on their way. */
   lookups = 0;
   looking = 0;
@@ -51,6 +53,26 @@ export class Cut {
       this.#entries = this.#entries.map(({ name, servers }) => new CutServer(name, [...servers]));
     }
     return this.#entries;
+  }
+
+  /** The zone's own word for its name servers was heard. */
+  get isOwnKnown(): boolean {
+    return this.#delegation.isOwnKnown;
+  }
+
+  set isOwnKnown(isKnown: boolean) {
+    this.#delegation.isOwnKnown = isKnown;
+  }
+
+  /** Adds further name servers, to be looked up or asked; says whether there are any. */
+  add(more: readonly Hint[], servers: NameServers): boolean {
+    if (this.#hasMore) return false;
+    this.#hasMore = true;
+    const added = more.filter(({ name }) => this.entryOf(name, 0) === null).map((
+      { name, addresses },
+    ) => new CutServer(name, addresses.map((address) => servers.at(address))));
+    this.#entries = [...this.own(), ...added];
+    return added.length > 0;
   }
 
   /** The entry of a name that is looked up. */

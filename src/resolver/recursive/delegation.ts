@@ -5,6 +5,8 @@ import type { NameServers } from "./name_servers.ts";
 /** Where a zone is delegated to. */
 export class Delegation {
   #entries: readonly CutServer[] | null = null;
+  /** What the zone itself says of its name servers was heard. */
+  isOwnKnown = false;
 
   /** `expiresAtS`: seconds, as the store counts them; of the root there is no end. */
   constructor(

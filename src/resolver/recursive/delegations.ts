@@ -26,6 +26,7 @@ const IPV6_BYTES = 16;
 /** Kinds of entries that are no record's: beyond all types that are in use. */
 const INNER = 0xff01;
 const DENIED = 0xff02;
+const OWN = 0xff03;
 const NO_TTLS = new Uint16Array(0);
 
 /**
@@ -122,8 +123,37 @@ export class Delegations {
 
   /** Keeps where a zone is delegated to; `delegation.expiresAtS` is the bound of its time. */
   keep(name: HashedName, bytes: Uint8Array, label: number, delegation: Delegation): void {
+    const { servers, expiresAtS } = delegation;
+    this.#keepServers(Qtype.NS, name, bytes, label, servers, expiresAtS);
+  }
+
+  /** Keeps the name servers that a zone has by its own word alone, until a second. */
+  keepOwn(
+    name: HashedName,
+    bytes: Uint8Array,
+    label: number,
+    servers: readonly Hint[],
+    expiresAtS: number,
+  ): void {
+    this.#keepServers(OWN, name, bytes, label, servers, expiresAtS);
+  }
+
+  /** What `keepOwn` has kept. */
+  own(name: HashedName, bytes: Uint8Array, label: number): readonly Hint[] {
+    const entry = this.#find(OWN, name, bytes, label);
+    return entry < 0 ? [] : this.#readEntry(entry).servers;
+  }
+
+  #keepServers(
+    kind: number,
+    name: HashedName,
+    bytes: Uint8Array,
+    label: number,
+    servers: readonly Hint[],
+    expiresAtS: number,
+  ): void {
     let at = this.#start(name, bytes, label);
-    for (const { name, addresses } of delegation.servers.slice(0, NAME_SERVERS_MAX)) {
+    for (const { name, addresses } of servers.slice(0, NAME_SERVERS_MAX)) {
       this.#made.set(name, at);
       at += name.length;
       const kept = addresses.slice(0, ADDRESSES_PER_SERVER_MAX);
@@ -134,8 +164,8 @@ export class Delegations {
         at += address.length;
       }
     }
-    const ttl = Math.min(delegation.expiresAtS - this.#nowSeconds(), DELEGATION_TTL_MAX);
-    this.#store(Qtype.NS, name, label, at, ttl);
+    const ttl = Math.min(expiresAtS - this.#nowSeconds(), DELEGATION_TTL_MAX);
+    this.#store(kind, name, label, at, ttl);
   }
 
   /** Forgets where a zone is delegated to: none of its servers is of any use. */

@@ -24,6 +24,11 @@ export const ENDLESS = new ResolveFailure(
   "the name leads in a circle of CNAME records, or too far (ALIASES_MAX)",
 );
 
+/** Says whether another question to the same servers would not change it. */
+export function isHopeless({ code }: ResolveFailure): boolean {
+  return code === "overWork" || code === "noSocket" || code === "unreachable";
+}
+
 /** As many questions wait for a zone as may. */
 export function zoneFull(zone: string): ResolveFailure {
   const text = `more than ${ZONE_FLIGHTS_MAX} questions wait for the servers of ${zone}`;

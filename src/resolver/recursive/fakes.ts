@@ -123,6 +123,26 @@ export function serverOf(...zones: readonly FakeZone[]): FakeServer {
   };
 }
 
+/** A response with these records. */
+export function says(
+  { wireName: name, type }: FakeQuery,
+  sections: {
+    readonly answer?: readonly string[];
+    readonly authority?: readonly string[];
+    readonly additional?: readonly string[];
+  },
+  flags = 0,
+): Uint8Array {
+  const records = (lines: readonly string[] = []) => lines.map(parseRecord);
+  const message = encodeResponse({ name, type }, 0, {
+    answer: records(sections.answer),
+    authority: records(sections.authority),
+    additional: records(sections.additional),
+  });
+  setU16(message, 2, getU16(message, 2) | flags);
+  return message;
+}
+
 /** A response without records. */
 export function failing({ wireName: name, type }: FakeQuery, rcode: number): Uint8Array {
   return encodeResponse({ name, type }, rcode, {});

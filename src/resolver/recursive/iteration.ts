@@ -12,19 +12,20 @@ import {
   skipPlainName,
 } from "../../dns/mod.ts";
 import { type Ask, DENIAL_TTL, Fit, type ResponseReader, Scrubbed } from "../ask/mod.ts";
-import { Counter, countRecursion } from "../../telemetry/mod.ts";
-import type { FailureCode, ResolveFailure } from "../failure.ts";
+import type { ResolveFailure } from "../failure.ts";
 import type { Flight, Task, Waiter } from "../flights/mod.ts";
 import { Outcome } from "../outcome.ts";
 import { isServiceName } from "../own_names.ts";
-import { KEY_DO, keyHashOf } from "../query.ts";
+import { KEY_CD, KEY_DO, keyHashOf } from "../query.ts";
 import { AliasTrail } from "./alias_trail.ts";
 import { Budget } from "./budget.ts";
+import { countEnd } from "./count_end.ts";
 import { Cut } from "./cut.ts";
 import { Delegation } from "./delegation.ts";
 import {
   ENDLESS,
   failedBefore,
+  isHopeless,
   lame,
   malformed,
   refused,
@@ -37,19 +38,9 @@ import type { Means } from "./means.ts";
 import { nextProbe } from "./minimise.ts";
 import type { NameServer } from "./name_servers.ts";
 import { NO_TTL, Says } from "./name_server_reader.ts";
+import { noteOwnServers } from "./own_servers.ts";
 import { Step, type StepOwner } from "./step.ts";
 
-/** What failures count as; those of validation are counted there. */
-const COUNTERS: { readonly [code in FailureCode]?: Counter } = {
-  timeout: Counter.RecursionTimeout,
-  unreachable: Counter.RecursionUnreachable,
-  unhelpful: Counter.RecursionUnhelpful,
-  malformed: Counter.RecursionMalformed,
-  circle: Counter.RecursionCircle,
-  overWork: Counter.RecursionOverWork,
-  overload: Counter.RecursionOverload,
-  noSocket: Counter.RecursionNoSocket,
-};
 const NO_ERRORS: Uint8Array = new Uint8Array(0);
 const ROOT: Uint8Array = new Uint8Array(1);
 
@@ -125,11 +116,8 @@ export class Iteration implements Task, StepOwner {
     const { counts, nowMs } = this.#means;
     const { depth, source, startedAtMs } = this.#flight;
     if (depth > 0 || source === Outcome.Local) return;
-    countRecursion(counts, this.#step.budget.sent, nowMs() - startedAtMs);
-    if (this.#isAnswered) return;
-    const { code } = this.#failure ?? this.failure;
-    const counter = COUNTERS[code];
-    if (counter !== undefined) counts[counter]++;
+    const failure = this.#isAnswered ? null : this.#failure ?? this.failure;
+    countEnd(counts, this.#step.budget.sent, nowMs() - startedAtMs, failure);
   }
 
   /** Name servers are not asked to recurse: a query of ours that comes back is refused. */
@@ -164,11 +152,7 @@ export class Iteration implements Task, StepOwner {
         this.#refer(response, server);
         return;
       case Says.Nothing:
-        // Once, somebody else is asked who may say more.
-        if (step.isFirstNothing() && step.hasOther(server)) {
-          step.decline(ask, lame(step.zoneText, step.textOf(server)));
-          return;
-        }
+        if (step.declineSilent(ask, lame(step.zoneText, step.textOf(server)))) return;
         this.#deny(ask);
         return;
       case Says.Denial:
@@ -182,6 +166,11 @@ export class Iteration implements Task, StepOwner {
 
   onExhausted(failure: ResolveFailure): void {
     const cut = this.#step.cut!;
+    if (this.#probe > 0 && !isHopeless(failure)) {
+      this.#step.note("failed", `${failure.text}; the whole name is asked for`);
+      this.#askWhole();
+      return;
+    }
     if (cut.isStored && !cut.isRoot && !this.#isRenewed && failure.code !== "overWork") {
       // The zone may have moved since: the zone above knows.
       this.#isRenewed = true;
@@ -372,16 +361,15 @@ export class Iteration implements Task, StepOwner {
     const nowS = nowSeconds();
     // What is taken from the zone above is gone with it; the root is never.
     const boundS = cut.isRoot ? Infinity : Math.max(cut.expiresAtS, nowS);
-    const zone = this.#name.slice(
-      this.#hashed.offsets[label],
-      this.#hashed.offsets[this.#hashed.count] + 1,
-    );
+    const zone = reader.cutName();
     const delegation = new Delegation(zone, servers, Math.min(nowS + ttl, boundS));
     delegations.keep(this.#hashed, this.#name, label, delegation);
     const ds = dnssecOk ? reader.ds(response) : null;
     if (ds !== null) {
       const holdsS = Math.min(ds.ttl, delegation.expiresAtS - nowS);
       delegations.keepDs(this.#hashed, label, ds.message, holdsS);
+      const keyHash = keyHashOf(this.#hashed.hashes[label], Qtype.DS, KEY_DO | KEY_CD);
+      this.#means.believed.set({ keyHash }, server);
     }
     this.#flight.trace?.note(this.#flight.depth, {
       event: "referral",
@@ -408,6 +396,7 @@ export class Iteration implements Task, StepOwner {
       step.decline(ask, malformed(step.zoneText, step.textOf(server)));
       return;
     }
+    noteOwnServers(this.#means, response, cut, this.#hashed, this.#name);
     const isPriming = cut.isRoot && this.#hashed.count === 0;
     if (isPriming && this.#flight.query.qtype === Qtype.NS) this.#keepRoot(response);
     this.#answeredBy = server;
@@ -415,6 +404,11 @@ export class Iteration implements Task, StepOwner {
     const isOfChain = query.qtype === Qtype.DS || query.qtype === Qtype.DNSKEY;
     if (this.#wantsSignatures && isOfChain) this.#means.believed.set(query, server);
     this.#take(scrubbed, rcodeName(response.rcode), server);
+  }
+
+  /** Name servers that the zone at hand has by its own word alone. */
+  ownServers(cut: Cut): readonly Hint[] {
+    return this.#means.delegations.own(this.#hashed, this.#name, cut.label);
   }
 
   /** Keeps the root's own word for its name servers, with hints for what has no room in it. */

@@ -94,6 +94,13 @@ export class NameServerReader {
     return response.authorities > 0 ? Says.Denial : Says.Nothing;
   }
 
+  /** A copy of `cut`, in lower case. */
+  cutName(): Uint8Array {
+    const name = this.cut.slice(0, nameLength(this.cut));
+    for (let i = 0; i < name.length; i++) name[i] = FOLD[name[i]];
+    return name;
+  }
+
   /** Name servers of the referral read last, with the glue that its server can know. */
   nameServers(response: ResponseReader): { readonly servers: Hint[]; readonly ttl: number } {
     const record = this.#record;
@@ -115,6 +122,13 @@ export class NameServerReader {
     }
     this.#addGlue(response, servers);
     return { servers, ttl };
+  }
+
+  /** The zone's own word for its name servers, where the response read last has it (RFC 2181 §5.4.1). */
+  ownServers(response: ResponseReader): { readonly servers: Hint[]; readonly ttl: number } {
+    if ((response.flags & AA_BIT) === 0) return { servers: [], ttl: 0 };
+    this.cut.set(this.#zone);
+    return this.nameServers(response);
   }
 
   /** The root's name servers from its own answer (RFC 8109 §4), as those of a referral. */
@@ -144,7 +158,7 @@ export class NameServerReader {
   ds(response: ResponseReader): { readonly message: Uint8Array; readonly ttl: number } | null {
     const record = this.#record;
     const writer = this.#writer;
-    const cut = this.cut.subarray(0, nameLength(this.cut));
+    const cut = this.cutName();
     writer.start(this.#made, 0, this.#made.length, 0, QR_BIT);
     writer.question(cut, Qtype.DS);
     let ttl = NO_TTL;

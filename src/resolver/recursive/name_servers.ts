@@ -159,11 +159,11 @@ export class NameServers {
 
   /** Forgets one that was not asked of late: those that were get another round. */
   #makeRoom(): void {
-    let looked = 0;
+    let spared = 0;
     for (const [key, server] of this.#byAddress) {
+      if (server.open > 0) continue;
       this.#byAddress.delete(key);
-      const stays = server.open > 0 || (server.isInUse && ++looked <= SPARED_MAX);
-      if (!stays) return;
+      if (!server.isInUse || spared++ >= SPARED_MAX) return;
       server.isInUse = false;
       this.#byAddress.set(key, server);
     }

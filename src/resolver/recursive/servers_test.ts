@@ -8,6 +8,7 @@ import {
   EdnsOption,
   HashedName,
   MessageWriter,
+  Qtype,
   Rcode,
 } from "../../dns/mod.ts";
 import { SEED, wire } from "../fakes.ts";
@@ -80,6 +81,25 @@ Deno.test("servers that fail at a part of a name are asked for the whole one", n
     b.checkIdle();
   }
 });
+
+Deno.test(
+  "servers that are silent or lame at a part of a name are asked for the whole one",
+  none,
+  () => {
+    for (const kind of ["silent", "lame", "malformed"]) {
+      const b = bench({
+        [ONE]: (query) => {
+          if (query.name === "a.b.example.com") return serverOf(zone)(query);
+          if (kind === "malformed") return [failing(query, 0).subarray(0, 14)];
+          return kind === "silent" ? [] : [failing(query, 0)];
+        },
+      });
+      const { answer, tookMs } = b.resolve("a.b.example.com");
+      assert.match(answer, /203\.0\.113\.2$/, kind);
+      assert.ok(tookMs < 4_800);
+    }
+  },
+);
 
 Deno.test("a host without IPv6 loses no time by it, nor one whose IPv6 leads nowhere", none, () => {
   const b = bench({ [ONE]: serverOf(zone), [SIX]: serverOf(zone) });
@@ -173,6 +193,35 @@ Deno.test(
     b.advance(400_000);
     assert.match(b.resolve("mail.a.nowhere").answer, /^NXDOMAIN/);
     assert.ok(b.count() > before);
+  },
+);
+
+Deno.test(
+  "the root is asked for its own servers, and its word goes before the hints (RFC 8109)",
+  none,
+  () => {
+    const moved = "198.41.0.44";
+    const root = new FakeZone(".", [
+      ". 600 NS b.root-servers.net",
+      `b.root-servers.net A ${moved}`,
+      "com NS ns.com",
+      `ns.com A ${COM}`,
+    ]);
+    const b = bench({ [ONE]: serverOf(zone), [ROOT]: serverOf(root), [moved]: serverOf(root) }, [
+      ONE,
+    ]);
+    const asked = () => b.sent.filter(({ name, type }) => name === "." && type === Qtype.NS);
+    b.resolve("www.example.com");
+    b.run();
+    assert.deepEqual(asked().map(({ address }) => address), [ROOT]);
+    b.resolve("www.other");
+    assert.equal(b.sent.at(-1)?.address, moved);
+    assert.equal(asked().length, 1);
+    // Once its time is over, the hints lead the way again.
+    b.advance(601_000);
+    b.resolve("www.another");
+    b.run();
+    assert.deepEqual(asked().map(({ address }) => address), [ROOT, ROOT]);
   },
 );
 

@@ -8,6 +8,8 @@ import { questionText, type TraceNote } from "../trace.ts";
 import { AddressLookups } from "./address_lookups.ts";
 import { Budget } from "./budget.ts";
 import type { Cut } from "./cut.ts";
+import { Lookup } from "./cut_server.ts";
+import type { Hint } from "./hints.ts";
 import {
   malformed,
   NO_SOCKET,
@@ -32,6 +34,8 @@ import { ServerList } from "./server_list.ts";
 export interface StepOwner {
   /** A server has answered: the ask is the owner's to release, or `Step.decline` goes on elsewhere. */
   onAnswer(ask: Ask<NameServer>, fit: Fit): void;
+  /** Name servers that a zone has by its own word alone: the last that are asked. */
+  ownServers(cut: Cut): readonly Hint[];
   /** Nobody is left to ask, or no more may be sent. */
   onExhausted(failure: ResolveFailure): void;
 }
@@ -48,7 +52,7 @@ export class Step implements AskOwner<NameServer> {
   readonly asking: Query = keptQuery();
   /** The zone; `null`: others look for the name. */
   cut: Cut | null = null;
-  /** A server to be asked behind the others. */
+  /** A server that is asked once nobody else is to be found. */
   avoided: NameServer | null = null;
   readonly #flight: Flight;
   readonly #means: Means;
@@ -58,7 +62,9 @@ export class Step implements AskOwner<NameServer> {
   readonly #asked = new ServerList();
   readonly #declined = new ServerList();
   #queries = 0;
-  #nothings = 0;
+  /** Who has answered without a word, and is asked again where nobody else is to be found. */
+  #silent: NameServer | null = null;
+  #asksSilent = false;
   #lastSentAtMs = 0;
   /** When there is something to be done if nothing is heard before. */
   #nextAtMs = 0;
@@ -81,7 +87,9 @@ export class Step implements AskOwner<NameServer> {
   /** Puts `asking` to the servers. */
   start(): void {
     this.stop();
-    this.#queries = this.#nothings = 0;
+    this.#queries = 0;
+    this.#silent = null;
+    this.#asksSilent = false;
     this.#asked.clear();
     this.#declined.clear();
     this.askNext();
@@ -188,9 +196,25 @@ export class Step implements AskOwner<NameServer> {
 
   /** Leaves a server whose answer is of no use, and asks the next one. */
   decline(ask: Ask<NameServer>, failure: ResolveFailure): void {
+    this.#declined.add(ask.server);
+    this.#leave(ask, failure);
+  }
+
+  /**
+   * Leaves a server that has answered without a word, to ask another one that may say more; false:
+   * there is none, or one did so before.
+   */
+  declineSilent(ask: Ask<NameServer>, failure: ResolveFailure): boolean {
+    if (this.#silent !== null) return false;
+    this.#silent = ask.server;
+    if (!this.#hasOther()) return false;
+    this.#leave(ask, failure);
+    return true;
+  }
+
+  #leave(ask: Ask<NameServer>, failure: ResolveFailure): void {
     const { asker } = this.#means;
     const { server } = ask;
-    this.#declined.add(server);
     this.#failure = failure;
     this.note("failed", failure.text);
     asker.release(ask);
@@ -199,17 +223,12 @@ export class Step implements AskOwner<NameServer> {
     this.askNext();
   }
 
-  /** Says whether nobody has answered without a word in this step before. */
-  isFirstNothing(): boolean {
-    return this.#nothings++ === 0;
-  }
-
-  /** Says whether another server is left to ask. */
-  hasOther(server: NameServer): boolean {
-    this.#declined.add(server);
-    const other = this.#choose(this.#means.nowMs());
-    this.#declined.drop();
-    return other !== null;
+  /** Says whether another server is left to ask, or to be looked for. */
+  #hasOther(): boolean {
+    return this.#choose(this.#means.nowMs()) !== null ||
+      this.cut!.entries.some(({ lookup, servers }) =>
+        lookup === Lookup.None && servers.length === 0
+      );
   }
 
   /** Asks the next server of the zone, or does what is left to do. */
@@ -250,12 +269,13 @@ export class Step implements AskOwner<NameServer> {
     for (const entry of cut.entries) {
       for (const server of entry.servers) {
         all++;
-        if (this.#declined.has(server)) continue;
+        if (server === this.avoided || this.#declined.has(server)) continue;
+        if (server === this.#silent && !this.#asksSilent) continue;
         if (server.open >= SERVER_OPEN_MAX || asker.isFull(server)) continue;
         // Whether it is back, another question finds out at this moment.
         if (server.isDown(nowMs) && server.open > 0) continue;
         if (this.#isDoubted(server)) continue;
-        const count = this.#asked.count(server) + (server === this.avoided ? 1 : 0);
+        const count = this.#asked.count(server);
         if (count > fewest) continue;
         if (count < fewest) servers.startChoice();
         fewest = count;
@@ -288,6 +308,21 @@ export class Step implements AskOwner<NameServer> {
     }
     if (cut.looking > 0) {
       this.#nextAtMs = nowMs + LOOKUP_PATIENCE_MS;
+      return;
+    }
+    if (cut.add(this.#owner.ownServers(cut), this.#means.servers)) {
+      this.askNext();
+      return;
+    }
+    if (this.avoided !== null) {
+      this.avoided = null;
+      this.askNext();
+      return;
+    }
+    if (this.#silent !== null && !this.#asksSilent) {
+      // It has nothing, then: what it says again is taken.
+      this.#asksSilent = true;
+      this.askNext();
       return;
     }
     this.stop();

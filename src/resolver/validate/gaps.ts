@@ -9,6 +9,7 @@ import {
   type RrSet,
   Security,
   type ValidatedRrSet,
+  type Verdict,
   wildcardOf,
 } from "../../dnssec/mod.ts";
 import type { Query } from "../query.ts";
@@ -20,6 +21,8 @@ export const GAPS_BYTES_MAX: number = 8 * 1024 * 1024;
 /** Gaps of a zone: by name, and by hash, which are looked through one by one. */
 export const NSECS_MAX = 512;
 export const NSEC3S_MAX = 128;
+/** RRsets of wildcards of a zone. */
+export const WILDCARDS_MAX = 32;
 /** Largest RRset of a gap with its signatures; those that are larger are not worth their room. */
 const GAP_BYTES_MAX = 2_048;
 /** What a zone takes without gaps, and a gap beside its bytes. */
@@ -41,6 +44,8 @@ interface ZoneGaps {
   /** By owner name, in canonical order. */
   readonly nsecs: Held<NsecRecord>[];
   nsec3s: Held<Nsec3Record>[];
+  /** What wildcards stand for, by type and name. */
+  readonly wildcards: Map<string, Held<RrSet>>;
   /** What all of it takes, about. */
   bytes: number;
 }
@@ -60,8 +65,12 @@ export class Gaps {
     this.#zones.clear();
   }
 
-  /** Takes note of the authority section of an answer that is secure. */
-  learn(authority: readonly ValidatedRrSet[], nowS: number): void {
+  /** Takes note of an answer that is secure. */
+  learn(
+    { answer, authority }: Pick<Verdict, "answer" | "authority">,
+    nowS: number,
+  ): void {
+    for (const part of answer) this.#learnWildcard(part, nowS);
     for (const part of authority) {
       const { rrset, zone, security, ttl } = part;
       if (zone === undefined || security !== Security.Secure || ttl <= 0) continue;
@@ -83,12 +92,27 @@ export class Gaps {
     }
   }
 
+  #learnWildcard({ rrset, zone, wildcard, ttl }: ValidatedRrSet, nowS: number): void {
+    if (zone === undefined || wildcard === undefined || ttl <= 0) return;
+    if (bytesOf(rrset) > GAP_BYTES_MAX) return;
+    const gaps = this.#gapsOf(zone);
+    const { wildcards } = gaps;
+    const key = `${rrset.type} ${nameKey(wildcard)}`;
+    const former = wildcards.get(key);
+    if (former === undefined && wildcards.size >= WILDCARDS_MAX) return;
+    const held = { record: rrset, expiresAtS: nowS + ttl };
+    wildcards.set(key, held);
+    gaps.bytes += GAP_BYTES + bytesOf(rrset);
+    if (former !== undefined) gaps.bytes -= GAP_BYTES + bytesOf(former.record);
+    this.#zones.set(nameKey(zone), gaps, gaps.bytes);
+  }
+
   /** What is known of a question without asking, or `null`. */
   deduce({ packet, qname, qnameLength, qtype: type }: Query, nowS: number): Proven | null {
     if (this.#zones.size === 0 || OTHER_TYPES.includes(type)) return null;
     const name = packet.slice(qname, qname + qnameLength);
     const gaps = this.#find(name);
-    if (gaps === null || gaps.soa === null || gaps.soa.expiresAtS <= nowS) return null;
+    if (gaps === null) return null;
     const nsecs = around(gaps, name).filter(({ expiresAtS }) => expiresAtS > nowS);
     const nsec3s = gaps.nsec3s.filter(({ expiresAtS }) => expiresAtS > nowS);
     const denials = {
@@ -97,22 +121,37 @@ export class Gaps {
       nsec3s: nsec3s.map(({ record }) => record),
     };
     const deduced = deduce(denials, { name, type });
-    if (deduced === null || deduced.kind === "wildcard") return null;
+    if (deduced === null) return null;
     const secondsOf = new Map(
       [...nsecs, ...nsec3s].map(({ record: { rrset }, expiresAtS }) =>
         [rrset, expiresAtS - nowS] as const
       ),
     );
-    const authority = [
-      { ...gaps.soa.record, ttl: gaps.soa.expiresAtS - nowS },
-      ...deduced.used.map((rrset) => ({
-        rrset,
-        security: Security.Secure,
-        ttl: secondsOf.get(rrset) ?? 0,
-      })),
-    ];
+    const proofs = deduced.used.map((rrset) => ({
+      rrset,
+      security: Security.Secure,
+      ttl: secondsOf.get(rrset) ?? 0,
+    }));
+    const common = { security: Security.Secure, ttlMax: Infinity };
+    if (deduced.kind === "wildcard") {
+      const key = `${type} ${nameKey(deduced.wildcard)}`;
+      const held = gaps.wildcards.get(key);
+      if (held === undefined) return null;
+      const ttl = held.expiresAtS - nowS;
+      if (ttl <= 0) {
+        gaps.wildcards.delete(key);
+        gaps.bytes -= GAP_BYTES + bytesOf(held.record);
+        return null;
+      }
+      const rrset = { ...held.record, owner: name };
+      const answer = [{ rrset, security: Security.Secure, ttl }];
+      return { ...common, rcode: Rcode.NoError, answer, authority: proofs };
+    }
+    const { soa } = gaps;
+    if (soa === null || soa.expiresAtS <= nowS) return null;
     const rcode = deduced.kind === "name_error" ? Rcode.NXDomain : Rcode.NoError;
-    return { rcode, security: Security.Secure, answer: [], authority, ttlMax: Infinity };
+    const authority = [{ ...soa.record, ttl: soa.expiresAtS - nowS }, ...proofs];
+    return { ...common, rcode, answer: [], authority };
   }
 
   /** The gaps of the zone that is closest to a name, of those that are known. */
@@ -126,7 +165,7 @@ export class Gaps {
 
   #gapsOf(zone: Uint8Array): ZoneGaps {
     return this.#zones.get(nameKey(zone)) ??
-      { zone, soa: null, nsecs: [], nsec3s: [], bytes: ZONE_BYTES };
+      { zone, soa: null, nsecs: [], nsec3s: [], wildcards: new Map(), bytes: ZONE_BYTES };
   }
 }
 

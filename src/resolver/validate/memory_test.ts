@@ -54,12 +54,18 @@ Deno.test("Gaps keep their bound for zones of many gaps, and for large ones", no
   for (let i = 0; i < 9_000; i++) {
     const zone = `z${i % 100}.test`;
     const rrset = nsecOf(zone, i, 250);
-    gaps.learn([{ rrset, security: Security.Secure, ttl: 60, zone: wire(zone) }], 0);
+    gaps.learn({
+      answer: [],
+      authority: [{ rrset, security: Security.Secure, ttl: 60, zone: wire(zone) }],
+    }, 0);
     assert.ok(gaps.bytes <= GAPS_BYTES_MAX);
   }
   const before = gaps.bytes;
   const rrset = { ...nsecOf("large.test", 0, 32), signatures: [new Uint8Array(4_000)] };
-  gaps.learn([{ rrset, security: Security.Secure, ttl: 60, zone: wire("large.test") }], 0);
+  gaps.learn({
+    answer: [],
+    authority: [{ rrset, security: Security.Secure, ttl: 60, zone: wire("large.test") }],
+  }, 0);
   assert.equal(gaps.bytes, before, "what is not worth its room");
 });
 

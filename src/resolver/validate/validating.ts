@@ -230,7 +230,9 @@ export class Validating implements Task, CheckOwner {
     const { finding, rcode, answer, authority } = verdict;
     const { message, gaps, nowSeconds } = this.#means;
     const { security, ede, reason } = finding;
-    if (security === Security.Secure) gaps.learn(verdict.authority, nowSeconds());
+    // Addresses of a network of one's own are for names that are asked for there.
+    const learned = flight.isOwnDomain ? { ...verdict, answer: [] } : verdict;
+    if (security === Security.Secure) gaps.learn(learned, nowSeconds());
     const proven = { rcode, security, answer, authority, ttlMax: this.#ttl };
     if (!message.write(flight.query, proven)) flight.fail(TOO_LARGE);
     else flight.settle(message, ede === null ? this.#errors : ownError(ede, reason));

@@ -5,7 +5,9 @@ import { Qtype, Rcode } from "../../dns/mod.ts";
 import type { RrSet } from "../../dnssec/mod.ts";
 import { FakeKey } from "../../dnssec/fakes.ts";
 import { Counter } from "../../telemetry/mod.ts";
+import { wire } from "../fakes.ts";
 import { DnssecState } from "../query.ts";
+import { RebindingProtection } from "../rebinding.ts";
 import { WAITING_MAX } from "./check_queue.ts";
 import { TIMES, ValidationBench } from "./fakes.ts";
 
@@ -174,6 +176,50 @@ Deno.test("Validation answers from gaps that were proven", none, async (t) => {
   await t.step("and not for longer than they hold", async () => {
     bench.bench.advance(61_000);
     bench.news();
+    bench.bench.ask("e.test");
+    await bench.settle();
+    assert.match(bench.news().join(), / e\.test A cd/);
+  });
+});
+
+Deno.test("Validation answers from wildcards that were proven (RFC 8198 §5.3)", none, async (t) => {
+  const bench = benchOf();
+  const wildcard = bench.signed("*.test 60 IN A 192.0.2.7");
+  const authority = [bench.signed("b.test 90 IN NSEC m.test. A RRSIG NSEC")];
+  bench.said.set("c.test A", { answer: [{ ...wildcard, owner: wire("c.test") }], authority });
+  assert.equal((await bench.ask("c.test")).answer, "NOERROR rd ra; c.test 60 A 192.0.2.7");
+  bench.news();
+  await t.step("other names, with the proof for who wants it", async () => {
+    assert.equal((await bench.ask("d.test")).answer, "NOERROR rd ra; d.test 60 A 192.0.2.7");
+    const { answer } = await bench.ask("x.lz.test", DO);
+    assert.match(answer, /^NOERROR rd ra ad; x\.lz\.test 60 A .*RRSIG.*; b\.test 90 NSEC/);
+    assert.deepEqual(bench.news(), []);
+  });
+  await t.step("without addresses of the network at hand", async () => {
+    const bench = benchOf({ rebinding: new RebindingProtection([]) });
+    const inner = { ...bench.signed("*.test 60 IN A 192.168.0.7"), owner: wire("c.test") };
+    const gap = [bench.signed("b.test 90 IN NSEC m.test. A RRSIG NSEC")];
+    bench.said.set("c.test A", { answer: [inner], authority: gap });
+    const first = await bench.ask("c.test");
+    bench.news();
+    const second = await bench.ask("d.test");
+    assert.deepEqual(bench.news(), []);
+    for (const { answer } of [first, second]) assert.doesNotMatch(answer, /192\.168/);
+  });
+  await t.step("not of other types, of names that are there, or below other names", async () => {
+    for (
+      const [name, type] of [["d.test", Qtype.MX], ["m.test", Qtype.A], [
+        "x.www.test",
+        Qtype.A,
+      ]] as const
+    ) {
+      bench.bench.ask(name, { type });
+      await bench.settle();
+      assert.equal(bench.news().length, 1, name);
+    }
+  });
+  await t.step("and not for longer than it holds", async () => {
+    bench.bench.advance(61_000);
     bench.bench.ask("e.test");
     await bench.settle();
     assert.match(bench.news().join(), / e\.test A cd/);

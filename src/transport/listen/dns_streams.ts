@@ -1,7 +1,9 @@
 import type { Socket } from "node:net";
+import { setImmediate } from "node:timers";
 import { setU16 } from "../../bytes/mod.ts";
 import { FrameReader } from "../frames.ts";
 import type { Account } from "./byte_budget.ts";
+import { Ending, flushed } from "./ending.ts";
 import type { Flow } from "./flow.ts";
 import { CHUNK_UNITS, type Reader, UNIT_BYTES } from "./read_queue.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
@@ -42,6 +44,13 @@ export interface DnsStreamHandler {
 /** Whether writes may be put together behind our back, or are TLS records that must stay apart. */
 export type WritesAs = "bytes" | "records";
 
+/**
+ * How long nothing has to come in before a connection ends. The runtime looks at its sockets while it
+ * waits for a timer, and hardly ever between two turns.
+ */
+const REST_MS = 1;
+/** How often that is waited for; whoever leaves no pause is found at no rest. */
+const RESTS_MAX = 8;
 /** How often idle connections are looked for. */
 const SWEEP_MS = 1_000;
 /** Answers of one read are put together up to this size. */
@@ -60,8 +69,16 @@ class Stream implements DnsStream, Reader, Account {
   isFull = false;
   ended = false;
   closed = false;
-  /** It ends once nothing of it waits. */
+  /** It ends once nothing of it waits, with the system neither. */
   isLast = false;
+  readonly ending: Ending;
+  /** Pieces of input so far. */
+  chunks = 0;
+  restsLeft = RESTS_MAX;
+  isWatched = false;
+  /** Answers that are to leave together with the end. */
+  kept: Uint8Array[] = [];
+  keptBytes = 0;
 
   constructor(
     readonly streams: DnsStreams,
@@ -73,6 +90,7 @@ class Stream implements DnsStream, Reader, Account {
   ) {
     this.lastQueryMs = nowMs;
     this.unread = new UnreadAccount(socket, sender.network);
+    this.ending = new Ending(socket, flow);
   }
 
   get client(): string {
@@ -87,8 +105,14 @@ class Stream implements DnsStream, Reader, Account {
     return this.frames.pendingBytes;
   }
 
+  /** Something has not left yet. */
+  get isBusy(): boolean {
+    const { isWatched, ending, socket } = this;
+    return isWatched || socket.writableLength > 0 || (ending.hasBegun && !socket.writableFinished);
+  }
+
   send(message: Uint8Array, offset: number, length: number): void {
-    if (!this.closed) this.streams.send(this, message, offset, length);
+    if (!this.closed && !this.ending.hasBegun) this.streams.send(this, message, offset, length);
   }
 
   settled(): void {
@@ -135,7 +159,6 @@ export class DnsStreams {
   /** The connection whose queries are being read: its answers are gathered. */
   #reading: Stream | null = null;
   readonly #sweep: ReturnType<typeof setInterval>;
-  #draining = false;
   #isRetiring = false;
 
   constructor(
@@ -163,6 +186,12 @@ export class DnsStreams {
     if (this.#writesAs === "records") Object.defineProperty(socket, "_writev", { value: null });
     this.#handler.onOpen(stream);
     socket.on("data", (chunk: Uint8Array) => {
+      stream.chunks++;
+      if (stream.ending.hasBegun) {
+        reads.charge(CHUNK_UNITS);
+        stream.ending.readOver(chunk.length);
+        return;
+      }
       stream.frames.push(chunk);
       stream.isBehind = true; // Until its slice, which may be now.
       reads.take(stream, CHUNK_UNITS + chunk.length / UNIT_BYTES);
@@ -191,18 +220,20 @@ export class DnsStreams {
     for (const stream of this.#streams) stream.isLast = stream.waiting > 0;
   }
 
-  /** Takes no more queries; those that wait are answered. */
+  /** Ends each connection behind the answers to what has come in. */
   drain(): void {
-    this.#draining = true;
-    clearInterval(this.#sweep);
+    this.#isRetiring = true;
     for (const stream of this.#streams) {
-      stream.flow.pause();
+      stream.isLast = true;
       this.#endIfDone(stream);
     }
   }
 
-  close(): void {
+  /** Closes every connection, once the last answers have left. */
+  async close(): Promise<void> {
     this.drain();
+    await flushed(() => [...this.#streams].some(({ isBusy }) => isBusy));
+    clearInterval(this.#sweep);
     for (const { socket } of this.#streams) socket.destroy();
   }
 
@@ -242,7 +273,7 @@ export class DnsStreams {
   readOn(stream: Stream): boolean {
     const { flow, frames } = stream;
     const { reads, overLimit } = this.#bounds;
-    if (stream.closed || this.#draining || stream.isFull) return false;
+    if (stream.closed || stream.isFull || stream.ending.hasBegun) return false;
     const nowMs = performance.now();
     stream.sender.touch(nowMs);
     const waitMs = overLimit.waitMs(stream.network, nowMs);
@@ -271,9 +302,32 @@ export class DnsStreams {
     return stream.isBehind && !stream.isFull;
   }
 
-  #endIfDone({ socket, waiting, ended, isLast, isBehind, isFull }: Stream): void {
-    if (waiting > 0) return;
-    if (this.#draining || ((ended || isLast) && !isBehind && !isFull)) socket.end();
+  #endIfDone(stream: Stream): void {
+    const { waiting, isBehind, isFull, ended, isLast } = stream;
+    if (waiting > 0 || isBehind || isFull) return;
+    if (ended) this.#end(stream);
+    else if (isLast) this.#endAtRest(stream);
+  }
+
+  /** Ends a connection once nothing more comes in; what does is answered first. */
+  #endAtRest(stream: Stream): void {
+    if (stream.isWatched || stream.closed || stream.ending.hasBegun) return;
+    stream.isWatched = true;
+    const { chunks } = stream;
+    const look = () => {
+      stream.isWatched = false;
+      if (stream.closed) return;
+      const { waiting, isBehind, isFull } = stream;
+      if (waiting > 0 || isBehind || isFull) this.#sendKept(stream); // It may take long.
+      else if (stream.chunks === chunks || stream.restsLeft-- === 0) this.#end(stream);
+      else this.#endAtRest(stream);
+    };
+    setTimeout(() => setImmediate(look), REST_MS);
+  }
+
+  #end(stream: Stream): void {
+    this.#sendKept(stream);
+    stream.ending.begin();
   }
 
   #tellUnfinished(stream: Stream): void {
@@ -294,7 +348,24 @@ export class DnsStreams {
     if (!stream.closed) this.#write(stream, bytes.subarray(this.#lastOffset));
   }
 
+  /** The last answers leave together with the end, so that nobody asks on between them. */
   #write(stream: Stream, bytes: Uint8Array): void {
+    if (!stream.isLast || stream.keptBytes + bytes.length > GATHER_BYTES) {
+      this.#sendKept(stream);
+      this.#send(stream, bytes);
+      return;
+    }
+    stream.kept.push(bytes);
+    stream.keptBytes += bytes.length;
+    this.#endAtRest(stream);
+  }
+
+  #sendKept(stream: Stream): void {
+    stream.keptBytes = 0;
+    for (const bytes of stream.kept.splice(0)) if (!stream.closed) this.#send(stream, bytes);
+  }
+
+  #send(stream: Stream, bytes: Uint8Array): void {
     const { socket } = stream;
     socket.write(bytes);
     const { writableLength } = socket;
@@ -303,8 +374,10 @@ export class DnsStreams {
   }
 
   #closeIdle(): void {
-    const before = performance.now() - this.#limits.idleMs;
-    for (const { socket, lastQueryMs, waiting } of this.#streams) {
+    const nowMs = performance.now();
+    const before = nowMs - this.#limits.idleMs;
+    for (const { socket, lastQueryMs, waiting, ending } of this.#streams) {
+      ending.tick(nowMs);
       // A client that reads nothing keeps no connection by asking on.
       if (lastQueryMs < before && waiting === 0) socket.destroy();
     }

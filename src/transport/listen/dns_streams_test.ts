@@ -274,6 +274,50 @@ for (const kind of KINDS) {
   );
 
   Deno.test(
+    `${kind.name}.drain() answers what has come in unread`,
+    net,
+    () =>
+      withListener(kind, {}, async ({ handler, listener, open }) => {
+        const client = await open();
+        await until("it is there", () => handler.clients.length === 1);
+        client.send("a", "b", "c");
+        listener.drain(); // Nothing has been read by now.
+        await client.expect("a", "b", "c");
+        await until("the end", () => client.ended);
+        assert.equal(client.error, null);
+      }),
+  );
+
+  Deno.test(
+    `${kind.name}.retire() answers what comes until its end, and resets nobody who sends behind it`,
+    net,
+    () =>
+      withListener(kind, {}, async ({ handler, listener, open }) => {
+        const client = await open();
+        client.send("w1");
+        await until("it waits", () => handler.waiting.length === 1);
+        listener.retire();
+        client.send("a", "w2");
+        await client.expect("a");
+        await until("both wait", () => handler.waiting.length === 2);
+        assert.equal(client.ended, false);
+        for (const text of ["w2", "w1"]) handler.answer(text);
+        await client.expect("w2", "w1");
+        await until("the end", () => client.ended);
+        // On its way when the end came; a reset would be seen by the next one.
+        for (let i = 0; i < 3; i++) {
+          client.send("late");
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
+        assert.deepEqual([client.error, client.closed, client.answers], [null, false, []]);
+        assert.ok(!handler.seen.includes("late"));
+        client.socket.end();
+        await until("closed", () => client.closed && listener.connections === 0);
+        assert.equal(client.error, null);
+      }),
+  );
+
+  Deno.test(
     `${kind.name} answers nobody who is gone`,
     net,
     () =>

@@ -45,7 +45,7 @@ export interface DoqExchange {
 
 export interface DoqHandler extends StreamGate {
   onOpen(from: DoqClient): void;
-  /** A whole query with the ID 0; `message` is the handler's. */
+  /** A whole query with the ID 0; `message` holds it until the exchange ends. */
   onMessage(exchange: DoqExchange, message: Uint8Array): void;
   /** A handshake failed, took too long, or was the oldest of too many. */
   onHandshakeFailure(): void;
@@ -54,8 +54,12 @@ export interface DoqHandler extends StreamGate {
 /** Bytes of the length before a message (RFC 9250 §4.2). */
 const LENGTH_BYTES = 2;
 
-/** First room for a query, which nearly all fit; it doubles as far as a message goes. */
-const QUERY_BYTES = 512;
+/** Room for a query and then its answer, which nearly all fit; for a longer query it doubles. */
+const ROOM_BYTES = 512;
+/** Rooms kept for queries to come. */
+const ROOMS_MAX = 64;
+const rooms: Uint8Array<ArrayBuffer>[] = [];
+
 /**
  * What a stream is taken to hold until its query is whole, beside what is read of it: the runtime
  * keeps what comes in behind a gap, and does not say how much that is.
@@ -67,8 +71,9 @@ class Exchange implements DoqExchange {
   /** The query is read and its answer not yet written: nothing waits for the client. */
   isOurs = false;
   #reader: ReadableStreamBYOBReader | null = null;
-  /** Room for the query while it comes in. */
-  #roomBytes = QUERY_BYTES;
+  /** Where the query comes in and the answer goes out; `null` while the runtime has it. */
+  #room: Uint8Array<ArrayBuffer> | null = null;
+  #roomBytes = ROOM_BYTES;
   /** The answer while the client takes it. */
   answerBytes = 0;
   #ended = false;
@@ -89,11 +94,13 @@ class Exchange implements DoqExchange {
     if (this.#ended) return;
     this.#ended = true;
     this.isOurs = false;
-    const frame = new Uint8Array(LENGTH_BYTES + length);
-    setU16(frame, 0, length);
-    frame.set(message.subarray(offset, offset + length), LENGTH_BYTES);
-    this.answerBytes = frame.length;
-    void this.#write(frame);
+    const frameBytes = this.answerBytes = LENGTH_BYTES + length;
+    let room = this.#room;
+    if (room === null || room.length < frameBytes) room = new Uint8Array(frameBytes);
+    this.#room = room;
+    setU16(room, 0, length);
+    room.set(message.subarray(offset, offset + length), LENGTH_BYTES);
+    void this.#write(room.subarray(0, frameBytes));
   }
 
   cancel(): void {
@@ -105,8 +112,9 @@ class Exchange implements DoqExchange {
   async #write(frame: Uint8Array): Promise<void> {
     try {
       const writer = this.stream.writable.getWriter();
-      await writer.write(frame);
+      writer.write(frame).catch(() => {}); // Where it fails, so does the end.
       await writer.close();
+      this.#leaveRoom();
     } catch {
       // The client has gone, or wants no answer any more.
     }
@@ -125,40 +133,48 @@ class Exchange implements DoqExchange {
   }
 
   /**
-   * Reads the one message of the stream, and never more of it; `null` if the client broke the rules.
-   * `onRoom` is told of the bytes that it takes, `onRead` of each read.
+   * Reads the one message of the stream, and at most a room more of it; `null` if the client broke
+   * the rules. `onRoom` is told of the bytes that it takes, `onRead` of each read.
    */
   async read(onRead: () => void, onRoom: (bytes: number) => void): Promise<Uint8Array | null> {
     const reader = this.#reader = this.stream.readable.getReader({ mode: "byob" });
-    let bytes = new Uint8Array(QUERY_BYTES);
+    let room = rooms.pop() ?? new Uint8Array(ROOM_BYTES);
     let length = 0;
     try {
       for (;;) {
-        const { value, done } = await reader.read(bytes.subarray(length));
+        // Until the room is full: as a rule, data and end come in one.
+        const min = room.length - length;
+        const { value, done } = await reader.read(room.subarray(length), { min });
         if (value === undefined) return null; // Let go of meanwhile.
         onRead();
-        bytes = new Uint8Array(value.buffer);
+        room = new Uint8Array(value.buffer);
         length += value.length;
         if (done) break;
-        if (length < LENGTH_BYTES) continue;
-        const whole = LENGTH_BYTES + getU16(bytes, 0);
+        const whole = LENGTH_BYTES + getU16(room, 0);
         // More than one message, or more than one can have.
         if (length > whole) return null;
-        if (length < bytes.length) continue;
         // As far as it has come; one byte more shows that something stands behind it.
-        const larger = new Uint8Array(Math.min(2 * bytes.length, whole + 1));
-        onRoom(larger.length - bytes.length);
+        const larger = new Uint8Array(Math.min(2 * room.length, whole + 1));
+        onRoom(larger.length - room.length);
         this.#roomBytes = larger.length;
-        larger.set(bytes);
-        bytes = larger;
+        larger.set(room);
+        room = larger;
       }
     } finally {
       this.#reader = null;
       reader.releaseLock();
     }
-    // The end came before the message was whole, or before there was one.
-    if (length < LENGTH_BYTES || length < LENGTH_BYTES + getU16(bytes, 0)) return null;
-    return bytes.subarray(LENGTH_BYTES, length);
+    this.#room = room;
+    // The end came before the message was whole, or before there was one, or something is behind it.
+    if (length < LENGTH_BYTES || length !== LENGTH_BYTES + getU16(room, 0)) return null;
+    return room.subarray(LENGTH_BYTES, length);
+  }
+
+  /** Leaves the room to a query to come. */
+  #leaveRoom(): void {
+    const room = this.#room;
+    this.#room = null;
+    if (room?.length === ROOM_BYTES && rooms.length < ROOMS_MAX) rooms.push(room);
   }
 }
 
@@ -224,7 +240,10 @@ export class Connection implements DoqClient, Reader {
     unread.open(this.#unread);
     this.#handler.onOpen(this);
     try {
-      for await (const stream of this.#conn.incomingBidirectionalStreams) {
+      const streams = this.#conn.incomingBidirectionalStreams.getReader();
+      for (;;) {
+        const { value: stream, done } = await streams.read();
+        if (done) break;
         await this.#slice();
         if (this.#draining || this.#closed) continue; // Whoever asks now, asks again elsewhere.
         const exchange = new Exchange(this, stream, performance.now());

@@ -58,7 +58,7 @@ class Handler implements DoqHandler {
     this.seen++;
     const name = new TextDecoder().decode(message.subarray(13));
     if (name.startsWith("drop")) exchange.cancel();
-    else if (name.startsWith("wait")) this.waiting.push({ exchange, message });
+    else if (name.startsWith("wait")) this.waiting.push({ exchange, message: message.slice() });
     else this.answer(exchange, message);
   }
 

@@ -3,6 +3,7 @@ import { Http1Connection } from "./http1.ts";
 import { Http2Connection } from "./http2/connection.ts";
 import type { HttpConnection, HttpHandler, HttpLimits, HttpSocket } from "./http.ts";
 import type { Account } from "./byte_budget.ts";
+import { Ending, flushed } from "./ending.ts";
 import type { Flow } from "./flow.ts";
 import { Outbox } from "./outbox.ts";
 import type { Sender } from "./sender.ts";
@@ -30,17 +31,8 @@ export const HTTPS_PROTOCOLS: readonly string[] = ["h2", "http/1.1"];
 
 /** How often connections are looked at that take too long. */
 const SWEEP_MS = 1_000;
-/** A client that does not close its side of an ended connection is cut off after this. */
-const LINGER_MS = 2_000;
-
-/** Longest wait at the end for answers to leave. */
-const FLUSH_MS_MAX = 500;
-const FLUSH_POLL_MS = 5;
-
 /** Input that is read before the time is looked at: a dozen requests, or a hundred small frames. */
 const SLICE_BYTES = 2_048;
-/** What a client may send behind the end of a connection. */
-const BEHIND_BYTES_MAX = 256 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
 /** Socket and protocol of one client. */
@@ -48,7 +40,7 @@ class Link implements HttpSocket, Reader {
   readonly client: string;
   readonly serverName: string | null;
   readonly http: HttpConnection;
-  endedAtMs = 0;
+  readonly #ending: Ending;
   readonly #socket: Socket;
   readonly #flow: Flow;
   readonly #sender: Sender;
@@ -61,7 +53,6 @@ class Link implements HttpSocket, Reader {
   /** The protocol wants no more for now. */
   #isFull = false;
   #isReading = false;
-  #behindBytes = 0;
   #toldUnfinished = 0;
   #toldUnsent = 0;
 
@@ -74,6 +65,7 @@ class Link implements HttpSocket, Reader {
   ) {
     this.#socket = socket;
     this.#flow = flow;
+    this.#ending = new Ending(socket, flow);
     this.#sender = sender;
     this.client = sender.address;
     this.serverName = serverName;
@@ -106,10 +98,9 @@ class Link implements HttpSocket, Reader {
   /** Takes what came in. */
   push({ buffer, byteOffset, length }: Uint8Array): void {
     const { reads } = this.#bounds;
-    if (this.endedAtMs > 0) {
+    if (this.#ending.hasBegun) {
       reads.charge(CHUNK_UNITS);
-      this.#behindBytes += length;
-      if (this.#behindBytes > BEHIND_BYTES_MAX) this.destroy();
+      this.#ending.readOver(length);
       return;
     }
     // A plain view: `slice` of Node's kind shares memory in place of copying it.
@@ -131,13 +122,13 @@ class Link implements HttpSocket, Reader {
     }
     this.#isReading = true;
     let hasTime = true;
-    while (this.#ahead.length > 0 && hasTime && !this.#isFull && this.endedAtMs === 0) {
+    while (this.#ahead.length > 0 && hasTime && !this.#isFull && !this.#ending.hasBegun) {
       const slice = this.#ahead.subarray(0, SLICE_BYTES);
       this.#ahead = this.#ahead.subarray(slice.length);
       hasTime = reads.spend(1 + this.http.receive(slice));
     }
     this.#isReading = false;
-    if (this.endedAtMs > 0) this.#ahead = NO_BYTES;
+    if (this.#ending.hasBegun) this.#ahead = NO_BYTES;
     if (this.#ahead.length > 0) return !this.#isFull;
     this.#ahead = NO_BYTES; // The chunk goes.
     if (!this.#isFull) this.#flow.resume();
@@ -147,18 +138,16 @@ class Link implements HttpSocket, Reader {
 
   write(bytes: Uint8Array): void {
     const socket = this.#socket;
-    if (socket.destroyed || this.endedAtMs > 0) return;
+    if (socket.destroyed || this.#ending.hasBegun) return;
     socket.write(bytes);
     if (socket.writableLength > this.#unreadBytesMax) socket.destroy();
     else if (socket.writableLength > 0) this.#bounds.unread.grew(bytes.length);
   }
 
   end(): void {
-    if (this.endedAtMs > 0) return;
-    this.endedAtMs = performance.now();
+    if (this.#ending.hasBegun) return;
     this.#bounds.reads.leave(this);
-    this.#socket.end();
-    this.#flow.resume(); // What still comes is read over, or the close would be a reset.
+    this.#ending.begin();
   }
 
   pause(): void {
@@ -186,8 +175,8 @@ class Link implements HttpSocket, Reader {
 
   /** Looks what takes too long; to be called about once a second. */
   tick(nowMs: number): void {
-    if (this.endedAtMs === 0) this.http.tick(nowMs);
-    else if (nowMs - this.endedAtMs > LINGER_MS) this.destroy();
+    if (this.#ending.hasBegun) this.#ending.tick(nowMs);
+    else this.http.tick(nowMs);
     this.#tell();
   }
 
@@ -282,10 +271,7 @@ export class HttpsServer {
   async close(): Promise<void> {
     this.drain();
     clearInterval(this.#sweep);
-    const endsAtMs = performance.now() + FLUSH_MS_MAX;
-    while ([...this.#links].some(({ isBusy }) => isBusy) && performance.now() < endsAtMs) {
-      await new Promise((resolve) => setTimeout(resolve, FLUSH_POLL_MS));
-    }
+    await flushed(() => [...this.#links].some(({ isBusy }) => isBusy));
     for (const link of this.#links) link.destroy();
   }
 

@@ -1,0 +1,48 @@
+/** What the page that moves another product here says in German. */
+import type { move as en } from "./en_move.ts";
+
+export const move: typeof en = {
+  lead:
+    "Übernimmt, was AdGuard Home oder Pi-hole hat: fügt hinzu, was fehlt, und ändert sonst nichts.",
+  from: "Woher",
+  product: "Produkt",
+  url: "Adresse",
+  urlHint: "Der Weboberfläche, wie dieser Dienst sie erreicht",
+  user: "Benutzername",
+  password: "Passwort",
+  passwordHint: "Geht nur dorthin und wird nicht aufbewahrt",
+  appPassword: "Geht nur dorthin und wird nicht aufbewahrt; bei zweitem Faktor ein App-Passwort",
+  look: "Ansehen",
+  move: "Umziehen",
+  moved: "Umgezogen",
+  isLooked: "Das würde aus allem werden; noch ist nichts geändert.",
+  isMoved: "Fertig: Was fehlte, ist jetzt hier.",
+  backupFirst: "Ein Weg zurück: vorher sichern mit svc backup; svc restore stellt es wieder her.",
+  wayBack: "Der Weg zurück ist svc restore, mit einer Sicherung von vorher oder der des Tages.",
+  found: "Was dort ist",
+  outcome: "Ergebnis",
+  type: "Art",
+  outcomes: {
+    added: "Hinzugefügt",
+    adapted: "Angepasst",
+    there_already: "Schon da",
+    not_possible: "Nicht möglich",
+  },
+  types: {
+    list: "Liste",
+    rule: "Regel",
+    record: "Eintrag",
+    group: "Gruppe",
+    client: "Gerät",
+    schedule: "Zeitplan",
+    service: "Gesperrter Dienst",
+    safe_search: "Sichere Suche",
+    setting: "Einstellung",
+    access: "Wer fragen darf",
+    file: "Konfigurationsdatei",
+  },
+  file: "Für die Konfigurationsdatei",
+  fileHint: "Das gehört in svc.toml: Diese Datei ändert die Oberfläche nicht.",
+  showAll: (count: number) => `Alle ${count} zeigen`,
+  adminsOnly: "Nur Admins können etwas hierher umziehen.",
+};
