@@ -309,7 +309,7 @@ Deno.test("svc run renews lists over the API and shows the directory", {
 
   await t.step("POST lists/refresh", async () => {
     await until("the first text", async () => (await listNamed("Remote")).status.rules === 1);
-    server.text = "||url.example^\n||newer.example^\n||no*.example^\n";
+    server.text = "||url.example^\n||newer.example^\n||no.example^$third-party\n";
     const { finished, items } = await api.call("POST", "lists/refresh");
     assert.equal(finished, true);
     const { status } = items.find((item: { spec: { name: string } }) =>

@@ -94,6 +94,20 @@ async function askApi(base: string): Promise<void> {
   assert.equal(response.status, 200);
 }
 
+/** Makes a record; the ID of one that was taken goes to `taken`. It may be refused for a moment. */
+async function change(base: string, taken: string[]): Promise<void> {
+  const record = { name: `r${nextId()}.example`, type: "A", value: "192.0.2.8" };
+  const response = await fetch(`${base}/records`, {
+    method: "POST",
+    headers: { "content-type": "application/json", connection: "close" },
+    body: JSON.stringify(record),
+  });
+  const text = await response.text();
+  assert.ok([201, 503].includes(response.status), `${response.status} ${text}`);
+  if (response.status === 201) taken.push(JSON.parse(text).id);
+  await pause(50);
+}
+
 async function askTcp(server: HostPort): Promise<void> {
   using tcp = await TcpClient.connect(server);
   await tcp.send(encodeQuery(OWN, Qtype.A, { id: 1 }));
@@ -257,7 +271,9 @@ Deno.test({
       load(UDP_PER_SECOND),
       load(TCP_PER_SECOND, "-m", "tcp", "-c", "10"), // Over TLS it ends itself where a connection ends.
     ]);
+    const taken: string[] = [];
     const once = {
+      changes: again(() => change(api.base, taken), () => isOver),
       http: again(() => askApi(api.base), () => isOver),
       tcp: again(() => askTcp(server), () => isOver),
       tls: again(() => askTls(dot, authority.cert), () => isOver),
@@ -288,6 +304,9 @@ Deno.test({
       assert.deepEqual(failures, [], `${name}, of ${count}`);
       console.log(`${name}: ${count} connections, none refused`);
     }
+    const { items } = await api.call("GET", "records");
+    const ids = new Set(items.map(({ id }: { id: string }) => id));
+    assert.deepEqual(taken.filter((id) => !ids.has(id)), [], `of ${taken.length} changes`);
     const sum = { count: 0, crossed: 0 };
     for (const { count, crossed, failures } of await bursts) {
       assert.deepEqual(failures, []);
