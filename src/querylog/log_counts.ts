@@ -233,13 +233,18 @@ export class LogCounts {
     const startMs = (Math.floor(nowMs / HOUR_MS) - hours + 1) * HOUR_MS;
     const { byClient } = yield* this.#countSeen(startMs, nowMs + HOUR_MS);
     const found = new Map<string, SeenIds>();
-    const oldest = this.#db.prepare("SELECT min(id) AS first FROM entries WHERE client = ?");
+    // An address may have been another client then: of another group, or without a name.
+    const oldest = this.#db.prepare(
+      "SELECT min((SELECT min(id) FROM entries WHERE client = c.id)) AS first " +
+        "FROM clients c WHERE text >= ? AND text < ?",
+    );
     for (const [i, [client, row]] of [...byClient].entries()) {
       if (i % SEEN_SLICE === SEEN_SLICE - 1) yield undefined;
       row.address ??= this.#text("clients", client).split(TEXT_SEPARATOR, 1)[0];
-      row.first ??= Number(oldest.get(client)?.first ?? row.last);
+      if (row.address === "") continue;
+      const start = row.address + TEXT_SEPARATOR;
+      row.first ??= Number(oldest.get(start, `${start}\u{10ffff}`)?.first ?? row.last);
       const { address, first, last, queries, blocked } = row;
-      if (address === "") continue;
       const known = found.get(address) ?? { first, last, queries: 0, blocked: 0 };
       found.set(address, {
         first: Math.min(known.first, first),
