@@ -120,7 +120,7 @@ export class SystemdMachine implements AsyncDisposable {
   /** Before a command that is to run there. */
   get prefix(): string[] {
     const namespaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
-    return ["nsenter", "--target", String(this.pid), ...namespaces, "--wd=/"];
+    return ["nsenter", "--target", String(this.pid), ...namespaces, "--wdns=/"];
   }
 
   async run(...command: string[]): ReturnType<typeof runProgram> {
