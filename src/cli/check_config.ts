@@ -14,8 +14,8 @@ const EXIT_INVALID = 2;
 const HELP = `svc check-config [--config FILE]
 
 Checks everything in a configuration file that can be checked without starting: keys, types, ranges,
-addresses, certificates and their keys, list paths. Prints every problem, one a line, to standard
-error.
+addresses, rules, certificates and their keys, list paths. Prints every problem, one a line, to
+standard error.
 
   --config FILE  the file to check (default ${DEFAULT_CONFIG_FILE})
   --help         this text

@@ -6,6 +6,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { formatIp, type HostPort } from "../addr/mod.ts";
 import { parseTrustAnchors } from "../dnssec/mod.ts";
 import { messageOf } from "../errors.ts";
+import { findRuleProblem } from "../model/mod.ts";
 import { coversClientIds, coversName, keyWeakness, memberFault } from "./certificates.ts";
 import type { Config, TlsFiles, VrrpConfig } from "./config.ts";
 import type { Source } from "./parse.ts";
@@ -40,8 +41,8 @@ const CERTIFICATE_COUNT_MAX = 1_000;
 
 /**
  * Checks every file that the configuration names: it is there and readable and holds what it
- * should, certificates go with their keys, are valid now and cover their name. What the service can
- * go on without is a `check`. A draft is checked as well as a whole configuration.
+ * should, certificates go with their keys, are valid now and cover their name; and every rule, that it
+ * is one. What the service can go on without is a `check`. A draft is checked as well as a whole configuration.
  */
 export async function checkFiles(
   config: Config,
@@ -64,6 +65,9 @@ export async function checkFiles(
     if (list.kind !== "path" || !list.isInside) continue;
     const key = ["filter", "lists", Number(index), "path"];
     await checker.localList(list.path, filter.localListsDir, key);
+  }
+  for (const [index, rule] of Object.entries(filter.rules)) {
+    checker.rule(rule, ["filter", "rules", Number(index)]);
   }
   if (filter.services) {
     await checker.services(filter.servicesFile, ["filter", "services_file"]);
@@ -118,6 +122,12 @@ class Checker {
     } catch (error) {
       return this.#problem(key, unreadable(file, error), severity);
     }
+  }
+
+  /** A rule that is left out where the others are taken. */
+  rule(rule: string, key: KeyPath): void {
+    const problem = findRuleProblem(rule.trim());
+    if (problem !== null) this.#problem(key, problem, "check");
   }
 
   /** The interface of the floating address, and the peer, as far as this machine is the one. */

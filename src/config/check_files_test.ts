@@ -300,6 +300,20 @@ const CASES: readonly {
     ],
   },
   {
+    name: "rules, of which some are none",
+    text: `[filter]\nrules = [\n  "||ads*.example^",\n  "/^ads[0-9]+/",\n  "/ads(/",\n  ` +
+      `"||a.example/path",\n  "a*",\n]\n`,
+    files: {},
+    want: [
+      "svc.toml:5: filter.rules[2]: it is no rule that is read, from column 1: the regular " +
+      "expression is broken or looks around (lookahead, \\b, \\1): write it without (check)",
+      "svc.toml:6: filter.rules[3]: it is no rule that is read, from column 1: it is about a URL, " +
+      "and queries have names alone: write ||name^ (check)",
+      "svc.toml:7: filter.rules[4]: it is no rule that is read, from column 1: a pattern has 3 " +
+      "characters at least (check)",
+    ],
+  },
+  {
     name: "a list that is a link out of the folder",
     text: `[filter]\nlists = [{ name = "a", path = "lists/a" }]\n`,
     files: { "lists/a": `link ${DIRECTORY}/secret`, secret: "text" },

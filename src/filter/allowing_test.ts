@@ -18,6 +18,8 @@ Deno.test("allowingText() makes an exception of each rule that blocks", none, as
     ["0.0.0.0 a.example b.example # both", "@@|a.example^\n@@|b.example^\n"],
     ["192.0.2.1 nas.example", "@@|nas.example^\n"],
     ["|192.0.2.*", "@@|192.0.2.*\n"],
+    ["/^ad[0-9]/", "@@/^ad[0-9]/\n"],
+    ["||ads*.example^", "@@||ads*.example^\n"],
     ["@@||good.example^", "@@||good.example^\n"],
     ["||good.example^$dnsrewrite=192.0.2.1", "\n"],
     ["||good.example^$badfilter", "||good.example^$badfilter\n"],

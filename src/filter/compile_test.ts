@@ -230,6 +230,25 @@ Deno.test("compile() of nothing matches nothing", { permissions: "none" }, () =>
   }
 });
 
+Deno.test("compile() needs a text no longer once it is read", { permissions: "none" }, () => {
+  const texts = ["||ads.example^\n||tracker.example^$important\n", "0.0.0.0 ads.example\n"];
+  const sourcesOf = () => texts.map((text) => ({ bytes: new TextEncoder().encode(text) }));
+  const kept = compile({ seed: SEED, sources: sourcesOf() });
+  const sources = sourcesOf();
+  const order: number[] = [];
+  const freed = compile({
+    seed: SEED,
+    sources,
+    onRead: (source) => {
+      order.push(source);
+      sources[source].bytes.buffer.transfer(0);
+    },
+  });
+  assert.deepEqual(order, [0, 1]);
+  assert.deepEqual(new Uint8Array(freed.rules), new Uint8Array(kept.rules));
+  assert.deepEqual(freed.stats, kept.stats);
+});
+
 const ROUNDS = 20_000;
 const PIECES = [
   ..." \t\r#!|^$*.@/:-_[]~,\0\ufeff\u00a0é",

@@ -232,6 +232,7 @@ Deno.test("Pi-hole: every kind of thing is told of", none, async (t) => {
         "|ads.example^  seen often 0",
         "@@|good.example^   2", // Kids, and Kids + School.
         "||track.example^   0",
+        "/^ad[0-9]+\\./   0",
         "|later.example^ off  0",
       ]
     ) assert.ok(made.includes(line), `${line} in\n${made.join("\n")}`);

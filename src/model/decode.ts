@@ -212,7 +212,8 @@ function reportTwice(field: string, texts: readonly string[], report: Report): v
   }
 }
 
-function findRuleProblem(rule: string): string | null {
+/** Says why a text without blanks around it is no custom rule, or returns `null`. */
+export function findRuleProblem(rule: string): string | null {
   if (CONTROL.test(rule)) return "it is more than one line";
   if (encoder.encode(rule).length > LINE_LENGTH_MAX) {
     return `it is longer than ${LINE_LENGTH_MAX} bytes`;

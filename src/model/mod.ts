@@ -59,7 +59,14 @@ export { PRESET_GROUPS_MAX } from "./apply_preset.ts";
 export type { RestoreReport } from "./apply_restore.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
-export { type Decoded, decodeRulesBatch, decodeSettings, decodeSpec, placedAt } from "./decode.ts";
+export {
+  type Decoded,
+  decodeRulesBatch,
+  decodeSettings,
+  decodeSpec,
+  findRuleProblem,
+  placedAt,
+} from "./decode.ts";
 export { findNameProblem, nameKeys, shownText } from "./text.ts";
 export {
   describeProblems,

@@ -248,6 +248,32 @@ Deno.test({
       );
       assert.equal(ink, "rgb(22, 32, 43)", "dark on white, whatever the screen has");
     });
+    await t.step("the directory is searched by words and by tags, a piece at a time", async () => {
+      await using visit = await dashboard.visit({ by: "phone" });
+      const { page } = visit;
+      const items = Array.from({ length: 300 }, (_, i) => ({
+        id: `l${i}`,
+        name: `List ${i} \u202e<b>`,
+        description: i === 299 ? "of scams" : "of ads",
+        tags: [i % 100 === 0 ? "privacy" : "ads", "<i>"],
+        url: `https://lists.example/${i}`,
+      }));
+      await page.route("**/api/v1/lists/directory", async (route) => {
+        await route.fulfill({ json: { fetched_at: null, items } });
+      });
+      await visit.open("/lists?tab=directory");
+      await visit.sees("50 of 300");
+      assert.equal(await page.locator(".rows > li").count(), 50);
+      await visit.button("More").click();
+      await visit.sees("100 of 300");
+      await visit.field("Tag").selectOption({ label: "privacy (3)" });
+      await visit.sees("3 lists");
+      assert.match(page.url(), /[?&]tag=privacy$/);
+      await visit.field("Tag").selectOption({ label: "All tags" });
+      await page.getByRole("searchbox", { name: "Search" }).fill("scams");
+      await visit.sees("1 list");
+      await visit.assertFits();
+    });
     await t.step("a cluster shows its members, and what can be done from here", async () => {
       await using visit = await dashboard.visit();
       const { page } = visit;

@@ -3,10 +3,16 @@
 // change one thing. Method: a real browser against a service that is stopped, started and changed.
 
 import assert from "node:assert/strict";
-import { BLOCKED, BROWSER_PERMISSIONS, Dashboard } from "./dashboard.ts";
+import { BLOCKED, BROWSER_PERMISSIONS, Dashboard, type Visit } from "./dashboard.ts";
 import { hasProgram, until } from "./harness.ts";
 
 const PASSWORD = "a password to keep 1";
+const WINDOW = { days: ["mon"], start: "08:00", end: "13:00" };
+
+/** The session that a visit has, for another browser. */
+async function sessionOf({ page }: Visit): Promise<string> {
+  return (await page.context().cookies()).find(({ name }) => name === "svc_session")!.value;
+}
 
 Deno.test({
   name: "the dashboard leads from nothing to a first query, and through what can go wrong",
@@ -82,7 +88,54 @@ Deno.test({
         await page.locator("td", { hasText: "mine" }).waitFor();
       },
     );
+    await t.step(
+      "a second browser is offered theirs, and its switch keeps what they did",
+      async () => {
+        await using other = await dashboard.visit({ session: await sessionOf(visit) });
+        // Nobody tells it of changes.
+        await other.page.route("**/api/v1/events", (route) => route.abort());
+        await other.open("/records");
+        await other.button("Edit: nas.home.arpa").click();
+        await other.field("Comment (optional)").fill("the second one's");
+        await visit.button("Edit: nas.home.arpa").click();
+        await visit.field("Comment (optional)").fill("of the first");
+        await visit.button("Save").click();
+        await page.locator("td", { hasText: "of the first" }).waitFor();
+        await other.button("Save").click();
+        await other.sees("Somebody else changed this");
+        await other.button("Take theirs").click();
+        await until(
+          "theirs",
+          async () => await other.field("Comment (optional)").inputValue() === "of the first",
+        );
+        await other.button("Cancel").click();
+        await visit.button("Edit: nas.home.arpa").click();
+        await visit.field("Comment (optional)").fill("of the first again");
+        await visit.button("Save").click();
+        await page.locator("td", { hasText: "of the first again" }).waitFor();
+        await other.page.getByRole("switch", { name: "nas.home.arpa" }).click();
+        await other.sees("nas.home.arpa is off");
+        await other.page.locator("td", { hasText: "of the first again" }).waitFor();
+      },
+    );
+    await t.step("what is used can't be removed, and by whom leads there", async () => {
+      const body = {
+        schedules: { name: "School", time_zone: "UTC", windows: [WINDOW] },
+        groups: { name: "Kids", blocked_services: [] as unknown[] },
+      };
+      const post = async (path: string, data: unknown) =>
+        (await (await page.request.post(`${dashboard.api.base}/${path}`, { data })).json()).id;
+      const schedule = await post("schedules", body.schedules);
+      body.groups.blocked_services.push({ service: "youtube", schedule });
+      const group = await post("groups", body.groups);
+      await visit.open("/schedules");
+      await visit.button("Remove: School").click();
+      const link = page.locator(".toast.danger").getByRole("link", { name: "Kids" });
+      assert.equal(await link.getAttribute("href"), `/groups/${group}`);
+      await page.getByRole("heading", { name: "School" }).waitFor();
+    });
     await t.step("what is removed comes back by Undo", async () => {
+      await visit.open("/records");
       await visit.button("Remove: nas.home.arpa").click();
       await visit.sees("Give devices of your network names");
       await page.locator(".toast", { hasText: "Removed" }).getByRole("button", { name: "Undo" })
@@ -119,6 +172,59 @@ Deno.test({
       await page.keyboard.press("ArrowUp");
       await page.locator("#row-0", { hasText: "four.example" }).waitFor();
     });
+    await t.step("a log that too many watch is read every so often", async () => {
+      await page.route("**/api/v1/querylog/stream*", async (route) => {
+        const error = { code: "unavailable", message: "8 streams run" };
+        await route.fulfill({ status: 503, json: { error } });
+      });
+      await visit.open("/log?live=1");
+      await visit.sees(/^Too many watch/);
+      await dashboard.ask("127.0.0.23", "polled.example");
+      await page.locator(".virtual-row", { hasText: "polled.example" }).waitFor();
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+    });
+    await t.step("everybody is told of a new version, and that nothing is filtered", async () => {
+      let version = "";
+      await page.route("**/api/v1/status", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        await route.fulfill({ response, json: { ...json, version: version || json.version } });
+      });
+      await visit.open("/");
+      await visit.sees("Filtering");
+      version = "99.0.0";
+      await visit.sees("The service is now version 99.0.0.");
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+      await visit.open("/settings");
+      const protection = page.getByRole("switch", { name: "Filter queries" });
+      await protection.click();
+      await visit.sees("Protection is off: nothing is filtered for anybody.");
+      await page.locator(".banners").getByRole("button", { name: "Turn on" }).click();
+      await page.locator(".banner.danger").waitFor({ state: "detached" });
+    });
+    await t.step(
+      "who is locked out sees for how long, and who may not come here where to",
+      async () => {
+        await using other = await dashboard.visit();
+        await other.page.route("**/api/v1/auth/login", async (route) => {
+          const error = { code: "locked", message: "too many attempts" };
+          const headers = { "retry-after": "65" };
+          await route.fulfill({ status: 429, headers, json: { error } });
+        });
+        await other.open("/sign-in");
+        await other.field("Name").fill("ann");
+        await other.field("Password").fill("a wrong password");
+        await other.button("Sign in").click();
+        await other.sees(/^Too many attempts: try again in 1:0\d/);
+        await other.page.route("**/api/v1/auth/me", async (route) => {
+          const error = { code: "forbidden", message: "Host: svc.example is not allowed" };
+          await route.fulfill({ status: 403, json: { error } });
+        });
+        await other.open("/log");
+        await other.sees("Host: svc.example is not allowed");
+        await other.sees(/http:\/\/127\.0\.0\.1:\d+\//);
+      },
+    );
     await t.step("the API goes and comes back", async () => {
       await visit.open("/");
       let isGone = true;

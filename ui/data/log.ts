@@ -23,6 +23,11 @@ export function keyOf({ id }: Entry): string {
   return id;
 }
 
+/** Doubles are of the last moments: what was asked for lately is looked through, not all of it. */
+function knownOf(entries: readonly Entry[]): Set<string> {
+  return new Set(entries.slice(0, 2 * PAGE_ENTRIES).map(keyOf));
+}
+
 export class Log {
   readonly entries = signal<readonly Entry[]>([]);
   readonly next = signal<string | null>(null);
@@ -161,8 +166,11 @@ export class Log {
       this.#timer = undefined;
       const batch = this.#batch.reverse();
       this.#batch = [];
-      if (this.isHeld.value) this.waiting.value = this.#joined(batch, this.waiting.value);
-      else this.#show(batch);
+      if (!this.isHeld.value) return this.#show(batch);
+      // What is shown already does not wait.
+      const known = knownOf(this.entries.value);
+      const fresh = batch.filter((entry) => !known.has(keyOf(entry)));
+      this.waiting.value = this.#joined(fresh, this.waiting.value);
     }, BATCH_MS);
   }
 
@@ -175,8 +183,7 @@ export class Log {
 
   /** The newer before the others, each once; what is too old goes. */
   #joined(newer: readonly Entry[], older: readonly Entry[]): Entry[] {
-    // Doubles are of the last moments: what was asked for lately is looked through, not all of it.
-    const known = new Set(older.slice(0, 2 * PAGE_ENTRIES).map(keyOf));
+    const known = knownOf(older);
     const fresh = newer.filter((entry) => {
       const key = keyOf(entry);
       return !known.has(key) && known.add(key);

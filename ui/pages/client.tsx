@@ -21,6 +21,8 @@ import { hrefOf, navigate, route } from "../router.ts";
 import { t } from "../text/mod.ts";
 
 const POLL_MS = 10_000;
+/** Figures of one client are counted anew, of all of its entries. */
+const FIGURES_MS = 30_000;
 
 export default function ClientPage() {
   const clients = useCollection("clients");
@@ -95,7 +97,11 @@ function One({ client }: { client: Resource<"clients"> }) {
 }
 
 function Figures({ client: { id, spec } }: { client: Resource<"clients"> }) {
-  const stats = useLoaded((signal) => readStats({ hours: 24, client: id }, signal), [id], POLL_MS);
+  const stats = useLoaded(
+    (signal) => readStats({ hours: 24, client: id }, signal),
+    [id],
+    FIGURES_MS,
+  );
   const link = (name: string, outcome?: string) =>
     hrefOf("/log", { client: spec.name, name, outcome });
   return (

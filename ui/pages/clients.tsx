@@ -324,7 +324,7 @@ function NewClient(
         <span class="muted small">
           {[
             hostname,
-            t.overview.ofQueries(compact(queries)),
+            t.overview.ofQueries(queries, compact(queries)),
             ago(new Date(last_seen), nowMs.value),
           ]
             .filter(Boolean).join(", ")}

@@ -312,11 +312,9 @@ function Notes({ log, onRelease, isLive }: { log: Log; onRelease: () => void; is
   return (
     <>
       <span class="for-ears" role="status">{heard.value}</span>
-      <div class="log-notes">
-        {log.way.value === "poll" && <span class="muted">{t.log.polling}</span>}
-        {log.skipped.value > 0 && (
-          <span class="muted">{t.log.skipped(number(log.skipped.value))}</span>
-        )}
+      {log.way.value === "poll" && <p class="log-note">{t.log.polling}</p>}
+      {log.skipped.value > 0 && <p class="log-note">{t.log.skipped(number(log.skipped.value))}</p>}
+      <div class="log-fresh">
         {waiting > 0 && (
           <Button
             small

@@ -204,7 +204,11 @@ function Tiles(
         label={t.overview.blocked}
         value={percent(outcomes.blocked, total)}
         change={shareBefore}
-        more={<span class="muted">{t.overview.ofQueries(compact(outcomes.blocked))}</span>}
+        more={
+          <span class="muted">
+            {t.overview.ofQueries(outcomes.blocked, compact(outcomes.blocked))}
+          </span>
+        }
         values={points.map((point) => point.bands.blocked)}
         href={hrefOf("/log", { outcome: "blocked", since: since(hours) })}
       />
@@ -332,8 +336,8 @@ function Upstreams({ stats }: { stats: Stats }) {
                 <span class="row-main">
                   <Name text={upstreamName(address)} mono />
                   <span class="muted small">
-                    {t.overview.ofQueries(compact(askedOf(address)))},{" "}
-                    {t.overview.failures(number(failures))}
+                    {t.overview.ofQueries(askedOf(address), compact(askedOf(address)))},{" "}
+                    {t.overview.failures(failures, number(failures))}
                   </span>
                 </span>
                 <UpstreamHealth latencyMs={latency_ms} isHealthy={healthy} />

@@ -257,7 +257,7 @@ function Upstreams() {
               <span class="row-main">
                 <Name text={address} mono />
               </span>
-              <span class="muted small">{t.overview.failures(number(failures))}</span>
+              <span class="muted small">{t.overview.failures(failures, number(failures))}</span>
               <UpstreamHealth latencyMs={latency_ms} isHealthy={healthy} />
             </div>
           </li>

@@ -6,6 +6,7 @@ import { Field, TextField } from "./controls.tsx";
 import { type Draft, ResourceForm } from "./form.tsx";
 import { weekday } from "./format.ts";
 import { Picker } from "./picker.tsx";
+import { useMedia } from "./use_media.ts";
 import { WeekGrid } from "./week_grid.tsx";
 
 export function newSchedule(): Specs["schedules"] {
@@ -38,6 +39,7 @@ export function ScheduleForm(
 }
 
 function ScheduleFields({ value, set, problem }: Draft<Specs["schedules"]>) {
+  const isPhone = useMedia("(max-width: 639px)");
   const setWindow = (index: number, changes: Partial<Window>) =>
     set({ windows: value.windows.map((one, i) => i === index ? { ...one, ...changes } : one) });
   return (
@@ -68,7 +70,7 @@ function ScheduleFields({ value, set, problem }: Draft<Specs["schedules"]>) {
           onChange={(stretches) => set({ windows: windowsOf(stretches) })}
           onMinutes={(minute) => toMinutes(value.windows, minute)}
         />
-        <p class="hint">{t.schedules.weekHint}</p>
+        <p class="hint">{isPhone ? t.schedules.weekTap : t.schedules.weekHint}</p>
       </div>
       <ul class="windows">
         {value.windows.map((window, i) => (

@@ -202,9 +202,8 @@ export function WeekGrid(
         tabIndex={at.value.day === day && at.value.step === step ? 0 : -1}
         aria-selected={on}
         aria-label={`${weekday(day, "long")} ${clockOf(step * STEP)}`}
-      >
-        {isPhone && step % 2 === 0 ? step / 2 : ""}
-      </span>
+        data-hour={step % 2 === 0 ? step / 2 : undefined}
+      />
     );
   };
   const days = isPhone ? [at.value.day] : DAYS.map((_, day) => day);

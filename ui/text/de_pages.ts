@@ -199,6 +199,7 @@ export const pages: typeof english = {
     week: "Woche",
     weekHint:
       "Ziehen malt, verschiebt Gemaltes oder ändert seine Enden; ein Tag, auf einen anderen gezogen, wird kopiert. Tasten: Leertaste malt, Umschalt und Pfeile erweitern, Strg und Pfeile verschieben, mit Umschalt ein Ende, Enter für Minuten, Entf leert den Tag, Strg C und Strg V kopieren einen Tag.",
+    weekTap: "Halbe Stunden antippen, an und aus.",
     copyDay: "Auf einen anderen Tag ziehen, um ihn zu kopieren",
     day: "Tag",
     start: (row) => `Beginn von Zeile ${row}`,

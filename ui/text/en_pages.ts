@@ -199,6 +199,7 @@ export const pages = {
     week: "Week",
     weekHint:
       "Drag to paint, to move what is painted, or to change its ends; drop a day on another to copy it. Keys: Space paints, Shift and arrows extend, Ctrl and arrows move, with Shift an end, Enter types minutes, Delete clears the day, Ctrl C and Ctrl V copy a day.",
+    weekTap: "Tap half hours on and off.",
     copyDay: "Drop on another day to copy it",
     day: "Day",
     start: (row: number) => `Begin of row ${row}`,

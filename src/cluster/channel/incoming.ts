@@ -25,6 +25,9 @@ export interface IncomingHandler {
 export class Incoming {
   readonly #handler: IncomingHandler;
   #frames: Connection | null = null;
+  /** What the member said of itself on that one, and for how long it is known to say something else. */
+  #said: Greeting | null = null;
+  #staleTicks = 0;
   readonly #questions = new Set<Connection>();
 
   constructor(handler: IncomingHandler) {
@@ -66,6 +69,9 @@ export class Incoming {
           if (!this.#keep(connection, read.purpose === "frames")) return false;
         }
         greeting = read.greeting;
+        // A question has no word after it: what it was sent with may be long over.
+        if (connection !== this.#frames) return true;
+        this.#said = greeting;
         this.#handler.onGreeting(greeting);
         return true;
       },
@@ -78,7 +84,17 @@ export class Incoming {
 
   tick(): void {
     this.#frames?.tick(MessageType.Pong);
+    this.#endStale();
     for (const one of this.#questions) one.tick(MessageType.Pong);
+  }
+
+  /** Frames are dropped as long as their connection is behind; on another one it is said anew. */
+  #endStale(): void {
+    const isStale = this.#frames !== null && !isSameGreeting(this.#said, this.#handler.known());
+    this.#staleTicks = isStale ? this.#staleTicks + 1 : 0;
+    if (this.#staleTicks <= this.#handler.limits.silentTicksMax) return;
+    this.#staleTicks = 0;
+    this.#frames?.end("does not say on it what it says elsewhere");
   }
 
   /** Says something else of this member. */
@@ -106,6 +122,7 @@ export class Incoming {
   async #answer(connection: Connection, question: Uint8Array): Promise<void> {
     try {
       const answer = await this.#handler.onQuestion(question);
+      this.#questions.delete(connection); // The next one need not wait until it is closed.
       connection.endWith(MessageType.Answer, answer, "has its answer");
     } catch {
       connection.end("gets no answer");

@@ -39,7 +39,7 @@ export const QUEUE_BYTES_MAX = 4 << 20;
 /** Most members; more than a configuration has. */
 export const PEERS_MAX = 33;
 /** Most questions of one member that are answered at a time. */
-export const QUESTIONS_MAX = 2;
+export const QUESTIONS_MAX = 8;
 
 /**
  * Most unfinished handshakes of a member's address; one more ends the oldest. So many that an honest

@@ -2,7 +2,7 @@ import { messageOf } from "../../errors.ts";
 import type { Greeting } from "../ports.ts";
 import { Connection } from "./connection.ts";
 import { dial, type Peer } from "./dial.ts";
-import { decodeGreeting, encodeGreeting, type Purpose } from "./greeting.ts";
+import { decodeGreeting, encodeGreeting, isSameGreeting, type Purpose } from "./greeting.ts";
 import type { Identity } from "./identity.ts";
 import type { ChannelLimits } from "./limits.ts";
 import { MessageType } from "./messages.ts";
@@ -31,22 +31,18 @@ const REFUSED: Readonly<Record<string, string>> = {
   unknown: "does not know this member: it stands in no [[cluster.member]] of its configuration",
 };
 
-/** A connection on which both sides have greeted. */
-interface Greeted {
-  readonly connection: Connection;
-  readonly greeting: Greeting;
-}
-
 /** What makes and follows one connection. */
 interface Following {
-  readonly onMessage: (type: MessageType, payload: Uint8Array, connection: Connection) => boolean;
+  /** Both sides have greeted. What comes behind the greeting may come at once. */
+  readonly onGreeted: (connection: Connection, greeting: Greeting) => void;
+  readonly onMessage: (type: MessageType, payload: Uint8Array) => boolean;
   readonly takes: (type: number) => boolean;
   readonly onEnd: (reason: string) => void;
   readonly onIncompatible: (reason: string) => void;
 }
 
 /**
- * Connects and greets.
+ * Connects and greets; the connection on which both sides have.
  *
  * @throws {Error} Whose message stands behind the member's name.
  */
@@ -56,9 +52,10 @@ async function greet(
   purpose: Purpose,
   following: Following,
   signal: AbortSignal,
-): Promise<Greeted> {
+): Promise<Connection> {
   const socket = await dial(peer, own.identity(), own.limits, signal);
-  const { promise, resolve, reject } = Promise.withResolvers<Greeted>();
+  const { promise, resolve, reject } = Promise.withResolvers<Connection>();
+  const said = own.greeting();
   let isGreeted = false;
   const connection: Connection = new Connection(socket, own.limits, {
     takes: (type) =>
@@ -69,7 +66,7 @@ async function greet(
         connection.end(REFUSED[reason] ?? "refuses this member");
         return false;
       }
-      if (isGreeted) return following.onMessage(type, payload, connection);
+      if (isGreeted) return following.onMessage(type, payload);
       const read = decodeGreeting(payload);
       if (read.kind === "incompatible") {
         following.onIncompatible(read.reason);
@@ -77,7 +74,13 @@ async function greet(
         return false;
       }
       isGreeted = true;
-      resolve({ connection, greeting: read.greeting });
+      const now = own.greeting();
+      // Before anything else: frames count as sent after what was said on their connection.
+      if (purpose === "frames" && !isSameGreeting(said, now)) {
+        connection.send(MessageType.Greeting, encodeGreeting(now, purpose));
+      }
+      following.onGreeted(connection, read.greeting);
+      resolve(connection);
       return true;
     },
     onEnd(reason) {
@@ -88,7 +91,7 @@ async function greet(
   const stop = () => connection.end("is not asked any more");
   signal.addEventListener("abort", stop, { once: true });
   const timer = setTimeout(() => connection.end("does not greet"), own.limits.handshakeMs);
-  connection.send(MessageType.Greeting, encodeGreeting(own.greeting(), purpose));
+  connection.send(MessageType.Greeting, encodeGreeting(said, purpose));
   return await promise.finally(() => {
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
@@ -171,24 +174,26 @@ export class Outgoing {
   /** Returns when a connection that was greeted has ended. */
   async #connectOnce(signal: AbortSignal): Promise<void> {
     const ended = Promise.withResolvers<string>();
-    const { connection, greeting } = await greet(this.#peer, this.#own, "frames", {
+    await greet(this.#peer, this.#own, "frames", {
+      onGreeted: (connection, greeting) => {
+        this.#connection = connection;
+        this.#fault = null;
+        this.#handler.onGreeting(greeting, true);
+      },
       takes: (type) => type === MessageType.Pong,
-      onMessage: (type, payload, connection) => {
+      onMessage: (type, payload) => {
         if (type === MessageType.Pong) {
           this.#failures = 0; // Greeted is not yet well: it may end at once, each time.
           return true;
         }
         const read = decodeGreeting(payload);
         if (read.kind === "incompatible") return false;
-        if (connection === this.#connection) this.#handler.onGreeting(read.greeting, false);
+        this.#handler.onGreeting(read.greeting, false);
         return true;
       },
       onEnd: ended.resolve,
       onIncompatible: (reason) => this.#handler.onIncompatible(reason),
     }, signal);
-    this.#connection = connection;
-    this.#fault = null;
-    this.#handler.onGreeting(greeting, true);
     const reason = await ended.promise;
     this.#fault = reason;
     this.#failures++;
@@ -223,7 +228,8 @@ export async function ask(peer: Peer, own: Own, question: Uint8Array): Promise<U
     answer.reject(new Error("does not answer in time"));
   }, own.limits.answerMs);
   try {
-    const { connection } = await greet(peer, own, "question", {
+    const connection = await greet(peer, own, "question", {
+      onGreeted: () => {},
       takes: (type) => type === MessageType.Answer,
       onMessage: (type, payload) => {
         if (type === MessageType.Answer) answer.resolve(payload);
