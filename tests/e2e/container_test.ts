@@ -49,6 +49,11 @@ async function succeed(command: string, ...args: string[]): Promise<string> {
   return stdout.trim();
 }
 
+/** Ends a process, which may have ended. */
+async function endOf(pid: number): Promise<void> {
+  await runProgram("kill", "-KILL", String(pid));
+}
+
 Deno.test({
   name: "the container runs as its user, on a read-only root, and says whether it is well",
   permissions: PERMISSIONS,
@@ -96,29 +101,28 @@ Deno.test({
     await using service = run(...config.Entrypoint, ...config.Cmd);
     await service.logged("answering");
     await service.logged("shut in", { user: "svc", landlock: true, seccomp: true });
-    const children = await succeed("cat", `/proc/${service.pid}/task/${service.pid}/children`);
-    const enter = ["nsenter", "--target", children, "--mount", "--net", "--pid", "--wd=/", "env"];
+    const { pid } = service;
+    const inner = Number(await succeed("cat", `/proc/${pid}/task/${pid}/children`));
+    // What it was started by does not end it, as it is somebody else's.
+    await using _ended = { [Symbol.asyncDispose]: () => endOf(inner) };
+    const enter = [`--target=${inner}`, "--mount", "--net", "--pid", "--wdns=/"];
+    const who = ["setpriv", `--reuid=${USER}`, `--regid=${USER}`, "--clear-groups"];
+    const path = "PATH=/usr/local/bin:/usr/bin:/bin";
     const inside = (...command: string[]) =>
-      runProgram(
-        enter[0],
-        ...enter.slice(1),
-        "-i",
-        "PATH=/usr/local/bin:/usr/bin:/bin",
-        ...command,
-      );
+      runProgram("nsenter", ...enter, ...who, "env", "-i", path, ...command);
     const [, ...check] = config.Healthcheck.Test;
     await until("it is well", async () => (await inside(...check)).code === 0);
     assert.equal((await inside("touch", "/usr/file")).code, 1, "the root is read-only");
-    const status = await succeed("cat", `/proc/${children}/status`);
+    const status = await succeed("cat", `/proc/${inner}/status`);
     assert.match(status, /^CapEff:\t0+$/m);
     assert.match(status, /^NoNewPrivs:\t1$/m);
     assert.match(status, /^Uid:\t953\t/m);
     // The end of the first process is that of its container.
-    Deno.kill(Number(children), "SIGUSR2");
+    Deno.kill(inner, "SIGUSR2");
     const { error } = await service.logged("not upgraded, this program goes on");
     assert.match(String(error), /first process of its container.*: start a new container/);
     assert.equal((await inside(...check)).code, 0);
-    Deno.kill(Number(children), "SIGTERM");
+    Deno.kill(inner, "SIGTERM");
     assert.equal((await service.ended).code, 0, service.transcript());
     assert.ok([...Deno.readDirSync(volume)].length > 0, "its state is on the volume");
   });

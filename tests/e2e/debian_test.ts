@@ -152,7 +152,7 @@ Deno.test({
       };
       const loads = Promise.all([
         load(UDP_PER_SECOND),
-        load(TCP_PER_SECOND, "-m", "tcp", "-c", "10"),
+        load(TCP_PER_SECOND, "-m", "tcp", "-c", "10", "-t", "3"),
       ]);
       for (let i = 0; i < UPGRADES; i++) {
         const former = await first.property("svc.service", "MainPID");

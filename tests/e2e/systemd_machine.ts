@@ -16,7 +16,7 @@ const READY = /^first process (\d+)$/m;
  * are everybody's and so read-only; what this machine has enabled is no part of that one.
  */
 const INSIDE = `set -e
-own=$(mktemp -d)
+own=/mnt
 mount -t tmpfs -o mode=755 tmpfs "$own"
 mkdir "$own/over" "$own/work" "$own/root"
 root=$own/root
@@ -56,7 +56,7 @@ exec env -i container=svc-test /lib/systemd/systemd --log-target=journal --show-
 
 /** Around it: a cgroup that holds all of it, and is gone with it. */
 const AROUND = `set -e
-groups=$(mktemp -d)
+groups=/mnt
 mount -t cgroup2 cgroup2 "$groups"
 mkdir "$groups/$3"
 unshare --mount --pid --uts --ipc --cgroup --fork --kill-child=SIGKILL \\
@@ -120,7 +120,7 @@ export class SystemdMachine implements AsyncDisposable {
   /** Before a command that is to run there. */
   get prefix(): string[] {
     const namespaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
-    return ["nsenter", "--target", String(this.pid), ...namespaces, "--wd=/"];
+    return ["nsenter", "--target", String(this.pid), ...namespaces, "--wdns=/"];
   }
 
   async run(...command: string[]): ReturnType<typeof runProgram> {
