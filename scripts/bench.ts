@@ -138,7 +138,8 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   cluster      changes, failover and a witness's memory, in namespaces: needs root; by itself
   ui           the dashboard in Chromium on a slow machine: weight, paint, keys, heap; by itself
   recursion    names found from the root down, beside unbound and Knot Resolver, in a namespace of
-               its own: rate, CPU time, messages, latency, memory; by itself
+               its own: rate, CPU time, messages, latency, memory, cached answers under KeyTrap; by
+               itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
