@@ -25,7 +25,7 @@ import { Upgrade } from "./upgrade.ts";
 const UNUSED = ["run", "env", "import"] as const;
 
 /** How often memory is looked at, and how much more than before is worth giving back. */
-const MEMORY_LOOK_MS = 10_000;
+const MEMORY_LOOK_MS = 5_000;
 const GROWN_BYTES_MIN = 8 * 1024 * 1024;
 
 /** How a service comes to run. */
