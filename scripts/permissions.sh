@@ -10,8 +10,8 @@ argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
 # Each isolate's space for young objects would grow to tens of MiB, and its garbage to more than what
 # it holds: more than its work ever needs. Isolates can't differ in it: V8 has these flags once.
 #   space for young objects, MiB: 1 | 2 | 4 | 16. 10,000 queries over QUIC take 226 | 113 | 45 to 70 |
-#   45 collections, at 58 | 51 | 48 | 49 us a query; at rest all take the same memory. Nothing else
-#   leaves enough garbage to count.
+#   45 collections, at 58 | 51 | 48 | 49 us a query; at rest 4 takes some 10 MiB more than 1. Recursion
+#   leaves as much garbage, nothing else enough to count.
 #   heap-growing-percent: 20 | 100 | default. 1 to 4 markings in 10,000 queries, over whatever, with each.
 # Each isolate collects its own: the threads that would help stand behind all others, and whoever
 # collects would have to wait for them. What is at rest after work collects by itself (expose-gc).
