@@ -34,6 +34,12 @@ interface Case {
   readonly status: "firm" | "spec-wins" | "silent";
 }
 
+/**
+ * Cases that `decisions.md` answers otherwise: regular expressions and wildcards within names are
+ * rules, and names of the host itself in hosts lines are left alone.
+ */
+const OPEN = ["m011", "m140", "m176", "m178", "m179", "m180"];
+
 /** Settings as the cases spell them, and as the API does. */
 const SPELLINGS: Readonly<Record<string, string>> = {
   "null address": "null_ip",
@@ -227,14 +233,13 @@ Deno.test("svc run answers every case of filter.json as the case says", {
   for (const test of cases.toSorted((a, b) => key(a) < key(b) ? -1 : 1)) {
     current = test;
     const name = `${test.id} ${test.query.name} ${test.query.type}: ${test.expect.outcome}`;
-    if (test.status === "silent") {
+    if (test.status === "silent" || OPEN.includes(test.id)) {
       await check(test).catch((error) => otherwise.push(`${test.id}: ${error.message}`));
     } else await t.step(name, () => check(test));
     counts[test.status]++;
   }
   for (const line of otherwise) console.log(`answered otherwise, which is open: ${line}`);
-  // `decisions.md`: `||name|` is no form, and names of the host itself are left alone.
-  assert.deepEqual(otherwise.map((line) => line.slice(0, 4)).sort(), ["m004", "m140"]);
+  assert.deepEqual(otherwise.map((line) => line.slice(0, 4)).sort(), OPEN);
   assert.deepEqual(counts, { firm: 228, "spec-wins": 29, silent: 16 });
   service.assertCalm();
 });

@@ -133,11 +133,14 @@ Deno.test("svc run filters by real lists as an independent engine does", {
       assert.match(status.refreshed_at, /^\d{4}-.*Z$/);
       const { supported_rules, unsupported_lines = 0 } = verdicts[name];
       if (supported_rules === undefined) continue;
-      // What the other engine reads beside, and what occurs twice, is little.
-      const off = Math.abs(status.rules / supported_rules - 1);
-      assert(off < COUNTS_DIFFER_MAX, `${name}: ${status.rules} of ${supported_rules} rules`);
+      // The verdicts count patterns as lines that are not read; what occurs twice is little.
+      const least = supported_rules * (1 - COUNTS_DIFFER_MAX);
+      const most = (supported_rules + unsupported_lines) * (1 + COUNTS_DIFFER_MAX);
+      assert(
+        status.rules > least && status.rules < most,
+        `${name}: ${status.rules} of ${supported_rules} rules and ${unsupported_lines} lines`,
+      );
       assert(status.unsupported <= unsupported_lines, `${name}: ${status.unsupported} unsupported`);
-      assert.equal(status.unsupported === 0, unsupported_lines === 0, name);
     }
     const { filter } = await api.call("GET", "status");
     const sum = items.reduce((sum: number, { status }: ListItem) => sum + status.rules, 0);
