@@ -179,6 +179,9 @@ Deno.test("a client generated from the document drives every endpoint", async ()
   assert.equal((await api.getProfile({ id: "0".repeat(32) })).status, 404);
   const { body: group } = await ok("createGroup", {}, { name: "preset" });
   await ok("changeListsByPreset", {}, { preset: "balanced", groups: [group.id] });
+  // Nobody listens at that port.
+  const source = { product: "adguard", url: "http://127.0.0.1:1" };
+  assert.equal((await api.migrateConfiguration({ dry_run: "true" }, source)).status, 503);
   const { body: test } = await ok("startLeakTest");
   await ok("getLeakTest", { id: test.id });
   assert.equal((await api.promoteNode({}, {})).status, 409);

@@ -92,7 +92,7 @@ const NO_LISTS: readonly (readonly [name: string, body: string])[] = [
   ["nothing", ""],
   ["comments", "! Title: gone\n# nothing\n"],
   ["hosts of the host itself", "127.0.0.1 localhost\n::1 ip6-localhost\n"],
-  ["forms that are not read", "example.org##.banner\n/ads[0-9]+/\n"],
+  ["forms that are not read", "example.org##.banner\n||ads.example^$third-party\n"],
 ];
 
 Deno.test("svc run keeps a list's rules from a text without a rule", {

@@ -21,7 +21,7 @@ export const MigrateBody = request(
     product: "adguard",
     url: "http://192.168.1.2:3000",
     user: "ann",
-    password: "correct horse battery",
+    password: "what ann types there",
   },
 );
 export type MigrateBody = z.output<typeof MigrateBody>;
