@@ -18,7 +18,7 @@ argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
 #
 # A household asks a few hundred times an hour: the compilers, which wait for thousands of calls, would
 # leave it with the interpreter for days.
-v8_flags=--v8-flags=--single-threaded-gc,--max-semi-space-size=4,--heap-growing-percent=20
+v8_flags=--v8-flags=--single-threaded-gc,--max-semi-space-size=2,--heap-growing-percent=20
 v8_flags=$v8_flags,--invocation-count-for-maglev=20,--invocation-count-for-turbofan=200
 v8_flags=$v8_flags,--minimum-invocations-after-ic-update=10,--expose-gc
 
