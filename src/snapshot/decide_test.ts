@@ -479,9 +479,11 @@ Deno.test("Snapshot agrees with the reference on real lists", {
   const active = new Set(names.keys());
   const one = asker(policyWith(texts, active, new Set()));
   const inForce = rulesInForce(rules, active);
+  // What a pattern covers is asked for elsewhere: it is no name itself.
+  const named = rules.filter(({ form }) => form !== "pattern" && form !== "regex");
   let blocked = 0;
   for (let i = 0; i < REAL_NAMES; i++) {
-    const { name } = prng.pick(rules);
+    const { name } = prng.pick(named);
     const asked = prng.pick([name, `www.${name}`, name.slice(name.indexOf(".") + 1), `x${name}`]);
     const want = referenceDecision(inForce, active, new Set(), asked);
     assert.equal(one.ask(asked).ruling, want.ruling, `${asked}, seed ${prng.seed}`);
