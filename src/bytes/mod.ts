@@ -13,4 +13,5 @@ export {
 } from "./text.ts";
 export { decodeHex, encodeHex } from "./text.ts";
 export { SIP_HASH_BYTES, SIP_KEY_BYTES, sipHash } from "./sip_hash.ts";
+export { concat } from "./concat.ts";
 export { equalBytes, equalConstantTime } from "./equal.ts";

@@ -1,4 +1,5 @@
 /** RDATA of what people write: the way back from `formatRdata`, for types of numbers, names and text. */
+import { concat } from "../bytes/mod.ts";
 import { parseIp } from "../addr/mod.ts";
 import { parseName } from "./name.ts";
 import { Qtype } from "./numbers.ts";
@@ -6,10 +7,9 @@ import { Field, layoutOf } from "./rdata.ts";
 import { parseSvcb } from "./svcb.ts";
 import { tokenize, unescape } from "./text.ts";
 
-const RDATA_BYTES_MAX = 0xffff;
 /** Most bytes of a string with a length before it (RFC 1035 §3.3). */
 const STRING_BYTES_MAX = 255;
-/** Longest text that is looked at. */
+/** Longest text that is looked at: RDATA of it is no longer than a record may have. */
 const TEXT_LENGTH_MAX = 16_384;
 
 const INTEGERS: Partial<Record<Field, number>> = { [Field.U8]: 1, [Field.U16]: 2, [Field.U32]: 4 };
@@ -42,7 +42,7 @@ export function parseRdata(type: number, text: string): Uint8Array<ArrayBuffer> 
     }
     at += taken.length;
   }
-  return at === tokens.length ? joined(pieces) : null;
+  return at === tokens.length ? concat(...pieces) : null;
 }
 
 /** Text with each byte of its UTF-8 beyond ASCII escaped. */
@@ -101,17 +101,5 @@ function textOf(bytes: Uint8Array | null): Uint8Array<ArrayBuffer> | null {
     const part = bytes.subarray(at, at + STRING_BYTES_MAX);
     strings.push(Uint8Array.of(part.length, ...part));
   }
-  return joined(strings);
-}
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> | null {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  if (length > RDATA_BYTES_MAX) return null;
-  const rdata = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    rdata.set(piece, at);
-    at += piece.length;
-  }
-  return rdata;
+  return concat(...strings);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { joined, parseRecord, wireName } from "../../tests/replay/records.ts";
-import { encodeHex } from "../bytes/mod.ts";
+import { parseRecord, wireName } from "../../tests/replay/records.ts";
+import { concat, encodeHex } from "../bytes/mod.ts";
 import { formatName, Qtype } from "../dns/mod.ts";
 import { canonicalRdata, canonicalRdatas, signedData } from "./canonical.ts";
 import { rrsetsOf } from "./fakes.ts";
@@ -129,7 +129,7 @@ Deno.test("readers of NSEC and NSEC3 refuse what has not their form", none, () =
   assert.equal(readNsec3Param(parseRecord("a. NSEC3PARAM 1 0 5 abcd").rdata)!.iterations, 5);
   const bad = [[0, 0], [0, 33], [1, 1, 0x40, 0, 1, 0x40], [0, 2, 1]];
   for (const bitmap of bad) {
-    assert.equal(readNsec(joined([wireName("b."), Uint8Array.from(bitmap)])), null);
+    assert.equal(readNsec(concat(wireName("b."), Uint8Array.from(bitmap))), null);
   }
   for (let end = 0; end < nsec3.length - 3; end++) {
     assert.equal(readNsec3(nsec3.subarray(0, end)), null);

@@ -3,12 +3,11 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import {
   encodeResponse,
-  joined,
   parseRecord,
   type TextRecord,
   wireName,
 } from "../../tests/replay/records.ts";
-import { encodeHex, setU16, setU32 } from "../bytes/mod.ts";
+import { concat, encodeHex, setU16, setU32 } from "../bytes/mod.ts";
 import { nameKey, Qclass, Qtype, Rcode } from "../dns/mod.ts";
 import type { TrustAnchor } from "./anchors.ts";
 import { canonicalRdatas, signedData } from "./canonical.ts";
@@ -111,7 +110,7 @@ export class FakeKey {
     const { publicKey, privateKey } = generateKeyPairSync("ed25519");
     this.#private = privateKey;
     const spki = publicKey.export({ type: "spki", format: "der" });
-    this.rdata = joined([Uint8Array.of(flags >> 8, flags, 3, 15), spki.subarray(-32)]);
+    this.rdata = concat(Uint8Array.of(flags >> 8, flags, 3, 15), spki.subarray(-32));
   }
 
   get tag(): number {
@@ -143,10 +142,10 @@ export class FakeKey {
     setU32(fixed, 8, expiration);
     setU32(fixed, 12, inception);
     setU16(fixed, 16, tag);
-    const fields = joined([fixed, wireName(signer)]);
-    const read = readRrsig(joined([fields, Uint8Array.of(0)]));
+    const fields = concat(fixed, wireName(signer));
+    const read = readRrsig(concat(fields, Uint8Array.of(0)));
     const data = signedData(rrset, canonicalRdatas(rrset), read!);
-    return joined([fields, sign(null, data!, this.#private)]);
+    return concat(fields, sign(null, data!, this.#private));
   }
 
   /** The DNSKEY RRset, of this key and others, signed by this one. */

@@ -1,4 +1,5 @@
 /** Algorithms, and which keys are of use (RFC 8624, 9904; 3110, 5702, 6605, 8080). */
+import { concat } from "../bytes/mod.ts";
 import { type Dnskey, DNSSEC_PROTOCOL, readDnskey, REVOKE_FLAG, ZONE_FLAG } from "./records.ts";
 import { DNSKEYS_MAX } from "./limits.ts";
 
@@ -161,11 +162,4 @@ function der(tag: number, content: Uint8Array): Uint8Array<ArrayBuffer> {
   if (length < 0x80) return concat(Uint8Array.of(tag, length), content);
   if (length < 0x100) return concat(Uint8Array.of(tag, 0x81, length), content);
   return concat(Uint8Array.of(tag, 0x82, length >> 8, length), content);
-}
-
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> {
-  const joined = new Uint8Array(a.length + b.length);
-  joined.set(a);
-  joined.set(b, a.length);
-  return joined;
 }

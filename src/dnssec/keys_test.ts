@@ -1,6 +1,6 @@
+import { concat } from "../bytes/mod.ts";
 import assert from "node:assert/strict";
 import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
-import { joined } from "../../tests/replay/records.ts";
 import { Algorithm, isSupported, isUsable, publicKeySpki } from "./keys.ts";
 import { readDnskey } from "./records.ts";
 import { verifySignature, verifySignatureAsync } from "./verify.ts";
@@ -28,7 +28,7 @@ function rsa(
 ): Uint8Array {
   const { length } = exponent;
   const prefix = isLong ? Uint8Array.of(0, length >> 8, length) : Uint8Array.of(length);
-  return joined([prefix, exponent, modulus]);
+  return concat(prefix, exponent, modulus);
 }
 
 const F4 = Uint8Array.of(1, 0, 1);
@@ -50,7 +50,7 @@ const ROWS: readonly (readonly [string, number, Uint8Array, boolean])[] = [
   [
     "RSA with zeros before its numbers",
     Algorithm.RsaSha256,
-    rsa(joined([Uint8Array.of(0, 0), F4]), joined([Uint8Array.of(0), odd(1024)])),
+    rsa(concat(Uint8Array.of(0, 0), F4), concat(Uint8Array.of(0), odd(1024))),
     true,
   ],
   ["RSA of 4096 bits", Algorithm.RsaSha256, rsa(F4, odd(4096)), true],
@@ -64,7 +64,7 @@ const ROWS: readonly (readonly [string, number, Uint8Array, boolean])[] = [
   ["RSA of an exponent of 4096 bits", Algorithm.RsaSha256, rsa(odd(4096), odd(1024)), false],
   ["RSA without a modulus", Algorithm.RsaSha256, rsa(odd(1024), new Uint8Array(0), true), false],
   ["RSA cut off in its exponent", Algorithm.RsaSha256, Uint8Array.of(0, 9, 9, 1), false],
-  ["RSA of an empty exponent", Algorithm.RsaSha256, joined([Uint8Array.of(0), odd(1024)]), false],
+  ["RSA of an empty exponent", Algorithm.RsaSha256, concat(Uint8Array.of(0), odd(1024)), false],
   ["nothing", Algorithm.RsaSha256, new Uint8Array(0), false],
   ["P-256 of 63 bytes", Algorithm.EcdsaP256, new Uint8Array(63), false],
   ["P-384 of 64 bytes", Algorithm.EcdsaP384, new Uint8Array(64), false],

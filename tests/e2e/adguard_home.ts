@@ -4,7 +4,7 @@
  * takes minutes. Otherwise tests with it are skipped, and say so.
  */
 import assert from "node:assert/strict";
-import { OwnDirectory, runProgram, until } from "./harness.ts";
+import { freePort, OwnDirectory, runProgram, until } from "./harness.ts";
 
 const VERSION = "v0.107.79";
 const MODULE = `github.com/AdguardTeam/AdGuardHome@${VERSION}`;
@@ -107,10 +107,4 @@ export class AdguardHome {
     await this.child.status;
     await this.directory[Symbol.asyncDispose]();
   }
-}
-
-/** One that was free a moment ago: it takes no 0. */
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }

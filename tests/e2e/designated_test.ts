@@ -3,17 +3,9 @@
 import assert from "node:assert/strict";
 import { Api } from "./api.ts";
 import { makeAuthority, writePair } from "./certificates.ts";
-import { hasProgram, OwnDirectory, PERMISSIONS, runProgram, Service } from "./harness.ts";
+import { freePort, hasProgram, OwnDirectory, PERMISSIONS, runProgram, Service } from "./harness.ts";
 
 const DOMAIN = "dns.home.example";
-
-/** A port that nobody has at the moment: the records tell what stands in the file. */
-function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr as Deno.NetAddr;
-  listener.close();
-  return port;
-}
 
 Deno.test({
   name: "clients are told of the encrypted listeners",

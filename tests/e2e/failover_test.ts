@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { type Message, Qtype, Rcode } from "../../src/dns/mod.ts";
 import { ask, dnsperf, nextId } from "./clients.ts";
 import { address, answer, FakeUpstream, type Script } from "./fake_upstream.ts";
-import { hasProgram, pause, PERMISSIONS, Service, sideBySide, until } from "./harness.ts";
+import { freePort, hasProgram, pause, PERMISSIONS, Service, sideBySide, until } from "./harness.ts";
 
 const FIRST = "192.0.2.1";
 const SECOND = "192.0.2.2";
@@ -161,13 +161,6 @@ class Dnsmasq {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
   }
-}
-
-function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  return port;
 }
 
 Deno.test("svc run loses nothing under load while upstreams are killed and started again", {

@@ -100,6 +100,12 @@ export async function until(
   }
 }
 
+/** A port of loopback that nobody listens on at the moment: for what takes no 0. */
+export function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,15 +1,7 @@
 // Goal: `svc health` says whether this machine's DNS answers, and by its exit code alone. Method: it is
 // run beside a service that answers, that is stopped in its tracks, and that has ended.
 import assert from "node:assert/strict";
-import { PERMISSIONS, runProgram, Service, svcCommand } from "./harness.ts";
-
-/** A port that nobody has at the moment: `svc health` takes it from the file. */
-function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr as Deno.NetAddr;
-  listener.close();
-  return port;
-}
+import { freePort, PERMISSIONS, runProgram, Service, svcCommand } from "./harness.ts";
 
 function health(...args: string[]): ReturnType<typeof runProgram> {
   const [program, ...rest] = svcCommand(["health", ...args]);

@@ -2,6 +2,7 @@
 import { Api } from "./api.ts";
 import {
   type ConfigText,
+  freePort,
   OwnDirectory,
   runProgram,
   Service,
@@ -10,14 +11,6 @@ import {
   until,
   WAIT_MS_MAX,
 } from "./harness.ts";
-
-/** A port that nobody listens on at the moment. */
-export function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr as Deno.NetAddr;
-  listener.close();
-  return port;
-}
 
 export interface ReportedMember {
   readonly node: string;

@@ -2,6 +2,7 @@
 // left of it afterwards: no problem, no memory, no restart. Method: one service with every
 // transport, attacked from addresses of its own on all of them while one client asks over UDP.
 
+import { concat } from "../../src/bytes/mod.ts";
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
@@ -84,18 +85,8 @@ const PREFACE = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const SETTINGS = http2Frame(4, 0, 0, new Uint8Array(0));
 const PING = http2Frame(6, 0, 0, new Uint8Array(8));
 
-function joined(...parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
-}
-
 function repeated(bytes: Uint8Array, times: number): Uint8Array {
-  return joined(...Array.from({ length: times }, () => bytes));
+  return concat(...Array.from({ length: times }, () => bytes));
 }
 
 /** Streams of a message's length that never end. */
@@ -192,7 +183,7 @@ Deno.test({
         attacker.flood(attacker.tcp(service.address), repeated(FRAME, 500), "connect");
         attacker.flood(attacker.tls(dot, "dot"), repeated(FRAME, 500), "secureConnect");
         const hello = attacker.tls(doh, "h2");
-        hello.once("secureConnect", () => hello.write(joined(PREFACE, SETTINGS)));
+        hello.once("secureConnect", () => hello.write(concat(PREFACE, SETTINGS)));
         attacker.flood(hello, repeated(PING, 1_000), "secureConnect");
       }
       for (let i = 0; i < 300; i++) {
@@ -207,7 +198,7 @@ Deno.test({
       const chunk = new TextEncoder().encode(`3e8\r\n${"a".repeat(1_000)}\r\n`);
       const head = "POST /api/v1/auth/login HTTP/1.1\r\nhost: localhost\r\n" +
         "content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
-      attacker.tcp(apiAt).write(joined(new TextEncoder().encode(head), repeated(chunk, 1_100)));
+      attacker.tcp(apiAt).write(concat(new TextEncoder().encode(head), repeated(chunk, 1_100)));
 
       const endsAtMs = performance.now() + SIEGE_MS;
       while (performance.now() < endsAtMs) {

@@ -4,7 +4,7 @@
  */
 import { connect } from "node:net";
 import { type Authority, type Issued, writePair } from "./certificates.ts";
-import { pause, until } from "./harness.ts";
+import { freePort, pause, until } from "./harness.ts";
 
 /** Tries to find free ports. */
 const PORT_TRIES_MAX = 8;
@@ -16,11 +16,6 @@ export interface UnboundOptions {
   readonly idleMs?: number;
   /** Answers over UDP and TCP as well, on a port of its own. */
   readonly plain?: boolean;
-}
-
-function freePort(): number {
-  using holder = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return holder.addr.port;
 }
 
 export class Unbound {

@@ -2,7 +2,14 @@
 
 import assert from "node:assert/strict";
 import { parseIp } from "../../src/addr/mod.ts";
-import { decodeBase32hex, decodeBase64, decodeHex, setU16, setU32 } from "../../src/bytes/mod.ts";
+import {
+  concat,
+  decodeBase32hex,
+  decodeBase64,
+  decodeHex,
+  setU16,
+  setU32,
+} from "../../src/bytes/mod.ts";
 import {
   MessageWriter,
   parseName,
@@ -102,7 +109,7 @@ function parseRdata(type: number, words: readonly string[], line: string): Uint8
     const rest = words.slice(i);
     parts.push(parsePart(part, rest, line));
   }
-  return joined(parts);
+  return concat(...parts);
 }
 
 function parsePart(part: string, [word, ...more]: readonly string[], line: string): Uint8Array {
@@ -128,18 +135,18 @@ function parsePart(part: string, [word, ...more]: readonly string[], line: strin
     case "s":
       return charString(word);
     case "S":
-      return joined([word, ...more].map(charString));
+      return concat(...[word, ...more].map(charString));
     case "X":
       return bytesOf(decodeHex(rest), line);
     case "B":
       return bytesOf(decodeBase64(rest), line);
     case "-": {
       const salt = word === "-" ? new Uint8Array(0) : bytesOf(decodeHex(word), line);
-      return joined([Uint8Array.of(salt.length), salt]);
+      return concat(Uint8Array.of(salt.length), salt);
     }
     case "H": {
       const hash = bytesOf(decodeBase32hex(word), line);
-      return joined([Uint8Array.of(hash.length), hash]);
+      return concat(Uint8Array.of(hash.length), hash);
     }
     case "M":
       return bitmap([word, ...more].filter((type) => type !== undefined), line);
@@ -150,16 +157,6 @@ function parsePart(part: string, [word, ...more]: readonly string[], line: strin
 
 function bytesOf(bytes: Uint8Array | null, line: string): Uint8Array {
   assert(bytes !== null, line);
-  return bytes;
-}
-
-export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
   return bytes;
 }
 
@@ -183,7 +180,7 @@ function charString(word: string): Uint8Array {
     /\\(\d{3}|.)/g,
     (_, escaped) => /^\d/.test(escaped) ? String.fromCharCode(Number(escaped)) : escaped,
   );
-  return joined([Uint8Array.of(text.length), Uint8Array.from(text, (c) => c.charCodeAt(0))]);
+  return concat(Uint8Array.of(text.length), Uint8Array.from(text, (c) => c.charCodeAt(0)));
 }
 
 function bitmap(types: readonly string[], line: string): Uint8Array {
@@ -195,7 +192,7 @@ function bitmap(types: readonly string[], line: string): Uint8Array {
     windows.set(type >> 8, bits);
   }
   const sorted = [...windows].sort(([a], [b]) => a - b);
-  return joined(sorted.flatMap(([window, bits]) => {
+  return concat(...sorted.flatMap(([window, bits]) => {
     const length = bits.findLastIndex((byte) => byte !== 0) + 1;
     return [Uint8Array.of(window, length), bits.subarray(0, length)];
   }));

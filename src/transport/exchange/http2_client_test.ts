@@ -4,8 +4,8 @@
 
 import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../../tests/prng.ts";
-import { getU32 } from "../../bytes/mod.ts";
-import { concat, frame, headerBlock, readFrames, setting, uint32 } from "../listen/fakes.ts";
+import { concat, getU32 } from "../../bytes/mod.ts";
+import { frame, headerBlock, readFrames, setting, uint32 } from "../listen/fakes.ts";
 import { Flag, FrameType, PREFACE, Setting } from "../listen/http2/frames.ts";
 import { type HeaderField, HpackDecoder } from "../listen/http2/hpack.ts";
 import { fieldOf } from "../listen/http2/hpack_writer.ts";

@@ -1,5 +1,5 @@
 /** A client of HTTP/2 made by hand, and a handler and a socket that note what happens. */
-import { getU16, getU32 } from "../../bytes/mod.ts";
+import { concat, getU16, getU32 } from "../../bytes/mod.ts";
 import type { HttpHandler, HttpLimits, HttpRequest, HttpSocket } from "./http.ts";
 import { Method, ResponseHead } from "./http.ts";
 import { Http2Connection } from "./http2/connection.ts";
@@ -84,16 +84,6 @@ export class FakeSocket implements HttpSocket {
     this.writes = [];
     return bytes;
   }
-}
-
-export function concat(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 export interface Frame {

@@ -1,3 +1,4 @@
+import { concat } from "../../bytes/mod.ts";
 import type { Socket } from "node:net";
 import { Http1Connection } from "./http1.ts";
 import { Http2Connection } from "./http2/connection.ts";
@@ -106,7 +107,7 @@ class Link implements HttpSocket, Reader {
     // A plain view: `slice` of Node's kind shares memory in place of copying it.
     const chunk = new Uint8Array(buffer, byteOffset, length);
     if (this.#ahead.length === 0) this.#ahead = chunk;
-    else this.#ahead = joined(this.#ahead, chunk);
+    else this.#ahead = concat(this.#ahead, chunk);
     reads.take(this, CHUNK_UNITS);
     this.#tell();
   }
@@ -204,13 +205,6 @@ class Link implements HttpSocket, Reader {
     this.#toldUnfinished = heldBytes;
     this.#toldUnsent = unsentBytes;
   }
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length);
-  both.set(a);
-  both.set(b, a.length);
-  return both;
 }
 
 /** Serves HTTP/1.1 and HTTP/2 on connections that a TLS listener made. */

@@ -1,5 +1,6 @@
 // Goal: nobody who sends without waiting keeps the others from being read. Method: slices on a clock
 // and an event loop of the test's own; all that happens is noted in its order.
+import { concat } from "../../bytes/mod.ts";
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
@@ -10,7 +11,7 @@ import type { Sender } from "./sender.ts";
 import type { HttpHandler } from "./http.ts";
 import { FrameType, PREFACE } from "./http2/frames.ts";
 import { HttpsServer } from "./https.ts";
-import { concat, frame, OK } from "./fakes.ts";
+import { frame, OK } from "./fakes.ts";
 import { CHUNK_UNITS, type Reader, ReadQueue, SLICE_UNITS, TURN_UNITS } from "./read_queue.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 

@@ -1,7 +1,7 @@
+import { concat } from "../../../bytes/mod.ts";
 import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../../../tests/prng.ts";
 import {
-  concat,
   frame,
   headerBlock,
   Http2Bench,
