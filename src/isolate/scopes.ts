@@ -1,4 +1,5 @@
 import { SvcError } from "../errors.ts";
+import { LIBCRYPTO_PATHS } from "../native/libcrypto.ts";
 import {
   hasSpareDescriptors,
   openHost,
@@ -15,7 +16,11 @@ export type Isolate = "check" | "compile" | "dns" | "querylog";
 
 /** What each isolate may touch; whatever is not named here is denied. */
 export const SCOPES = {
-  check: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
+  // Its own thread's; of the system's libraries the one that checks signatures.
+  check: () => ({
+    sys: maySetPriority() ? ["setPriority"] : false,
+    ffi: mayFfi() ? [...LIBCRYPTO_PATHS] : false,
+  }),
   compile: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
   dns: () => ({ net: true, ffi: mayFfi() }), // Any name server there is; UDP in batches.
   querylog: (directory: string) => ({

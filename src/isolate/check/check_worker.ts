@@ -5,12 +5,15 @@ import { SignatureVerifier } from "../../dnssec/verify.ts";
 import { handLogLines } from "../../log.ts";
 import { Nice, stepBack } from "../../thread/mod.ts";
 import { tellCrashes } from "../crash.ts";
+import { LibCrypto } from "../../native/libcrypto.ts";
+import { LibraryVerifier } from "./library_verifier.ts";
 import type { FromKept } from "../kept_isolate.ts";
 import { LogLines } from "../log_lines.ts";
 import { type CheckResult, type FromCheck, type ToCheck, unpackChecks } from "./messages.ts";
 
 const lines = new LogLines((line) => tell({ type: "logged", line }));
 const verifier = new SignatureVerifier();
+let byLibrary: LibraryVerifier | null = null;
 const crash = tellCrashes((error) => tell({ type: "crashed", error }));
 
 function tell(message: FromCheck | FromKept): void {
@@ -24,7 +27,7 @@ function connect(port: MessagePort): void {
     const results: CheckResult[] = [];
     // One after another: no more of the machine than a thread for each message.
     for (const { id, check } of unpackChecks(data)) {
-      results.push({ id, fits: await verifier.verify(check) });
+      results.push({ id, fits: byLibrary?.verify(check) ?? await verifier.verify(check) });
     }
     port.postMessage(results);
   };
@@ -36,6 +39,11 @@ self.onmessage = ({ data }: MessageEvent<ToCheck>) => {
       case "start":
         if (data.handsLogOn) handLogLines(lines.take);
         stepBack(Nice.Build);
+        {
+          const lib = LibCrypto.open();
+          if (lib !== null) byLibrary = new LibraryVerifier(lib);
+          Deno.permissions.revokeSync({ name: "ffi" });
+        }
         tell({ type: "ready" });
         return;
       case "connect":
