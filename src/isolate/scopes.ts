@@ -1,5 +1,6 @@
 import { SvcError } from "../errors.ts";
 import { LIBCRYPTO_PATHS } from "../native/libcrypto.ts";
+import { WAKER_PATHS } from "../native/waker.ts";
 import {
   hasSpareDescriptors,
   openHost,
@@ -16,10 +17,10 @@ export type Isolate = "check" | "compile" | "dns" | "querylog";
 
 /** What each isolate may touch; whatever is not named here is denied. */
 export const SCOPES = {
-  // Its own thread's; of the system's libraries the one that checks signatures.
+  // Its own thread's priority; the library that checks signatures, and what tells of results.
   check: () => ({
     sys: maySetPriority() ? ["setPriority"] : false,
-    ffi: mayFfi() ? [...LIBCRYPTO_PATHS] : false,
+    ffi: mayFfi() ? [...LIBCRYPTO_PATHS, ...WAKER_PATHS] : false,
   }),
   compile: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
   dns: () => ({ net: true, ffi: mayFfi() }), // Any name server there is; UDP in batches.

@@ -4,6 +4,7 @@
  * with when a call returns, and it hands out nothing but keys.
  * An entrance of its own, so that who checks signatures holds nothing else. Scope: ffi. @module
  */
+import { openFirst, pathsOf } from "./library_paths.ts";
 
 const SYMBOLS = {
   OpenSSL_version_num: { parameters: [], result: "u64" },
@@ -33,15 +34,8 @@ type Symbols = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 
 /** The name says which version's interface it has: that of 3.0, whatever has come since. */
 const FILE = "libcrypto.so.3";
-const MULTIARCH = { x86_64: "x86_64-linux-gnu", aarch64: "aarch64-linux-gnu" } as const;
 /** Where distributions have it; no other file may be opened. */
-export const LIBCRYPTO_PATHS: readonly string[] = [
-  `/usr/lib/${MULTIARCH[Deno.build.arch]}`,
-  `/lib/${MULTIARCH[Deno.build.arch]}`,
-  "/usr/lib64",
-  "/lib64",
-  "/usr/lib",
-].map((folder) => `${folder}/${FILE}`);
+export const LIBCRYPTO_PATHS: readonly string[] = pathsOf(FILE);
 
 const MAJOR = 3;
 const BIO_CTRL_RESET = 1;
@@ -75,18 +69,10 @@ export class LibCrypto {
     this.#context = context;
   }
 
-  /** Opens the first that is there; `null` where none is, or none of this kind, or none may be. */
+  /** Opens the first that is there; `null` where none is, or it is of another kind. */
   static open(paths: readonly string[] = LIBCRYPTO_PATHS): LibCrypto | null {
-    if (Deno.build.os !== "linux") return null;
-    for (const path of paths) {
-      try {
-        const opened = LibCrypto.#of(Deno.dlopen(path, SYMBOLS).symbols);
-        if (opened !== null) return opened;
-      } catch {
-        continue; // Not there, of another C library or without one of the symbols.
-      }
-    }
-    return null;
+    const library = openFirst(paths, SYMBOLS);
+    return library === null ? null : LibCrypto.#of(library.symbols);
   }
 
   static #of(symbols: Symbols): LibCrypto | null {

@@ -36,8 +36,9 @@ function isEcdsa(algorithm: number): boolean {
  */
 export class LibraryVerifier {
   readonly #library: LibCrypto;
-  /** The algorithms that are left to it. */
+  /** The algorithms that are left to it, and those that are not. */
   readonly algorithms: ReadonlySet<number>;
+  readonly lacking: readonly number[];
   /** Those used last come last. */
   readonly #keys = new Map<string, LibraryKey>();
   /** A key on each curve. */
@@ -48,6 +49,7 @@ export class LibraryVerifier {
     this.algorithms = new Set(
       Array.from(HASHES.keys()).filter((algorithm) => this.#knows(algorithm, samples)),
     );
+    this.lacking = Array.from(HASHES.keys()).filter((one) => !this.algorithms.has(one));
     this.#forget(0);
   }
 

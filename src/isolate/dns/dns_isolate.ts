@@ -28,6 +28,7 @@ import {
   type TlsIdentity,
   UdpListener,
 } from "../../transport/mod.ts";
+import type { WayToThread } from "../check/messages.ts";
 import { type Alarm, Alarms } from "./alarms.ts";
 import type { Bootstrap } from "./bootstrap.ts";
 import { bootstrapOf } from "./bootstrap_of.ts";
@@ -52,6 +53,8 @@ const UPSTREAM_TOKEN = 1 << 30;
 const WAKE_TOKEN = UPSTREAM_TOKEN - 1;
 /** Somebody connects to a listener of the runtime's. */
 const CONNECT_TOKEN = UPSTREAM_TOKEN - 2;
+/** Signatures have been checked. */
+const CHECKED_TOKEN = UPSTREAM_TOKEN - 3;
 /** How long the runtime gets its turns for a connection to be taken. */
 const CONNECT_MS = 1_000;
 /** The same behind each message: for timers, and for what a handler leaves to be done. */
@@ -65,6 +68,8 @@ const WAIT_MS_MAX = 5_000;
 const DRAIN_POLL_MS = 10;
 /** How long connections may take to come to rest, where somebody else takes the next ones. */
 const REST_MS_MAX = 1_000;
+/** Awaits that one after another may take all that can go on; each is a fraction of a microsecond. */
+const SETTLE_STEPS_MAX = 10_000;
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
 
@@ -105,6 +110,7 @@ export class DnsIsolate {
   readonly #evaluator: Alarm;
   /** The runtime gets its turns until then at least. */
   #loopsUntilMs = 0;
+  #isWokenByThreads = false;
   /** Messages that are being handled. */
   #handling = 0;
   #draining = false;
@@ -259,10 +265,20 @@ export class DnsIsolate {
       const count = isLooping || this.#needsLoop ? await queue.wait(waitMs) : queue.block(waitMs);
       this.#turn(queue, count);
       this.#alarms.run(performance.now());
+      await this.#settle();
       if (!inbox.isExpecting) continue;
       await inbox.arrivals();
       this.#loopFor(MESSAGE_MS);
     }
+  }
+
+  /** Has validations go on as far as they can by themselves: nobody else runs what they have awaited. */
+  async #settle(): Promise<void> {
+    const judge = this.validation?.judge;
+    if (judge === undefined) return;
+    for (let i = 0; i < SETTLE_STEPS_MAX && judge.busy > 0; i++) await undefined;
+    if (judge.busy > 0) this.#loopFor(MESSAGE_MS);
+    if (this.#isFlushing) this.#flushNow();
   }
 
   #loopFor(ms: number): void {
@@ -305,6 +321,16 @@ export class DnsIsolate {
     // Both clocks differ by a little: then the same instant is due once more.
     const waitMs = Math.max(EVALUATE_MS_MIN, Math.min(delayMs, REEVALUATE_MS));
     this.#evaluator.set(performance.now() + waitMs);
+  }
+
+  /** Takes a way to a thread that checks signatures. */
+  leadToThread(way: WayToThread): void {
+    if (this.validation === null) return;
+    const { wake } = way;
+    if (wake !== null && !this.#isWokenByThreads) {
+      this.#isWokenByThreads = this.#native?.queue.watch(wake, CHECKED_TOKEN) ?? false;
+    }
+    this.validation.ways.take(way);
   }
 
   /** Goes on with other keys of Oblivious DoH. */
@@ -415,6 +441,7 @@ export class DnsIsolate {
       const token = queue.token(i);
       if ((token & UPSTREAM_TOKEN) !== 0) exchange?.ready(token);
       else if (token === CONNECT_TOKEN) this.#loopFor(CONNECT_MS);
+      else if (token === CHECKED_TOKEN) this.validation?.ways.read();
       else if (token !== WAKE_TOKEN && !this.#draining) this.#udp[token].receive();
     }
     this.#flushNow();

@@ -40,9 +40,9 @@ export class ValidationSide {
     this.judge.believesClock = trust.believesClock;
   }
 
-  /** Results come in messages, for which the runtime needs its turns. */
+  /** Results are told of by messages, for which the runtime needs its turns. */
   get needsLoop(): boolean {
-    return this.judge.active > 0;
+    return this.ways.usesPorts && this.judge.active > 0;
   }
 
   /** Goes on with other anchors; says whether what was answered before was not validated. */
