@@ -70,7 +70,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     scope: none,
     entrances: ["check_files.ts"],
   },
-  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
+  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["checking.ts", "system.ts"] },
   process: { imports: ["addr", "native"], scope: ["ffi"] },
   floating: {
     imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],

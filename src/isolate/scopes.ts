@@ -1,6 +1,5 @@
 import { SvcError } from "../errors.ts";
-import { LIBCRYPTO_PATHS } from "../native/libcrypto.ts";
-import { WAKER_PATHS } from "../native/waker.ts";
+import { LIBCRYPTO_PATHS, WAKER_PATHS } from "../native/checking.ts";
 import {
   hasSpareDescriptors,
   openHost,

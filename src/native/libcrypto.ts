@@ -1,9 +1,3 @@
-/**
- * The system's libcrypto, OpenSSL 3, for the checks of signatures alone: it takes a fifth of what the
- * runtime does for the most common kind. Nothing is handed to it but bytes that it copies or is done
- * with when a call returns, and it hands out nothing but keys.
- * An entrance of its own, so that who checks signatures holds nothing else. Scope: ffi. @module
- */
 import { openFirst, pathsOf } from "./library_paths.ts";
 
 const SYMBOLS = {
@@ -48,7 +42,11 @@ export type LibraryKey = Deno.PointerObject;
 /** Hashes as the library names them. */
 export type LibraryHash = "SHA1" | "SHA256" | "SHA384" | "SHA512";
 
-/** The open library, with what it works with. Of one thread. */
+/**
+ * The system's libcrypto, OpenSSL 3, for the checks of signatures alone: it takes a fifth of what the
+ * runtime does for the most common kind. Nothing is handed to it but bytes that it copies or is done
+ * with when a call returns, and it hands out nothing but keys. Of one thread.
+ */
 export class LibCrypto {
   /** Such as `3.0.19`. */
   readonly version: string;

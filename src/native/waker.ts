@@ -1,7 +1,3 @@
-/**
- * Ends the waits of others by their descriptors, and nothing else of the C library. An entrance of its
- * own, for who has no other need of it. Scope: ffi. @module
- */
 import { openFirst, pathsOf } from "./library_paths.ts";
 
 const SYMBOLS = {
@@ -11,6 +7,7 @@ const SYMBOLS = {
 /** The C library, by its files: no other may be opened. */
 export const WAKER_PATHS: readonly string[] = pathsOf("libc.so.6");
 
+/** Ends the waits of others by their descriptors, and has nothing else of the C library. */
 export class Waker {
   readonly #symbols: Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 

@@ -3,8 +3,7 @@
 /** Checks signatures for the dns isolates; nothing is open to it but what it checks with. @module */
 import { SignatureVerifier } from "../../dnssec/verify.ts";
 import { handLogLines, log } from "../../log.ts";
-import { LibCrypto } from "../../native/libcrypto.ts";
-import { Waker } from "../../native/waker.ts";
+import { LibCrypto, Waker } from "../../native/checking.ts";
 import { Nice, stepBack } from "../../thread/mod.ts";
 import { tellCrashes } from "../crash.ts";
 import { Inbox } from "../inbox.ts";

@@ -5,7 +5,7 @@ import {
   SAMPLES,
   type SignatureCheck,
 } from "../../dnssec/verify.ts";
-import type { LibCrypto, LibraryHash, LibraryKey } from "../../native/libcrypto.ts";
+import type { LibCrypto, LibraryHash, LibraryKey } from "../../native/checking.ts";
 
 /** Keys that are kept ready, some 3 KiB each. */
 const KEYS_MAX = 256;

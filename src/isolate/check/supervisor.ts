@@ -1,6 +1,6 @@
 import { areLogLinesHanded } from "../../log.ts";
 import { closeSocket, type Native, openNative, openWake } from "../../native/mod.ts";
-import { Waker } from "../../native/waker.ts";
+import { Waker } from "../../native/checking.ts";
 import { Inbox } from "../inbox.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import { startIsolate } from "../scopes.ts";

@@ -68,8 +68,6 @@ const WAIT_MS_MAX = 5_000;
 const DRAIN_POLL_MS = 10;
 /** How long connections may take to come to rest, where somebody else takes the next ones. */
 const REST_MS_MAX = 1_000;
-/** Awaits that one after another may take all that can go on; each is a fraction of a microsecond. */
-const SETTLE_STEPS_MAX = 10_000;
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
 
@@ -110,7 +108,6 @@ export class DnsIsolate {
   readonly #evaluator: Alarm;
   /** The runtime gets its turns until then at least. */
   #loopsUntilMs = 0;
-  #isWokenByThreads = false;
   /** Messages that are being handled. */
   #handling = 0;
   #draining = false;
@@ -265,20 +262,14 @@ export class DnsIsolate {
       const count = isLooping || this.#needsLoop ? await queue.wait(waitMs) : queue.block(waitMs);
       this.#turn(queue, count);
       this.#alarms.run(performance.now());
-      await this.#settle();
+      if (this.validation?.isBusy) {
+        if (!await this.validation.settle()) this.#loopFor(MESSAGE_MS);
+        if (this.#isFlushing) this.#flushNow();
+      }
       if (!inbox.isExpecting) continue;
       await inbox.arrivals();
       this.#loopFor(MESSAGE_MS);
     }
-  }
-
-  /** Has validations go on as far as they can by themselves: nobody else runs what they have awaited. */
-  async #settle(): Promise<void> {
-    const judge = this.validation?.judge;
-    if (judge === undefined) return;
-    for (let i = 0; i < SETTLE_STEPS_MAX && judge.busy > 0; i++) await undefined;
-    if (judge.busy > 0) this.#loopFor(MESSAGE_MS);
-    if (this.#isFlushing) this.#flushNow();
   }
 
   #loopFor(ms: number): void {
@@ -325,12 +316,7 @@ export class DnsIsolate {
 
   /** Takes a way to a thread that checks signatures. */
   leadToThread(way: WayToThread): void {
-    if (this.validation === null) return;
-    const { wake } = way;
-    if (wake !== null && !this.#isWokenByThreads) {
-      this.#isWokenByThreads = this.#native?.queue.watch(wake, CHECKED_TOKEN) ?? false;
-    }
-    this.validation.ways.take(way);
+    this.validation?.lead(way, (fd) => this.#native?.queue.watch(fd, CHECKED_TOKEN) ?? false);
   }
 
   /** Goes on with other keys of Oblivious DoH. */

@@ -2,6 +2,7 @@ import type { Cache } from "../../cache/mod.ts";
 import { TrustAnchors } from "../../dnssec/mod.ts";
 import { CheckQueue, Validation } from "../../resolver/validate/mod.ts";
 import type { CounterBlock } from "../../telemetry/mod.ts";
+import type { WayToThread } from "../check/messages.ts";
 import type { DnsTrust } from "../messages.ts";
 import { CheckWays } from "./check_threads.ts";
 
@@ -16,10 +17,14 @@ export interface ValidationPorts {
   readonly beginTurn: () => void;
 }
 
+/** Awaits that take all as far as it goes; each is a fraction of a microsecond. */
+const SETTLE_STEPS_MAX = 10_000;
+
 /** All of a dns isolate that validates. Loaded where a configuration asks for it. */
 export class ValidationSide {
   readonly judge: Validation;
   readonly ways: CheckWays = new CheckWays();
+  #isWoken = false;
 
   constructor(trust: DnsTrust, ports: ValidationPorts) {
     const { seed, cache, counters, nowMs, nowSeconds, beginTurn } = ports;
@@ -38,6 +43,23 @@ export class ValidationSide {
       },
     });
     this.judge.believesClock = trust.believesClock;
+  }
+
+  /** Takes a way to a thread; `watch` has this isolate's wait end by a descriptor. */
+  lead(way: WayToThread, watch: (fd: number) => boolean): void {
+    if (way.wake !== null) this.#isWoken ||= watch(way.wake); // The same for all threads.
+    this.ways.take(way);
+  }
+
+  /** Something can go on, which nobody does while the isolate waits. */
+  get isBusy(): boolean {
+    return this.judge.busy > 0;
+  }
+
+  /** Has everything go on that can by itself; says whether it came to an end. */
+  async settle(): Promise<boolean> {
+    for (let i = 0; i < SETTLE_STEPS_MAX && this.isBusy; i++) await undefined;
+    return !this.isBusy;
   }
 
   /** Results are told of by messages, for which the runtime needs its turns. */
