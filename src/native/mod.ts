@@ -27,4 +27,4 @@ export { type FileLimit, fileLimit, raiseFileLimit } from "./file_limit.ts";
 export { stepHelpersBack } from "./helpers.ts";
 export { hasSpareDescriptors, threadCpuMs, threadId } from "./threads.ts";
 export { setTimeSlice, TimeSlice, withTimeSlice } from "./time_slice.ts";
-export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";
+export { EventQueue, EVENTS_MAX, openEpoll, openWake, wake } from "./event_queue.ts";

@@ -1,6 +1,6 @@
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
-import type { EventQueue } from "../../native/mod.ts";
+import { type EventQueue, EVENTS_MAX } from "../../native/mod.ts";
 import {
   type Asker,
   type AskHow,
@@ -68,6 +68,11 @@ const WAIT_MS_MAX = 5_000;
 const DRAIN_POLL_MS = 10;
 /** How long connections may take to come to rest, where somebody else takes the next ones. */
 const REST_MS_MAX = 1_000;
+/**
+ * Sockets of one turn while answers are validated, which takes longer than all else: the turn begins
+ * with what clients have sent.
+ */
+const JUDGING_EVENTS_MAX = 4;
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
 
@@ -258,6 +263,7 @@ export class DnsIsolate {
       const nowMs = performance.now();
       const isLooping = nowMs < this.#loopsUntilMs;
       const untilMs = isLooping ? this.#loopsUntilMs : nowMs + WAIT_MS_MAX;
+      queue.atOnce = this.#isJudging ? JUDGING_EVENTS_MAX : EVENTS_MAX;
       const waitMs = Math.ceil(Math.max(0, Math.min(untilMs, this.#alarms.nextAtMs) - nowMs));
       const count = isLooping || this.#needsLoop ? await queue.wait(waitMs) : queue.block(waitMs);
       this.#turn(queue, count);
@@ -285,6 +291,10 @@ export class DnsIsolate {
     return this.#handling > 0 || this.#exchange.needsLoop || this.#hasConnections ||
       (this.validation?.needsLoop ?? false) ||
       (this.#encrypted?.needsLoop ?? false);
+  }
+
+  get #isJudging(): boolean {
+    return (this.validation?.judge.active ?? 0) > 0;
   }
 
   get #hasConnections(): boolean {
@@ -414,8 +424,7 @@ export class DnsIsolate {
 
   /** Handles what can be read at this moment. */
   #look({ looked }: NativeSide): void {
-    const count = looked.poll();
-    if (count > 0) this.#turn(looked, count);
+    this.#turn(looked, looked.poll());
   }
 
   /** Handles what an event queue found ready. */
@@ -423,6 +432,11 @@ export class DnsIsolate {
     this.#setTime();
     this.#isFlushing = true; // At its end.
     const { native: exchange } = this.#exchange;
+    if (this.#isJudging && !this.#draining) {
+      for (const listener of this.#udp) {
+        listener.receive();
+      }
+    }
     for (let i = 0; i < count; i++) {
       const token = queue.token(i);
       if ((token & UPSTREAM_TOKEN) !== 0) exchange?.ready(token);
