@@ -130,12 +130,16 @@ export class CheckRing {
     return Atomics.load(places, Place.ResultsOut) === count;
   }
 
-  /** Hands each result to `take`, until there is none. */
-  read(take: (id: number, fits: boolean) => void): void {
+  get hasResult(): boolean {
     const places = this.#places;
-    for (;;) {
+    return Atomics.load(places, Place.ResultsIn) !== places[Place.ResultsOut];
+  }
+
+  /** Hands so many results to `take` at most. */
+  read(most: number, take: (id: number, fits: boolean) => void): void {
+    const places = this.#places;
+    for (let left = most; left > 0 && this.hasResult; left--) {
       const count = places[Place.ResultsOut];
-      if (Atomics.load(places, Place.ResultsIn) === count) return;
       const at = RESULT_WORDS * (count & CHECKS_MAX - 1);
       const [id, fits] = [this.#results[at] >>> 0, this.#results[at + 1] === 1];
       Atomics.store(places, Place.ResultsOut, count + 1 | 0);

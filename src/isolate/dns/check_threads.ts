@@ -62,10 +62,15 @@ export class CheckWays implements CheckThreads {
     best.bell.ring();
   }
 
-  /** Reads what has come of checks. */
-  read(): void {
+  get hasResults(): boolean {
+    for (const { ring } of this.#ways.values()) if (ring.hasResult) return true;
+    return false;
+  }
+
+  /** Reads what has come of checks, so much of each thread at most. */
+  read(most: number = CHECKS_MAX): void {
     for (const { ring, sent } of this.#ways.values()) {
-      ring.read((id, fits) => {
+      ring.read(most, (id, fits) => {
         if (sent.delete(id)) this.events.onResult(id, fits);
       });
     }

@@ -53,7 +53,7 @@ const UPSTREAM_TOKEN = 1 << 30;
 const WAKE_TOKEN = UPSTREAM_TOKEN - 1;
 /** Somebody connects to a listener of the runtime's. */
 const CONNECT_TOKEN = UPSTREAM_TOKEN - 2;
-/** Signatures have been checked. */
+/** Signatures have been checked. Those of listeners are below. */
 const CHECKED_TOKEN = UPSTREAM_TOKEN - 3;
 /** How long the runtime gets its turns for a connection to be taken. */
 const CONNECT_MS = 1_000;
@@ -68,11 +68,6 @@ const WAIT_MS_MAX = 5_000;
 const DRAIN_POLL_MS = 10;
 /** How long connections may take to come to rest, where somebody else takes the next ones. */
 const REST_MS_MAX = 1_000;
-/**
- * Sockets of one turn while answers are validated, which takes longer than all else: the turn begins
- * with what clients have sent.
- */
-const JUDGING_EVENTS_MAX = 4;
 /** Schedules are looked at no more often than this. */
 const EVALUATE_MS_MIN = 1;
 
@@ -263,8 +258,9 @@ export class DnsIsolate {
       const nowMs = performance.now();
       const isLooping = nowMs < this.#loopsUntilMs;
       const untilMs = isLooping ? this.#loopsUntilMs : nowMs + WAIT_MS_MAX;
-      queue.atOnce = this.#isJudging ? JUDGING_EVENTS_MAX : EVENTS_MAX;
-      const waitMs = Math.ceil(Math.max(0, Math.min(untilMs, this.#alarms.nextAtMs) - nowMs));
+      queue.atOnce = this.validation?.part?.sockets ?? EVENTS_MAX;
+      const endsMs = this.validation?.ways.hasResults ? nowMs : this.#alarms.nextAtMs;
+      const waitMs = Math.ceil(Math.max(0, Math.min(untilMs, endsMs) - nowMs));
       const count = isLooping || this.#needsLoop ? await queue.wait(waitMs) : queue.block(waitMs);
       this.#turn(queue, count);
       this.#alarms.run(performance.now());
@@ -291,10 +287,6 @@ export class DnsIsolate {
     return this.#handling > 0 || this.#exchange.needsLoop || this.#hasConnections ||
       (this.validation?.needsLoop ?? false) ||
       (this.#encrypted?.needsLoop ?? false);
-  }
-
-  get #isJudging(): boolean {
-    return (this.validation?.judge.active ?? 0) > 0;
   }
 
   get #hasConnections(): boolean {
@@ -324,7 +316,6 @@ export class DnsIsolate {
     this.#evaluator.set(performance.now() + waitMs);
   }
 
-  /** Takes a way to a thread that checks signatures. */
   leadToThread(way: WayToThread): void {
     this.validation?.lead(way, (fd) => this.#native?.queue.watch(fd, CHECKED_TOKEN) ?? false);
   }
@@ -339,7 +330,6 @@ export class DnsIsolate {
     this.#encrypted?.renew(identity);
   }
 
-  /** Forgets every cached answer. */
   flush(): void {
     this.#cache.flush();
     this.#recursion?.recursor.flush();
@@ -431,19 +421,17 @@ export class DnsIsolate {
   #turn(queue: EventQueue, count: number): void {
     this.#setTime();
     this.#isFlushing = true; // At its end.
-    const { native: exchange } = this.#exchange;
-    if (this.#isJudging && !this.#draining) {
-      for (const listener of this.#udp) {
-        listener.receive();
-      }
-    }
+    const part = this.#draining ? null : this.validation?.part ?? null;
+    if (part !== null) { for (const listener of this.#udp) listener.receive(part.packets); }
     for (let i = 0; i < count; i++) {
       const token = queue.token(i);
-      if ((token & UPSTREAM_TOKEN) !== 0) exchange?.ready(token);
+      if ((token & UPSTREAM_TOKEN) !== 0) this.#exchange.native?.ready(token);
       else if (token === CONNECT_TOKEN) this.#loopFor(CONNECT_MS);
-      else if (token === CHECKED_TOKEN) this.validation?.ways.read();
-      else if (token !== WAKE_TOKEN && !this.#draining) this.#udp[token].receive();
+      else if (token < CHECKED_TOKEN && !this.#draining && part === null) {
+        this.#udp[token].receive();
+      }
     }
+    this.validation?.ways.read(part?.results);
     this.#flushNow();
   }
 
