@@ -85,6 +85,15 @@ export interface ForwardingConfig {
   readonly parallelMax: number;
 }
 
+/** AAAA records made of A records (RFC 6147). */
+export interface Dns64Config {
+  readonly enabled: boolean;
+  /** The translator's; one of RFC 6052's lengths. */
+  readonly prefix: IpPrefix;
+  /** IPv6 networks whose addresses are taken for none. */
+  readonly exclude: readonly IpPrefix[];
+}
+
 export interface CacheConfig {
   readonly sizeBytes: number;
   readonly minTtl: number;
@@ -222,6 +231,7 @@ export interface Config {
   /** In the order in which they are tried. */
   readonly upstreams: readonly Upstream[];
   readonly forwarding: ForwardingConfig;
+  readonly dns64: Dns64Config;
   readonly cache: CacheConfig;
   readonly filter: FilterConfig;
   readonly recursion: RecursionConfig;

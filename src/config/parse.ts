@@ -16,6 +16,7 @@ import type {
   TelemetryConfig,
   TlsFiles,
 } from "./config.ts";
+import { readDns64 } from "./dns64.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
 import {
@@ -79,6 +80,7 @@ const TABLES = {
   server: false,
   upstream: false,
   forwarding: false,
+  dns64: false,
   cache: false,
   filter: false,
   recursion: false,
@@ -190,6 +192,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const server = t.table("server", (s) => readServer(s, directory, sockets));
   const upstreams = t.tables("upstream", UPSTREAM_COUNT_MAX, (u) => readUpstream(u, directory));
   const forwarding = t.table("forwarding", readForwarding);
+  const dns64 = t.table("dns64", readDns64);
   const cache = t.table("cache", readCache);
   const filter = t.table("filter", (f) => readFilter(f, directory));
   const recursion = t.table("recursion", (r) => readRecursion(r, directory));
@@ -217,6 +220,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     server,
     upstreams,
     forwarding,
+    dns64,
     cache,
     filter,
     recursion,

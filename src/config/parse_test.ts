@@ -50,6 +50,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
     },
     upstreams: [],
     forwarding: { strategy: "order", parallelMax: 3 },
+    dns64: { enabled: false, prefix: "64:ff9b::/96", exclude: ["::ffff:0.0.0.0/96"] },
     cache: {
       sizeBytes: 33_554_432,
       minTtl: 0,
@@ -151,6 +152,11 @@ domains = ["lan", "Bücher.Example"]
 [forwarding]
 strategy = "parallel"
 parallel_max = 2
+
+[dns64]
+enabled = true
+prefix = "2001:db8:122::/48"
+exclude = ["::ffff:0:0/96", "2002::/16"]
 
 [cache]
 size = "64MiB"
@@ -307,6 +313,7 @@ Deno.test("parseConfig() reads every key", none, () => {
       },
     ],
     forwarding: { strategy: "parallel", parallelMax: 2 },
+    dns64: { enabled: true, prefix: "2001:db8:122::/48", exclude: ["::ffff:0.0.0.0/96", "2002::/16"] },
     cache: {
       sizeBytes: 67_108_864,
       minTtl: 10,
@@ -479,7 +486,7 @@ const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "listn = []"], ["2: server.listn: is an unknown key: did you mean listen?"]],
   [["[sever]", "listen = []"], ["1: sever: is an unknown table: did you mean server?"]],
   [["colour = 1"], [
-    "1: colour: is an unknown key; known here: api, cache, cluster, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
+    "1: colour: is an unknown key; known here: api, cache, cluster, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
   ]],
   [["[server]", 'listen = "0.0.0.0:53"'], [
     "2: server.listen: is a string, not an array: put it in [brackets]",
@@ -823,10 +830,10 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     "1: cluster: is a date, not a table: write it below one [cluster] header",
   ]],
   [['"quoted key" = 1', '"__proto__" = 1', '"bell\\u0007" = 2', '"c1\\u009b" = 2'], [
-    '1: "quoted key": is an unknown key; known here: api, cache, cluster, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    "2: __proto__: is an unknown key; known here: api, cache, cluster, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
-    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    '1: "quoted key": is an unknown key; known here: api, cache, cluster, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    "2: __proto__: is an unknown key; known here: api, cache, cluster, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
+    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
   ]],
   [["server.rate_limit.brst = 1 # dotted", 'server."tls".dto = []'], [
     "1: server.rate_limit.brst: is an unknown key: did you mean burst?",

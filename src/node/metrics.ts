@@ -230,6 +230,11 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
       "Questions answered by what was proven not to be there before.",
       Counter.Deduced,
     ),
+    sum(
+      "svc_dns64_synthesized_total",
+      "Answers whose AAAA records were made of A records.",
+      Counter.Dns64Synthesized,
+    ),
     ...recursionFamilies(blocks),
   ];
 }

@@ -237,6 +237,7 @@ export const de: Text = {
     topLists: "Am häufigsten entscheidend",
     upstreams: "Upstreams",
     recursing: "Namen werden von den Root-Servern an aufgelöst; kein Upstream wird gefragt.",
+    dns64: (prefix) => `Namen mit IPv4 allein bekommen Adressen hinter ${prefix} (DNS64).`,
     strategies: {
       order: "Sie werden in dieser Reihenfolge gefragt.",
       fastest: "Zuerst wird gefragt, wer zuletzt am schnellsten geantwortet hat.",

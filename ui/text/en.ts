@@ -237,6 +237,7 @@ export const en = {
     topLists: "Top lists",
     upstreams: "Upstreams",
     recursing: "Names are resolved from the root servers; no upstream is asked.",
+    dns64: (prefix: string) => `Names with IPv4 alone get addresses behind ${prefix} (DNS64).`,
     strategies: {
       order: "They are asked in this order.",
       fastest: "The one that has been answering soonest is asked first.",
