@@ -72,8 +72,10 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
   process: { imports: ["addr", "native"], scope: ["ffi"] },
+  netlink: { imports: ["native"], scope: ["ffi"] },
+  hosts: { imports: ["addr"], scope: none },
   floating: {
-    imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],
+    imports: ["bytes", "addr", "dns", "vrrp", "config", "native", "netlink"],
     scope: ["ffi"],
   },
   transport: {
@@ -105,17 +107,8 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...[
-        "addr",
-        "clock",
-        "dnssec",
-        "filter",
-        "model",
-        "snapshot",
-        "cache",
-        "telemetry",
-        "resolver",
-      ],
+      ...["addr", "clock", "dnssec", "filter", "model", "snapshot", "cache", "telemetry"],
+      "resolver",
       ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
@@ -127,7 +120,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
       ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
-      ...["migrate"],
+      ...["migrate", "netlink", "hosts"],
     ],
     scope: "what it wires",
     entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],

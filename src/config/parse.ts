@@ -16,6 +16,7 @@ import type {
   TelemetryConfig,
   TlsFiles,
 } from "./config.ts";
+import { readDevices } from "./devices.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
 import {
@@ -89,6 +90,7 @@ const TABLES = {
   cluster: true,
   vrrp: false,
   telemetry: false,
+  devices: false,
 } as const;
 
 export interface ParseOptions {
@@ -211,6 +213,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     checkListeners(vrrp, server.listen, t.place.at("vrrp"), t.place.at("server"));
   }
   const telemetry = t.table("telemetry", (x) => readTelemetry(x, directory));
+  const devices = t.table("devices", (d) => readDevices(d, directory));
   return {
     server,
     upstreams,
@@ -225,6 +228,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     cluster,
     vrrp,
     telemetry,
+    devices,
   };
 }
 

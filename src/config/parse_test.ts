@@ -109,6 +109,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       queryDetails: false,
       intervalMs: 60_000,
     },
+    devices: { hostsFiles: ["/etc/hosts"], leaseFiles: [], neighbours: true },
   });
 });
 
@@ -242,6 +243,11 @@ traces = true
 trace_sample_ratio = 1
 query_details = true
 interval = "10s"
+
+[devices]
+hosts_files = ["hosts"]
+lease_files = ["/var/lib/misc/dnsmasq.leases"]
+neighbours = false
 `;
 
 Deno.test("parseConfig() reads every key", none, () => {
@@ -390,6 +396,11 @@ Deno.test("parseConfig() reads every key", none, () => {
       queryDetails: true,
       intervalMs: 10_000,
     },
+    devices: {
+      hostsFiles: ["/etc/svc/hosts"],
+      leaseFiles: ["/var/lib/misc/dnsmasq.leases"],
+      neighbours: false,
+    },
   });
 });
 
@@ -473,7 +484,7 @@ const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "listn = []"], ["2: server.listn: is an unknown key: did you mean listen?"]],
   [["[sever]", "listen = []"], ["1: sever: is an unknown table: did you mean server?"]],
   [["colour = 1"], [
-    "1: colour: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
+    "1: colour: is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
   ]],
   [["[server]", 'listen = "0.0.0.0:53"'], [
     "2: server.listen: is a string, not an array: put it in [brackets]",
@@ -817,10 +828,10 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     "1: cluster: is a date, not a table: write it below one [cluster] header",
   ]],
   [['"quoted key" = 1', '"__proto__" = 1', '"bell\\u0007" = 2', '"c1\\u009b" = 2'], [
-    '1: "quoted key": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    "2: __proto__: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
-    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    '1: "quoted key": is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    "2: __proto__: is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
+    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
   ]],
   [["server.rate_limit.brst = 1 # dotted", 'server."tls".dto = []'], [
     "1: server.rate_limit.brst: is an unknown key: did you mean burst?",

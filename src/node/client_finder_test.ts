@@ -56,7 +56,7 @@ Deno.test(
       },
       new LeakTests({ clock: { nowMs: () => 0 }, randomHex: () => "" }),
       () => ({ ...STATE, users: new Map(), appliedIndex: 1 }),
-      { nameOf: () => ({ hostname: null, source: null }) },
+      { nameOf: () => ({ hostname: null, source: null }), macOf: () => null },
     );
     const query = { hours: 1, scope: "node", step: "1h" } as const;
     const { top: shown } = await logs.statistics(query);

@@ -113,7 +113,7 @@ export const pages: typeof english = {
     gone: "Dieses Gerät gibt es nicht mehr.",
     group: "Gruppe",
     addresses: "Adressen",
-    addressesHint: "Eine je Zeile: eine Adresse oder ein Netz wie 192.168.2.0/24",
+    addressesHint: "Eine je Zeile: eine Adresse, ein Netz wie 192.168.2.0/24 oder eine MAC-Adresse",
     ids: "Client-IDs",
     idsHint: "Für verschlüsseltes DNS: Buchstaben, Ziffern, Bindestriche, etwa annas-handy",
     queries: "Anfragen",

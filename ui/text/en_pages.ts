@@ -112,7 +112,7 @@ export const pages = {
     gone: "There is no such device any more.",
     group: "Group",
     addresses: "Addresses",
-    addressesHint: "One a line: an address, or a network such as 192.168.2.0/24",
+    addressesHint: "One a line: an address, a network such as 192.168.2.0/24, or a MAC address",
     ids: "Client IDs",
     idsHint: "For encrypted DNS: letters, digits and hyphens, such as annas-phone",
     queries: "Queries",
