@@ -472,6 +472,7 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     auth: { users: store, sessions: store, clock },
     access: { tokenSha256: null, isSecure: false },
     accounts: fakeAccounts(store),
+    tokenUses: { used: () => {}, lastUsedMs: () => null },
     node,
     lists: fakeLists(),
     logs: fakeLogs(),

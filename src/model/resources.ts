@@ -60,7 +60,8 @@ const COMMENT_LENGTH_MAX = 1_024;
 /** What a name of any collection is like; `decodeSpec` says more of it. */
 const NAME_PATTERN = "^[^\\p{Cc}\\p{Bidi_Control}\\p{Zl}\\p{Zp}]+$";
 
-function name(what: string) {
+/** The schema of a name. */
+export function name(what: string) {
   return z.string().min(1).max(TEXT_LENGTH_MAX).meta({ pattern: NAME_PATTERN, description: what });
 }
 
@@ -106,7 +107,7 @@ export type ListSpec = z.infer<typeof ListSpec>;
 const RULE_REFERENCES_MAX = 64;
 
 /** A moment, in its one form; `null` for never. */
-const moment = z.iso.datetime({ offset: true })
+export const moment = z.iso.datetime({ offset: true })
   .transform((time) => new Date(time).toISOString()).nullable();
 const until = moment.default(null);
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { LeakTests } from "../api/mod.ts";
+import { emptyState } from "../model/mod.ts";
 import { policyState } from "../snapshot/fakes.ts";
 import type { LogStatistics } from "../querylog/mod.ts";
 import { ClientFinder } from "./client_finder.ts";
@@ -55,7 +56,7 @@ Deno.test(
         watch: () => () => undefined,
       },
       new LeakTests({ clock: { nowMs: () => 0 }, randomHex: () => "" }),
-      () => ({ ...STATE, users: new Map(), appliedIndex: 1 }),
+      () => ({ ...emptyState(), ...STATE }),
       { nameOf: () => ({ hostname: null, source: null }), macOf: () => null },
     );
     const query = { hours: 1, scope: "node", step: "1h" } as const;

@@ -10,6 +10,7 @@ import type {
   ScheduleSpec,
   Statistics,
   Status,
+  Token,
 } from "../../src/api/mod.ts";
 
 export type {
@@ -40,7 +41,9 @@ export interface Specs {
   clients: Mutable<ClientSpec>;
   schedules: Mutable<ScheduleSpec>;
   users: UserSpec;
+  tokens: Mutable<TokenSpec>;
 }
+type TokenSpec = Token["spec"];
 export interface UserSpec {
   name: string;
   role: "admin" | "viewer";

@@ -1,4 +1,5 @@
 /** What the page says in English; `de.ts` has the same keys. The API's own messages stay as they are. */
+import { access } from "./en_access.ts";
 import { pages } from "./en_pages.ts";
 import { plural } from "./plural.ts";
 
@@ -14,6 +15,7 @@ export const en = {
     schedules: "Schedules",
     settings: "Settings",
     users: "Users",
+    tokens: "API tokens",
     account: "Account",
     cluster: "Cluster",
     connect: "Connect a device",
@@ -382,6 +384,7 @@ export const en = {
       "A small list of ads and one of malware, chosen for having no false alarms.",
     ],
   },
+  ...access,
   ...pages,
 };
 
