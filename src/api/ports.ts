@@ -108,6 +108,7 @@ export interface NodePort {
     | "recursion"
     | "filter"
     | "cache"
+    | "forwarding"
     | "upstreams"
     | "querylog"
     | "sandbox"

@@ -78,6 +78,13 @@ export interface HttpsUpstream extends EncryptedUpstream {
 
 export type Upstream = UdpUpstream | TlsUpstream | HttpsUpstream;
 
+/** How the upstreams that serve a name are chosen among. */
+export interface ForwardingConfig {
+  readonly strategy: "order" | "fastest" | "parallel";
+  /** With `parallel`, upstreams that are asked at once. */
+  readonly parallelMax: number;
+}
+
 export interface CacheConfig {
   readonly sizeBytes: number;
   readonly minTtl: number;
@@ -224,6 +231,7 @@ export interface Config {
   readonly server: ServerConfig;
   /** In the order in which they are tried. */
   readonly upstreams: readonly Upstream[];
+  readonly forwarding: ForwardingConfig;
   readonly cache: CacheConfig;
   readonly filter: FilterConfig;
   readonly recursion: RecursionConfig;

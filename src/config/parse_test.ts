@@ -49,6 +49,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       rateLimit: { queriesPerSecond: 300, burst: 1_000, exempt: ["127.0.0.0/8", "::1"] },
     },
     upstreams: [],
+    forwarding: { strategy: "order", parallelMax: 3 },
     cache: {
       sizeBytes: 33_554_432,
       minTtl: 0,
@@ -147,6 +148,10 @@ address = "https://dns.example/dns-query"
 bootstrap = ["192.0.2.53"]
 ca = "ca.pem"
 domains = ["lan", "Bücher.Example"]
+
+[forwarding]
+strategy = "parallel"
+parallel_max = 2
 
 [cache]
 size = "64MiB"
@@ -307,6 +312,7 @@ Deno.test("parseConfig() reads every key", none, () => {
         path: "/dns-query",
       },
     ],
+    forwarding: { strategy: "parallel", parallelMax: 2 },
     cache: {
       sizeBytes: 67_108_864,
       minTtl: 10,
@@ -471,6 +477,10 @@ Deno.test("parseConfig() lets a witness have [cluster] and [store] only", none, 
 });
 
 /** Lines of a file, and its problems without the file's name. */
+/** Of a file, in the order of problems. */
+const TABLES =
+  "api, cache, cluster, devices, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp";
+
 const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "workers = 65"], [
     "2: server.workers: is 65, out of range: write one from 0 to 64",
@@ -484,7 +494,7 @@ const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "listn = []"], ["2: server.listn: is an unknown key: did you mean listen?"]],
   [["[sever]", "listen = []"], ["1: sever: is an unknown table: did you mean server?"]],
   [["colour = 1"], [
-    "1: colour: is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
+    `1: colour: is an unknown key; known here: ${TABLES}`,
   ]],
   [["[server]", 'listen = "0.0.0.0:53"'], [
     "2: server.listen: is a string, not an array: put it in [brackets]",
@@ -828,10 +838,10 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     "1: cluster: is a date, not a table: write it below one [cluster] header",
   ]],
   [['"quoted key" = 1', '"__proto__" = 1', '"bell\\u0007" = 2', '"c1\\u009b" = 2'], [
-    '1: "quoted key": is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    "2: __proto__: is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
-    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, devices, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    `1: "quoted key": is an unknown key; known here: ${TABLES}`,
+    `2: __proto__: is an unknown key; known here: ${TABLES}`,
+    `3: "bell\\u0007": is an unknown key; known here: ${TABLES}`,
+    `4: "c1\\u009b": is an unknown key; known here: ${TABLES}`,
   ]],
   [["server.rate_limit.brst = 1 # dotted", 'server."tls".dto = []'], [
     "1: server.rate_limit.brst: is an unknown key: did you mean burst?",

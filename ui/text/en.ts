@@ -239,6 +239,11 @@ export const en = {
     topLists: "Top lists",
     upstreams: "Upstreams",
     recursing: "Names are resolved from the root servers; no upstream is asked.",
+    strategies: {
+      order: "They are asked in this order.",
+      fastest: "The one that has been answering soonest is asked first.",
+      parallel: "Several are asked at once, and the first answer counts.",
+    },
     failures: (count: number, shown: string) => plural(count, "failure", "failures", shown),
     answers: "answers",
     silent: "silent",
