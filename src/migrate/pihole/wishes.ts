@@ -175,6 +175,7 @@ function clientsOf(
         addresses: known,
         ids: [],
         group,
+        recorded: {},
         adapted: joined(shown),
       },
     }];
