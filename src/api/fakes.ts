@@ -282,6 +282,8 @@ class FakeNode implements NodePort {
       type,
       client: client === LOOPBACK || client === null ? null : { id: "cl_1", name: client },
       group: { id: "gr_0000000000000000", name: "Default" },
+      querylog: true,
+      statistics: true,
       outcome: "blocked",
       rule: `||${name}^`,
       list: "rules",

@@ -168,6 +168,13 @@ Deno.test("AdGuard Home: every kind of thing is told of", none, async (t) => {
   for (const [type, lines] of Object.entries(want)) {
     await t.step(type, () => assert.deepEqual(rows(items, type), lines));
   }
+  await t.step("who is in no log and no statistics stays so", () => {
+    const quiet = wishes.clients.filter(({ recorded }) => recorded.querylog === false);
+    assert.deepEqual(quiet.map(({ name }) => name), ["Guests"]);
+    const { collections } = carriedOut({ items, change }, stateAfter());
+    const guests = [...collections.clients.values()].find(({ spec }) => spec.name === "Guests")!;
+    assert.deepEqual([guests.spec.querylog, guests.spec.statistics], [false, false]);
+  });
   await t.step("what is not possible says why", () => {
     for (const { outcome, detail } of items) {
       if (outcome !== "added" && outcome !== "there_already") assert.ok(detail !== null);

@@ -45,6 +45,7 @@ export {
   ID_PREFIX,
   ListSpec,
   MANAGED_BY_CONFIG,
+  type RecordedSpec,
   RecordSpec,
   RESOURCE_TYPE,
   RULES_BATCH_MAX,

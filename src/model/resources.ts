@@ -183,6 +183,17 @@ const blocked = {
     .describe("until when it has the Internet all the same; null or left out: it has not"),
 };
 
+/** Who leaves no trace. */
+const recorded = {
+  querylog: z.boolean().optional().describe(
+    "false: its queries are in no query log, no stream, no export and no trace; left out or true: " +
+      "they are logged",
+  ),
+  statistics: z.boolean().optional().describe(
+    "false: its queries are in no statistics; metrics count them; left out or true: they are counted",
+  ),
+};
+
 /** What a set of clients gets. Lists and services are counted by ID. */
 export const GroupSpec = z.strictObject({
   name: name("what people call it; no two groups have names that read alike"),
@@ -203,6 +214,7 @@ export const GroupSpec = z.strictObject({
   ).max(256).default([]).describe("services that the group does not get"),
   paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
   ...blocked,
+  ...recorded,
 });
 export type GroupSpec = z.infer<typeof GroupSpec>;
 
@@ -267,6 +279,7 @@ export const ClientSpec = z.strictObject({
   group: id(ID_PREFIX.groups).default(DEFAULT_GROUP_ID).describe("the ID of its group"),
   paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
   ...blocked,
+  ...recorded,
 }).refine((client) => [client.addresses, client.ids].some((all) => all?.length !== 0), {
   message: "give at least one address or ID",
   path: ["addresses"],
@@ -285,6 +298,8 @@ export type BlockedSpec = Pick<
   GroupSpec & ClientSpec,
   "blocked" | "blocked_schedule" | "blocked_paused_until"
 >;
+/** The same about who leaves no trace. */
+export type RecordedSpec = Pick<GroupSpec & ClientSpec, "querylog" | "statistics">;
 
 const start = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "it is no time of HH:MM")
   .describe("HH:MM");

@@ -344,6 +344,8 @@ export const de: Text = {
     by: (list) => `entschieden von ${list}`,
     answers: "Antwort:",
     asWho: (client, group) => `Als ${client} der Gruppe ${group}`,
+    notLogged: "Seine Anfragen werden nicht protokolliert.",
+    notCounted: "Seine Anfragen zählt die Statistik nicht.",
     unknownClient: "unbekanntes Gerät",
   },
   setup: {

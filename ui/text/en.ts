@@ -348,6 +348,8 @@ export const en = {
     by: (list: string) => `decided by ${list}`,
     answers: "Answer:",
     asWho: (client: string, group: string) => `As ${client} of group ${group}`,
+    notLogged: "Its queries are not logged.",
+    notCounted: "Its queries are not counted in statistics.",
     unknownClient: "an unknown device",
   },
   setup: {

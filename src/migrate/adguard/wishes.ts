@@ -255,7 +255,7 @@ function leasesOf({ dhcp }: AdguardData): ReadonlyMap<string, readonly string[]>
 }
 
 function clientOf(
-  { name, ids: written }: Client,
+  { name, ids: written, ignore_querylog, ignore_statistics }: Client,
   leases: ReadonlyMap<string, readonly string[]>,
   items: Item[],
 ): Omit<WishedClient, "group"> | null {
@@ -287,6 +287,10 @@ function clientOf(
     name: shown,
     addresses: [...new Set(addresses)],
     ids: [...new Set(ids)],
+    recorded: {
+      ...(ignore_querylog === true && { querylog: false }),
+      ...(ignore_statistics === true && { statistics: false }),
+    },
     adapted: joined(...notes),
   };
 }
@@ -299,8 +303,6 @@ function tellOfClient(client: Client, items: Item[]): void {
     [client.tags.length > 0, `tags ${client.tags.join(", ")}`, "use groups"],
     [own && client.parental_enabled, "parental control", "give its group a list of adult sites"],
     [own && client.safebrowsing_enabled, "safe browsing", "give its group a list against malware"],
-    [client.ignore_querylog === true, "not in the query log", "every query is logged, or none"],
-    [client.ignore_statistics === true, "not in statistics", "every query is counted"],
   ];
   const name = findNameProblem(client.name) === null ? client.name : client.ids.join(", ");
   for (const [is, what, reason] of rows) {

@@ -179,6 +179,7 @@ function clientsOf(
         addresses: known,
         ids: [],
         group,
+        recorded: {},
         adapted: joined(shown),
       },
     }];
