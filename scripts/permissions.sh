@@ -42,7 +42,8 @@ permissions_of() {
     # Any name server and any listener; paths stand in the configuration file, which is read later.
     # The query log steps back behind those who answer; the status tells this machine's addresses.
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write"
-      permissions="$permissions --allow-sys=setPriority,networkInterfaces $argon2_env $v8_flags" ;;
+      permissions="$permissions --allow-sys=setPriority,networkInterfaces $argon2_env $v8_flags"
+      entry=src/cli/run_main.ts ;;
     # The other members, its certificate and its store.
     witness) permissions="--allow-net --allow-read --allow-write --no-code-cache $small"
       entry=src/cli/witness_main.ts
