@@ -59,7 +59,8 @@ permissions_of() {
     backup | migrate) permissions='--allow-net --allow-read --allow-write' ;;
     restore) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.
-    vrrp) permissions="--allow-ffi --allow-read $v8_flags" ;;
+    vrrp) permissions="--allow-ffi --allow-read $v8_flags"
+      entry=src/cli/vrrp_main.ts ;;
     # The C library opens its sockets; the configuration is a file. It also knows the limit on open
     # files.
     health | check-config) permissions='--allow-ffi --allow-read' ;;

@@ -105,17 +105,8 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...[
-        "addr",
-        "clock",
-        "dnssec",
-        "filter",
-        "model",
-        "snapshot",
-        "cache",
-        "telemetry",
-        "resolver",
-      ],
+      ...["addr", "clock", "dnssec", "filter", "model"],
+      ...["snapshot", "cache", "telemetry", "resolver"],
       ...["native", "transport", "logqueue", "querylog", "thread"],
     ],
     scope: "each entry's own",
@@ -130,7 +121,10 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["migrate"],
     ],
     scope: "what it wires",
-    entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
+    entrances: [
+      ...["first_stage.ts", "launch.ts", "next_program.ts", "open_files.ts", "outbound.ts"],
+      "seed.ts",
+    ],
   },
   client: { imports: ["api"], types: ["api"], scope: ["net"], entrances: ["remedy.ts"] },
   tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
