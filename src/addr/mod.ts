@@ -17,3 +17,4 @@ export {
 export { isPrivateAt } from "./private.ts";
 export { formatPrefix, type IpPrefix, parsePrefix, prefixHolds } from "./prefix.ts";
 export { reverseName } from "./reverse.ts";
+export { bareHost, isLocalhostName, isLoopbackHost } from "./url_host.ts";

@@ -476,11 +476,11 @@ Deno.test("parseConfig() lets a witness have [cluster] and [store] only", none, 
   ]);
 });
 
-/** Lines of a file, and its problems without the file's name. */
-/** Of a file, in the order of problems. */
+/** Every table of a file, as problems name them. */
 const TABLES =
   "api, cache, cluster, devices, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp";
 
+/** Lines of a file, and its problems without the file's name. */
 const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "workers = 65"], [
     "2: server.workers: is 65, out of range: write one from 0 to 64",

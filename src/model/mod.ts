@@ -94,7 +94,7 @@ export {
   type SpecProblem,
   type SpecProblems,
 } from "./problems.ts";
-export { bareHost, findListUrlProblem, isLocalhostName, isLoopbackHost } from "./list_url.ts";
+export { findListUrlProblem } from "./list_url.ts";
 export {
   type Applied,
   emptyState,
