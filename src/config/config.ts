@@ -225,6 +225,16 @@ export interface TelemetryConfig {
   readonly intervalMs: number;
 }
 
+/** Where it is read who is on the network. */
+export interface DevicesConfig {
+  /** Like `/etc/hosts`. */
+  readonly hostsFiles: readonly string[];
+  /** Of dnsmasq, Kea or ISC dhcpd. */
+  readonly leaseFiles: readonly string[];
+  /** Whether MAC addresses are taken from the kernel's table of neighbours. */
+  readonly neighbours: boolean;
+}
+
 /** The configuration file. Plain data: it may be posted to an isolate. */
 export interface Config {
   readonly server: ServerConfig;
@@ -245,4 +255,5 @@ export interface Config {
   /** `null`: there is no floating address. */
   readonly vrrp: VrrpConfig | null;
   readonly telemetry: TelemetryConfig;
+  readonly devices: DevicesConfig;
 }

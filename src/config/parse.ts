@@ -16,6 +16,7 @@ import type {
   TelemetryConfig,
   TlsFiles,
 } from "./config.ts";
+import { readDevices } from "./devices.ts";
 import { readDns64 } from "./dns64.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
@@ -92,6 +93,7 @@ const TABLES = {
   cluster: true,
   vrrp: false,
   telemetry: false,
+  devices: false,
 } as const;
 
 export interface ParseOptions {
@@ -216,6 +218,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     checkListeners(vrrp, server.listen, t.place.at("vrrp"), t.place.at("server"));
   }
   const telemetry = t.table("telemetry", (x) => readTelemetry(x, directory));
+  const devices = t.table("devices", (d) => readDevices(d, directory));
   return {
     server,
     upstreams,
@@ -232,6 +235,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     cluster,
     vrrp,
     telemetry,
+    devices,
   };
 }
 

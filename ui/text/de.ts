@@ -1,3 +1,4 @@
+import { access } from "./de_access.ts";
 import { pages } from "./de_pages.ts";
 import type { Text } from "./en.ts";
 import { plural } from "./plural.ts";
@@ -14,6 +15,7 @@ export const de: Text = {
     schedules: "Zeitpläne",
     settings: "Einstellungen",
     users: "Benutzer",
+    tokens: "API-Token",
     account: "Konto",
     cluster: "Cluster",
     connect: "Gerät verbinden",
@@ -343,6 +345,8 @@ export const de: Text = {
     by: (list) => `entschieden von ${list}`,
     answers: "Antwort:",
     asWho: (client, group) => `Als ${client} der Gruppe ${group}`,
+    notLogged: "Seine Anfragen werden nicht protokolliert.",
+    notCounted: "Seine Anfragen zählt die Statistik nicht.",
     unknownClient: "unbekanntes Gerät",
   },
   setup: {
@@ -388,5 +392,6 @@ export const de: Text = {
       "Eine kleine Liste gegen Werbung und eine gegen Schadsoftware, ohne Fehlalarme.",
     ],
   },
+  ...access,
   ...pages,
 };

@@ -113,7 +113,7 @@ export const pages: typeof english = {
     gone: "Dieses Gerät gibt es nicht mehr.",
     group: "Gruppe",
     addresses: "Adressen",
-    addressesHint: "Eine je Zeile: eine Adresse oder ein Netz wie 192.168.2.0/24",
+    addressesHint: "Eine je Zeile: eine Adresse, ein Netz wie 192.168.2.0/24 oder eine MAC-Adresse",
     ids: "Client-IDs",
     idsHint: "Für verschlüsseltes DNS: Buchstaben, Ziffern, Bindestriche, etwa annas-handy",
     queries: "Anfragen",
@@ -140,6 +140,12 @@ export const pages: typeof english = {
     given: (name: string) => `${name} hat Internet`,
     taken: (name: string) => `${name} hat jetzt oder zu den Zeiten kein Internet`,
     givenUntil: (name: string, until: string) => `${name} hat Internet bis ${until}`,
+  },
+  recorded: {
+    is: "Aufgezeichnet",
+    isNot: "Nicht ganz aufgezeichnet",
+    querylog: "Im Anfrageprotokoll",
+    statistics: "In der Statistik",
   },
   groups: {
     lead: "Was eine Menge von Geräten bekommt: Listen, sichere Suche, gesperrte Dienste.",

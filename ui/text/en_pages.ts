@@ -112,7 +112,7 @@ export const pages = {
     gone: "There is no such device any more.",
     group: "Group",
     addresses: "Addresses",
-    addressesHint: "One a line: an address, or a network such as 192.168.2.0/24",
+    addressesHint: "One a line: an address, a network such as 192.168.2.0/24, or a MAC address",
     ids: "Client IDs",
     idsHint: "For encrypted DNS: letters, digits and hyphens, such as annas-phone",
     queries: "Queries",
@@ -140,6 +140,12 @@ export const pages = {
     given: (name: string) => `${name} has the Internet`,
     taken: (name: string) => `${name} has no Internet now or at its times`,
     givenUntil: (name: string, until: string) => `${name} has the Internet until ${until}`,
+  },
+  recorded: {
+    is: "Recorded",
+    isNot: "Not all recorded",
+    querylog: "In the query log",
+    statistics: "In statistics",
   },
   groups: {
     lead: "What a set of devices gets: lists, safe search, blocked services.",
