@@ -41,7 +41,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   model: {
     imports: ["addr", "dns", "filter"],
     scope: none,
-    entrances: ["constants.ts", "differences.ts"],
+    entrances: ["constants.ts", "differences.ts", "list_url.ts"],
   },
   snapshot: { imports: ["model", "filter", "addr", "dns"], scope: none },
   cache: { imports: ["bytes", "dns"], scope: none },
@@ -66,7 +66,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
   config: {
-    imports: ["bytes", "addr", "model", "dnssec"],
+    imports: ["bytes", "addr", "model", "dnssec", "logqueue"],
     scope: none,
     entrances: ["check_files.ts"],
   },
@@ -81,7 +81,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     scope: ["net", "ffi"],
     entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
-  http: { imports: ["addr", "model"], scope: ["net"] },
+  http: { imports: ["addr", "model"], scope: ["net"], entrances: ["node_http.ts"] },
   install: { imports: [], scope: ["read", "write", "run"] },
   update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
@@ -90,7 +90,15 @@ const TABLE: Readonly<Record<string, Row>> = {
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
   thread: { imports: [], scope: ["sys"] },
-  querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
+  querylog: {
+    imports: ["addr", "clock", "dns", "model", "logqueue"],
+    scope: ["read", "write"],
+    entrances: ["entry.ts", "record.ts"],
+  },
+  logexport: {
+    imports: ["bytes", "addr", "dns", "otlp", "logqueue", "querylog"],
+    scope: ["net", "read", "write"],
+  },
   cluster: {
     imports: ["bytes", "addr", "config", "raft", "store", "model"],
     scope: ["net", "read"],
@@ -105,18 +113,9 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   isolate: {
     imports: [
-      ...[
-        "addr",
-        "clock",
-        "dnssec",
-        "filter",
-        "model",
-        "snapshot",
-        "cache",
-        "telemetry",
-        "resolver",
-      ],
-      ...["native", "transport", "logqueue", "querylog", "thread"],
+      ...["addr", "clock", "dnssec", "filter", "model", "snapshot", "cache", "telemetry"],
+      ...["resolver", "native", "transport", "logqueue", "querylog", "thread", "http", "otlp"],
+      "logexport",
     ],
     scope: "each entry's own",
     entrances: ["seats.ts", "workers.ts"],

@@ -1,3 +1,7 @@
+/**
+ * What the hosts of URLs are by their form alone, for who does without the schemas of `mod.ts`.
+ * Scope: none. @module
+ */
 import { isLoopback, parseIp } from "../addr/mod.ts";
 
 /**
