@@ -108,6 +108,7 @@ export interface NodePort {
     | "recursion"
     | "filter"
     | "cache"
+    | "forwarding"
     | "upstreams"
     | "querylog"
     | "sandbox"
@@ -181,6 +182,12 @@ export interface MigrationPort {
   read(request: SourceRequest): Promise<SourceData>;
 }
 
+/** When named tokens were used on this node; `TokenUses` of auth is one. */
+export interface TokenUsesPort {
+  used(caller: Identity): void;
+  lastUsedMs(id: string): number | null;
+}
+
 /** Tells whoever reads it of changes and of the status. */
 export type EventsPort = Pick<EventFeed, "read">;
 
@@ -192,6 +199,7 @@ export interface ApiDeps {
   readonly auth: Pick<Auth, "users" | "sessions" | "clock">;
   readonly access: AccessConfig;
   readonly accounts: Accounts;
+  readonly tokenUses: TokenUsesPort;
   readonly node: NodePort;
   readonly lists: ListsPort;
   readonly logs: LogsPort;
