@@ -48,15 +48,9 @@ import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
 import type { ValidationSide } from "./validation_side.ts";
+import { CHECKED_TOKEN, CONNECT_TOKEN, UPSTREAM_TOKEN, WAKE_TOKEN } from "./tokens.ts";
 import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "../messages.ts";
 
-/** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
-const UPSTREAM_TOKEN = 1 << 30;
-const WAKE_TOKEN = UPSTREAM_TOKEN - 1;
-/** Somebody connects to a listener of the runtime's. */
-const CONNECT_TOKEN = UPSTREAM_TOKEN - 2;
-/** Signatures have been checked. Those of listeners are below. */
-const CHECKED_TOKEN = UPSTREAM_TOKEN - 3;
 /** How long the runtime gets its turns for a connection to be taken. */
 const CONNECT_MS = 1_000;
 /** The same behind each message: for timers, and for what a handler leaves to be done. */

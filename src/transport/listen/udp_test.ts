@@ -55,7 +55,7 @@ Deno.test({
       listener.receive(0);
       assert.equal(received, 0);
       while (received < 70 && performance.now() < endMs) {
-        const before = received;
+        const before: number = received;
         listener.receive(7);
         assert.ok(received - before <= 7, "no more than it is told");
       }
