@@ -21,6 +21,9 @@ export const TARGETS = {
 } as const;
 export type Target = keyof typeof TARGETS;
 
+/** Packages with parts in machine code: in a build they stay folders of their own. */
+export const ADD_ONS: readonly string[] = ["@node-rs/argon2"];
+
 /** What stops a build and can be mended; printed as one line. */
 export class BuildError extends Error {
   override readonly name = "BuildError";

@@ -2,6 +2,8 @@ import { formatHostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { log } from "../log.ts";
 import {
+  anonymousBytes,
+  dropCode,
   openHost,
   raiseFileLimit,
   returnFreeAllocations,
@@ -50,9 +52,11 @@ export async function runService(
     returnLargeAllocations(host); // Before anything large is allocated.
     setTimeSlice(host, TimeSlice.Request);
     stepHelpersBack(host);
-    const memory = new FreeMemory(() => Deno.memoryUsage().rss, () => {
+    // Code comes and goes with what is done, and is no growth.
+    const memory = new FreeMemory(() => anonymousBytes(host) ?? Deno.memoryUsage().rss, () => {
       giveBackHeap();
       returnFreeAllocations(host);
+      dropCode(host);
     }, GROWN_BYTES_MIN);
     Deno.unrefTimer(setInterval(() => memory.look(), MEMORY_LOOK_MS));
   }

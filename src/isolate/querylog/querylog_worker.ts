@@ -120,6 +120,7 @@ function handle(message: ToLog): void {
         onLive: (batch) => tell({ type: "live", batch }),
       });
       run(store).catch(crash);
+      heap.look(); // What the start leaves.
       setInterval(() => heap.look(), HEAP_LOOK_MS);
       tell({ type: "ready" });
       return;
