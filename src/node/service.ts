@@ -26,9 +26,9 @@ import { Upgrade } from "./upgrade.ts";
 /** Permissions that no part of a running service asks for. */
 const UNUSED = ["run", "env", "import"] as const;
 
-/** How often memory is looked at, and how much more than before is worth giving back. */
+/** How often memory is looked at, and what change of it is worth giving back. */
 const MEMORY_LOOK_MS = 5_000;
-const GROWN_BYTES_MIN = 8 * 1024 * 1024;
+const MEMORY_CHANGE_BYTES_MIN = 8 * 1024 * 1024;
 
 /** How a service comes to run. */
 export interface ServiceStart {
@@ -57,7 +57,7 @@ export async function runService(
       giveBackHeap();
       returnFreeAllocations(host);
       dropCode(host);
-    }, GROWN_BYTES_MIN);
+    }, MEMORY_CHANGE_BYTES_MIN);
     Deno.unrefTimer(setInterval(() => memory.look(), MEMORY_LOOK_MS));
   }
   const signals = new Signals();
