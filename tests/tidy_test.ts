@@ -89,6 +89,7 @@ const TABLE: Readonly<Record<string, Row>> = {
   migrate: { imports: ["addr", "model", "config", "http"], scope: none },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
+  webhooks: { imports: ["addr", "model", "http"], types: ["http"], scope: none },
   thread: { imports: [], scope: ["sys"] },
   querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
   cluster: {
@@ -98,8 +99,8 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
   api: {
     imports: [
-      ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
-      ...["cluster", "logqueue", "backup", "migrate"],
+      ...["addr", "bytes", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
+      ...["cluster", "logqueue", "backup", "migrate", "webhooks"],
     ],
     scope: ["net"],
   },
@@ -127,7 +128,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
       ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
-      ...["migrate"],
+      ...["migrate", "webhooks"],
     ],
     scope: "what it wires",
     entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],

@@ -209,6 +209,11 @@ export interface TelemetryConfig {
   readonly intervalMs: number;
 }
 
+export interface WebhooksConfig {
+  /** Beside the Internet, where webhooks may be sent. */
+  readonly networks: readonly IpPrefix[];
+}
+
 /** The configuration file. Plain data: it may be posted to an isolate. */
 export interface Config {
   readonly server: ServerConfig;
@@ -227,4 +232,5 @@ export interface Config {
   /** `null`: there is no floating address. */
   readonly vrrp: VrrpConfig | null;
   readonly telemetry: TelemetryConfig;
+  readonly webhooks: WebhooksConfig;
 }

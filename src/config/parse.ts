@@ -55,6 +55,15 @@ const RULE_COUNT_MAX = 100_000;
 const RULE_LENGTH_MAX = 1_024;
 const NAME_LENGTH_MAX = 128;
 
+/** Where receivers of households are. */
+const WEBHOOK_NETWORKS = [
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "100.64.0.0/10",
+  "fc00::/7",
+];
+
 const WORKER_COUNT_MAX = 64;
 const QUERIES_PER_SECOND_MAX = 1_000_000;
 const BURST_MAX = 10_000_000;
@@ -89,6 +98,7 @@ const TABLES = {
   cluster: true,
   vrrp: false,
   telemetry: false,
+  webhooks: false,
 } as const;
 
 export interface ParseOptions {
@@ -211,6 +221,10 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     checkListeners(vrrp, server.listen, t.place.at("vrrp"), t.place.at("server"));
   }
   const telemetry = t.table("telemetry", (x) => readTelemetry(x, directory));
+  const networks = arrayOf(network, ENTRY_COUNT_MAX, formatPrefix);
+  const webhooks = t.table("webhooks", (w) => ({
+    networks: w.read("networks", networks, WEBHOOK_NETWORKS),
+  }));
   return {
     server,
     upstreams,
@@ -225,6 +239,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     cluster,
     vrrp,
     telemetry,
+    webhooks,
   };
 }
 

@@ -109,6 +109,9 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       queryDetails: false,
       intervalMs: 60_000,
     },
+    webhooks: {
+      networks: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"],
+    },
   });
 });
 
@@ -231,6 +234,9 @@ priority = 150
 preempt = false
 interval_ms = 500
 unicast = true
+
+[webhooks]
+networks = ["127.0.0.1"]
 
 [telemetry]
 endpoint = "http://collector.example:4318"
@@ -390,6 +396,7 @@ Deno.test("parseConfig() reads every key", none, () => {
       queryDetails: true,
       intervalMs: 10_000,
     },
+    webhooks: { networks: ["127.0.0.1"] },
   });
 });
 
@@ -473,7 +480,7 @@ const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "listn = []"], ["2: server.listn: is an unknown key: did you mean listen?"]],
   [["[sever]", "listen = []"], ["1: sever: is an unknown table: did you mean server?"]],
   [["colour = 1"], [
-    "1: colour: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
+    "1: colour: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks",
   ]],
   [["[server]", 'listen = "0.0.0.0:53"'], [
     "2: server.listen: is a string, not an array: put it in [brackets]",
@@ -817,10 +824,10 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     "1: cluster: is a date, not a table: write it below one [cluster] header",
   ]],
   [['"quoted key" = 1', '"__proto__" = 1', '"bell\\u0007" = 2', '"c1\\u009b" = 2'], [
-    '1: "quoted key": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    "2: __proto__: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
-    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    '1: "quoted key": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks',
+    "2: __proto__: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks",
+    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks',
+    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks',
   ]],
   [["server.rate_limit.brst = 1 # dotted", 'server."tls".dto = []'], [
     "1: server.rate_limit.brst: is an unknown key: did you mean burst?",

@@ -33,6 +33,7 @@ import { Listening } from "./listening.ts";
 import { listsOf, usesOf } from "./lists_of.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
+import { NodeWebhooks } from "./node_webhooks.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
 import { nodeName, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
@@ -101,6 +102,7 @@ export class Node {
   });
   readonly #ownAddresses = new OwnAddresses();
   #api: RunningApi | null = null;
+  #webhooks: NodeWebhooks | null = null;
 
   private constructor(parts: Parts, opened: AsyncDisposableStack) {
     this.#parts = parts;
@@ -255,7 +257,9 @@ export class Node {
     this.#endRules();
     this.#opened.defer(keepDailyBackups(config, store, this.#parts.clock.judge, problems));
     this.#watchProblems();
-    const options = this.#apiOptions(inForce);
+    const webhooks = this.#webhooks = await this.#startWebhooks();
+    this.#opened.defer(() => webhooks.stop());
+    const options = this.#apiOptions(inForce, webhooks);
     this.#api = await startApi(problems, options);
     problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
@@ -270,6 +274,15 @@ export class Node {
       })
     );
     await isWriting;
+  }
+
+  async #startWebhooks(): Promise<NodeWebhooks> {
+    const { config, store: { replicator, store }, clock, cluster, dns, problems } = this.#parts;
+    return await NodeWebhooks.start({
+      ...{ node: nodeName(config), networks: config.webhooks.networks, replicator, local: store },
+      ...{ clock: clock.judge, lookup: hostLookup(dns), problems: () => problems.now() },
+      report: cluster === null ? null : () => cluster.report(),
+    });
   }
 
   /** Has rules deleted that come to their end, once the time is known. */
@@ -310,7 +323,7 @@ export class Node {
     return { reports: this.#parts.dns.reports, api: this.#api?.occupancy ?? null };
   }
 
-  #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
+  #apiOptions(inForce: () => Promise<void>, webhooks: NodeWebhooks): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
@@ -349,6 +362,7 @@ export class Node {
       apiOccupancy: () => this.#connected.api,
       eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
       inForce,
+      webhooks,
     };
   }
 
@@ -385,6 +399,7 @@ export class Node {
   async suspend(memory: Memory): Promise<void> {
     const { policy, odoh, dns, store, querylog, cluster } = this.#parts;
     querylog?.endWatchers();
+    this.#webhooks?.pause();
     // Side by side: a change that waits for a leader is answered before its connection is closed.
     await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend()]);
     await store.suspend();
@@ -406,6 +421,7 @@ export class Node {
     await store.resume();
     await cluster?.resume();
     await this.#api?.resume();
+    this.#webhooks?.watch();
   }
 
   /** Has the API answer what needs no store, until `resume` has that back. */
