@@ -12,6 +12,7 @@ import { type RecursionResults, type RecursionSample, VISITS } from "./recursion
 import { RECURSORS } from "./recursors.ts";
 import { SERVERS } from "./servers.ts";
 import { ZONE_KINDS } from "./small_internet.ts";
+import { START_KINDS, type StartResults } from "./start_runs.ts";
 import { cpuUs, isMet, KIB_BYTES, MIB_BYTES, type Target } from "./targets.ts";
 import {
   TRANSPORT_SERVERS,
@@ -297,6 +298,19 @@ export function formatIdle({ servers }: IdleResults): string {
         figure(of((s) => s.p99Us)),
       ]);
     }
+  }
+  return formatTable(rows);
+}
+
+/** The fastest and the middle start of each kind. */
+export function formatStarts(results: StartResults): string {
+  const rows: Row[] = [["start to the first answer", "ms", "median", "CPU ms", "median"]];
+  for (const kind of START_KINDS) {
+    const [wall, cpu] = [results[kind].map((s) => s.wallMs), results[kind].map((s) => s.cpuMs)];
+    rows.push([
+      kind,
+      ...[wall, cpu].flatMap((ms) => [figure(Math.min(...ms)), figure(median(ms))]),
+    ]);
   }
   return formatTable(rows);
 }

@@ -109,6 +109,7 @@ export interface NodePort {
     | "recursion"
     | "filter"
     | "cache"
+    | "forwarding"
     | "upstreams"
     | "querylog"
     | "sandbox"

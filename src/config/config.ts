@@ -78,6 +78,13 @@ export interface HttpsUpstream extends EncryptedUpstream {
 
 export type Upstream = UdpUpstream | TlsUpstream | HttpsUpstream;
 
+/** How the upstreams that serve a name are chosen among. */
+export interface ForwardingConfig {
+  readonly strategy: "order" | "fastest" | "parallel";
+  /** With `parallel`, upstreams that are asked at once. */
+  readonly parallelMax: number;
+}
+
 export interface CacheConfig {
   readonly sizeBytes: number;
   readonly minTtl: number;
@@ -214,11 +221,22 @@ export interface WebhooksConfig {
   readonly networks: readonly IpPrefix[];
 }
 
+/** Where it is read who is on the network. */
+export interface DevicesConfig {
+  /** Like `/etc/hosts`. */
+  readonly hostsFiles: readonly string[];
+  /** Of dnsmasq, Kea or ISC dhcpd. */
+  readonly leaseFiles: readonly string[];
+  /** Whether MAC addresses are taken from the kernel's table of neighbours. */
+  readonly neighbours: boolean;
+}
+
 /** The configuration file. Plain data: it may be posted to an isolate. */
 export interface Config {
   readonly server: ServerConfig;
   /** In the order in which they are tried. */
   readonly upstreams: readonly Upstream[];
+  readonly forwarding: ForwardingConfig;
   readonly cache: CacheConfig;
   readonly filter: FilterConfig;
   readonly recursion: RecursionConfig;
@@ -233,4 +251,5 @@ export interface Config {
   readonly vrrp: VrrpConfig | null;
   readonly telemetry: TelemetryConfig;
   readonly webhooks: WebhooksConfig;
+  readonly devices: DevicesConfig;
 }

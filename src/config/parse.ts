@@ -16,6 +16,7 @@ import type {
   TelemetryConfig,
   TlsFiles,
 } from "./config.ts";
+import { readDevices } from "./devices.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
 import {
@@ -37,7 +38,7 @@ import {
   url,
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
-import { checkNames, noteIgnored, readUpstream } from "./upstream.ts";
+import { checkNames, noteIgnored, readForwarding, readUpstream } from "./upstream.ts";
 import { checkListeners, readVrrp } from "./vrrp.ts";
 
 /** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
@@ -87,6 +88,7 @@ const API_PORT = 8053;
 const TABLES = {
   server: false,
   upstream: false,
+  forwarding: false,
   cache: false,
   filter: false,
   recursion: false,
@@ -99,6 +101,7 @@ const TABLES = {
   vrrp: false,
   telemetry: false,
   webhooks: false,
+  devices: false,
 } as const;
 
 export interface ParseOptions {
@@ -198,6 +201,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const sockets = new Sockets();
   const server = t.table("server", (s) => readServer(s, directory, sockets));
   const upstreams = t.tables("upstream", UPSTREAM_COUNT_MAX, (u) => readUpstream(u, directory));
+  const forwarding = t.table("forwarding", readForwarding);
   const cache = t.table("cache", readCache);
   const filter = t.table("filter", (f) => readFilter(f, directory));
   const recursion = t.table("recursion", (r) => readRecursion(r, directory));
@@ -225,9 +229,11 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const webhooks = t.table("webhooks", (w) => ({
     networks: w.read("networks", networks, WEBHOOK_NETWORKS),
   }));
+  const devices = t.table("devices", (d) => readDevices(d, directory));
   return {
     server,
     upstreams,
+    forwarding,
     cache,
     filter,
     recursion,
@@ -240,6 +246,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     vrrp,
     telemetry,
     webhooks,
+    devices,
   };
 }
 

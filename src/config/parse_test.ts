@@ -49,6 +49,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       rateLimit: { queriesPerSecond: 300, burst: 1_000, exempt: ["127.0.0.0/8", "::1"] },
     },
     upstreams: [],
+    forwarding: { strategy: "order", parallelMax: 3 },
     cache: {
       sizeBytes: 33_554_432,
       minTtl: 0,
@@ -112,6 +113,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
     webhooks: {
       networks: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"],
     },
+    devices: { hostsFiles: ["/etc/hosts"], leaseFiles: [], neighbours: true },
   });
 });
 
@@ -149,6 +151,10 @@ address = "https://dns.example/dns-query"
 bootstrap = ["192.0.2.53"]
 ca = "ca.pem"
 domains = ["lan", "Bücher.Example"]
+
+[forwarding]
+strategy = "parallel"
+parallel_max = 2
 
 [cache]
 size = "64MiB"
@@ -248,6 +254,11 @@ traces = true
 trace_sample_ratio = 1
 query_details = true
 interval = "10s"
+
+[devices]
+hosts_files = ["hosts"]
+lease_files = ["/var/lib/misc/dnsmasq.leases"]
+neighbours = false
 `;
 
 Deno.test("parseConfig() reads every key", none, () => {
@@ -307,6 +318,7 @@ Deno.test("parseConfig() reads every key", none, () => {
         path: "/dns-query",
       },
     ],
+    forwarding: { strategy: "parallel", parallelMax: 2 },
     cache: {
       sizeBytes: 67_108_864,
       minTtl: 10,
@@ -397,6 +409,11 @@ Deno.test("parseConfig() reads every key", none, () => {
       intervalMs: 10_000,
     },
     webhooks: { networks: ["127.0.0.1"] },
+    devices: {
+      hostsFiles: ["/etc/svc/hosts"],
+      leaseFiles: ["/var/lib/misc/dnsmasq.leases"],
+      neighbours: false,
+    },
   });
 });
 
@@ -466,6 +483,10 @@ Deno.test("parseConfig() lets a witness have [cluster] and [store] only", none, 
   ]);
 });
 
+/** Every table of a file, as problems name them. */
+const TABLES =
+  "api, cache, cluster, devices, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks";
+
 /** Lines of a file, and its problems without the file's name. */
 const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "workers = 65"], [
@@ -480,7 +501,7 @@ const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "listn = []"], ["2: server.listn: is an unknown key: did you mean listen?"]],
   [["[sever]", "listen = []"], ["1: sever: is an unknown table: did you mean server?"]],
   [["colour = 1"], [
-    "1: colour: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks",
+    `1: colour: is an unknown key; known here: ${TABLES}`,
   ]],
   [["[server]", 'listen = "0.0.0.0:53"'], [
     "2: server.listen: is a string, not an array: put it in [brackets]",
@@ -824,10 +845,10 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     "1: cluster: is a date, not a table: write it below one [cluster] header",
   ]],
   [['"quoted key" = 1', '"__proto__" = 1', '"bell\\u0007" = 2', '"c1\\u009b" = 2'], [
-    '1: "quoted key": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks',
-    "2: __proto__: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks",
-    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks',
-    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks',
+    `1: "quoted key": is an unknown key; known here: ${TABLES}`,
+    `2: __proto__: is an unknown key; known here: ${TABLES}`,
+    `3: "bell\\u0007": is an unknown key; known here: ${TABLES}`,
+    `4: "c1\\u009b": is an unknown key; known here: ${TABLES}`,
   ]],
   [["server.rate_limit.brst = 1 # dotted", 'server."tls".dto = []'], [
     "1: server.rate_limit.brst: is an unknown key: did you mean burst?",

@@ -5,11 +5,11 @@ import {
   formatPrefix,
   type HostPort,
   type IpPrefix,
+  isLoopbackHost,
   parseHostPort,
   parseIp,
   parsePrefix,
 } from "../addr/mod.ts";
-import { isLoopbackHost } from "../model/mod.ts";
 import { quote } from "./problem.ts";
 import { kindOf, type Place, type Reader } from "./table.ts";
 import { formatDuration, formatSize, parseDuration, parseSize } from "./units.ts";

@@ -71,6 +71,26 @@ Deno.test("readUpstream() refuses what is no upstream", none, async (t) => {
   }
 });
 
+/** Keys of `[forwarding]`, and what is wrong with them. */
+const FORWARDING = [
+  ['strategy = "fastest"', []],
+  ['strategy = "parallel"\nparallel_max = 5', []],
+  ['strategy = "quickest"', [["forwarding.strategy", "error", 2]]],
+  ['strategy = "parallel"\nparallel_max = 6', [["forwarding.parallel_max", "error", 3]]],
+  ['strategy = "fastest"\nparallel_max = 2', [["forwarding.parallel_max", "note", 3]]],
+  ['stratgey = "order"', [["forwarding.stratgey", "error", 2]]],
+] as const;
+
+Deno.test("readForwarding() names the place of what is wrong", none, async (t) => {
+  for (const [keys, want] of FORWARDING) {
+    await t.step(keys, () => {
+      const text = `[forwarding]\n${keys}\n`;
+      const { problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+      assert.deepEqual(problems.map(({ key, severity, line }) => [key, severity, line]), want);
+    });
+  }
+});
+
 /** Upstreams by address, each with further keys; which of them nobody can look up. */
 const NAMED = [
   [['"tls://dns.example"'], [0]],

@@ -7,6 +7,7 @@ import type {
   Found,
   OwnAnswer,
   RateLimitOptions,
+  StrategyOptions,
   TtlBounds,
   UpstreamSpec,
 } from "../resolver/mod.ts";
@@ -93,6 +94,7 @@ export interface DnsStart {
   /** Where answered queries are noted; `null`: nowhere. */
   readonly logQueue: SharedArrayBuffer | null;
   readonly upstreams: readonly DnsUpstream[];
+  readonly strategy: StrategyOptions;
   /** Queries on their way to upstreams at one time; each may take a descriptor. */
   readonly openMax: number;
   readonly cacheBytes: number;
@@ -203,6 +205,8 @@ export interface DnsReport {
     /** Queries sent to it, and those that failed, since the isolate began. */
     readonly sent: number;
     readonly failed: number;
+    /** Those whose answer was not waited for. */
+    readonly calledOff: number;
   }[];
 }
 

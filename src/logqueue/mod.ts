@@ -6,6 +6,7 @@
 export { figuresMemory, LogFigure } from "./figures.ts";
 export {
   DNSSEC_NAMES,
+  DROPPED_NOT_COUNTED,
   LOG_MESSAGE_BYTES_MAX,
   OUTCOME_NAMES,
   PROTOCOL_NAMES,

@@ -45,6 +45,7 @@ export {
   ID_PREFIX,
   ListSpec,
   MANAGED_BY_CONFIG,
+  type RecordedSpec,
   RecordSpec,
   RESOURCE_TYPE,
   RULES_BATCH_MAX,
@@ -93,7 +94,7 @@ export {
   type SpecProblem,
   type SpecProblems,
 } from "./problems.ts";
-export { bareHost, findListUrlProblem, isLocalhostName, isLoopbackHost } from "./list_url.ts";
+export { findListUrlProblem } from "./list_url.ts";
 export {
   type Applied,
   emptyState,

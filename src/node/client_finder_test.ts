@@ -57,7 +57,7 @@ Deno.test(
       },
       new LeakTests({ clock: { nowMs: () => 0 }, randomHex: () => "" }),
       () => ({ ...emptyState(), ...STATE }),
-      { nameOf: () => ({ hostname: null, source: null }) },
+      { nameOf: () => ({ hostname: null, source: null }), macOf: () => null },
     );
     const query = { hours: 1, scope: "node", step: "1h" } as const;
     const { top: shown } = await logs.statistics(query);

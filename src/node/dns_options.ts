@@ -80,6 +80,7 @@ export function dnsOptions(
     seed,
     listen: config.server.listen,
     upstreams,
+    strategy: { kind: config.forwarding.strategy, atOnce: config.forwarding.parallelMax },
     openMax,
     logQueues,
     ...(former !== null && { former }),

@@ -340,6 +340,12 @@ function upstreamFamilies({ counters, reports, status: { upstreams } }: MetricsF
       help: "Queries that an upstream did not answer, or not in time.",
       samples: sum(({ failed }) => failed),
     },
+    {
+      name: "svc_upstream_called_off_total",
+      type: "counter",
+      help: "Queries sent to an upstream whose answer was not waited for any more.",
+      samples: sum(({ calledOff }) => calledOff),
+    },
     counter(
       "svc_upstream_tcp_queries_total",
       "Queries asked again over TCP.",

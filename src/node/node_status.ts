@@ -105,6 +105,7 @@ export function statusOf(node: NodeParts): Status {
       hits: sumCounters(counters, Counter.CacheHits),
       misses: sumCounters(counters, Counter.CacheMisses),
     },
+    forwarding: { strategy: config.forwarding.strategy },
     upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
     sandbox: { ...node.sandbox, capabilities: [...node.sandbox.capabilities] },
     querylog: {

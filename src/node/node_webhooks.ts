@@ -1,7 +1,9 @@
 import { formatIp, type IpPrefix, parseIp } from "../addr/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
+import type { Config } from "../config/mod.ts";
 import { type Lookup, nodeHttpPost } from "../http/mod.ts";
+import type { DnsSupervisor } from "../isolate/mod.ts";
 import { log } from "../log.ts";
 import type { State } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
@@ -14,8 +16,11 @@ import {
   type WatchedReport,
   Webhooks,
 } from "../webhooks/mod.ts";
+import type { NodeCluster } from "./cluster.ts";
 import { every } from "./every.ts";
-import { problemKey, type SeenProblem } from "./problems.ts";
+import { hostLookup } from "./host_lookup.ts";
+import { nodeName } from "./open_parts.ts";
+import { problemKey, type Problems, type SeenProblem } from "./problems.ts";
 
 /** How often what is told of is looked at, as far as a webhook is for it. */
 const LOOK_MS = 5_000;
@@ -36,7 +41,7 @@ export interface NodeWebhooksOptions {
 }
 
 /** The webhooks of a node, and what it tells them of. */
-export class NodeWebhooks {
+export class NodeWebhooks implements Disposable {
   readonly webhooks: Webhooks;
   /** Set by whoever knows which unknown clients asked in the last hour. */
   clientsSeen: (() => Promise<readonly SeenClient[]>) | null = null;
@@ -108,7 +113,7 @@ export class NodeWebhooks {
     this.#follow();
   }
 
-  stop(): void {
+  [Symbol.dispose](): void {
     this.pause();
     this.webhooks.stop();
   }
@@ -165,6 +170,24 @@ export class NodeWebhooks {
       log.warn("what webhooks were told is not written down", { error });
     });
   }
+}
+
+/** The webhooks over the parts of a node. */
+export async function startWebhooks(
+  { config, store: { replicator, store }, clock, cluster, dns, problems }: {
+    readonly config: Config;
+    readonly store: { readonly replicator: Replicator; readonly store: LocalStore };
+    readonly clock: { readonly judge: Clock };
+    readonly cluster: Pick<NodeCluster, "report"> | null;
+    readonly dns: Pick<DnsSupervisor, "lookup">;
+    readonly problems: Problems;
+  },
+): Promise<NodeWebhooks> {
+  return await NodeWebhooks.start({
+    ...{ node: nodeName(config), networks: config.webhooks.networks, replicator, local: store },
+    ...{ clock: clock.judge, lookup: hostLookup(dns), problems: () => problems.now() },
+    report: cluster === null ? null : () => cluster.report(),
+  });
 }
 
 /** Looks a name up among the records of our own first: what stands at home is often known there alone. */

@@ -95,7 +95,8 @@ export function placesOf(
 }
 
 /** The files that a configuration names, whatever for. */
-function filesOf({ server, upstreams, filter, recursion, api, cluster, telemetry }: Config) {
+function filesOf(config: Config) {
+  const { server, upstreams, filter, recursion, api, cluster, telemetry, devices } = config;
   return [
     ...[server.tls.files, api.tls, cluster].flatMap((files) =>
       files === null ? [] : [files.certFile, files.keyFile]
@@ -103,6 +104,8 @@ function filesOf({ server, upstreams, filter, recursion, api, cluster, telemetry
     ...upstreams.map((upstream) => upstream.kind === "udp" ? null : upstream.caFile),
     ...[filter.servicesFile, recursion.rootHintsFile, recursion.trustAnchorFile],
     ...[cluster?.caFile ?? null, telemetry.headersFile, telemetry.caFile],
+    ...devices.hostsFiles,
+    ...devices.leaseFiles,
   ];
 }
 

@@ -41,6 +41,7 @@ import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import type { NodeCluster } from "./cluster.ts";
 import { askedOutcome, explainAnswer } from "./explain_answer.ts";
 import { hostLookup } from "./host_lookup.ts";
+import type { Devices } from "./devices.ts";
 import { HostNames } from "./host_names.ts";
 import { migrationPort } from "./migration.ts";
 import { metricsText } from "./metrics_text.ts";
@@ -64,6 +65,7 @@ export interface ServeApiOptions extends NodeParts {
   readonly sockets: ApiSockets | null;
   readonly store: { readonly replicator: Replicator; readonly store: Store };
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
+  readonly devices: Pick<Devices, "hostnameOf" | "locate" | "macOf">;
   readonly dns:
     & NodeParts["dns"]
     & Pick<DnsSupervisor, "ask" | "flushCaches" | "lookup" | "onLeakLookup">;
@@ -79,7 +81,9 @@ export interface ServeApiOptions extends NodeParts {
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
-  readonly webhooks: NodeWebhooks;
+  readonly webhooks: Pick<NodeWebhooks, "clientsSeen"> & {
+    readonly webhooks: Pick<NodeWebhooks["webhooks"], "deliveries" | "figures" | "tell" | "test">;
+  };
   /** Of a former process. */
   readonly leakTests: readonly SavedLeakTest[];
 }
@@ -205,6 +209,7 @@ function apiDeps(
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
   const hostNames = options.config.querylog.anonymize ? null : new HostNames({
+    devices: options.devices,
     dns: options.dns,
     upstreams: options.config.upstreams,
     state: () => replicator.state,
@@ -223,9 +228,13 @@ function apiDeps(
   };
   const logs = clusterLogs(
     options.cluster,
-    options.querylog === null
-      ? emptyLogs(node, clock, leakTests)
-      : nodeLogs(node, options.querylog, leakTests, () => replicator.state, hostNames),
+    options.querylog === null ? emptyLogs(node, clock, leakTests) : nodeLogs(
+      node,
+      options.querylog,
+      leakTests,
+      () => options.devices.locate(replicator.state),
+      hostNames,
+    ),
   );
   // Of an anonymised log an address is nobody's.
   if (hostNames !== null) {

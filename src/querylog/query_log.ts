@@ -6,7 +6,7 @@ import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
 import { Conditions } from "./conditions.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
-import type { LogFilter, StoredEntry } from "./entry.ts";
+import type { LogFilter, TakenEntry } from "./entry.ts";
 import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
 import { type LiveBatch, LiveFeed } from "./live_feed.ts";
 import { RecordReader } from "./record.ts";
@@ -267,21 +267,22 @@ export class QueryLogStore {
       const open = this.#opened();
       const batch = this.#readBatch();
       const { entries, statistics } = open;
-      const isLogged = this.#options.maxEntries > 0;
-      let ids = isLogged ? [] : batch.map(({ timeMs }) => Math.floor(timeMs) * IDS_PER_MS);
-      if (batch.length > 0 && isLogged) {
+      const logged = batch.filter(({ isLogged }) => isLogged);
+      const isKept = this.#options.maxEntries > 0;
+      let ids = isKept ? [] : logged.map(({ timeMs }) => Math.floor(timeMs) * IDS_PER_MS);
+      if (logged.length > 0 && isKept) {
         this.#transaction(open, () => {
-          ids = entries.add(batch);
+          ids = entries.add(logged);
           // As many go as come: the log never grows past its bounds by more than a batch.
           this.#isTrimming = entries.trim(this.#forgetAtMs);
           if (this.#isTrimming) this.#isTrimming = entries.trim(this.#forgetAtMs);
         });
-        this.#figures[LogFigure.Written] += batch.length;
+        this.#figures[LogFigure.Written] += logged.length;
         this.#say(null);
       }
       const isMore = this.#readers.some(({ isBehind }) => isBehind);
       for (const reader of this.#readers) reader.release();
-      for (const entry of batch) statistics.add(entry);
+      for (const entry of batch) if (entry.isCounted) statistics.add(entry);
       for (const reader of this.#readers) {
         const dropped = reader.takeDropped();
         statistics.addDropped(dropped, nowMs);
@@ -289,7 +290,7 @@ export class QueryLogStore {
       }
       this.#isUnsaved ||= batch.length > 0;
       this.#figures[LogFigure.Entries] = entries.count;
-      this.live.push(batch, ids);
+      this.live.push(logged, ids);
       const monotonicMs = this.#ports.monotonicMs();
       const isSaveDue = this.#isUnsaved && monotonicMs - this.#savedAtMs >= SAVE_MS;
       if (isSaveDue) this.#save(open, monotonicMs);
@@ -298,8 +299,8 @@ export class QueryLogStore {
   }
 
   /** Reads records of all queues, up to where their writers are now, in the order of their times. */
-  #readBatch(): StoredEntry[] {
-    const batch: StoredEntry[] = [];
+  #readBatch(): TakenEntry[] {
+    const batch: TakenEntry[] = [];
     for (const reader of this.#readers) {
       reader.rewind();
       reader.mark();
@@ -326,7 +327,7 @@ export class QueryLogStore {
   }
 
   /** Its time is that of the thread that answered, by the system's clock. */
-  #dated(entry: StoredEntry): StoredEntry {
+  #dated(entry: TakenEntry): TakenEntry {
     const timeMs = this.#clock.dateOf(entry.timeMs);
     return timeMs === entry.timeMs ? entry : { ...entry, timeMs };
   }

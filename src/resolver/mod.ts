@@ -48,4 +48,9 @@ export {
   type Waiter,
 } from "./flights/mod.ts";
 export { SplitSource } from "./split_source.ts";
-export { Forwarder, type ForwarderOptions, type UpstreamSpec } from "./forward/mod.ts";
+export {
+  Forwarder,
+  type ForwarderOptions,
+  type StrategyOptions,
+  type UpstreamSpec,
+} from "./forward/mod.ts";

@@ -83,6 +83,7 @@ class Node implements AsyncDisposable {
       problems: () =>
         store.problems.map((message) => ({ code: "store", message, resource: null, sinceMs: 0 })),
       policy,
+      devices: { hostnameOf: () => null, macOf: () => null, locate: (state) => state },
       dns: {
         ask: () => Promise.reject(new Error("nobody is asked")),
         counters: [],
@@ -121,6 +122,17 @@ class Node implements AsyncDisposable {
       uncaughtErrors: () => 0,
       apiOccupancy: () => null,
       eventReadersDropped: () => 0,
+      webhooks: {
+        clientsSeen: null,
+        webhooks: {
+          ...{
+            deliveries: () => [],
+            tell: () => {},
+            test: () => Promise.reject(new Error("none")),
+          },
+          figures: { delivered: 0, failed: 0, dropped: 0, waiting: 0 },
+        },
+      },
       inForce: () => inForce,
     });
     return node;

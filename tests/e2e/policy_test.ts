@@ -56,6 +56,7 @@ class Running {
         timeoutMs: 10_000,
         domains: [],
       }],
+      strategy: { kind: "order" as const, atOnce: 1 },
       cacheBytes: 1024 * 1024,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
       serveStale: 0,

@@ -88,6 +88,7 @@ export interface Seen {
   readonly address: string;
   readonly client: string | null;
   readonly hostname: string | null;
+  readonly mac: string | null;
   readonly last_seen: string;
   readonly queries: number;
   readonly blocked: number;

@@ -239,6 +239,11 @@ export const de: Text = {
     topLists: "Am häufigsten entscheidend",
     upstreams: "Upstreams",
     recursing: "Namen werden von den Root-Servern an aufgelöst; kein Upstream wird gefragt.",
+    strategies: {
+      order: "Sie werden in dieser Reihenfolge gefragt.",
+      fastest: "Zuerst wird gefragt, wer zuletzt am schnellsten geantwortet hat.",
+      parallel: "Mehrere werden zugleich gefragt, und die erste Antwort zählt.",
+    },
     failures: (count, shown) => plural(count, "Ausfall", "Ausfälle", shown),
     answers: "antwortet",
     silent: "stumm",
@@ -339,6 +344,8 @@ export const de: Text = {
     by: (list) => `entschieden von ${list}`,
     answers: "Antwort:",
     asWho: (client, group) => `Als ${client} der Gruppe ${group}`,
+    notLogged: "Seine Anfragen werden nicht protokolliert.",
+    notCounted: "Seine Anfragen zählt die Statistik nicht.",
     unknownClient: "unbekanntes Gerät",
   },
   setup: {

@@ -239,6 +239,11 @@ export const en = {
     topLists: "Top lists",
     upstreams: "Upstreams",
     recursing: "Names are resolved from the root servers; no upstream is asked.",
+    strategies: {
+      order: "They are asked in this order.",
+      fastest: "The one that has been answering soonest is asked first.",
+      parallel: "Several are asked at once, and the first answer counts.",
+    },
     failures: (count: number, shown: string) => plural(count, "failure", "failures", shown),
     answers: "answers",
     silent: "silent",
@@ -343,6 +348,8 @@ export const en = {
     by: (list: string) => `decided by ${list}`,
     answers: "Answer:",
     asWho: (client: string, group: string) => `As ${client} of group ${group}`,
+    notLogged: "Its queries are not logged.",
+    notCounted: "Its queries are not counted in statistics.",
     unknownClient: "an unknown device",
   },
   setup: {

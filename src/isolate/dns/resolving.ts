@@ -57,9 +57,9 @@ export function openResolving(
     random: (target) => void crypto.getRandomValues(target),
   });
   const elsewhere = { messages: new KeptMessages(cache, nowSeconds), seed };
-  const { upstreams } = start;
+  const { upstreams, strategy } = start;
   const forwarder = new Forwarder({
-    ...{ upstreams, exchange, asker, counters, ttl, nowMs },
+    ...{ upstreams, strategy, random: Math.random, exchange, asker, counters, ttl, nowMs },
     ...(start.recursion !== null && { elsewhere }),
   });
   const common = { seed, cache, counters, nowMs, nowSeconds };

@@ -65,6 +65,7 @@ function options(
     seed: SEED,
     listen,
     upstreams,
+    strategy: { kind: "order", atOnce: 1 },
     openMax: 4_096,
     cacheBytes: 1024 * 1024,
     ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
