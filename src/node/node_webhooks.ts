@@ -75,7 +75,7 @@ export class NodeWebhooks implements Disposable {
       },
     });
     this.#problems = new ProblemWatch({
-      ...{ nowMs, told, keep: (problems) => this.#keep("problems_told", problems) },
+      ...{ nowMs, steadyMs, told, keep: (problems) => this.#keep("problems_told", problems) },
       began: ({ sinceMs, ...problem }) => this.#tellProblem("problem_began", problem, sinceMs),
       ended: ({ sinceMs, ...problem }) => this.#tellProblem("problem_ended", problem, sinceMs),
     });

@@ -1,5 +1,7 @@
 /** How long a problem has to last, or to be gone, before that is told: what flickers is no news. */
 const STEADY_MS = 10_000;
+/** How long a process that has just begun takes to see what its former one told. */
+const BEGIN_MS = 60_000;
 /** Problems that are kept track of; of more at once the first are. */
 const PROBLEMS_MAX = 64;
 /** Longest message that is kept, in UTF-16 units. */
@@ -18,15 +20,18 @@ export type ToldProblem = WatchedProblem & { readonly sinceMs: number };
 
 interface Tracked {
   readonly problem: WatchedProblem;
-  /** When it was first seen. */
+  /** When it was first seen; by a clock that never jumps as well. */
   readonly sinceMs: number;
+  readonly seenMs: number;
   isTold: boolean;
-  /** `null`: it is there. */
-  goneSinceMs: number | null;
+  /** When it may be told that it is gone; `null`: it is there. */
+  goneAtMs: number | null;
 }
 
 export interface ProblemWatchOptions {
   readonly nowMs: () => number;
+  /** A clock that never jumps. */
+  readonly steadyMs: () => number;
   /** Those that a former process told. */
   readonly told: unknown;
   readonly began: (problem: ToldProblem) => void;
@@ -42,15 +47,17 @@ export class ProblemWatch {
 
   constructor(options: ProblemWatchOptions) {
     this.#options = options;
+    const seenMs = options.steadyMs();
     for (const { sinceMs, ...problem } of readTold(options.told)) {
-      this.#tracked.set(problem.key, { problem, sinceMs, isTold: true, goneSinceMs: null });
+      const goneAtMs = seenMs + BEGIN_MS;
+      this.#tracked.set(problem.key, { problem, sinceMs, seenMs, isTold: true, goneAtMs });
     }
   }
 
   /** Takes what is wrong at the moment. */
   look(problems: readonly WatchedProblem[]): void {
-    const { nowMs: now, began, ended, keep } = this.#options;
-    const nowMs = now();
+    const { nowMs: wallMs, steadyMs, began, ended, keep } = this.#options;
+    const nowMs = steadyMs();
     const there = new Set<string>();
     let isOther = false;
     for (const { key, code, message, resource } of problems) {
@@ -59,19 +66,19 @@ export class ProblemWatch {
       if (tracked === undefined) {
         if (this.#tracked.size >= PROBLEMS_MAX) continue;
         const problem = { key, code, message: message.slice(0, MESSAGE_LENGTH_MAX), resource };
-        this.#tracked.set(key, { problem, sinceMs: nowMs, isTold: false, goneSinceMs: null });
+        const since = { sinceMs: wallMs(), seenMs: nowMs };
+        this.#tracked.set(key, { problem, ...since, isTold: false, goneAtMs: null });
         continue;
       }
-      tracked.goneSinceMs = null;
-      if (tracked.isTold || Math.abs(nowMs - tracked.sinceMs) < STEADY_MS) continue;
+      tracked.goneAtMs = null;
+      if (tracked.isTold || nowMs - tracked.seenMs < STEADY_MS) continue;
       tracked.isTold = isOther = true;
       began({ ...tracked.problem, sinceMs: tracked.sinceMs });
     }
     for (const [key, tracked] of this.#tracked) {
       if (there.has(key)) continue;
-      if (tracked.isTold && tracked.goneSinceMs === null) tracked.goneSinceMs = nowMs;
-      const isGone = Math.abs(nowMs - (tracked.goneSinceMs ?? nowMs)) >= STEADY_MS;
-      if (tracked.isTold && !isGone) continue;
+      tracked.goneAtMs ??= nowMs + STEADY_MS;
+      if (tracked.isTold && nowMs < tracked.goneAtMs) continue;
       this.#tracked.delete(key);
       if (!tracked.isTold) continue;
       isOther = true;

@@ -17,6 +17,7 @@ function problemBench(told: unknown = null) {
   };
   const watch = new ProblemWatch({
     nowMs: () => bench.nowMs,
+    steadyMs: () => bench.nowMs,
     told,
     began: ({ key }) => void bench.said.push(`began ${key}`),
     ended: ({ key }) => void bench.said.push(`ended ${key}`),
@@ -46,7 +47,9 @@ Deno.test("ProblemWatch goes on where a former process left it", none, () => {
   const former = problemBench();
   for (let i = 0; i < 3; i++) former.look("stays", "goes");
   const bench = problemBench(former.kept);
-  for (let i = 0; i < 4; i++) bench.look("stays");
+  for (let i = 0; i < 12; i++) bench.look("stays");
+  assert.deepEqual(bench.said, [], "it takes its time to see what there is");
+  bench.look("stays");
   assert.deepEqual(bench.said, ["ended goes"]);
   for (const damaged of ["text", [null], [{ key: 1 }], { a: 1 }]) {
     const again = problemBench(damaged);

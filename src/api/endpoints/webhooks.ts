@@ -3,6 +3,7 @@ import { SvcError } from "../../errors.ts";
 import {
   type Credential,
   CREDENTIAL_PREFIX,
+  CREDENTIAL_TYPE,
   type CredentialSpec,
   shownText,
 } from "../../model/mod.ts";
@@ -16,6 +17,7 @@ import {
   WebhookDeliveries,
   WebhookDelivery,
 } from "../schemas/webhooks.ts";
+import { note } from "./node.ts";
 import { change } from "./resources.ts";
 import { checkName } from "./tokens.ts";
 
@@ -150,10 +152,11 @@ export const webhookEndpoints: readonly Endpoint[] = [
     summary: "Send it an event test, from this node, once and at once; what came of it",
     need: "admin",
     answer: WebhookDelivery,
-    errors: ["not_found"],
+    errors: ["not_found", "unavailable"],
     handle: async (call) => {
-      find(call);
-      return { body: shownDelivery(await call.deps.webhooks.test(call.param)) };
+      const { id, spec } = find(call);
+      await note(call, "test", { type: CREDENTIAL_TYPE.webhooks, id }, { name: spec.name });
+      return { body: shownDelivery(await call.deps.webhooks.test(id)) };
     },
   }),
   endpoint(`GET ${PATH}/{id}/deliveries`, {
