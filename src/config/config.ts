@@ -263,6 +263,11 @@ export interface TelemetryConfig {
   readonly intervalMs: number;
 }
 
+export interface WebhooksConfig {
+  /** Beside the Internet, where webhooks may be sent. */
+  readonly networks: readonly IpPrefix[];
+}
+
 /** Where it is read who is on the network. */
 export interface DevicesConfig {
   /** Like `/etc/hosts`. */
@@ -293,5 +298,6 @@ export interface Config {
   /** `null`: there is no floating address. */
   readonly vrrp: VrrpConfig | null;
   readonly telemetry: TelemetryConfig;
+  readonly webhooks: WebhooksConfig;
   readonly devices: DevicesConfig;
 }

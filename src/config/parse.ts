@@ -56,6 +56,15 @@ const RULE_COUNT_MAX = 100_000;
 const RULE_LENGTH_MAX = 1_024;
 const NAME_LENGTH_MAX = 128;
 
+/** Where receivers of households are. */
+const WEBHOOK_NETWORKS = [
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "100.64.0.0/10",
+  "fc00::/7",
+];
+
 const WORKER_COUNT_MAX = 64;
 const QUERIES_PER_SECOND_MAX = 1_000_000;
 const BURST_MAX = 10_000_000;
@@ -90,6 +99,7 @@ const TABLES = {
   cluster: true,
   vrrp: false,
   telemetry: false,
+  webhooks: false,
   devices: false,
 } as const;
 
@@ -215,6 +225,10 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     checkListeners(vrrp, server.listen, t.place.at("vrrp"), t.place.at("server"));
   }
   const telemetry = t.table("telemetry", (x) => readTelemetry(x, directory));
+  const networks = arrayOf(network, ENTRY_COUNT_MAX, formatPrefix);
+  const webhooks = t.table("webhooks", (w) => ({
+    networks: w.read("networks", networks, WEBHOOK_NETWORKS),
+  }));
   const devices = t.table("devices", (d) => readDevices(d, directory));
   return {
     server,
@@ -232,6 +246,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     cluster,
     vrrp,
     telemetry,
+    webhooks,
     devices,
   };
 }

@@ -113,6 +113,9 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       queryDetails: false,
       intervalMs: 60_000,
     },
+    webhooks: {
+      networks: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"],
+    },
     devices: { hostsFiles: ["/etc/hosts"], leaseFiles: [], neighbours: true },
   });
 });
@@ -245,6 +248,9 @@ priority = 150
 preempt = false
 interval_ms = 500
 unicast = true
+
+[webhooks]
+networks = ["127.0.0.1"]
 
 [telemetry]
 endpoint = "http://collector.example:4318"
@@ -417,6 +423,7 @@ Deno.test("parseConfig() reads every key", none, () => {
       queryDetails: true,
       intervalMs: 10_000,
     },
+    webhooks: { networks: ["127.0.0.1"] },
     devices: {
       hostsFiles: ["/etc/svc/hosts"],
       leaseFiles: ["/var/lib/misc/dnsmasq.leases"],
@@ -493,7 +500,7 @@ Deno.test("parseConfig() lets a witness have [cluster] and [store] only", none, 
 
 /** Every table of a file, as problems name them. */
 const TABLES =
-  "api, cache, cluster, devices, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp";
+  "api, cache, cluster, devices, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks";
 
 /** Lines of a file, and its problems without the file's name. */
 const BAD: readonly (readonly [string[], string[]])[] = [

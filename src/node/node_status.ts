@@ -15,6 +15,7 @@ import type { SeenProblem } from "./problems.ts";
 import type { SandboxStatus } from "./second_stage.ts";
 import { VERSION } from "../version.ts";
 import type { Occupancy } from "../transport/mod.ts";
+import type { Webhooks } from "../webhooks/mod.ts";
 
 /** The parts of a running node that its status tells of. */
 export interface NodeParts {
@@ -50,6 +51,7 @@ export interface NodeParts {
   readonly cluster: Pick<NodeCluster, "channel" | "figures"> | null;
   /** Readers of the API's events that were too slow. */
   readonly eventReadersDropped: () => number;
+  readonly webhooks: { readonly webhooks: Pick<Webhooks, "figures"> };
   /** Who is connected to the API; `null` where it is not served. */
   readonly apiOccupancy: () => Occupancy | null;
 }
@@ -151,6 +153,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     channel: node.cluster?.channel ?? null,
     apiOccupancy: node.apiOccupancy(),
     eventReadersDropped: node.eventReadersDropped(),
+    webhooks: node.webhooks.webhooks.figures,
     isAnonymized: node.config.querylog.anonymize,
   });
 }

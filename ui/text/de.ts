@@ -16,6 +16,7 @@ export const de: Text = {
     settings: "Einstellungen",
     users: "Benutzer",
     tokens: "API-Token",
+    webhooks: "Webhooks",
     account: "Konto",
     cluster: "Cluster",
     connect: "Gerät verbinden",

@@ -16,6 +16,7 @@ export const en = {
     settings: "Settings",
     users: "Users",
     tokens: "API tokens",
+    webhooks: "Webhooks",
     account: "Account",
     cluster: "Cluster",
     connect: "Connect a device",
