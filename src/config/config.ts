@@ -46,6 +46,8 @@ interface UpstreamCommon {
   readonly timeoutMs: number;
   /** Lower-case A-labels: only names at or below these are asked here. Empty: every name. */
   readonly domains: readonly string[];
+  /** What it is told of where clients are: nothing, a part of their address, or always the same. */
+  readonly clientSubnet: "off" | "client" | IpPrefix;
 }
 
 /** Plain DNS over UDP, with TCP for truncated responses. */

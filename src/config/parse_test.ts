@@ -292,6 +292,7 @@ Deno.test("parseConfig() reads every key", none, () => {
         address: "9.9.9.9",
         timeoutMs: 2_000,
         domains: [],
+        clientSubnet: "off",
         endpoint: "9.9.9.9:53",
       },
       {
@@ -299,6 +300,7 @@ Deno.test("parseConfig() reads every key", none, () => {
         address: "tls://dns.quad9.net",
         timeoutMs: 500,
         domains: [],
+        clientSubnet: "off",
         host: "dns.quad9.net",
         ips: ["9.9.9.9", "2620:fe::fe"],
         port: 853,
@@ -310,6 +312,7 @@ Deno.test("parseConfig() reads every key", none, () => {
         address: "https://dns.example/dns-query",
         timeoutMs: 2_000,
         domains: ["lan", "xn--bcher-kva.example"],
+        clientSubnet: "off",
         host: "dns.example",
         ips: ["192.0.2.53"],
         port: 443,

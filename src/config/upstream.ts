@@ -1,4 +1,10 @@
-import { formatIp, parseHostPort } from "../addr/mod.ts";
+import {
+  formatIp,
+  isPrivateAt,
+  parseHostPort,
+  TOLD_IPV4_BITS,
+  TOLD_IPV6_BITS,
+} from "../addr/mod.ts";
 import type { ForwardingConfig, Upstream } from "./config.ts";
 import { quote } from "./problem.ts";
 import {
@@ -7,12 +13,13 @@ import {
   integer,
   ip,
   type IpBytes,
+  network,
   oneOf,
   parseDomain,
   path,
   text,
 } from "./readers.ts";
-import { arrayOf, type Place, type Table } from "./table.ts";
+import { arrayOf, type Place, type Reader, type Table } from "./table.ts";
 
 const DNS_PORT = 53;
 const DOT_PORT = 853;
@@ -26,6 +33,7 @@ const TIMEOUT_MS_MIN = 100;
 /** A stub resolver gives up within half a minute (resolv.conf(5): timeout at most 30 s). */
 const TIMEOUT_MS_MAX = 30_000;
 
+const IPV4_BYTES = 4;
 /** Upstreams asked at once: more would be a nuisance to all of them, and win little. */
 const PARALLEL_MIN = 2;
 const PARALLEL_MAX = 5;
@@ -60,6 +68,28 @@ export function readForwarding(table: Table): ForwardingConfig {
   };
 }
 
+/** `"off"`, `"client"`, or a network that stands for every client. */
+const readClientSubnet: Reader<Upstream["clientSubnet"]> = (value, place) => {
+  if (value === "off" || value === "client") return value;
+  if (typeof value !== "string" || !value.includes("/")) {
+    return place.problem('is neither "off" nor "client" nor a network such as "192.0.2.0/24"');
+  }
+  const read = network(value, place);
+  if (read === null) return null;
+  const bitsMax = read.ip.length === IPV4_BYTES ? TOLD_IPV4_BITS : TOLD_IPV6_BITS;
+  if (read.lengthBits > bitsMax) {
+    return place.problem(
+      `is ${quote(value)}, which tells too much: give it ${bitsMax} bits or fewer`,
+    );
+  }
+  if (isPrivateAt(read.ip, 0, read.ip.length)) {
+    return place.problem(
+      `is ${quote(value)}, a private network, which is never told: write another`,
+    );
+  }
+  return read;
+};
+
 /** Reads one `[[upstream]]`; `null` if a problem is reported. */
 export function readUpstream(table: Table, directory: string): Upstream | null {
   const address = table.required("address", text(1_024));
@@ -70,10 +100,11 @@ export function readUpstream(table: Table, directory: string): Upstream | null {
   if (domains?.length === 0) {
     table.place.at("domains").problem("names no domain: take it away to ask for every name here");
   }
+  const clientSubnet = table.read("client_subnet", readClientSubnet, "off");
   if (address === null) return null;
   const target = parseTarget(address, table.place.at("address"));
   if (target === null) return null;
-  const common = { address, timeoutMs, domains: domains ?? [] };
+  const common = { address, timeoutMs, domains: domains ?? [], clientSubnet };
   if (target.kind === "udp") {
     if (caFile !== null) {
       table.place.at("ca").problem("is for tls:// and https:// upstreams: take it away");

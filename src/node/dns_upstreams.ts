@@ -4,6 +4,7 @@ import { parseName } from "../dns/mod.ts";
 import { invariant, messageOf } from "../errors.ts";
 import type { DnsUpstream } from "../isolate/mod.ts";
 import { log } from "../log.ts";
+import { subnetOption } from "../resolver/mod.ts";
 
 /** Asked where no upstream is configured: Quad9 (RFC 8932 policy, no filtering of ours). */
 const DEFAULT_UPSTREAMS = ["9.9.9.9:53", "149.112.112.112:53"];
@@ -47,8 +48,12 @@ export async function dnsUpstreams(
 }
 
 async function dnsUpstream(upstream: Upstream): Promise<DnsUpstream> {
-  const { address, timeoutMs } = upstream;
-  const common = { address, timeoutMs, domains: wireNames(upstream.domains) };
+  const { address, timeoutMs, clientSubnet: subnet } = upstream;
+  const common = {
+    ...{ address, timeoutMs, domains: wireNames(upstream.domains) },
+    ...(subnet === "client" && { clientSubnet: subnet }),
+    ...(typeof subnet === "object" && { clientSubnet: subnetOption(subnet.ip, subnet.lengthBits) }),
+  };
   if (upstream.kind === "udp") {
     return { transport: "udp", ...common, endpoint: upstream.endpoint };
   }

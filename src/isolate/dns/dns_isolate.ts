@@ -17,6 +17,7 @@ import {
   QueryLog,
   RateLimiter,
   Resolver,
+  Subnets,
   TICK_MS,
   TurnClock,
 } from "../../resolver/mod.ts";
@@ -146,6 +147,7 @@ export class DnsIsolate {
       dns64: start.dns64 === null
         ? null
         : new Dns64Names(new EmbeddingPrefix(start.dns64.prefix), start.seed),
+      subnets: start.upstreams.some((one) => one.clientSubnet === "client") ? new Subnets() : null,
       onLeakLookup: (query, name) => this.#leaks.note(query, name, this.#pipeline),
       refresh: (query) => this.#flights.refresh(query),
     });

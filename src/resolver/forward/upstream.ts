@@ -1,5 +1,6 @@
 import { type Remote, Server, type ServerAddress } from "../ask/mod.ts";
 import { FLIGHT_MS, type Share } from "../flights/mod.ts";
+import type { Query } from "../query.ts";
 
 /** Failures in a row before an upstream is left alone for a while. */
 const FAILURES_MAX = 3;
@@ -19,6 +20,11 @@ export interface UpstreamSpec extends ServerAddress {
   readonly timeoutMs: number;
   /** Names at or below which it serves, uncompressed and in lower case; empty: every name. */
   readonly domains: readonly Uint8Array[];
+  /**
+   * What it is told of where clients are: a part of their own address, always the same (data of the
+   * option), or, left out, nothing.
+   */
+  readonly clientSubnet?: "client" | Uint8Array;
 }
 
 /** A resolver that is asked, its health and its speed. */
@@ -49,6 +55,11 @@ export class Upstream extends Server {
 
   constructor(readonly index: number, readonly spec: UpstreamSpec, remote: Remote) {
     super(remote, true);
+  }
+
+  override subnetFor({ subnet }: Query): Uint8Array | null {
+    const { clientSubnet = null } = this.spec;
+    return clientSubnet === "client" ? subnet?.option ?? null : clientSubnet;
   }
 
   /** How long to wait before another upstream is asked as well; this one may still answer. */
