@@ -385,9 +385,8 @@ export class Cache {
         const entry = this.#reserve(size);
         this.#words.set(source.subarray(at, at + size), entry);
         const key = this.#words[entry + E_KEY] &= ~(VISITED_BIT | REFRESHING_BIT);
-        const keyBits = (key & KEY_MASK) >>> 16;
         const qname = this.#messageAt(entry) + HEADER_BYTES;
-        const hash = hashOf(this.#bytes, qname, key & 0xffff, keyBits);
+        const hash = hashOf(this.#bytes, qname, key & 0xffff, (key & KEY_MASK) >>> 16);
         this.#words[entry + E_HASH] = hash ?? 0;
         this.#words[entry + E_CLEAN] = 0; // Of other rules.
         if (hash !== null) this.#link(entry, nowSeconds); // Else its room is free by and by.

@@ -48,6 +48,10 @@ interface UpstreamCommon {
   readonly domains: readonly string[];
   /** What it is told of where clients are: nothing, a part of their address, or always the same. */
   readonly clientSubnet: "off" | "client" | IpPrefix;
+  /** What groups call it by; `null`: by its address alone. */
+  readonly name: string | null;
+  /** It is asked for groups that name it, and for nobody else. */
+  readonly groupsOnly: boolean;
 }
 
 /** Plain DNS over UDP, with TCP for truncated responses. */

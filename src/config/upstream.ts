@@ -8,11 +8,13 @@ import {
 import type { ForwardingConfig, Upstream } from "./config.ts";
 import { quote } from "./problem.ts";
 import {
+  boolean,
   domain,
   duration,
   integer,
   ip,
   type IpBytes,
+  matching,
   network,
   oneOf,
   parseDomain,
@@ -68,6 +70,37 @@ export function readForwarding(table: Table): ForwardingConfig {
   };
 }
 
+const upstreamName = matching(
+  /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
+  'a name: write 1 to 63 lowercase letters, digits and hyphens, such as "family"',
+);
+
+/** Reports what stands in the way of upstreams by group. `upstreams` may have holes. */
+export function checkGroupUpstreams(
+  upstreams: readonly Upstream[],
+  isRecursing: boolean,
+  place: Place,
+): void {
+  const names = new Map<string, number>();
+  for (const [index, { name, address }] of Object.entries(upstreams)) {
+    for (const text of name === null ? [address] : [name, address]) {
+      const first = names.get(text);
+      if (name === text && first !== undefined) {
+        place.at(Number(index)).at("name").problem(
+          `is ${quote(text)}, which ${place.at(first)} is called as well: rename one`,
+        );
+      }
+      names.set(text, first ?? Number(index));
+    }
+  }
+  const all = Object.values(upstreams);
+  if (isRecursing || all.length === 0 || all.some(({ groupsOnly }) => !groupsOnly)) return;
+  place.at(0).at("groups_only").problem(
+    "is true of every upstream, so queries of other groups fail: add an upstream for everybody",
+    "check",
+  );
+}
+
 /** `"off"`, `"client"`, or a network that stands for every client. */
 const readClientSubnet: Reader<Upstream["clientSubnet"]> = (value, place) => {
   if (value === "off" || value === "client") return value;
@@ -101,10 +134,12 @@ export function readUpstream(table: Table, directory: string): Upstream | null {
     table.place.at("domains").problem("names no domain: take it away to ask for every name here");
   }
   const clientSubnet = table.read("client_subnet", readClientSubnet, "off");
+  const name = table.optional("name", upstreamName);
+  const groupsOnly = table.read("groups_only", boolean, false);
   if (address === null) return null;
   const target = parseTarget(address, table.place.at("address"));
   if (target === null) return null;
-  const common = { address, timeoutMs, domains: domains ?? [], clientSubnet };
+  const common = { address, timeoutMs, domains: domains ?? [], clientSubnet, name, groupsOnly };
   if (target.kind === "udp") {
     if (caFile !== null) {
       table.place.at("ca").problem("is for tls:// and https:// upstreams: take it away");
@@ -139,6 +174,7 @@ export function checkNames(upstreams: readonly Upstream[], place: Place): void {
     let most = -1;
     let asked: Upstream[] = [];
     for (const other of Object.values(upstreams)) {
+      if (other.groupsOnly) continue;
       for (const labels of other.domains.length === 0 ? [[]] : other.domains.map(labelsOf)) {
         const isBelow = labels.every((label, i) => host[host.length - labels.length + i] === label);
         if (!isBelow || labels.length < most) continue;
@@ -158,8 +194,8 @@ export function checkNames(upstreams: readonly Upstream[], place: Place): void {
 
 /** Says which upstreams recursion does not ask: those without names of their own. */
 export function noteIgnored(upstreams: readonly Upstream[], place: Place): void {
-  for (const [index, { domains }] of Object.entries(upstreams)) {
-    if (domains.length > 0) continue;
+  for (const [index, { domains, groupsOnly }] of Object.entries(upstreams)) {
+    if (domains.length > 0 || groupsOnly) continue;
     place.at(Number(index)).at("address").problem(
       "is not asked, for recursion is enabled and this upstream has no domains: leave it out, or " +
         "give it the names that are to be asked there",

@@ -33,6 +33,7 @@ import {
   QUESTION_BYTES_MAX,
   Read,
   type Transport,
+  withRoute,
 } from "./query.ts";
 import type { RateLimiter } from "./rate_limit.ts";
 import { type Reply, writeEmpty, writeTruncated } from "./reply.ts";
@@ -82,6 +83,8 @@ export class Pipeline {
   readonly name: HashedName = new HashedName();
   /** Swapped between two queries. */
   snapshot: Snapshot;
+  /** By group, as `Routes.of` has them for the snapshot. */
+  routes: Uint8Array | null = null;
   /** Set by the transport, once a batch. */
   nowSeconds = 0;
 
@@ -168,6 +171,9 @@ export class Pipeline {
     // What no resolver forwards, before anything looks at the name.
     verdict = this.#refuse(query, reply);
     if (verdict !== Verdict.Next) return verdict;
+    if (this.routes !== null) {
+      query.keyBits = withRoute(query.keyBits, this.routes[query.group]);
+    }
     // As long as the packet is the client's own.
     if (this.#subnets !== null) this.#place(query, this.#subnets.of(query));
     // The failover component asks for these, whatever filter and upstreams do.

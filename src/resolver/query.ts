@@ -26,6 +26,10 @@ export const KEY_DO = 1;
 export const KEY_CD = 2;
 /** Asked for a part of the Internet (RFC 7871); of the hash of the key, which part that is. */
 export const KEY_SUBNET = 4;
+/** From this bit on: the number of the upstreams that a group has in place of others; 0: none. */
+const KEY_ROUTE_SHIFT = 3;
+/** The largest such number: of the bits of a key that the cache has, these are left. */
+export const ROUTES_MAX = 127;
 /** What follows from the question alone, and so means the same in every process. */
 const KEY_COMMON = KEY_DO | KEY_CD;
 
@@ -208,6 +212,16 @@ export class Query {
     this.group = other.group;
     this.chain = other.chain === null ? null : other.chain.copy();
   }
+}
+
+/** `keyBits` of a query that goes to the upstreams of a number. */
+export function withRoute(keyBits: number, route: number): number {
+  return keyBits | (route << KEY_ROUTE_SHIFT);
+}
+
+/** The number of the upstreams that a query goes to in place of those for everybody; 0: none. */
+export function routeOf({ keyBits }: Query): number {
+  return keyBits >> KEY_ROUTE_SHIFT;
 }
 
 /**

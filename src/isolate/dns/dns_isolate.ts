@@ -185,6 +185,7 @@ export class DnsIsolate {
     });
     this.#asker = asker;
     this.#forwarder = forwarder;
+    this.#route(start.snapshot);
     this.#recursion = recursion;
     this.validation = validation;
     this.#flights = flights;
@@ -301,7 +302,13 @@ export class DnsIsolate {
 
   swap(data: SnapshotData): void {
     this.#pipeline.snapshot = new Snapshot(data, Date.now());
+    this.#route(data);
     this.#evaluate();
+  }
+
+  #route({ overlay: { upstreams, groups } }: SnapshotData): void {
+    const { length } = groups.parts.groupFlags;
+    this.#pipeline.routes = this.#forwarder.routes.of(upstreams, length);
   }
 
   /** Switches what schedules and a pause switch, and is back when they do so again. */

@@ -14,18 +14,10 @@ import { formatName, HashedName, rcodeName } from "../../dns/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
 import type { Flight, KeptMessages, Task, Waiter } from "../flights/mod.ts";
 import { isServiceName } from "../own_names.ts";
-import { hashQuestion, keptQuery, KEY_DO, type Query } from "../query.ts";
+import { hashQuestion, keptQuery, KEY_DO, type Query, routeOf } from "../query.ts";
 import { isAboutSubnet, SCOPE_AT } from "../subnets.ts";
 import { questionText } from "../trace.ts";
-import {
-  endless,
-  leadsBack,
-  malformed,
-  NOBODY_ANSWERED,
-  NOBODY_SERVES,
-  tooMany,
-  unhelpful,
-} from "./failures.ts";
+import { endless, leadsBack, malformed, NOBODY_SERVES, tooMany, unhelpful } from "./failures.ts";
 import type { Health } from "./health.ts";
 import type { Strategy } from "./strategy.ts";
 import { type Upstream, UpstreamSet, type UpstreamTable } from "./upstream.ts";
@@ -113,7 +105,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   }
 
   get failure(): ResolveFailure {
-    return this.#failure ?? NOBODY_ANSWERED;
+    return this.#failure ?? this.#set.failure;
   }
 
   tick(nowMs: number): void {
@@ -339,7 +331,12 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#lead = scrubber.message.slice(0, scrubber.length);
     this.#leadTtl = Math.min(this.#leadTtl, scrubber.ttl);
     this.#asked.length = this.#declined.length = 0;
-    const set = table.forName(asking.packet, asking.qname, asking.qnameLength);
+    const set = table.forName(
+      asking.packet,
+      asking.qname,
+      asking.qnameLength,
+      routeOf(flight.query),
+    );
     if (set === null) {
       this.#askElsewhere(asking);
       return;
