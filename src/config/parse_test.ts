@@ -87,6 +87,8 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       maxEntries: 1_000_000,
       anonymize: false,
       dir: "/var/lib/svc/querylog",
+      dnstap: null,
+      otlp: null,
     },
     api: {
       listen: ["127.0.0.1:8053"],
@@ -377,6 +379,8 @@ Deno.test("parseConfig() reads every key", none, () => {
       maxEntries: 0,
       anonymize: true,
       dir: "/etc/data/svc/querylog",
+      dnstap: null,
+      otlp: null,
     },
     api: {
       listen: ["0.0.0.0:8053"],

@@ -6,6 +6,7 @@ import { memoryOf } from "../snapshot/mod.ts";
 import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import type { NodeCluster } from "./cluster.ts";
+import type { NodeLogExports } from "./log_exports.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { ServerCertificate } from "./certificate.ts";
 import type { OwnAddresses } from "./own_addresses.ts";
@@ -39,6 +40,8 @@ export interface NodeParts {
   /** When the lists' rules in force were built, and how long the last build took. */
   readonly builtAtMs: () => number | null;
   readonly buildMs: () => number | null;
+  /** Everywhere that the query log is sent. */
+  readonly logExports: Pick<NodeLogExports, "figures">;
   /** Requests to the telemetry endpoint that failed. */
   readonly exportFailures: () => number;
   /** Errors of this isolate that nobody caught. */
@@ -147,6 +150,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     reports,
     status: statusOf(node),
     buildMs: node.buildMs(),
+    logExports: node.logExports.figures,
     exportFailures: node.exportFailures(),
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),

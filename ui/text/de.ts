@@ -340,6 +340,12 @@ export const de: Text = {
       settings: "Die Einstellungen sagen, wer fragen darf.",
     },
   },
+  recorded: {
+    is: "Aufgezeichnet",
+    isNot: "Nicht ganz aufgezeichnet",
+    querylog: "Im Anfrageprotokoll",
+    statistics: "In der Statistik",
+  },
   why: {
     noRule: "Keine Regel handelt von diesem Namen.",
     by: (list) => `entschieden von ${list}`,

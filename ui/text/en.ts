@@ -344,6 +344,12 @@ export const en = {
       settings: "The settings say who may ask.",
     },
   },
+  recorded: {
+    is: "Recorded",
+    isNot: "Not all recorded",
+    querylog: "In the query log",
+    statistics: "In statistics",
+  },
   why: {
     noRule: "No rule is about this name.",
     by: (list: string) => `decided by ${list}`,
