@@ -87,6 +87,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       dir: "/var/lib/svc/querylog",
       dnstap: null,
       otlp: null,
+      timeZone: null,
     },
     api: {
       listen: ["127.0.0.1:8053"],
@@ -349,6 +350,7 @@ Deno.test("parseConfig() reads every key", none, () => {
       dir: "/etc/data/svc/querylog",
       dnstap: null,
       otlp: null,
+      timeZone: null,
     },
     api: {
       listen: ["0.0.0.0:8053"],
