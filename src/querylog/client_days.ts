@@ -1,10 +1,11 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
-import { clientKey, type StoredEntry } from "./entry.ts";
-import { latencyBucket } from "./latency.ts";
+import { IDS_PER_MS } from "./entries.ts";
+import { clientKey, COUNTED_SQL, type StoredEntry } from "./entry.ts";
+import { latencyBucket, latencyBucketSql } from "./latency.ts";
 import type { LocalDays } from "./local_days.ts";
-import { addRow, countOf, LATENCY_AT, type MinuteRow, noCounts } from "./minutes.ts";
+import { addRow, countOf, LATENCY_AT, MINUTE_MS, type MinuteRow, noCounts } from "./minutes.ts";
 import { addTo } from "./statistics.ts";
 import { keepMost, type Sharers } from "./sharers.ts";
 import { type TopRow, TopSketch } from "./top_sketch.ts";
@@ -37,6 +38,14 @@ interface Row {
   readonly client: number;
   readonly day: number;
   readonly counts: string;
+}
+
+interface MovedRow {
+  readonly text: string;
+  readonly minute: number;
+  readonly outcome: number;
+  readonly bucket: number;
+  readonly count: number;
 }
 
 /**
@@ -150,7 +159,7 @@ export class ClientDays {
     return { series, clients: clients.top(TOP_MAX), blockedClients: blocked.top(TOP_MAX) };
   }
 
-  /** Moves what was counted in the days that a correction is about. */
+  /** Moves what was counted in the days that a correction is about, before its entries are moved. */
   move({ fromMs, shiftMs }: Correction): void {
     for (const [day, found] of this.#open) this.#saveDay(day, found);
     this.#open.clear();
@@ -162,13 +171,39 @@ export class ClientDays {
     const rows = this.#db.prepare("SELECT client, day, counts FROM client_days WHERE day >= ?")
       .all(first) as unknown as Row[];
     this.#db.prepare("DELETE FROM client_days WHERE day >= ?").run(first);
-    for (const { client, day, counts } of rows) {
-      const to = day + shift;
-      const [known] = this.#read.all(client, to, to) as unknown as Row[];
-      const sums = known === undefined ? noCounts() : countsOf(known.counts);
-      addRow(sums, rowOf(counts));
-      this.#write.run(client, to, textOf(sums));
+    for (const { client, day, counts } of rows) this.#addTo(client, day + shift, countsOf(counts));
+    if (shift > 0) this.#moveWithin(from, { fromMs, shiftMs });
+  }
+
+  /** Moves what the log still has of a part of a day. */
+  #moveWithin(day: number, { fromMs, shiftMs }: Correction): void {
+    const [start, end] = [fromMs, this.#days.startMs(day + 1)].map((timeMs) =>
+      Math.floor(timeMs) * IDS_PER_MS
+    );
+    const rows = this.#db.prepare(`
+      SELECT c.text, e.id / ${MINUTE_MS * IDS_PER_MS} AS minute, e.outcome,
+        ${latencyBucketSql("e.duration")} AS bucket, count(*) AS count
+      FROM entries e NOT INDEXED JOIN clients c ON c.id = e.client
+      WHERE e.id >= ? AND e.id < ? AND ${COUNTED_SQL} GROUP BY 1, 2, 3, 4`)
+      .all(start, end) as unknown as MovedRow[];
+    for (const { text, minute, outcome, bucket, count } of rows) {
+      const to = this.#days.dayOf(minute * MINUTE_MS + shiftMs);
+      if (to === day) continue;
+      const counts = noCounts();
+      counts[outcome] = counts[LATENCY_AT + bucket] = count;
+      for (const client of [ALL, this.#sharers.idOf(text)]) {
+        this.#addTo(client, day, counts.map((one) => -one));
+        this.#addTo(client, to, counts);
+      }
     }
+  }
+
+  #addTo(client: number, day: number, counts: readonly number[]): void {
+    const [known] = this.#read.all(client, day, day) as unknown as Row[];
+    const sums = known === undefined ? noCounts() : countsOf(known.counts);
+    addTo(sums, counts);
+    // Of a client that was not told apart there is nothing to take.
+    this.#write.run(client, day, textOf(sums.map((count) => Math.max(0, count))));
   }
 
   /** Has everything in memory written again: a transaction was undone. */
