@@ -47,10 +47,10 @@ Deno.test("a year of statistics by day", { permissions: PERMISSIONS }, async (t)
 
   await t.step("of a client and of a group", async () => {
     for (
-      const  of of["client=127.0.0.8", `client=${encodeURIComponent(formula)}`, `group=${kids}`]
+      const who of ["client=127.0.0.8", `client=${encodeURIComponent(formula)}`, `group=${kids}`]
     ) {
-      const { total, outcomes, top } = await api.call("GET", `${YEAR}&${of}`);
-      assert.deepEqual([total, outcomes.blocked], [3, 1], of);
+      const { total, outcomes, top } = await api.call("GET", `${YEAR}&${who}`);
+      assert.deepEqual([total, outcomes.blocked], [3, 1], who);
       assert.deepEqual(top.blocked, [{ name: "ads.example", count: 1 }]);
     }
     assert.equal((await api.call("GET", `${YEAR}&client=192.0.2.99`)).total, 0);
