@@ -79,6 +79,22 @@ export interface HttpsUpstream extends EncryptedUpstream {
 
 export type Upstream = UdpUpstream | TlsUpstream | HttpsUpstream;
 
+/** How the upstreams that serve a name are chosen among. */
+export interface ForwardingConfig {
+  readonly strategy: "order" | "fastest" | "parallel";
+  /** With `parallel`, upstreams that are asked at once. */
+  readonly parallelMax: number;
+}
+
+/** AAAA records made of A records (RFC 6147). */
+export interface Dns64Config {
+  readonly enabled: boolean;
+  /** The translator's; one of RFC 6052's lengths. */
+  readonly prefix: IpPrefix;
+  /** IPv6 networks whose addresses are taken for none. */
+  readonly exclude: readonly IpPrefix[];
+}
+
 export interface CacheConfig {
   readonly sizeBytes: number;
   readonly minTtl: number;
@@ -249,11 +265,23 @@ export interface TelemetryConfig {
   readonly intervalMs: number;
 }
 
+/** Where it is read who is on the network. */
+export interface DevicesConfig {
+  /** Like `/etc/hosts`. */
+  readonly hostsFiles: readonly string[];
+  /** Of dnsmasq, Kea or ISC dhcpd. */
+  readonly leaseFiles: readonly string[];
+  /** Whether MAC addresses are taken from the kernel's table of neighbours. */
+  readonly neighbours: boolean;
+}
+
 /** The configuration file. Plain data: it may be posted to an isolate. */
 export interface Config {
   readonly server: ServerConfig;
   /** In the order in which they are tried. */
   readonly upstreams: readonly Upstream[];
+  readonly forwarding: ForwardingConfig;
+  readonly dns64: Dns64Config;
   readonly cache: CacheConfig;
   readonly filter: FilterConfig;
   readonly recursion: RecursionConfig;
@@ -267,4 +295,5 @@ export interface Config {
   /** `null`: there is no floating address. */
   readonly vrrp: VrrpConfig | null;
   readonly telemetry: TelemetryConfig;
+  readonly devices: DevicesConfig;
 }

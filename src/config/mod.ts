@@ -11,6 +11,7 @@ export type {
   ClusterMember,
   Config,
   ConfigList,
+  DevicesConfig,
   DnstapConfig,
   FilterConfig,
   HttpsUpstream,

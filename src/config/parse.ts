@@ -15,6 +15,8 @@ import type {
   TelemetryConfig,
   TlsFiles,
 } from "./config.ts";
+import { readDevices } from "./devices.ts";
+import { readDns64 } from "./dns64.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
 import {
@@ -36,7 +38,7 @@ import {
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
 import { readQuerylog } from "./querylog.ts";
-import { checkNames, noteIgnored, readUpstream } from "./upstream.ts";
+import { checkNames, noteIgnored, readForwarding, readUpstream } from "./upstream.ts";
 import { checkListeners, readVrrp } from "./vrrp.ts";
 
 /** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
@@ -75,6 +77,8 @@ const API_PORT = 8053;
 const TABLES = {
   server: false,
   upstream: false,
+  forwarding: false,
+  dns64: false,
   cache: false,
   filter: false,
   recursion: false,
@@ -86,6 +90,7 @@ const TABLES = {
   cluster: true,
   vrrp: false,
   telemetry: false,
+  devices: false,
 } as const;
 
 export interface ParseOptions {
@@ -185,6 +190,8 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const sockets = new Sockets();
   const server = t.table("server", (s) => readServer(s, directory, sockets));
   const upstreams = t.tables("upstream", UPSTREAM_COUNT_MAX, (u) => readUpstream(u, directory));
+  const forwarding = t.table("forwarding", readForwarding);
+  const dns64 = t.table("dns64", readDns64);
   const cache = t.table("cache", readCache);
   const filter = t.table("filter", (f) => readFilter(f, directory));
   const recursion = t.table("recursion", (r) => readRecursion(r, directory));
@@ -208,9 +215,12 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     checkListeners(vrrp, server.listen, t.place.at("vrrp"), t.place.at("server"));
   }
   const telemetry = t.table("telemetry", (x) => readTelemetry(x, directory));
+  const devices = t.table("devices", (d) => readDevices(d, directory));
   return {
     server,
     upstreams,
+    forwarding,
+    dns64,
     cache,
     filter,
     recursion,
@@ -222,6 +232,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     cluster,
     vrrp,
     telemetry,
+    devices,
   };
 }
 

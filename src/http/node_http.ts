@@ -3,9 +3,8 @@
  */
 import http from "node:http";
 import { Duplex } from "node:stream";
-import { parseIp } from "../addr/mod.ts";
+import { bareHost, isLocalhostName, parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
-import { bareHost, isLocalhostName } from "../model/list_url.ts";
 import type { HttpAsk, HttpGet, HttpGetOptions, HttpPost, HttpResponse, Lookup } from "./ports.ts";
 
 /** Most addresses of a host that are tried. */

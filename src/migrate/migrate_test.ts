@@ -128,13 +128,12 @@ Deno.test("AdGuard Home: every kind of thing is told of", none, async (t) => {
     group: ["added: Default", "adapted: Tablet", "added: Guests"],
     client: [
       "added: Laptop (192.168.1.20, 2001:db8::20, laptop)",
-      "adapted: Tablet (192.168.1.21)",
-      "added: Console (192.168.1.22)",
+      "adapted: Tablet (aa:bb:cc:dd:ee:01, 192.168.1.21)",
+      "added: Console (192.168.1.22, aa:bb:cc:dd:ee:77)",
       "added: Guests (192.168.9.0/24)",
-      "not_possible: Console: AA-BB-CC-DD-EE-77",
+      "added: Watch (aa:bb:cc:dd:ee:99)",
       "not_possible: Guests: upstreams of its own",
       "not_possible: Guests: tags user_regular",
-      "not_possible: Watch: aa:bb:cc:dd:ee:99",
     ],
     service: [
       "added: facebook for Default",
@@ -204,12 +203,12 @@ Deno.test("Pi-hole: every kind of thing is told of", none, async (t) => {
     ],
     client: [
       "added: Laptop (192.168.1.20)",
-      "adapted: Tablet (192.168.1.21)",
+      "adapted: Tablet (aa:bb:cc:dd:ee:01, 192.168.1.21)",
       "added: Console (192.168.1.22)",
       "adapted: Guests (192.168.9.0/24)",
       "adapted: tv.lan (192.168.1.23)",
+      "added: AA:BB:CC:DD:EE:99 (aa:bb:cc:dd:ee:99)",
       "not_possible: :eth1",
-      "not_possible: AA:BB:CC:DD:EE:99",
     ],
     record: [
       "added: nas A 192.168.1.5",

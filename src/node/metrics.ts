@@ -265,6 +265,11 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
       "Questions answered by what was proven not to be there before.",
       Counter.Deduced,
     ),
+    sum(
+      "svc_dns64_synthesized_total",
+      "Answers whose AAAA records were made of A records.",
+      Counter.Dns64Synthesized,
+    ),
     ...recursionFamilies(blocks),
   ];
 }
@@ -362,6 +367,12 @@ function upstreamFamilies({ counters, reports, status: { upstreams } }: MetricsF
       type: "counter",
       help: "Queries that an upstream did not answer, or not in time.",
       samples: sum(({ failed }) => failed),
+    },
+    {
+      name: "svc_upstream_called_off_total",
+      type: "counter",
+      help: "Queries sent to an upstream whose answer was not waited for any more.",
+      samples: sum(({ calledOff }) => calledOff),
     },
     counter(
       "svc_upstream_tcp_queries_total",

@@ -21,6 +21,7 @@ import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { keepDailyBackups } from "./daily_backups.ts";
 import { designatedRecords } from "./designated.ts";
+import type { Devices } from "./devices.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
@@ -35,8 +36,9 @@ import { NodeLogExports } from "./log_exports.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
-import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
-import { nodeName, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
+import { checkThreadsOf, workersOf } from "./isolate_counts.ts";
+import { openMaxOf } from "./open_files.ts";
+import { nodeName, openDevices, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
 import { OwnAddresses } from "./own_addresses.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
@@ -76,6 +78,7 @@ interface Parts {
   readonly keeper: ListKeeper;
   readonly services: ServiceCatalogue;
   readonly filtering: Filtering;
+  readonly devices: Devices;
   readonly policy: Policy;
   readonly certificate: ServerCertificate | null;
   readonly upstreams: readonly DnsUpstream[];
@@ -156,9 +159,10 @@ export class Node {
     opened.defer(() => filtering.stop());
     const base = await filtering.first();
     const { seed } = filtering; // Kept rules bring their own.
+    const devices = opened.adopt(await openDevices(config, problems), (one) => one.stop());
     const policy = new Policy({
       seed,
-      state: replicator.state,
+      state: devices.locate(replicator.state),
       base,
       designated: designatedRecords(config.server.tls),
       pausedUntilMs: former?.pausedUntilMs ?? 0,
@@ -198,8 +202,8 @@ export class Node {
     return new Node({
       ...{ config, startedAtMs, telemetry, stage, former, problems, clock, cluster, get },
       ...{ keeper, services, store: { ...store, replicator } },
-      ...{ filtering, policy, certificate, upstreams, odoh, querylog, logExports, isolates },
-      ...{ listening, dns },
+      ...{ filtering, devices, policy, certificate, upstreams, odoh, querylog, logExports },
+      ...{ isolates, listening, dns },
       ...{ checks, trust: trustKeeper },
     }, opened.move());
   }
@@ -252,7 +256,7 @@ export class Node {
     const { config, problems, store, policy, dns, telemetry, filtering, cluster } = this.#parts;
     const { listening } = this.#parts;
     const uncaught = this.#uncaught;
-    const inForce = follow(store.replicator, policy, filtering, problems);
+    const inForce = follow(store.replicator, this.#parts.devices, policy, filtering, problems);
     // A former program has left store and log since before this one had them.
     await uncaught.survive(() => cluster?.start(listening?.channel ?? null));
     const writes = async () => {
@@ -336,6 +340,7 @@ export class Node {
       store,
       problems: () => problems.now(),
       policy,
+      devices: this.#parts.devices,
       dns,
       certificate,
       ownAddresses: this.#ownAddresses,

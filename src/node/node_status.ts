@@ -1,4 +1,4 @@
-import { formatHostPort } from "../addr/mod.ts";
+import { formatHostPort, formatPrefix } from "../addr/mod.ts";
 import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
@@ -106,6 +106,8 @@ export function statusOf(node: NodeParts): Status {
       hits: sumCounters(counters, Counter.CacheHits),
       misses: sumCounters(counters, Counter.CacheMisses),
     },
+    dns64: config.dns64.enabled ? { prefix: formatPrefix(config.dns64.prefix) } : null,
+    forwarding: { strategy: config.forwarding.strategy },
     upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
     sandbox: { ...node.sandbox, capabilities: [...node.sandbox.capabilities] },
     querylog: {

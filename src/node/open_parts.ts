@@ -6,8 +6,11 @@ import type { HttpGet } from "../http/mod.ts";
 import { type DnsUpstream, type QuerylogOptions, QuerylogSupervisor } from "../isolate/mod.ts";
 import { denoDisk, ListKeeper } from "../lists/mod.ts";
 import { log } from "../log.ts";
+import { openNative } from "../native/mod.ts";
+import { Neighbours } from "../netlink/mod.ts";
 import { openNodeStore } from "../store/mod.ts";
 import { RELEASED_MS, VERSION } from "../version.ts";
+import { deviceFiles, Devices } from "./devices.ts";
 import type { Problems } from "./problems.ts";
 import { LONE_NODE, seedSource } from "./seed.ts";
 
@@ -56,6 +59,19 @@ export async function openKeeper(
     log.error("lists can't be kept", { directory, error });
     return await ListKeeper.open(await Deno.makeTempDir({ prefix: "svc-lists-" }), options);
   }
+}
+
+/** Opens what knows who is on the network. */
+export async function openDevices(config: Config, problems: Problems): Promise<Devices> {
+  const native = openNative();
+  const devices = new Devices({
+    config: config.devices,
+    files: deviceFiles,
+    neighbours: native === null ? null : new Neighbours(native),
+  });
+  await devices.open();
+  problems.watch("devices", () => devices.problems);
+  return devices;
 }
 
 /** What keeps the query log; `null` where there is to be none. */

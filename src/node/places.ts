@@ -99,7 +99,8 @@ export function placesOf(
 
 /** The files that a configuration names, whatever for. */
 function filesOf(config: Config) {
-  const { server, upstreams, filter, recursion, api, cluster, telemetry, querylog } = config;
+  const { server, upstreams, filter, recursion, api, cluster, telemetry } = config;
+  const { devices, querylog } = config;
   return [
     ...[server.tls.files, api.tls, cluster].flatMap((files) =>
       files === null ? [] : [files.certFile, files.keyFile]
@@ -107,6 +108,8 @@ function filesOf(config: Config) {
     ...upstreams.map((upstream) => upstream.kind === "udp" ? null : upstream.caFile),
     ...[filter.servicesFile, recursion.rootHintsFile, recursion.trustAnchorFile],
     ...[cluster?.caFile ?? null, telemetry.headersFile, telemetry.caFile],
+    ...devices.hostsFiles,
+    ...devices.leaseFiles,
     ...[querylog.dnstap?.caFile, querylog.otlp?.headersFile, querylog.otlp?.caFile].map((file) =>
       file ?? null
     ),

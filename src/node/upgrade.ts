@@ -137,7 +137,7 @@ export class Upgrade {
     memory: Memory,
     former: StageNotes,
   ): Promise<number> {
-    const program = await nextProgram(process);
+    const program = await nextProgram(process, "run");
     const { named } = this.#options.node;
     const stage: StageNotes = { ...former, sockets: named.map(({ name }) => name) };
     const notes: UpgradeNotes = { stage, step: "launch" };

@@ -268,17 +268,16 @@ function clientOf(
       addresses.push(formatPrefix(prefix));
       if (parsePrefix(id) === null) notes.push(`${id} is written as ${formatPrefix(prefix)}`);
     } else if (mac !== null) {
-      const known = leases.get(mac);
-      if (known === undefined) gone.push(id);
-      else {
-        addresses.push(...known);
-        notes.push(`${id} is ${known.join(", ")} by its leases: keep that address fixed`);
+      const known = leases.get(mac) ?? [];
+      addresses.push(mac, ...known);
+      if (known.length > 0) {
+        notes.push(`${id} is ${known.join(", ")} by its leases: that is taken as well`);
       }
     } else if (/^[a-z0-9-]{1,63}$/i.test(id)) ids.push(id.toLowerCase());
     else gone.push(id);
   }
   if (gone.length > 0) {
-    const reason = "clients are told by address or client ID, and no lease tells its address";
+    const reason = "clients are told by address, MAC address or client ID";
     items.push(lost("client", `${name}: ${gone.join(", ")}`, reason));
   }
   if (addresses.length + ids.length === 0) return null;
