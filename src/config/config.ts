@@ -164,6 +164,8 @@ export interface QuerylogConfig {
   readonly retentionMs: number;
   readonly maxEntries: number;
   readonly anonymize: boolean;
+  /** By whose midnight the days of statistics begin; `null`: the machine's. */
+  readonly timeZone: string | null;
   /** The query log's own folder below the store. */
   readonly dir: string;
   /** Where it goes beside that; `null`: nowhere. */

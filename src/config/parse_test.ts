@@ -89,6 +89,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       dir: "/var/lib/svc/querylog",
       dnstap: null,
       otlp: null,
+      timeZone: null,
     },
     api: {
       listen: ["127.0.0.1:8053"],
@@ -387,6 +388,7 @@ Deno.test("parseConfig() reads every key", none, () => {
       dir: "/etc/data/svc/querylog",
       dnstap: null,
       otlp: null,
+      timeZone: null,
     },
     api: {
       listen: ["0.0.0.0:8053"],

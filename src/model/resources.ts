@@ -336,7 +336,8 @@ export const ScheduleSpec = z.strictObject({
 });
 export type ScheduleSpec = z.infer<typeof ScheduleSpec>;
 
-function isTimeZone(zone: string): boolean {
+/** Says whether a text names an IANA time zone that this program knows. */
+export function isTimeZone(zone: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: zone });
     return zone !== "" && !/^[+-]/.test(zone);
