@@ -47,6 +47,7 @@ export class Validation implements Judge {
   readonly #active = new Set<Validating>();
   /** What those take. */
   #activeBytes = 0;
+  readonly #work = { busy: 0 };
   #anchors: TrustAnchors;
   #believesClock = true;
 
@@ -69,6 +70,7 @@ export class Validation implements Judge {
       room: streamReply(),
       nowSeconds,
       inTurn,
+      work: this.#work,
       ended: (one) => {
         if (this.#active.delete(one)) this.#activeBytes -= one.bytes;
       },
@@ -79,6 +81,11 @@ export class Validation implements Judge {
   /** Answers that are being validated. */
   get active(): number {
     return this.#active.size;
+  }
+
+  /** Those of them that wait for nobody: they go on with the next microtasks. */
+  get busy(): number {
+    return this.#work.busy;
   }
 
   /** Goes on with other anchors, and with nothing that was found by the former ones. */

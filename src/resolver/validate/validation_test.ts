@@ -86,6 +86,33 @@ Deno.test("Validation takes what another upstream can prove", none, async () => 
   bench.bench.checkIdle();
 });
 
+Deno.test("Validation says how many go on by themselves", none, async () => {
+  const bench = benchOf();
+  const { validation, threads } = bench;
+  const seen = new Set<number>();
+  threads.isHeld = true;
+  bench.bench.ask("www.test", { edns: {} });
+  // Until it waits for a thread, by way of the questions for its chain.
+  for (let i = 0; i < 100 && threads.sent.length === 0; i++) {
+    await bench.settle();
+    seen.add(validation.busy);
+  }
+  assert.deepEqual([threads.sent.length, [...seen]], [1, [0]], "it waits whenever all has settled");
+  threads.step(bench.checks);
+  assert.equal(validation.busy, 1, "before anything that has awaited the result runs");
+  threads.isHeld = false;
+  for (let i = 0; i < 100 && validation.active > 0; i++) await bench.settle();
+  assert.deepEqual([validation.active, validation.busy], [0, 0]);
+  // One that is given up is not counted either, whatever it waits for.
+  threads.isHeld = true;
+  bench.bench.ask("other.test", { edns: {} });
+  for (let i = 0; i < 200 && validation.active > 0; i++) {
+    await bench.settle();
+    bench.bench.advance(50);
+  }
+  assert.deepEqual([validation.active, validation.busy], [0, 0]);
+});
+
 Deno.test("Validation says what was bogus where nobody else answers", none, async () => {
   const bench = benchOf();
   bench.said.set("a www.test A", { answer: [plain(WWW)] });
