@@ -120,6 +120,7 @@ export const de: Text = {
     live: "Laufendes Protokoll ein oder aus",
     filter: "Protokoll filtern",
     decide: "Erlauben oder sperren",
+    undo: "Zurücknehmen, was aus der Zeile entschieden wurde",
     close: "Schließen, leeren",
     toast: "Zur letzten Meldung",
     help: "Diese Tasten",

@@ -120,6 +120,7 @@ export const en = {
     live: "Live log on or off",
     filter: "Filter the log",
     decide: "Allow or block",
+    undo: "Undo what was decided from the row",
     close: "Close, clear",
     toast: "To the last message",
     help: "These keys",
