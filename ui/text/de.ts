@@ -232,6 +232,7 @@ export const de: Text = {
     ofQueries: (count, shown) => plural(count, "Anfrage", "Anfragen", shown),
     devices: "Geräte",
     newDevices: (count) => `${count} neu`,
+    busiest: "Am meisten:",
     latency: "Mittlere Antwortzeit",
     slowest: (time) => `95 % in ${time}`,
     topBlocked: "Am häufigsten gesperrt",

@@ -232,6 +232,7 @@ export const en = {
     ofQueries: (count: number, shown: string) => plural(count, "query", "queries", shown),
     devices: "Devices",
     newDevices: (count: number) => `${count} new`,
+    busiest: "Busiest:",
     latency: "Median time to answer",
     slowest: (time: string) => `95% within ${time}`,
     topBlocked: "Top blocked",
