@@ -23,7 +23,7 @@ import { keepDailyBackups } from "./daily_backups.ts";
 import { designatedRecords } from "./designated.ts";
 import type { Devices } from "./devices.ts";
 import { dnsOptions } from "./dns_options.ts";
-import { dnsUpstreams } from "./dns_upstreams.ts";
+import { dnsUpstreams, missingUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
 import { follow } from "./follow.ts";
 import { type Former, saveFormer } from "./former.ts";
@@ -35,6 +35,7 @@ import { listsOf, usesOf } from "./lists_of.ts";
 import { NodeLogExports } from "./log_exports.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
+import { type NodeWebhooks, startWebhooks } from "./node_webhooks.ts";
 import { OdohKeys } from "./odoh_keys.ts";
 import { checkThreadsOf, workersOf } from "./isolate_counts.ts";
 import { openMaxOf } from "./open_files.ts";
@@ -106,6 +107,7 @@ export class Node {
   });
   readonly #ownAddresses = new OwnAddresses();
   #api: RunningApi | null = null;
+  #webhooks: NodeWebhooks | null = null;
 
   private constructor(parts: Parts, opened: AsyncDisposableStack) {
     this.#parts = parts;
@@ -268,7 +270,8 @@ export class Node {
     this.#endRules();
     this.#opened.defer(keepDailyBackups(config, store, this.#parts.clock.judge, problems));
     this.#watchProblems();
-    const options = this.#apiOptions(inForce);
+    const webhooks = this.#webhooks = this.#opened.use(await startWebhooks(this.#parts));
+    const options = this.#apiOptions(inForce, webhooks);
     this.#api = await startApi(problems, options);
     problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
@@ -305,6 +308,7 @@ export class Node {
     problems.watch("filter", () => filtering.problems);
     problems.watch("certificate", () => certificate?.problems ?? []);
     problems.watch("dns", () => dnsProblems(dns, upstreams));
+    problems.watch("upstream", () => missingUpstreams(replicator.state, upstreams));
     problems.watch("internal", () => dns.left.problems);
     problems.watch(
       "connections",
@@ -323,7 +327,7 @@ export class Node {
     return { reports: this.#parts.dns.reports, api: this.#api?.occupancy ?? null };
   }
 
-  #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
+  #apiOptions(inForce: () => Promise<void>, webhooks: NodeWebhooks): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
@@ -364,6 +368,7 @@ export class Node {
       apiOccupancy: () => this.#connected.api,
       eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
       inForce,
+      webhooks,
     };
   }
 
@@ -400,6 +405,7 @@ export class Node {
   async suspend(memory: Memory): Promise<void> {
     const { policy, odoh, dns, store, querylog, cluster } = this.#parts;
     querylog?.endWatchers();
+    this.#webhooks?.pause();
     // Side by side: a change that waits for a leader is answered before its connection is closed.
     await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend()]);
     await store.suspend();
@@ -421,6 +427,7 @@ export class Node {
     await store.resume();
     await cluster?.resume();
     await this.#api?.resume();
+    this.#webhooks?.watch();
   }
 
   /** Has the API answer what needs no store, until `resume` has that back. */

@@ -17,6 +17,7 @@ import {
   QueryLog,
   RateLimiter,
   Resolver,
+  Subnets,
   TICK_MS,
   TurnClock,
 } from "../../resolver/mod.ts";
@@ -146,6 +147,7 @@ export class DnsIsolate {
       dns64: start.dns64 === null
         ? null
         : new Dns64Names(new EmbeddingPrefix(start.dns64.prefix), start.seed),
+      subnets: start.upstreams.some((one) => one.clientSubnet === "client") ? new Subnets() : null,
       onLeakLookup: (query, name) => this.#leaks.note(query, name, this.#pipeline),
       refresh: (query) => this.#flights.refresh(query),
     });
@@ -183,6 +185,7 @@ export class DnsIsolate {
     });
     this.#asker = asker;
     this.#forwarder = forwarder;
+    this.#route(start.snapshot);
     this.#recursion = recursion;
     this.validation = validation;
     this.#flights = flights;
@@ -299,7 +302,13 @@ export class DnsIsolate {
 
   swap(data: SnapshotData): void {
     this.#pipeline.snapshot = new Snapshot(data, Date.now());
+    this.#route(data);
     this.#evaluate();
+  }
+
+  #route({ overlay: { upstreams, groups } }: SnapshotData): void {
+    const { length } = groups.parts.groupFlags;
+    this.#pipeline.routes = this.#forwarder.routes.of(upstreams, length);
   }
 
   /** Switches what schedules and a pause switch, and is back when they do so again. */
