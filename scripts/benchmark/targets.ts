@@ -393,7 +393,7 @@ function rate(
   };
 }
 
-function most(name: string, value: number, limit: number, unit = ""): Target {
+export function most(name: string, value: number, limit: number, unit = ""): Target {
   return { name, value, limit, kind: "most", unit };
 }
 
