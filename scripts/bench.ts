@@ -39,6 +39,7 @@ import {
   formatMemory,
   formatRecursion,
   formatSetups,
+  formatStarts,
   formatTargets,
   formatTransports,
   formatUi,
@@ -64,11 +65,13 @@ import {
   logTargets,
   memoryTargets,
   recursionTargets,
+  startTargets,
   type Target,
   transportTargets,
   uiTargets,
   vrrpTargets,
 } from "./benchmark/targets.ts";
+import { measureStarts } from "./benchmark/start_runs.ts";
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
 import { measureUi } from "./benchmark/ui_runs.ts";
 import { measureVrrp } from "./benchmark/vrrp_runs.ts";
@@ -89,6 +92,7 @@ const PARTS = [
   "ui",
   "recursion",
   "peers",
+  "start",
   "all",
 ] as const;
 type Part = typeof PARTS[number];
@@ -109,6 +113,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   ui: [],
   recursion: [],
   peers: [],
+  start: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -147,6 +152,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
                itself
   peers        beside AdGuard Home and blocky, where they are on PATH: CPU time and rate of each
                transport, latency, memory, starts; by itself
+  start        what stage 1 and the sandbox add to a start; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -245,6 +251,11 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   }
   if (part === "recursion") {
     await benchRecursion(options, workspace);
+    return;
+  }
+  if (part === "start") {
+    const results = await measureStarts(workspace, { rounds, program: options.svc, progress });
+    console.log(`\n${formatStarts(results)}\n\n${formatTargets(startTargets(results))}`);
     return;
   }
   const runs = RUNS_OF[part];
