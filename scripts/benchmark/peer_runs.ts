@@ -42,6 +42,8 @@ const MEMORY_LOADS = 20;
 
 /** blocky closes a connection after 128 queries, and leaves what came behind them. */
 const LOST_SHARE_MAX = 0.1;
+/** A load whose client ends badly is begun anew: h2load now and then waits for ever. */
+const ATTEMPTS_MAX = 3;
 
 /** Resident memory of one peer at its milestones. */
 export interface PeerMemory {
@@ -220,7 +222,7 @@ class Measuring {
             if (!serves(peer, run)) continue;
             progress(`round ${round + 1} of ${rounds}: ${run}, ${load}, ${peer.name}`);
             const plan = { ...this.load, queries: queriesOf(this.setup, load) };
-            const sample = await measureLoad(run, serverOf(peer), plan);
+            const sample = await this.#tried(() => measureLoad(run, serverOf(peer), plan));
             ((results[peer.name]!.runs[run] ??= {})[load] ??= []).push(sample);
           }
         }
@@ -230,12 +232,23 @@ class Measuring {
       for (const peer of peers) {
         if (!serves(peer, run)) continue;
         progress(`latency without load: ${run}, ${peer.name}`);
-        const us = await runPacedTransport(run, peer, this.load);
+        const us = await this.#tried(() => runPacedTransport(run, peer, this.load));
         const [p50Us, p99Us] = [percentile(us, 0.5), percentile(us, 0.99)];
         results[peer.name]!.latency[run] = { p50Us, p99Us };
       }
     }
     await Promise.all(peers.map((peer) => peer.stop()));
+  }
+
+  async #tried<T>(work: () => Promise<T>): Promise<T> {
+    for (let attempt = 1;; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof BenchError) || attempt === ATTEMPTS_MAX) throw error;
+        this.plan.progress(`once more: ${error.message}`);
+      }
+    }
   }
 
   async #fill({ port }: Peer): Promise<void> {
