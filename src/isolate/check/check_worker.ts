@@ -2,6 +2,7 @@
 /// <reference lib="deno.worker" />
 /** Checks signatures for the dns isolates; nothing is open to it but what it checks with. @module */
 import { SignatureVerifier } from "../../dnssec/verify.ts";
+import { giveBackHeap } from "../../free_memory.ts";
 import { handLogLines, log } from "../../log.ts";
 import { LibCrypto, Waker } from "../../native/checking.ts";
 import { Nice, stepBack } from "../../thread/mod.ts";
@@ -73,6 +74,7 @@ self.onmessage = ({ data }: MessageEvent<ToCheck>) => {
         stepBack(Nice.Build);
         const tools = openTools();
         inbox = new Inbox(data.inbox);
+        giveBackHeap(); // What the start leaves.
         tell({ type: "ready" });
         serve(tools, new Bell(data.bell), inbox).catch(crash);
         break;

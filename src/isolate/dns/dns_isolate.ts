@@ -1,11 +1,9 @@
-import { EmbeddingPrefix } from "../../addr/mod.ts";
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
 import { type EventQueue, EVENTS_MAX } from "../../native/mod.ts";
 import {
   type Asker,
   type AskHow,
-  Dns64Names,
   type Flights,
   type Forwarder,
   type Found,
@@ -43,6 +41,7 @@ import { SYSTEM_TIME } from "../kept_isolate.ts";
 import { listenPortable } from "./portable_listeners.ts";
 import type { RecursionSide } from "./recursion_side.ts";
 import { reportOf } from "./report.ts";
+import { pipelineOf } from "./pipeline_of.ts";
 import { openResolving } from "./resolving.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
@@ -131,18 +130,8 @@ export class DnsIsolate {
     const cache = this.#cache = new Cache({ sizeBytes, serveStale });
     const saved = start.savedAnswers;
     if (saved !== null) cache.load(saved, keyHasher(start.seed), Math.floor(Date.now() / 1_000));
-    this.#pipeline = new Pipeline({
-      seed: start.seed,
-      cache,
-      snapshot: new Snapshot(start.snapshot, Date.now()),
-      counters,
-      prefetch: start.prefetch,
-      failClosed: start.failClosed,
-      limits: this.#limits,
-      requireClientId: start.requireClientId,
-      dns64: start.dns64 === null
-        ? null
-        : new Dns64Names(new EmbeddingPrefix(start.dns64.prefix), start.seed),
+    this.#pipeline = pipelineOf(start, {
+      ...{ cache, counters, limits: this.#limits },
       onLeakLookup: (query, name) => this.#leaks.note(query, name, this.#pipeline),
       refresh: (query) => this.#flights.refresh(query),
     });
@@ -180,6 +169,7 @@ export class DnsIsolate {
     });
     this.#asker = asker;
     this.#forwarder = forwarder;
+    this.#route(start.snapshot);
     this.#recursion = recursion;
     this.validation = validation;
     this.#flights = flights;
@@ -302,7 +292,13 @@ export class DnsIsolate {
 
   swap(data: SnapshotData): void {
     this.#pipeline.snapshot = new Snapshot(data, Date.now());
+    this.#route(data);
     this.#evaluate();
+  }
+
+  #route({ overlay: { upstreams, groups } }: SnapshotData): void {
+    const { length } = groups.parts.groupFlags;
+    this.#pipeline.routes = this.#forwarder.routes.of(upstreams, length);
   }
 
   /** Switches what schedules and a pause switch, and is back when they do so again. */

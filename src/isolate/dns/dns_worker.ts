@@ -43,6 +43,7 @@ async function open(start: DnsStart): Promise<void> {
   for (const message of early.splice(0)) take(opened, message);
   const ports = await listening;
   if (start.isShutIn) Deno.permissions.revokeSync({ name: "ffi" }); // Of this isolate alone.
+  giveBackHeap(); // What the start leaves, before anybody waits for an answer.
   tell({ type: "ready", ports });
   opened.run().catch(crash); // Last: it may not return for seconds.
 }

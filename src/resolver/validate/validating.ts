@@ -26,7 +26,7 @@ import { Counter } from "../../telemetry/mod.ts";
 import { ownError, withoutDnssecErrors } from "../extended_errors.ts";
 import { ResolveFailure, TOO_LARGE } from "../failure.ts";
 import type { BroughtMessage, Flight, Task, Waiter } from "../flights/mod.ts";
-import { DnssecState } from "../query.ts";
+import { DnssecState, routeOf } from "../query.ts";
 import type { Reply } from "../reply.ts";
 import { questionText } from "../trace.ts";
 import { type CheckOwner, type CheckQueue, ChecksRefused, SIGNER_OFFSET } from "./check_queue.ts";
@@ -201,7 +201,7 @@ export class Validating implements Task, CheckOwner {
     };
     this.#lookUps.push(lookUp);
     this.#means.inTurn(() => {
-      if (flight.ask(this.#means.question.about(name, type), attempt)) return;
+      if (flight.ask(this.#means.question.about(name, type, flight.query), attempt)) return;
       this.#lookUps = this.#lookUps.filter((one) => one !== lookUp);
       lookUp.resolve(null);
     });
@@ -254,7 +254,9 @@ export class Validating implements Task, CheckOwner {
     const { security, ede, reason } = finding;
     // Addresses of a network of one's own are for names that are asked for there.
     const learned = flight.isOwnDomain ? { ...verdict, answer: [] } : verdict;
-    if (security === Security.Secure) gaps.learn(learned, nowSeconds());
+    // What upstreams of a group say is for nobody else.
+    const isForAll = routeOf(flight.query) === 0;
+    if (security === Security.Secure && isForAll) gaps.learn(learned, nowSeconds());
     const proven = { rcode, security, answer, authority, ttlMax: this.#ttl };
     if (!message.write(flight.query, proven)) flight.fail(TOO_LARGE);
     else flight.settle(message, ede === null ? this.#errors : ownError(ede, reason));

@@ -5,7 +5,7 @@ import { type Finding, Security, TrustAnchors } from "../../dnssec/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import type { BroughtMessage, Flight, Judge } from "../flights/mod.ts";
 import { ResolveFailure } from "../failure.ts";
-import type { Query } from "../query.ts";
+import { type Query, routeOf } from "../query.ts";
 import { streamReply } from "../reply.ts";
 import { ChainQuestion } from "./chain_question.ts";
 import { type CheckQueue } from "./check_queue.ts";
@@ -141,6 +141,7 @@ export class Validation implements Judge {
   }
 
   deduce(query: Query): BroughtMessage | null {
+    if (routeOf(query) !== 0) return null; // Its upstreams may say otherwise.
     const { message, nowSeconds } = this.#means;
     const proven = this.#gaps.deduce(query, nowSeconds());
     if (proven === null || !message.write(query, proven)) return null;

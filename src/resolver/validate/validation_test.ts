@@ -376,3 +376,36 @@ Deno.test("Validation serves others while signatures are a flood (KeyTrap)", non
   assert.equal(bench.validation.active, 0);
   bench.bench.checkIdle();
 });
+
+Deno.test("Validation of what upstreams of a group say asks these alone", none, async () => {
+  const bench = benchOf();
+  const { front: { pipeline }, forwarder } = bench.bench;
+  const asGroup = (names: readonly string[]) => {
+    const lists = new Map(names.length === 0 ? [] : [[0, names] as const]);
+    pipeline.routes = forwarder.routes.of(lists, 1);
+  };
+  asGroup(["b"]);
+  const secure = await bench.ask("www.test", DO);
+  assert.match(secure.answer, /^NOERROR rd ra ad; /);
+  assert.deepEqual(bench.news(), ["b www.test A cd", "b test DNSKEY cd"]);
+  // What one of its upstreams proves not to be there is for it alone to say.
+  const gap = bench.signed("a.test 60 IN NSEC www.test. A RRSIG NSEC");
+  const apex = bench.signed("test 60 IN NSEC a.test. NS SOA RRSIG NSEC DNSKEY");
+  const denied = { rcode: Rcode.NXDomain, authority: [bench.signed(SOA), gap, apex] };
+  bench.said.set("gone.test A", denied);
+  assert.match((await bench.ask("gone.test", DO)).answer, /^NXDOMAIN rd ra ad; /);
+  assert.deepEqual(bench.news(), ["b gone.test A cd"]);
+  asGroup([]);
+  bench.said.set("here.test A", denied);
+  await bench.ask("here.test", DO);
+  assert.deepEqual(bench.news(), ["a here.test A cd"]);
+  assert.match((await bench.ask("there.test", DO)).answer, /^NXDOMAIN rd ra ad; /);
+  assert.deepEqual(bench.news(), [], "follows from what was said to everybody");
+  asGroup(["b"]);
+  bench.said.set("there.test A", {
+    answer: [spoilt(bench.signed("there.test 300 IN A 192.0.2.9"))],
+  });
+  assert.match((await bench.ask("there.test", { edns: {} })).answer, /^SERVFAIL .*DNSSEC Bogus/);
+  assert.ok(bench.news().every((asked) => asked.startsWith("b ")));
+  bench.bench.checkIdle();
+});
