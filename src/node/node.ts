@@ -1,7 +1,6 @@
 import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
-import { messageOf } from "../errors.ts";
 import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
 import {
   CheckSupervisor,
@@ -16,6 +15,7 @@ import { log } from "../log.ts";
 import type { FileLimit } from "../native/mod.ts";
 import type { Memory } from "../process/mod.ts";
 import type { OpenStore, Replicator, Store } from "../store/mod.ts";
+import { AcmePart, proofRecords, standIn } from "./acme.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
@@ -40,7 +40,7 @@ import { nodeName, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
 import { OwnAddresses } from "./own_addresses.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
-import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
+import { type RunningApi, type ServeApiOptions, tryServeApi } from "./serve_api.ts";
 import { type SecondStage, secondStage } from "./second_stage.ts";
 import { closeDnsSockets, namedSockets } from "./sockets.ts";
 import { StopTime } from "./stop_time.ts";
@@ -89,6 +89,8 @@ interface Parts {
   /** Those who check signatures; `null`: nothing is validated. */
   readonly checks: CheckSupervisor | null;
   readonly trust: TrustKeeper | null;
+  /** `null`: certificates are somebody else's to get. */
+  readonly acme: AcmePart | null;
 }
 
 /** A node: store, lists, policy, DNS and API, each over those before it. Opened, started, stopped. */
@@ -155,11 +157,12 @@ export class Node {
     opened.defer(() => filtering.stop());
     const base = await filtering.first();
     const { seed } = filtering; // Kept rules bring their own.
+    const designated = designatedRecords(config.server.tls);
     const policy = new Policy({
       seed,
       state: replicator.state,
       base,
-      designated: designatedRecords(config.server.tls),
+      designated: [...designated, ...proofRecords(config.acme)],
       pausedUntilMs: former?.pausedUntilMs ?? 0,
       publish: (data) => laterDns.part.publish(data),
       compile: compileRules,
@@ -167,6 +170,7 @@ export class Node {
     laterPolicy.open(policy);
     const isolates = workersOf(config);
     const { files, serverName, odoh: isTarget } = config.server.tls;
+    await standIn(config.acme, clock.judge.nowMs(), problems);
     const certificate = await ServerCertificate.open(
       { place: DNS_CERTIFICATE, files, serverName },
       clock.judge,
@@ -188,13 +192,19 @@ export class Node {
     });
     const listening = Listening.open(config, isolates, stage.sockets);
     opened.defer(() => listening?.close());
+    const acme = config.acme === null ? null : await AcmePart.open({
+      ...{ config: config.acme, clock: clock.judge, listeners: listening?.acme ?? null },
+      lookup: (hostname, signal) => hostLookup(laterDns.part)(hostname, signal),
+      publish: (records) => policy.redesignate([...designated, ...records]),
+    });
+    opened.defer(() => acme?.stop());
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
     laterDns.open(dns);
     return new Node({
       ...{ config, startedAtMs, telemetry, stage, former, problems, clock, cluster, get },
       ...{ keeper, services, store: { ...store, replicator } },
       ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
-      ...{ checks, trust: trustKeeper },
+      ...{ checks, trust: trustKeeper, acme },
     }, opened.move());
   }
 
@@ -242,7 +252,7 @@ export class Node {
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
   async #serve(gone: Promise<void> | null): Promise<void> {
     const { config, problems, store, policy, dns, telemetry, filtering, cluster } = this.#parts;
-    const { listening } = this.#parts;
+    const { listening, acme } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, policy, filtering, problems);
     // A former program has left store and log since before this one had them.
@@ -257,7 +267,7 @@ export class Node {
     this.#opened.defer(keepDailyBackups(config, store, this.#parts.clock.judge, problems));
     this.#watchProblems();
     const options = this.#apiOptions(inForce);
-    this.#api = await startApi(problems, options);
+    this.#api = await tryServeApi(problems, options);
     problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
       telemetry.start({
@@ -271,6 +281,7 @@ export class Node {
       })
     );
     await isWriting;
+    acme?.start(() => this.#renewCertificates());
   }
 
   /** Has rules deleted that come to their end, once the time is known. */
@@ -287,8 +298,9 @@ export class Node {
 
   #watchProblems(): void {
     const { config, problems, store, cluster, filtering, certificate, dns } = this.#parts;
-    const { upstreams, telemetry, querylog } = this.#parts;
+    const { upstreams, telemetry, querylog, acme } = this.#parts;
     const { replicator } = store;
+    problems.watch("acme", () => acme?.problems ?? []);
     problems.watch("cluster", () => cluster?.problems ?? []);
     problems.watch("filter", () => filtering.problems);
     problems.watch("certificate", () => certificate?.problems ?? []);
@@ -315,7 +327,7 @@ export class Node {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
-    const { listening, stage, certificate } = this.#parts;
+    const { listening, stage, certificate, acme } = this.#parts;
     return {
       config,
       node: nodeName(config),
@@ -330,6 +342,7 @@ export class Node {
       policy,
       dns,
       certificate,
+      acme,
       ownAddresses: this.#ownAddresses,
       upstreams: upstreams.map(({ address }) => address),
       lists: new NodeLists({
@@ -365,10 +378,15 @@ export class Node {
 
   /** Reads again what may have changed. Resolves when certificates are; lists take their time. */
   async reload(): Promise<void> {
-    const { cluster, filtering, certificate, dns } = this.#parts;
+    const { cluster, filtering } = this.#parts;
     log.info("reloading the lists");
     void filtering.reload();
     void cluster?.renew();
+    await this.#renewCertificates();
+  }
+
+  async #renewCertificates(): Promise<void> {
+    const { certificate, dns } = this.#parts;
     const show = certificate?.renewFor((identity) => dns.renewCertificate(identity));
     await Promise.all([this.#api?.renewTls(), show]);
   }
@@ -384,10 +402,10 @@ export class Node {
    * answered all the while.
    */
   async suspend(memory: Memory): Promise<void> {
-    const { policy, odoh, dns, store, querylog, cluster } = this.#parts;
+    const { policy, odoh, dns, store, querylog, cluster, acme } = this.#parts;
     querylog?.endWatchers();
     // Side by side: a change that waits for a leader is answered before its connection is closed.
-    await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend()]);
+    await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend(), acme?.stop()]);
     await store.suspend();
     await saveFormer(memory, {
       pausedUntilMs: policy.pausedUntilMs,
@@ -403,10 +421,11 @@ export class Node {
    * @throws {SvcError} As long as the other process has the store; it may be tried again.
    */
   async resume(): Promise<void> {
-    const { store, cluster } = this.#parts;
+    const { store, cluster, acme } = this.#parts;
     await store.resume();
     await cluster?.resume();
     await this.#api?.resume();
+    acme?.start(() => this.#renewCertificates());
   }
 
   /** Has the API answer what needs no store, until `resume` has that back. */
@@ -461,19 +480,4 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
     (found[protocol] ??= []).push(formatHostPort(address));
   }
   return found;
-}
-
-/** Serves the API; without it DNS goes on, and the log and the status say so. */
-async function startApi(
-  problems: Problems,
-  options: ServeApiOptions,
-): Promise<RunningApi | null> {
-  try {
-    return await serveApi(options);
-  } catch (error) {
-    options.sockets?.close();
-    problems.add("api", messageOf(error));
-    log.error("the API can't be served; DNS goes on without it", { error });
-    return null;
-  }
 }

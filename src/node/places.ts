@@ -95,7 +95,7 @@ export function placesOf(
 }
 
 /** The files that a configuration names, whatever for. */
-function filesOf({ server, upstreams, filter, recursion, api, cluster, telemetry }: Config) {
+function filesOf({ server, upstreams, filter, recursion, api, cluster, telemetry, acme }: Config) {
   return [
     ...[server.tls.files, api.tls, cluster].flatMap((files) =>
       files === null ? [] : [files.certFile, files.keyFile]
@@ -103,6 +103,7 @@ function filesOf({ server, upstreams, filter, recursion, api, cluster, telemetry
     ...upstreams.map((upstream) => upstream.kind === "udp" ? null : upstream.caFile),
     ...[filter.servicesFile, recursion.rootHintsFile, recursion.trustAnchorFile],
     ...[cluster?.caFile ?? null, telemetry.headersFile, telemetry.caFile],
+    ...[acme?.caFile ?? null, acme?.external?.hmacKeyFile ?? null],
   ];
 }
 

@@ -21,7 +21,7 @@ import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
-import { SvcError } from "../errors.ts";
+import { messageOf, SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { type HttpGet, nodeHttpAsk } from "../http/mod.ts";
 import { log } from "../log.ts";
@@ -39,6 +39,7 @@ import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
 import type { Policy } from "./policy.ts";
+import type { Problems } from "./problems.ts";
 import { Profiles } from "./profiles.ts";
 import { openUiFiles } from "./ui_files.ts";
 import { VERSION } from "../version.ts";
@@ -165,6 +166,21 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   };
 }
 
+/** Serves the API; without it DNS goes on, and the log and the status say so. */
+export async function tryServeApi(
+  problems: Problems,
+  options: ServeApiOptions,
+): Promise<RunningApi | null> {
+  try {
+    return await serveApi(options);
+  } catch (error) {
+    options.sockets?.close();
+    problems.add("api", messageOf(error));
+    log.error("the API can't be served; DNS goes on without it", { error });
+    return null;
+  }
+}
+
 function pemOf({ cert, key }: TlsIdentity): TlsPem {
   const text = new TextDecoder();
   return { cert: text.decode(cert), key: text.decode(key) };
@@ -219,6 +235,7 @@ function apiDeps(
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
+    proofAt: (path) => options.acme?.proofAt(path) ?? null,
     docs: api.docs,
     ui,
     publicUrl: api.publicUrl,
