@@ -119,7 +119,7 @@ export class AcmeKeeper {
       certificate: this.#held === null || this.#held.isStandIn ? "stand_in" : "issued",
       ...{ domains, directory, isOrdering: this.#isOrdering },
       notAfterMs: this.#held?.validToMs ?? null,
-      nextAtMs: this.#dueAtMs(),
+      nextAtMs: Math.max(this.#dueAtMs(), this.#ports.nowMs()),
       failures: this.#state?.failures ?? 0,
       failure: this.#fault ?? this.#state?.failure ?? null,
     };

@@ -68,7 +68,9 @@ export class Session {
   static async open(options: SessionOptions): Promise<Session> {
     const { directory: url, nowMs } = options;
     const { status, headers, text } = await send(options, "GET", url);
-    if (status !== 200) throw new SvcError("unavailable", `${url}: it answers ${status}`);
+    if (status !== 200) {
+      throw refusalOf(status, text, url, retryAfter(headers["retry-after"], nowMs()));
+    }
     const json = objectOf(text, url);
     const part = (name: string) => urlOf(json[name], `${url}: ${name}`, url);
     const dateMs = Date.parse(headers["date"] ?? "");

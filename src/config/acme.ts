@@ -14,6 +14,7 @@ import { arrayOf, type Reader, type Table } from "./table.ts";
 
 const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
 const HTTP_PORT = 80;
+const DNS_PORT = 53;
 /** Authorities take a hundred; each is proven by itself. */
 const DOMAIN_COUNT_MAX = 20;
 const LISTEN_COUNT_MAX = 16;
@@ -54,13 +55,18 @@ export function readAcme(
     );
   }
   const isHttp = challenge === "http-01";
+  const address = isHttp
+    ? sockets.listen(HTTP_PORT, "tcp")
+    : sockets.listen(DNS_PORT, "udp", "tcp");
   const listen = t.read(
     "listen",
-    arrayOf(sockets.listen(HTTP_PORT, "tcp"), LISTEN_COUNT_MAX),
+    arrayOf(address, LISTEN_COUNT_MAX),
     isHttp ? ["0.0.0.0:80", "[::]:80"] : [],
   );
-  if (!isHttp && listen.length > 0) {
-    t.place.at("listen").problem('means nothing with challenge = "dns-01": leave it out', "note");
+  if (!isHttp && listen.length === 0) {
+    t.place.at("listen").problem(
+      "names nothing: write the address that the zones _acme-challenge are delegated to",
+    );
   }
   const kid = t.optional("eab_kid", text(KID_LENGTH_MAX));
   const hmacKeyFile = t.optional("eab_key_file", path(directory));
@@ -80,7 +86,7 @@ export function readAcme(
     ),
     domains,
     challenge,
-    listen: isHttp ? listen : [],
+    listen,
     api: t.read("api", boolean, false),
     caFile: t.optional("ca_file", path(directory)),
     external: kid === null || hmacKeyFile === null ? null : { kid, hmacKeyFile },

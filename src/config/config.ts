@@ -217,7 +217,7 @@ export interface AcmeConfig {
   /** Lower-case A-labels, `*.` before the name that a wildcard is of. */
   readonly domains: readonly string[];
   readonly challenge: "http-01" | "dns-01";
-  /** Where proofs over HTTP are shown, beside the API. */
+  /** Where proofs are shown: over HTTP, beside the API, or over DNS. */
   readonly listen: readonly HostPort[];
   /** The API shows it too. */
   readonly api: boolean;

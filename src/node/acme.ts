@@ -1,21 +1,19 @@
 import { dirname } from "node:path/posix";
 import { AcmeKeeper, type AcmeStatus, makeStandIn, type Proof, PROOF_PATH } from "../acme/mod.ts";
+import { serverAddresses } from "../addr/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import type { AcmeConfig } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { type Lookup, nodeHttpAsk } from "../http/mod.ts";
 import { log } from "../log.ts";
-import type { RecordSpec } from "../model/mod.ts";
 import type { LateListeners } from "./sockets.ts";
 import { pause } from "./pause.ts";
 import type { Problems } from "./problems.ts";
-import { ProofServer } from "./proof_server.ts";
+import { answerFramed, answerHttp, ProofServer } from "./proof_server.ts";
+import { answerProof, proofZone } from "./proof_zone.ts";
 
 const OWNER_ONLY = 0o600;
 const FOLDER_MODE = 0o700;
-/** What a name says while nothing is to be proven: it is there, and whoever asks finds whose it is. */
-const NO_PROOF = "svc";
-const PROOF_TTL = 1;
 
 export interface AcmePartOptions {
   readonly config: AcmeConfig;
@@ -23,8 +21,6 @@ export interface AcmePartOptions {
   /** By this service's own upstreams. */
   readonly lookup: Lookup;
   readonly listeners: LateListeners | null;
-  /** Takes the records that hold from now on. */
-  readonly publish: (records: readonly RecordSpec[]) => Promise<void>;
 }
 
 /** What the configuration names files for. */
@@ -68,14 +64,26 @@ export class AcmePart {
   }
 
   #newServer(): ProofServer {
-    const { config: { listen }, listeners } = this.#options;
+    const { config: { listen, challenge, domains }, listeners } = this.#options;
+    if (challenge === "dns-01") {
+      const zones = domains.map(proofZone);
+      const replyTo = (packet: Uint8Array) =>
+        answerProof(
+          packet,
+          zones,
+          (zone) => this.#dns.filter(({ name }) => name === zone).map(({ text }) => text),
+        );
+      const reply = (received: Uint8Array) => answerFramed(received, replyTo);
+      return new ProofServer({ listen, copy: null, reply, replyTo });
+    }
     return new ProofServer({
-      listen,
+      listen: serverAddresses(listen),
       copy: (address) => {
         if (listeners !== null) return listeners.copy(address);
         throw new SvcError("unavailable", "this needs Linux with the GNU C library");
       },
-      textOf: (path) => this.proofAt(path),
+      reply: (received, isWhole) => answerHttp(received, isWhole, (path) => this.proofAt(path)),
+      replyTo: null,
     });
   }
 
@@ -129,45 +137,17 @@ export class AcmePart {
     this.#running = null;
   }
 
-  async #show(proof: Proof): Promise<void> {
-    if (proof.kind === "http") {
-      this.#http.set(proof.token, proof.text);
-      return;
-    }
-    this.#dns.push(proof);
-    await this.#options.publish(this.#records());
+  #show(proof: Proof): Promise<void> {
+    if (proof.kind === "http") this.#http.set(proof.token, proof.text);
+    else this.#dns.push(proof);
+    return Promise.resolve();
   }
 
-  async #hide(proof: Proof): Promise<void> {
-    if (proof.kind === "http") {
-      this.#http.delete(proof.token);
-      return;
-    }
-    this.#dns.splice(this.#dns.indexOf(proof), 1);
-    await this.#options.publish(this.#records());
+  #hide(proof: Proof): Promise<void> {
+    if (proof.kind === "http") this.#http.delete(proof.token);
+    else this.#dns.splice(this.#dns.indexOf(proof), 1);
+    return Promise.resolve();
   }
-
-  #records(): RecordSpec[] {
-    return proofRecords(this.#options.config, this.#dns);
-  }
-}
-
-/** The TXT records by which names are proven, and those that hold their place meanwhile. */
-export function proofRecords(
-  config: Pick<AcmeConfig, "challenge" | "domains"> | null,
-  proofs: readonly Extract<Proof, { kind: "dns" }>[] = [],
-): RecordSpec[] {
-  if (config?.challenge !== "dns-01") return [];
-  const names = new Set(
-    config.domains.map((name) => `_acme-challenge.${name.replace(/^\*\./, "")}`),
-  );
-  return [...names].flatMap((name) => {
-    const texts = proofs.filter((proof) => proof.name === name).map(({ text }) => text);
-    return (texts.length === 0 ? [NO_PROOF] : texts).map((text) => ({
-      ...{ name, type: "TXT" as const, value: `"${text}"`, ttl: PROOF_TTL },
-      ...{ enabled: true, comment: "", managed_by: "config" },
-    }));
-  });
 }
 
 /**

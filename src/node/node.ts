@@ -15,7 +15,7 @@ import { log } from "../log.ts";
 import type { FileLimit } from "../native/mod.ts";
 import type { Memory } from "../process/mod.ts";
 import type { OpenStore, Replicator, Store } from "../store/mod.ts";
-import { AcmePart, proofRecords, standIn } from "./acme.ts";
+import { AcmePart, standIn } from "./acme.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
@@ -157,12 +157,11 @@ export class Node {
     opened.defer(() => filtering.stop());
     const base = await filtering.first();
     const { seed } = filtering; // Kept rules bring their own.
-    const designated = designatedRecords(config.server.tls);
     const policy = new Policy({
       seed,
       state: replicator.state,
       base,
-      designated: [...designated, ...proofRecords(config.acme)],
+      designated: designatedRecords(config.server.tls),
       pausedUntilMs: former?.pausedUntilMs ?? 0,
       publish: (data) => laterDns.part.publish(data),
       compile: compileRules,
@@ -195,7 +194,6 @@ export class Node {
     const acme = config.acme === null ? null : await AcmePart.open({
       ...{ config: config.acme, clock: clock.judge, listeners: listening?.acme ?? null },
       lookup: (hostname, signal) => hostLookup(laterDns.part)(hostname, signal),
-      publish: (records) => policy.redesignate([...designated, ...records]),
     });
     opened.defer(() => acme?.stop());
     const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);

@@ -98,12 +98,6 @@ export class Policy {
     return this.#publish();
   }
 
-  /** Takes other records of the service's own. */
-  redesignate(records: readonly RecordSpec[]): Promise<void> {
-    this.#overlays.designated = records;
-    return this.#publish();
-  }
-
   /** Filters nothing until an instant, in milliseconds since 1970; 0 filters again. */
   pause(untilMs: number): Promise<void> {
     this.#pausedUntilMs = untilMs;

@@ -79,7 +79,7 @@ export function openSockets(
     dns,
     api: openApi(native, config.api, left),
     cluster: openOthers(native, "cluster", serverAddresses(config.cluster?.listen ?? []), left),
-    acme: openOthers(native, "acme", serverAddresses(config.acme?.listen ?? []), left),
+    acme: openOthers(native, "acme", proofAddresses(config.acme), left),
   };
   left.closeRest();
   return sockets;
@@ -105,6 +105,11 @@ function openApi(native: Native, { listen }: Config["api"], left: LeftSockets): 
     for (const fd of sockets) closeSocket(native, fd);
     return { kind: "failed", reason: messageOf(error) };
   }
+}
+
+/** Proofs over DNS are shown by sockets of the runtime's. */
+function proofAddresses(acme: Config["acme"]): readonly HostPort[] {
+  return acme?.challenge === "http-01" ? serverAddresses(acme.listen) : [];
 }
 
 /** Those that the service does without as long as they can't be had: who listens tries again. */

@@ -90,8 +90,7 @@ class Kept<T> {
 /** Compiles clients, groups, records and settings; milliseconds, whatever the lists hold. */
 export class OverlayCompiler {
   readonly #seed: number;
-  /** Records of the service's own, which those of the state take the place of. */
-  designated: readonly RecordSpec[];
+  readonly #designated: readonly RecordSpec[];
   readonly #records = new Kept<Shared<RecordsData>>();
   readonly #groups = new Kept<Groups>();
   readonly #clients = new ClientTablesCompiler();
@@ -99,16 +98,18 @@ export class OverlayCompiler {
   readonly #limited: LimitedRulesCompiler;
   readonly #special = new SpecialClients();
 
-  /** `seed` is that of every hash of a name in the process. */
+  /**
+   * `seed` is that of every hash of a name in the process; `designated` are records of the service's
+   * own, which those of the state take the place of.
+   */
   constructor(seed: number, designated: readonly RecordSpec[] = []) {
     this.#seed = seed;
-    this.designated = designated;
+    this.#designated = designated;
     this.#limited = new LimitedRulesCompiler(seed);
   }
 
   compile(state: PolicyState, base: Base, custom: CustomRules): OverlayData {
     const { collections, settings } = state;
-    const { designated } = this;
     const { groups: all, lists, schedules, records } = collections;
     const limited = this.#limited.compile(collections.rules, base);
     const special = this.#special.find(collections.clients, limited.limits);
@@ -121,10 +122,10 @@ export class OverlayCompiler {
       custom,
       limited: limited.rules,
       limitedSources: limited.limits.length,
-      records: this.#records.get([records, designated], () => {
+      records: this.#records.get([records], () => {
         const specs = Array.from(records.values(), ({ spec }) => spec);
         const known = new Set(specs.filter(({ enabled }) => enabled).map(({ name }) => name));
-        const own = designated.filter(({ name }) => !known.has(name));
+        const own = this.#designated.filter(({ name }) => !known.has(name));
         return share({ ...compileRecords([...specs, ...own], this.#seed) });
       }),
       groups: groups.shared,
