@@ -82,6 +82,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   http: { imports: ["addr", "model"], scope: ["net"] },
+  acme: { imports: ["http"], scope: none },
   install: { imports: [], scope: ["read", "write", "run"] },
   update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
@@ -118,7 +119,7 @@ const TABLE: Readonly<Record<string, Row>> = {
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
       ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
-      ...["migrate"],
+      ...["migrate", "acme"],
     ],
     scope: "what it wires",
     entrances: [

@@ -43,6 +43,8 @@ export interface AcmeOptions {
 export interface AcmePorts extends OrderPorts {
   readonly ask: HttpAsk;
   readonly nowMs: () => number;
+  /** Given after so long. */
+  readonly deadline: (ms: number) => AbortSignal;
   /** From 0 to below 1. */
   readonly chance: () => number;
   readonly files: {
@@ -194,14 +196,10 @@ export class AcmeKeeper {
   async #attempt(): Promise<void> {
     const { nowMs } = this.#ports;
     this.#isOrdering = true;
-    const late = new AbortController();
-    const timer = setTimeout(
-      () => late.abort(new SvcError("unavailable", "it took longer than ten minutes")),
-      ATTEMPT_MS_MAX,
-    );
+    const late = this.#ports.deadline(ATTEMPT_MS_MAX);
     try {
       await this.#save({}); // What can't be written down is not begun.
-      const pem = await this.#obtain(AbortSignal.any([this.#stopped.signal, late.signal]));
+      const pem = await this.#obtain(AbortSignal.any([this.#stopped.signal, late]));
       await this.#ports.files.writeCertificate(pem);
       this.#held = heldOf(pem, this.#options.domains);
       this.counts.issued++;
@@ -217,7 +215,7 @@ export class AcmeKeeper {
       const failures = (this.#state?.failures ?? 0) + 1;
       const failedAtMs = nowMs();
       const nextAtMs = failedAtMs + this.#againMs(failures, error);
-      const failure = messageOf(error);
+      const failure = late.aborted ? "it took longer than ten minutes" : messageOf(error);
       log.error("no certificate is had", {
         error: failure,
         failures,
@@ -228,7 +226,6 @@ export class AcmeKeeper {
       const failed = { failures, failure, failedAtMs, nextAtMs };
       await this.#save({ ...failed, ...(isDead && { order: null }) });
     } finally {
-      clearTimeout(timer);
       this.#isOrdering = false;
     }
   }

@@ -54,6 +54,7 @@ class Machine {
     }, {
       ask: this.ca.ask,
       nowMs: () => this.nowMs,
+      deadline: () => new AbortController().signal,
       chance: () => 0,
       sleep: (ms) => {
         this.nowMs += ms;

@@ -93,6 +93,7 @@ export class AcmePart {
     return new AcmeKeeper({ ...config, external }, {
       ask: nodeHttpAsk({ lookup, ...ca }),
       nowMs: () => clock.nowMs(),
+      deadline: (ms) => AbortSignal.timeout(ms),
       chance: Math.random,
       sleep: pause,
       show: (proof) => this.#show(proof),

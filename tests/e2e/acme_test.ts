@@ -6,11 +6,20 @@ import { X509Certificate } from "node:crypto";
 import { createServer } from "node:https";
 import { connect as connectTls } from "node:tls";
 import { FakeCa, refusal } from "../../src/acme/fakes.ts";
-import { type Authority, makeAuthority } from "./certificates.ts";
-import { freePort, OwnDirectory, PERMISSIONS, runProgram, Service, until } from "./harness.ts";
+import { type Authority, makeAuthority, writePair } from "./certificates.ts";
+import {
+  freePort,
+  hasProgram,
+  OwnDirectory,
+  PERMISSIONS,
+  runProgram,
+  Service,
+  until,
+} from "./harness.ts";
 
 const DOMAIN = "dns.example";
 const permissions = PERMISSIONS;
+const HMAC_KEY = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
 
 /** The authority with its own listener. */
 async function startCa(
@@ -196,3 +205,120 @@ Deno.test(
     });
   },
 );
+
+Deno.test(
+  "a service gets a wildcard over DNS, at an address of its own",
+  { permissions },
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const { path: directory } = stack.use(await OwnDirectory.make("svc-acme-"));
+    const authority = await makeAuthority();
+    await Deno.writeTextFile(`${directory}/ca.crt`, authority.cert);
+    const dns = freePort();
+    const zone = `_acme-challenge.${DOMAIN}`;
+    const seen: string[] = [];
+    const dig = async (...question: string[]) => {
+      const at = ["@127.0.0.1", "-p", `${dns}`, "+norec", "+timeout=5", ...question];
+      return (await runProgram("dig", ...at)).stdout;
+    };
+    const { port } = stack.use(
+      await startCa(authority, async (kind, name) => {
+        assert.equal(kind, "dns-01");
+        for (const way of ["+notcp", "+tcp"]) {
+          seen.push(await dig(way, `_acme-challenge.${name}`, "TXT"));
+        }
+        return /\sTXT\s"(.*)"/.exec(seen.at(-1) ?? "")?.[1] ?? null;
+      }),
+    );
+    const service = stack.use(
+      await Service.start({
+        directory,
+        config: {
+          "server.tls": { dot: ["127.0.0.1:0"] },
+          acme: {
+            ...{ directory: `https://localhost:${port}/directory`, agree_tos: true },
+            ...{ domains: [DOMAIN, `*.${DOMAIN}`], challenge: "dns-01", ca_file: "ca.crt" },
+            listen: [`127.0.0.1:${dns}`],
+          },
+        },
+      }),
+    );
+    await service.logged("the authority has issued a certificate");
+    assert.equal(seen.length, 4);
+    for (const answer of seen) assert.match(answer, /status: NOERROR[^]*flags: qr aa;/);
+    const dot = service.encrypted.dot[0].port;
+    await until("the new certificate", async () => {
+      return (await shownAt(dot)).subjectAltName === `DNS:${DOMAIN}, DNS:*.${DOMAIN}`;
+    });
+    // Afterwards there is nothing to see, and never anything else.
+    assert.match(await dig(zone, "TXT"), /NOERROR[^]*ANSWER: 0[^]*SOA/);
+    assert.match(await dig("health.svc.test", "A"), /REFUSED/);
+    service.assertCalm();
+  },
+);
+
+const PEBBLE = Deno.env.get("SVC_PEBBLE") ?? (hasProgram("pebble") ? "pebble" : null);
+
+for (const challenge of ["http-01", "dns-01"]) {
+  Deno.test({
+    name: `a service gets its certificate of pebble by ${challenge}`,
+    permissions,
+    ignore: PEBBLE === null,
+    fn: async () => {
+      await using stack = new AsyncDisposableStack();
+      const { path: directory } = stack.use(await OwnDirectory.make("svc-acme-"));
+      const authority = await makeAuthority();
+      await Deno.writeTextFile(`${directory}/ca.crt`, authority.cert);
+      await writePair(directory, "pebble", await authority.issue({ names: ["localhost"] }));
+      const [proofs, port, management] = [freePort(), freePort(), freePort()];
+      const isHttp = challenge === "http-01";
+      await Deno.writeTextFile(
+        `${directory}/pebble.json`,
+        JSON.stringify({
+          pebble: {
+            ...{ listenAddress: `127.0.0.1:${port}` },
+            ...{ managementListenAddress: `127.0.0.1:${management}` },
+            ...{ certificate: `${directory}/pebble.crt`, privateKey: `${directory}/pebble.key` },
+            ...{ httpPort: isHttp ? proofs : 5_002, tlsPort: 5_001, ocspResponderURL: "" },
+            externalAccountBindingRequired: true,
+            externalAccountMACKeys: { "kid-1": HMAC_KEY },
+            domainBlocklist: [],
+            retryAfter: { authz: 1, order: 1 },
+          },
+        }),
+      );
+      await Deno.writeTextFile(`${directory}/hmac`, `${HMAC_KEY}\n`);
+      // Of the names, "localhost" is found by whoever looks; what it looks in for TXT is the service.
+      const dns = isHttp ? [] : ["-dnsserver", `127.0.0.1:${proofs}`];
+      const pebble = new Deno.Command(PEBBLE ?? "", {
+        args: ["-config", `${directory}/pebble.json`, ...dns],
+        env: { PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "20" },
+        ...{ stdin: "null", stdout: "null", stderr: "null" } as const,
+      }).spawn();
+      stack.defer(async () => {
+        pebble.kill("SIGKILL");
+        await pebble.status;
+      });
+      await until("pebble", async () => {
+        return (await runProgram("curl", "-sk", `https://127.0.0.1:${port}/dir`)).code === 0;
+      });
+      const service = stack.use(
+        await Service.start({
+          directory,
+          config: {
+            "server.tls": { dot: ["127.0.0.1:0"] },
+            acme: {
+              ...{ directory: `https://localhost:${port}/dir`, agree_tos: true, challenge },
+              ...{ domains: ["localhost"], ca_file: "ca.crt", listen: [`127.0.0.1:${proofs}`] },
+              ...{ eab_kid: "kid-1", eab_key_file: "hmac", email: "anna@example.org" },
+            },
+          },
+        }),
+      );
+      await service.logged("the authority has issued a certificate");
+      const dot = service.encrypted.dot[0].port;
+      await until("the new certificate", async () => /Pebble/.test((await shownAt(dot)).issuer));
+      service.assertCalm();
+    },
+  });
+}
