@@ -52,7 +52,7 @@ permissions_of() {
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import | cluster) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
-    explain | unblock) permissions='--allow-net --allow-read' ;;
+    explain | unblock | token) permissions='--allow-net --allow-read' ;;
     # The same; what the environment says of the terminal.
     tui) permissions="--allow-net --allow-read --allow-env=$terminal_env" ;;
     # Also the file that is made.

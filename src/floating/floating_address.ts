@@ -20,11 +20,12 @@ import { ARP_FORMS, type ArpForm, broadcastTo, gratuitousArp } from "./arp.ts";
 import { Counters } from "./counters.ts";
 import { HealthProbe } from "./health_probe.ts";
 import { KernelTables } from "./kernel_tables.ts";
-import { type InterfaceAddress, type LinkFacts, ownAddress } from "./netlink.ts";
-import { joinGroup, type Libc, openNetlink, type RawSockets } from "./sockets.ts";
+import { type InterfaceAddress, type LinkFacts, News, openNetlink } from "../netlink/mod.ts";
+import { ownAddress } from "./own_address.ts";
+import { joinGroup, type Libc, type RawSockets } from "./sockets.ts";
 import { formatStatus, serveStatus } from "./status.ts";
 import { VrrpSocket } from "./vrrp_socket.ts";
-import { Watcher } from "./watcher.ts";
+import { Watcher } from "../native/mod.ts";
 
 /** The interface is looked at this often even if the kernel told nothing of it. */
 const LOOK_MS = 1_000;
@@ -100,7 +101,7 @@ export class FloatingAddress {
     this.#vrrp = new VrrpSocket(libc, sockets.vrrp);
     this.#tables = new KernelTables(libc);
     this.#watcher = new Watcher(libc.native);
-    this.#news = openNetlink(libc, "news");
+    this.#news = openNetlink(libc.native, News.Interfaces | News.Ipv4Addresses);
     this.#probe = new HealthProbe(libc, target, {
       watch: (fd, onReadable) => this.#watcher.watch(fd, () => this.#guard(onReadable)),
       onResult: (isGood) => this.#guard(() => this.#onHealth(isGood)),
