@@ -73,7 +73,6 @@ export class FakeCa {
     return {
       status: answer.status,
       headers: answer.headers ?? {},
-      // deno-lint-ignore require-await
       body: (async function* () {
         yield new TextEncoder().encode(answer.body ?? "");
       })(),

@@ -20,12 +20,18 @@ const DOMAIN_COUNT_MAX = 20;
 const LISTEN_COUNT_MAX = 16;
 const KID_LENGTH_MAX = 256;
 
-/** A name, or a wildcard of one. */
-const ordered: Reader<string> = (value, place) => {
-  const isWildcard = typeof value === "string" && value.startsWith("*.");
-  const name = domain(isWildcard ? value.slice(2) : value, place);
-  return name === null ? null : isWildcard ? `*.${name}` : name;
-};
+/** A name, or, where it can be proven, a wildcard of one. */
+function ordered(mayBeWildcard: boolean): Reader<string> {
+  return (value, place) => {
+    const isWildcard = typeof value === "string" && value.startsWith("*.");
+    const name = domain(isWildcard ? value.slice(2) : value, place);
+    if (name === null || !isWildcard) return name;
+    if (mayBeWildcard) return `*.${name}`;
+    return place.problem(
+      'is a wildcard, which HTTP proves nothing of: write challenge = "dns-01"',
+    );
+  };
+}
 
 /** `storeDir`: what is kept of the authority lies in a folder of its own there. */
 export function readAcme(
@@ -36,25 +42,18 @@ export function readAcme(
     readonly sockets: Sockets;
   },
 ): AcmeConfig | null {
-  const domains = t.required("domains", arrayOf(ordered, DOMAIN_COUNT_MAX, String)) ?? [];
-  if (t.has("domains") && domains.length === 0) {
-    t.place.at("domains").problem("names nothing: write the names of the certificate");
-  }
   const challenge = t.read("challenge", oneOf("http-01", "dns-01"), "http-01");
-  if (challenge === "http-01") {
-    for (const [index, name] of domains.entries()) {
-      if (!name.startsWith("*.")) continue;
-      t.place.at("domains").at(index).problem(
-        'is a wildcard, which HTTP proves nothing of: write challenge = "dns-01"',
-      );
-    }
+  const isHttp = challenge === "http-01";
+  const names = arrayOf(ordered(!isHttp), DOMAIN_COUNT_MAX, String);
+  const domains = t.required("domains", names);
+  if (domains?.length === 0) {
+    t.place.at("domains").problem("names nothing: write the names of the certificate");
   }
   if (t.read("agree_tos", boolean, false) !== true) {
     t.place.at("agree_tos").problem(
       "is not true: read the authority's terms of service, and write true if you agree",
     );
   }
-  const isHttp = challenge === "http-01";
   const address = isHttp
     ? sockets.listen(HTTP_PORT, "tcp")
     : sockets.listen(DNS_PORT, "udp", "tcp");
@@ -84,7 +83,7 @@ export function readAcme(
       "email",
       matching(/^[^\s@<>,?&]+@[^\s@<>,?&]+$/, 'an address: write one such as "anna@example.org"'),
     ),
-    domains,
+    domains: domains ?? [],
     challenge,
     listen,
     api: t.read("api", boolean, false),
