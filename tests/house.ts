@@ -63,7 +63,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
     scope: none,
     entrances: ["check_files.ts"],
   },
-  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
+  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["checking.ts", "system.ts"] },
   process: { imports: ["addr", "native"], scope: ["ffi"] },
   netlink: { imports: ["native"], scope: ["ffi"] },
   hosts: { imports: ["addr"], scope: none },
@@ -85,6 +85,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
   migrate: { imports: ["addr", "model", "config", "http"], scope: none },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
+  webhooks: { imports: ["addr", "model", "http"], types: ["http"], scope: none },
   thread: { imports: [], scope: ["sys"] },
   querylog: {
     imports: ["addr", "clock", "dns", "model", "logqueue"],
@@ -102,8 +103,8 @@ export const TABLE: Readonly<Record<string, Row>> = {
   },
   api: {
     imports: [
-      ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
-      ...["cluster", "logqueue", "backup", "migrate"],
+      ...["addr", "bytes", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
+      ...["cluster", "logqueue", "backup", "migrate", "webhooks"],
     ],
     scope: ["net"],
   },
@@ -122,7 +123,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
       ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
-      ...["migrate", "netlink", "hosts", "acme"],
+      ...["migrate", "netlink", "hosts", "webhooks", "acme"],
     ],
     scope: "what it wires",
     entrances: [

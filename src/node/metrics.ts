@@ -15,6 +15,7 @@ import {
   sumRecursion,
 } from "../telemetry/mod.ts";
 import type { Occupancy } from "../transport/mod.ts";
+import type { Webhooks } from "../webhooks/mod.ts";
 import { channelFamilies, clusterFamilies } from "./cluster_metrics.ts";
 import { connectionFamilies } from "./connections.ts";
 
@@ -50,6 +51,7 @@ export interface MetricsFacts {
   readonly certificateEndsMs: number | null;
   /** `null` where the service gets no certificate by itself. */
   readonly acme: { readonly issued: number; readonly failed: number } | null;
+  readonly webhooks: Webhooks["figures"];
   /** Addresses are shortened, as in the query log. */
   readonly isAnonymized: boolean;
 }
@@ -130,6 +132,16 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       "Readers of the API's events that were dropped as too slow.",
       facts.eventReadersDropped,
     ),
+    {
+      name: "svc_webhook_events_total",
+      type: "counter",
+      help: "Events for webhooks, by what came of them.",
+      samples: (["delivered", "failed", "dropped"] as const).map((outcome) => ({
+        labels: { outcome },
+        value: facts.webhooks[outcome],
+      })),
+    },
+    gauge("svc_webhook_waiting", "Events that wait to be sent.", facts.webhooks.waiting),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
     counter(
       "svc_uncaught_errors_total",
