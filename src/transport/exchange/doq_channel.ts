@@ -8,12 +8,13 @@ import {
   readMessage,
   writeFrame,
 } from "../quic_message.ts";
-import {
-  type ChannelEvents,
-  type EncryptedQuery,
-  OpenChannel,
-  QUERIES_PER_CONNECTION_MAX,
-} from "./channel.ts";
+import { type ChannelEvents, type EncryptedQuery, OpenChannel } from "./channel.ts";
+
+/**
+ * Streams of one connection at a time. The runtime keeps up to 1.25 MB of what comes in on each until
+ * it can be read, and has no way to say less.
+ */
+export const STREAMS_MAX = 32;
 
 /** What is read of a stream ends where its length does: 64 KiB on each of few streams. */
 const NO_ACCOUNT: ReadAccount = { onRead: () => {}, onGrown: () => {} };
@@ -40,7 +41,7 @@ export class DoqChannel extends OpenChannel {
   }
 
   override get room(): number {
-    return this.isOpen ? QUERIES_PER_CONNECTION_MAX - this.pending : 0;
+    return this.isOpen ? STREAMS_MAX - this.pending : 0;
   }
 
   override get pending(): number {

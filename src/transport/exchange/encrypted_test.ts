@@ -27,7 +27,7 @@ import {
   until,
   upstreamAt,
 } from "./fakes.ts";
-import { DoqChannel } from "./doq_channel.ts";
+import { DoqChannel, STREAMS_MAX } from "./doq_channel.ts";
 import { QuicDialer } from "./quic_dial.ts";
 
 const net = { permissions: { net: true, env: true } } as const;
@@ -205,7 +205,8 @@ for (const [transport, start] of KINDS) {
   test("bounds connections and those who wait", async (server) => {
     using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
     const { send, exchange, notes } = bench;
-    const perConnection = transport === "https" ? 100 : QUERIES_PER_CONNECTION_MAX;
+    const perConnection =
+      { tls: QUERIES_PER_CONNECTION_MAX, https: 100, quic: STREAMS_MAX }[transport];
     const most = CONNECTIONS_MAX * perConnection;
     let sent = 0;
     while (sent < WAITING_MAX) assert.equal(send(sent++), "sent", `query ${sent}`);
