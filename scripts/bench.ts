@@ -36,6 +36,7 @@ import {
   formatMemory,
   formatRecursion,
   formatSetups,
+  formatStarts,
   formatTargets,
   formatTransports,
   formatUi,
@@ -61,11 +62,13 @@ import {
   logTargets,
   memoryTargets,
   recursionTargets,
+  startTargets,
   type Target,
   transportTargets,
   uiTargets,
   vrrpTargets,
 } from "./benchmark/targets.ts";
+import { measureStarts } from "./benchmark/start_runs.ts";
 import { measureTransports, type TransportResults } from "./benchmark/transport_runs.ts";
 import { measureUi } from "./benchmark/ui_runs.ts";
 import { measureVrrp } from "./benchmark/vrrp_runs.ts";
@@ -85,6 +88,7 @@ const PARTS = [
   "cluster",
   "ui",
   "recursion",
+  "start",
   "all",
 ] as const;
 type Part = typeof PARTS[number];
@@ -104,6 +108,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   cluster: [],
   ui: [],
   recursion: [],
+  start: [],
   all: [...WARM_RUNS, "cold"],
 };
 
@@ -140,6 +145,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   recursion    names found from the root down, beside unbound and Knot Resolver, in a namespace of
                its own: rate, CPU time, messages, latency, memory, cached answers under KeyTrap; by
                itself
+  start        what stage 1 and the sandbox add to a start; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
   --rounds N   rounds, whose median counts (default: ${DEFAULT_ROUNDS})
@@ -238,6 +244,11 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   }
   if (part === "recursion") {
     await benchRecursion(options, workspace);
+    return;
+  }
+  if (part === "start") {
+    const results = await measureStarts(workspace, { rounds, program: options.svc, progress });
+    console.log(`\n${formatStarts(results)}\n\n${formatTargets(startTargets(results))}`);
     return;
   }
   const runs = RUNS_OF[part];

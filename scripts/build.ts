@@ -302,6 +302,7 @@ async function packSelfExtracting(
     "@FILES@": String(files.length),
     "@MIB@": String(Math.ceil(lengthBytes / MIB_BYTES) + CACHES_MIB),
     "@RUN_PERMISSIONS@": (await permissionsOf("run")).join(" "),
+    "@VRRP_PERMISSIONS@": (await permissionsOf("vrrp")).join(" "),
     "# @PERMISSIONS@": (await Deno.readTextFile(scriptPath("permissions.sh"))).trim(),
   });
   await Deno.writeTextFile(file, script, { mode: 0o755 });

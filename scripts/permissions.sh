@@ -42,7 +42,8 @@ permissions_of() {
     # Any name server and any listener; paths stand in the configuration file, which is read later.
     # The query log steps back behind those who answer; the status tells this machine's addresses.
     run) permissions="--allow-ffi --allow-net --allow-read --allow-write"
-      permissions="$permissions --allow-sys=setPriority,networkInterfaces $argon2_env $v8_flags" ;;
+      permissions="$permissions --allow-sys=setPriority,networkInterfaces $argon2_env $v8_flags"
+      entry=src/cli/run_main.ts ;;
     # The other members, its certificate and its store.
     witness) permissions="--allow-net --allow-read --allow-write --no-code-cache $small"
       entry=src/cli/witness_main.ts
@@ -51,14 +52,15 @@ permissions_of() {
     user) permissions="--allow-ffi --allow-read --allow-write $argon2_env" ;;
     import | cluster) permissions='--allow-read --allow-write' ;;
     # The API of a node, wherever it is, and the token's file.
-    explain | unblock) permissions='--allow-net --allow-read' ;;
+    explain | unblock | token) permissions='--allow-net --allow-read' ;;
     # The same; what the environment says of the terminal.
     tui) permissions="--allow-net --allow-read --allow-env=$terminal_env" ;;
     # Also the file that is made.
     backup | migrate) permissions='--allow-net --allow-read --allow-write' ;;
     restore) permissions='--allow-net --allow-read' ;;
     # The C library opens its sockets; the configuration is a file.
-    vrrp) permissions="--allow-ffi --allow-read $v8_flags" ;;
+    vrrp) permissions="--allow-ffi --allow-read $v8_flags"
+      entry=src/cli/vrrp_main.ts ;;
     # The C library opens its sockets; the configuration is a file. It also knows the limit on open
     # files.
     health | check-config) permissions='--allow-ffi --allow-read' ;;

@@ -153,7 +153,8 @@ export DENO_DIR="$extracted/deno_dir" DENO_NO_UPDATE_CHECK=1
 # What an upgrade starts: by then it may be another file of this name. It is also what is installed.
 export SVC_FILE="$self"
 # The running program reads here how it is to start this one, in place of this script; as below.
-# svc run: run --quiet --no-prompt --no-remote --cached-only --no-lock --config @EXTRACTED@/program/deno.json @RUN_PERMISSIONS@ @EXTRACTED@/program/main.js
+# svc run: run --quiet --no-prompt --no-remote --cached-only --no-lock --config @EXTRACTED@/program/deno.json @RUN_PERMISSIONS@ @EXTRACTED@/program/src/cli/run_main.js
+# svc vrrp: run --quiet --no-prompt --no-remote --cached-only --no-lock --config @EXTRACTED@/program/deno.json @VRRP_PERMISSIONS@ @EXTRACTED@/program/src/cli/vrrp_main.js
 # Unquoted on purpose: a list of flags, none of which holds a space.
 exec "$extracted/deno" run --quiet --no-prompt --no-remote --cached-only --no-lock \
   --config "$extracted/program/deno.json" $permissions "$extracted/program/${entry%.ts}.js" "$@"

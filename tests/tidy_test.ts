@@ -3,152 +3,10 @@
 import assert from "node:assert/strict";
 import { RELEASED_MS, VERSION } from "../src/version.ts";
 import { SCOPES } from "../src/isolate/scopes.ts";
+import { type Row, SHARED, TABLE, WIRED } from "./house.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const reading: Pick<Deno.TestDefinition, "permissions"> = { permissions: { read: [ROOT] } };
-
-interface Row {
-  readonly imports: readonly string[];
-  /** Those of `imports` that it takes types of, and nothing that runs. */
-  readonly types?: readonly string[];
-  /**
-   * What a module may touch; nothing: it is handed its I/O as ports. In words where it holds parts
-   * that differ.
-   */
-  readonly scope: readonly ("net" | "ffi" | "read" | "write" | "run" | "sys")[] | string;
-  /** Ways in beside `mod.ts`, for who needs a part of it and is not to hold the rest. */
-  readonly entrances?: readonly string[];
-}
-
-const none: Row["scope"] = [];
-
-/** Files of `src/` that are no module and serve every row. */
-const SHARED: Readonly<Record<string, Row>> = {
-  "errors.ts": { imports: [], scope: none },
-  "free_memory.ts": { imports: [], scope: none },
-  "log.ts": { imports: [], scope: "standard error" },
-  "version.ts": { imports: [], scope: none },
-};
-
-/** `imports` and `scope` of each module, in the table's order. */
-const TABLE: Readonly<Record<string, Row>> = {
-  bytes: { imports: [], scope: none },
-  addr: { imports: ["bytes"], scope: none },
-  clock: { imports: [], scope: none },
-  dns: { imports: ["bytes", "addr"], scope: none },
-  dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
-  filter: { imports: ["bytes", "addr", "dns"], scope: none },
-  model: {
-    imports: ["addr", "dns", "filter"],
-    scope: none,
-    entrances: ["constants.ts", "differences.ts"],
-  },
-  snapshot: { imports: ["model", "filter", "addr", "dns"], scope: none },
-  cache: { imports: ["bytes", "dns"], scope: none },
-  telemetry: { imports: [], scope: none },
-  otlp: { imports: ["telemetry"], scope: none },
-  logqueue: { imports: [], scope: none },
-  resolver: {
-    imports: [
-      "bytes",
-      "addr",
-      "clock",
-      "dns",
-      "dnssec",
-      "snapshot",
-      "cache",
-      "telemetry",
-      "logqueue",
-    ],
-    scope: none,
-    entrances: ["recursive/mod.ts", "validate/mod.ts"],
-  },
-  raft: { imports: [], scope: none },
-  vrrp: { imports: ["bytes", "addr"], scope: none },
-  config: {
-    imports: ["bytes", "addr", "model", "dnssec"],
-    scope: none,
-    entrances: ["check_files.ts"],
-  },
-  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
-  process: { imports: ["addr", "native"], scope: ["ffi"] },
-  floating: {
-    imports: ["bytes", "addr", "dns", "vrrp", "config", "native"],
-    scope: ["ffi"],
-  },
-  transport: {
-    imports: ["bytes", "addr", "dns", "native"],
-    scope: ["net", "ffi"],
-    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
-  },
-  http: { imports: ["addr", "model"], scope: ["net"] },
-  install: { imports: [], scope: ["read", "write", "run"] },
-  update: { imports: ["http", "install"], scope: ["read", "write"] },
-  auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
-  backup: { imports: ["bytes", "model", "auth"], scope: none },
-  migrate: { imports: ["addr", "model", "config", "http"], scope: none },
-  store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
-  lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
-  thread: { imports: [], scope: ["sys"] },
-  querylog: { imports: ["addr", "clock", "dns", "model", "logqueue"], scope: ["read", "write"] },
-  cluster: {
-    imports: ["bytes", "addr", "config", "raft", "store", "model"],
-    scope: ["net", "read"],
-    entrances: ["certificates.ts"],
-  },
-  api: {
-    imports: [
-      ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
-      ...["cluster", "logqueue", "backup", "migrate"],
-    ],
-    scope: ["net"],
-  },
-  isolate: {
-    imports: [
-      ...[
-        "addr",
-        "clock",
-        "dnssec",
-        "filter",
-        "model",
-        "snapshot",
-        "cache",
-        "telemetry",
-        "resolver",
-      ],
-      ...["native", "transport", "logqueue", "querylog", "thread"],
-    ],
-    scope: "each entry's own",
-    entrances: ["seats.ts", "workers.ts"],
-  },
-  node: {
-    imports: [
-      ...["addr", "bytes", "clock", "dns", "dnssec", "filter", "model", "snapshot"],
-      ...["telemetry", "otlp"],
-      ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
-      ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
-      ...["migrate"],
-    ],
-    scope: "what it wires",
-    entrances: ["first_stage.ts", "launch.ts", "open_files.ts", "outbound.ts", "seed.ts"],
-  },
-  client: { imports: ["api"], types: ["api"], scope: ["net"], entrances: ["remedy.ts"] },
-  tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
-  cli: {
-    imports: [
-      ...["bytes", "addr", "model", "config", "native", "auth", "store", "lists", "cluster"],
-      ...["api", "node", "client", "tui", "floating", "install", "update", "process"],
-    ],
-    scope: "the program's flags",
-  },
-  /** Beside `src/`: what runs in a browser. */
-  ui: { imports: ["api", "client"], types: ["api"], scope: "the page's origin" },
-};
-/** Rows of the README that have these words for their imports: they put others together. */
-const WIRED: Readonly<Record<string, string>> = {
-  isolate: "what each entry wires",
-  node: "what it wires",
-};
 
 /** Longest file, in lines; what is longer holds more than one idea. Tests are tables for the most. */
 const LINES_MAX = { source: 500, others: 600 };
@@ -223,11 +81,7 @@ function* filesBelow(folder: string): Generator<SourceFile> {
 }
 
 /** Files of the program: modules, and, where there is one, what runs in a browser. */
-const PROGRAM = ["src/", ...hasFolder("ui/") ? ["ui/"] : []];
-
-function hasFolder(folder: string): boolean {
-  return [...Deno.readDirSync(ROOT)].some(({ name }) => `${name}/` === folder);
-}
+const PROGRAM = ["src/", "ui/"];
 
 function readFiles(...folders: string[]): SourceFile[] {
   return folders.flatMap((folder) => [...filesBelow(folder)]).sort((a, b) =>
@@ -502,6 +356,26 @@ Deno.test("a dns isolate holds encrypted DNS only where it is asked for", readin
   }
 });
 
+Deno.test("stage 1 of a start loads nothing that answers anybody", reading, () => {
+  const files = new Map(readFiles("src/").map((file) => [file.path, file]));
+  // The runtime reads what literal imports name before the first line runs, those for later too.
+  const loaded = loadedBy("src/cli/run_main.ts", files, true);
+  const modules = new Set([...loaded].map(moduleOf).filter((name) => name !== ""));
+  const own = [
+    "addr",
+    "bytes",
+    "cli",
+    "config",
+    "isolate",
+    "logqueue",
+    "native",
+    "node",
+    "process",
+  ];
+  assert.deepEqual([...modules].sort(), own);
+  assert.ok(!loaded.has("zod") && !loaded.has("src/node/mod.ts"));
+});
+
 Deno.test("SCOPES give each isolate what its modules need, and no more", reading, () => {
   const files = new Map(readFiles("src/").map((file) => [file.path, file]));
   for (const [isolate, scope] of Object.entries(SCOPES)) {
@@ -527,14 +401,8 @@ function scopeText({ scope }: Row, said: string): string {
   return isSaid ? said : scope.join(", ");
 }
 
-Deno.test("the README's table of modules is this one, where it has one", reading, () => {
-  let readme: string;
-  try {
-    readme = Deno.readTextFileSync(new URL("README.md", ROOT));
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return; // There is no README yet.
-    throw error;
-  }
+Deno.test("the README's table of modules is this one", reading, () => {
+  const readme = Deno.readTextFileSync(new URL("README.md", ROOT));
   const rows = Array.from(
     readme.matchAll(/^\| `(\w+)` +\|[^|\n]*\| ([^|\n]*?) +\| ([^|\n]*?) +\|$/gm),
     ([, name, imports, scope]) => ({ name, imports, scope }),

@@ -14,6 +14,7 @@ export const PAGE_PATHS = [
   "/schedules/:id",
   "/settings",
   "/users",
+  "/tokens",
   "/account",
   "/cluster",
   "/connect",

@@ -11,7 +11,7 @@ interface PageEntry {
 export type PageTitle =
   | ("overview" | "log" | "lists" | "rules" | "records" | "clients" | "groups" | "schedules")
   | ("settings" | "users" | "account" | "cluster" | "connect" | "leakTest" | "audit" | "signIn")
-  | ("reset" | "setup" | "move");
+  | ("reset" | "setup" | "move" | "tokens");
 
 /** The build reads here which source each page has. */
 export const PAGES: Readonly<Record<PagePath, PageEntry>> = {
@@ -29,6 +29,7 @@ export const PAGES: Readonly<Record<PagePath, PageEntry>> = {
   "/schedules/:id": { title: "schedules", load: () => import("./pages/schedule.tsx") },
   "/settings": { title: "settings", load: () => import("./pages/settings.tsx") },
   "/users": { title: "users", load: () => import("./pages/users.tsx") },
+  "/tokens": { title: "tokens", load: () => import("./pages/tokens.tsx") },
   "/account": { title: "account", load: () => import("./pages/account.tsx") },
   "/cluster": { title: "cluster", load: () => import("./pages/cluster.tsx") },
   "/connect": { title: "connect", load: () => import("./pages/connect.tsx") },
@@ -68,6 +69,7 @@ export const NAV: readonly (readonly NavEntry[])[] = [
   [
     { href: "/settings", title: "settings", icon: "settings", key: "s" },
     { href: "/users", title: "users", icon: "user-round" },
+    { href: "/tokens", title: "tokens", icon: "key-round" },
     { href: "/cluster", title: "cluster", icon: "server", needsCluster: true },
     { href: "/connect", title: "connect", icon: "smartphone" },
     { href: "/leak-test", title: "leakTest", icon: "radar" },

@@ -12,6 +12,7 @@ import { type RecursionResults, type RecursionSample, VISITS } from "./recursion
 import { RECURSORS } from "./recursors.ts";
 import { SERVERS } from "./servers.ts";
 import { ZONE_KINDS } from "./small_internet.ts";
+import { START_KINDS, type StartResults } from "./start_runs.ts";
 import { cpuUs, isMet, KIB_BYTES, MIB_BYTES, type Target } from "./targets.ts";
 import {
   TRANSPORT_SERVERS,
@@ -301,6 +302,19 @@ export function formatIdle({ servers }: IdleResults): string {
   return formatTable(rows);
 }
 
+/** The fastest and the middle start of each kind. */
+export function formatStarts(results: StartResults): string {
+  const rows: Row[] = [["start to the first answer", "ms", "median", "CPU ms", "median"]];
+  for (const kind of START_KINDS) {
+    const [wall, cpu] = [results[kind].map((s) => s.wallMs), results[kind].map((s) => s.cpuMs)];
+    rows.push([
+      kind,
+      ...[wall, cpu].flatMap((ms) => [figure(Math.min(...ms)), figure(median(ms))]),
+    ]);
+  }
+  return formatTable(rows);
+}
+
 export function formatTargets(targets: readonly Target[]): string {
   const rows = targets.map((target): Row => {
     const { name, value, limit, kind, unit } = target;
@@ -434,6 +448,7 @@ export function formatUi(ui: UiResults): string {
     ["all scripts, gzipped", `${figure(ui.scriptsKib, 1)} KiB`],
     ["first paint, usable", `${figure(ui.firstPaintMs)} ms, ${figure(ui.usableMs)} ms`],
     ["a key while the log runs, 95th percentile", `${figure(ui.inputP95Ms)} ms`],
+    ["a key where nothing comes, 95th percentile", `${figure(ui.quietP95Ms)} ms`],
     ["an hour of the log", `${figure(ui.heapGrownMib, 1)} MiB, ${figure(ui.nodes)} nodes`],
   ];
   return formatTable([["the dashboard", "here"], ...rows]);

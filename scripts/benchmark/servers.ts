@@ -251,7 +251,7 @@ export async function svcCommand(program: string | null, config: string): Promis
   if (program !== null) return [program, "run", "--config", config];
   const flags = ["--no-prompt", "--frozen", "--config", `${ROOT}/deno.json`];
   const command = [Deno.execPath(), "run", ...flags, ...await svcPermissions()];
-  return [...command, `${ROOT}/main.ts`, "run", "--config", config];
+  return [...command, `${ROOT}/src/cli/run_main.ts`, "run", "--config", config];
 }
 
 export interface Upstream {

@@ -10,6 +10,7 @@ import type { MemoryResults } from "./memory_runs.ts";
 import { type RecursionResults, type RecursionSample, VISITS } from "./recursion_runs.ts";
 import type { ServerName } from "./servers.ts";
 import { ZONE_KINDS, type ZoneKind } from "./small_internet.ts";
+import { addedMs, type StartResults } from "./start_runs.ts";
 import { median, medianRatio, percentile } from "./stats.ts";
 import type { TransportRun } from "./transport_loads.ts";
 import type { TransportResults, TransportSample } from "./transport_runs.ts";
@@ -29,6 +30,8 @@ const RESIDENT_MIB_MAX = 110;
 const LOADED_MIB_MAX = 200;
 const RECOMPILE_MIB_MAX = 260;
 const KEPT_START_MS_MAX = 1_000;
+/** Of stage 1 and the sandbox together. */
+const START_ADDED_MS_MAX = 120;
 
 const HIT_NS_MAX = 500;
 const MISS_NS_MAX = 700;
@@ -389,6 +392,11 @@ function rate(
     kind: "least",
     unit: "",
   };
+}
+
+export function startTargets(results: StartResults): Target[] {
+  const added = addedMs(results, "whole", ({ wallMs }) => wallMs);
+  return [most("stage 1 and sandbox: added to a start", added, START_ADDED_MS_MAX, "ms")];
 }
 
 function most(name: string, value: number, limit: number, unit = ""): Target {

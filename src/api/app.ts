@@ -138,6 +138,7 @@ async function serve(parts: Parts, endpoint: Endpoint, c: ApiContext): Promise<R
   const { deps, options: { onAnswer }, streams } = parts;
   const from = accessRequest(c);
   const caller = await authenticate(deps.auth, deps.access, from, endpoint.need);
+  deps.tokenUses.used(caller);
   const { isSecure } = deps.access;
   const asked = queryOf(c.req.url);
   if (endpoint.query === null) refuseParameters(asked);

@@ -10,6 +10,7 @@ import { profileEndpoints } from "./endpoints/profiles.ts";
 import { resourceEndpoints } from "./endpoints/resources.ts";
 import { rulesBatchEndpoints } from "./endpoints/rules_batch.ts";
 import { settingsEndpoints } from "./endpoints/settings.ts";
+import { tokenEndpoints } from "./endpoints/tokens.ts";
 import { userEndpoints } from "./endpoints/users.ts";
 import { type Endpoint, endpoint } from "./endpoint.ts";
 import { Document } from "./schemas/node.ts";
@@ -27,6 +28,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...backupEndpoints,
   ...migrateEndpoints,
   ...userEndpoints,
+  ...tokenEndpoints,
   ...accountEndpoints,
   ...logEndpoints,
   ...clusterEndpoints,

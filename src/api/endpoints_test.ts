@@ -23,6 +23,7 @@ POST GET /api/v1/groups | GET PUT DELETE /api/v1/groups/{id}
 POST GET /api/v1/clients | GET PUT DELETE /api/v1/clients/{id}
 POST GET /api/v1/schedules | GET PUT DELETE /api/v1/schedules/{id}
 POST GET /api/v1/users | GET PUT DELETE /api/v1/users/{id}
+POST GET /api/v1/tokens | GET PUT DELETE /api/v1/tokens/{id}
 GET /api/v1/health | GET /api/v1/status | GET /api/v1/openapi.json | POST /api/v1/auth/login
 POST /api/v1/users/{id}/reset | POST /api/v1/users/{id}/otp/disable
 POST /api/v1/lists/refresh | GET /api/v1/lists/recommended | GET /api/v1/lists/recommended/sizes
@@ -65,6 +66,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
     windows: [{ days: ["sat"], start: "22:00", end: "06:00" }],
   },
   "/api/v1/users": { name: "eve", role: "viewer", password: "long enough" },
+  "/api/v1/tokens": { name: "phone", role: "viewer" },
   "/api/v1/settings": { block_response: "nxdomain" },
   "/api/v1/restore": exampleOf(Backup),
   "/api/v1/migrate": { product: "adguard", url: "http://192.0.2.1" },
@@ -141,10 +143,12 @@ Deno.test("every endpoint answers over HTTP as its schema says", local, async (t
     for (const endpoint of inOrder()) {
       const { method, path, body, status, content } = endpoint;
       await t.step(`${method} ${path}`, async () => {
-        const { collections, users } = store.state;
+        const { collections, users, credentials } = store.state;
         const ids: Readonly<Record<string, string | undefined>> = {
           ...Object.fromEntries(
-            Object.entries(collections).map(([name, map]) => [name, [...map.keys()].at(-1)]),
+            Object.entries<ReadonlyMap<string, unknown>>({ ...collections, ...credentials }).map((
+              [name, map],
+            ) => [name, [...map.keys()].at(-1)]),
           ),
           users: [...users.keys()].at(-1),
           "leak-tests": "lt_1",

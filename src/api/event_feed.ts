@@ -1,5 +1,12 @@
 import { SvcError } from "../errors.ts";
-import { type Change, type Collection, COLLECTIONS, RESOURCE_TYPE } from "../model/mod.ts";
+import {
+  type Change,
+  type Collection,
+  COLLECTIONS,
+  CREDENTIAL_TYPE,
+  CREDENTIALS,
+  RESOURCE_TYPE,
+} from "../model/mod.ts";
 import type { Shown } from "../store/mod.ts";
 import type { Streamed } from "./endpoint.ts";
 import { type EventStream, eventStream } from "./event_stream.ts";
@@ -129,7 +136,10 @@ function changesOf({ change, state }: Shown): ChangeEvent[] {
   switch (change?.type) {
     case undefined:
     case "restore":
-      return [...COLLECTIONS.map((one) => all(RESOURCE_TYPE[one])), ofSettings, all("user")];
+      return [
+        ...COLLECTIONS.map((one) => all(RESOURCE_TYPE[one])),
+        ...[ofSettings, all("user"), ...CREDENTIALS.map((one) => all(CREDENTIAL_TYPE[one]))],
+      ];
     case "migrate":
       return [...COLLECTIONS.map((one) => all(RESOURCE_TYPE[one])), ofSettings];
     case "create":
@@ -147,6 +157,13 @@ function changesOf({ change, state }: Shown): ChangeEvent[] {
     case "user_change":
     case "user_delete":
       return [{ type: "user", id: change.id, revision: revisionIn(users, change.id) }];
+    case "credential_create":
+    case "credential_replace":
+    case "credential_delete": {
+      const { kind, id } = change;
+      const revision = revisionIn(state.credentials[kind], id);
+      return [{ type: CREDENTIAL_TYPE[kind], id, revision }];
+    }
     case "seed":
       return [
         all(RESOURCE_TYPE.lists),

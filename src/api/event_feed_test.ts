@@ -73,7 +73,18 @@ Deno.test("EventFeed tells what was changed, and of many to read them again", no
     ]],
     [
       null,
-      ["schedule", "list", "record", "group", "client", "rule", "settings", "user"].map((type) => ({
+      [
+        "schedule",
+        "list",
+        "record",
+        "group",
+        "client",
+        "rule",
+        "settings",
+        "user",
+        "token",
+        "webhook",
+      ].map((type) => ({
         type,
         id: null,
         revision: type === "settings" ? 1 : null,

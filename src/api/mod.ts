@@ -61,6 +61,7 @@ export type {
   QuerylogPage,
   QuerylogQuery,
 } from "./schemas/logs.ts";
+export type { NewToken, Token } from "./schemas/tokens.ts";
 export type { Statistics, StatisticsQuery } from "./schemas/statistics.ts";
 export type {
   Directory,

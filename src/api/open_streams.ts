@@ -24,8 +24,8 @@ export class OpenStreams {
     this.#deps = deps;
     // Also what another member or the command line changed.
     deps.replicator.subscribe(({ change }) => {
-      const isOfUsers = change === null || /^(user_|restore$)/.test(change.type);
-      if (isOfUsers) void this.check();
+      const isOfAccess = change === null || /^(user_|credential_|restore$)/.test(change.type);
+      if (isOfAccess) void this.check();
     });
   }
 

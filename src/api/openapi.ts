@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { ErrorCode } from "../errors.ts";
-import { ID_PREFIX, USER_ID_PREFIX } from "../model/mod.ts";
+import { CREDENTIAL_PREFIX, ID_PREFIX, USER_ID_PREFIX } from "../model/mod.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { STATUS } from "./errors.ts";
 import { bodyBytesMax } from "./request_body.ts";
@@ -19,7 +19,7 @@ import { PROFILE_TYPE } from "./schemas/profiles.ts";
 import { METRICS_TYPE } from "./schemas/node.ts";
 
 /** Of the interface, not of the program: it grows with what the API can do. */
-const API_VERSION = "1.3.0";
+const API_VERSION = "1.4.0";
 const SCHEMAS = "#/components/schemas/";
 
 type JsonObject = Record<string, unknown>;
@@ -51,6 +51,7 @@ const TAGS: Readonly<Record<string, string>> = {
   settings: "What holds for every client",
   backup: "The whole configuration as one file, and that of another product",
   users: "Who may sign in",
+  tokens: "What programs show instead of signing in",
   auth: "Signing in, and one's own account",
   logs: "Query log, statistics, audit log, leak tests",
   cluster: "The members that share one configuration",
@@ -135,6 +136,7 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; example: s
   node: { description: "the member's name", example: "node2" },
   profiles: { description: "its token", example: "000102030405060708090a0b0c0d0e0f" },
   users: { description: "the user's ID", example: USER_ID_PREFIX + EXAMPLE_DIGITS },
+  tokens: { description: "the token's ID", example: CREDENTIAL_PREFIX.tokens + EXAMPLE_DIGITS },
   "leak-tests": { description: "the test's ID", example: `lt_${EXAMPLE_DIGITS}` },
   directory: { description: "the ID that the directory gives it", example: "17" },
   ...Object.fromEntries(

@@ -108,6 +108,8 @@ export interface NodePort {
     | "recursion"
     | "filter"
     | "cache"
+    | "forwarding"
+    | "dns64"
     | "upstreams"
     | "querylog"
     | "sandbox"
@@ -181,6 +183,12 @@ export interface MigrationPort {
   read(request: SourceRequest): Promise<SourceData>;
 }
 
+/** When named tokens were used on this node; `TokenUses` of auth is one. */
+export interface TokenUsesPort {
+  used(caller: Identity): void;
+  lastUsedMs(id: string): number | null;
+}
+
 /** Tells whoever reads it of changes and of the status. */
 export type EventsPort = Pick<EventFeed, "read">;
 
@@ -192,6 +200,7 @@ export interface ApiDeps {
   readonly auth: Pick<Auth, "users" | "sessions" | "clock">;
   readonly access: AccessConfig;
   readonly accounts: Accounts;
+  readonly tokenUses: TokenUsesPort;
   readonly node: NodePort;
   readonly lists: ListsPort;
   readonly logs: LogsPort;

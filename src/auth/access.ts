@@ -1,9 +1,10 @@
 import { isLoopback, parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
-import type { Actor, Role, Session, StoredUser } from "../model/mod.ts";
+import type { Actor, Credential, Role, Session, StoredUser } from "../model/mod.ts";
 import type { Auth } from "./ports.ts";
 import { isSameSha256, sha256Hex, tokenSha256 } from "./secrets.ts";
 import { isSessionValid, readSessionCookies } from "./sessions.ts";
+import { findToken, hasEnded } from "./tokens.ts";
 
 /** What a request says about where it comes from and who sends it. */
 export interface AccessRequest {
@@ -37,6 +38,8 @@ export interface Identity {
   /** `null` unless it came with a user's session. */
   readonly user: StoredUser | null;
   readonly session: Session | null;
+  /** `null` unless it came with a named token. */
+  readonly token: Credential<"tokens"> | null;
 }
 
 /** What a decision hangs on beside the request. */
@@ -45,6 +48,8 @@ export interface AccessFacts extends AccessConfig {
   /** The session that the cookie names and its user, where there are such. */
   readonly session: Session | null;
   readonly user: StoredUser | null;
+  /** The named token that came with it, be it over. */
+  readonly token: Credential<"tokens"> | null;
   readonly nowMs: number;
 }
 
@@ -62,14 +67,16 @@ export async function authenticate(
   const values = readSessionCookies(request.cookie);
   const found = await Promise.all(values.map((value) => auth.sessions.session(sha256Hex(value))));
   // Read after the wait: whoever was removed meanwhile is gone.
-  const { users } = auth.users.state;
+  const { users, credentials } = auth.users.state;
   const ownerOf = (session: Session) => users.get(session.userId) ?? null;
   const hasUsers = users.size > 0;
   const nowMs = auth.clock.nowMs();
   const session = found.find((one) => one !== null && isSessionValid(one, ownerOf(one), nowMs)) ??
     null;
   const user = session === null ? null : ownerOf(session);
-  return decideAccess(request, need, { ...config, hasUsers, session, user, nowMs });
+  const sent = bearerOf(request.authorization);
+  const token = sent === null ? null : findToken(credentials.tokens, tokenSha256(sent));
+  return decideAccess(request, need, { ...config, hasUsers, session, user, token, nowMs });
 }
 
 /**
@@ -83,6 +90,13 @@ export function decideAccess(request: AccessRequest, need: Need, facts: AccessFa
   checkOrigin(request, facts);
   const identity = identify(request, facts);
   if (need === "nothing") return identity;
+  if (identity.token === null && facts.token !== null && hasEnded(facts.token, facts.nowMs)) {
+    // Nobody else learns of it: who is told has sent it.
+    throw new SvcError(
+      "unauthorized",
+      `this token ended at ${facts.token.spec.expires_at}: ask for a new one`,
+    );
+  }
   if (identity.role === null) {
     throw new SvcError("unauthorized", "no session and no valid token: sign in, or send the token");
   }
@@ -104,13 +118,18 @@ export function userOf(identity: Identity): StoredUser {
 
 function identify(request: AccessRequest, facts: AccessFacts): Identity {
   const address = request.remoteAddress;
-  const nobody = { user: null, session: null };
+  const nobody = { user: null, session: null, token: null };
   if (holdsToken(request.authorization, facts.tokenSha256)) {
     return { ...nobody, actor: { kind: "token", name: null, address }, role: "admin" };
   }
-  const { session, user } = facts;
+  const { session, user, token } = facts;
+  if (token !== null && !hasEnded(token, facts.nowMs)) {
+    const { name, role } = token.spec;
+    return { ...nobody, actor: { kind: "token", name, address }, role, token };
+  }
   if (session !== null && user !== null && isSessionValid(session, user, facts.nowMs)) {
-    return { actor: { kind: "user", name: user.name, address }, role: user.role, user, session };
+    const actor = { kind: "user", name: user.name, address } as const;
+    return { ...nobody, actor, role: user.role, user, session };
   }
   // The API listens on loopback alone while nothing is configured; this holds if it ever did not.
   const ip = parseIp(address);
@@ -120,10 +139,13 @@ function identify(request: AccessRequest, facts: AccessFacts): Identity {
 }
 
 function holdsToken(authorization: string | null, sha256: string | null): boolean {
-  if (authorization === null || sha256 === null) return false;
+  const token = bearerOf(authorization);
+  return token !== null && sha256 !== null && isSameSha256(tokenSha256(token), sha256);
+}
+
+function bearerOf(authorization: string | null): string | null {
   // The scheme's name is of either case (RFC 9110 §11.1).
-  const token = /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1];
-  return token !== undefined && isSameSha256(tokenSha256(token), sha256);
+  return authorization === null ? null : /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1] ?? null;
 }
 
 /**

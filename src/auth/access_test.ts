@@ -51,11 +51,26 @@ const FRESH: AccessFacts = {
   hasUsers: false,
   session: null,
   user: null,
+  token: null,
   nowMs: NOW_MS,
 };
 const WITH_USERS: AccessFacts = { ...FRESH, hasUsers: true };
 const WITH_TOKEN: AccessFacts = { ...FRESH, tokenSha256: SHA256 };
 const WITH_BOTH: AccessFacts = { ...WITH_USERS, tokenSha256: SHA256 };
+
+const ENDS_MS = NOW_MS + 60_000;
+/** What a request with a named token of a viewer's is decided by. */
+const NAMED: AccessFacts = {
+  ...FRESH,
+  hasUsers: true,
+  tokenSha256: "0".repeat(64),
+  token: {
+    ...{ id: "to_0000000000000001", revision: 1 },
+    ...{ created_at: new Date(NOW_MS).toISOString(), updated_at: new Date(NOW_MS).toISOString() },
+    spec: { name: "phone", role: "viewer", expires_at: new Date(ENDS_MS).toISOString() },
+    secret: { sha256: SHA256 },
+  },
+};
 
 function signedIn(user: StoredUser, facts: AccessFacts): AccessFacts {
   return { ...facts, user, session: sessionFor(user, NOW_MS).session };
@@ -128,6 +143,36 @@ const CREDENTIALS: readonly Row[] = [
     LOCAL,
     "viewer",
     { ...signedIn(ann, WITH_USERS), user: { ...ann, disabled: true } },
+    "unauthorized",
+  ],
+  // A named token has its own role, until it ends, and is told apart by who holds it alone.
+  ["named: it does", { ...REMOTE, authorization: BEARER }, "viewer", NAMED, "token viewer"],
+  [
+    "named: a viewer changes nothing",
+    { ...REMOTE, authorization: BEARER },
+    "admin",
+    NAMED,
+    "forbidden",
+  ],
+  [
+    "named: it goes before a session",
+    { ...REMOTE, authorization: BEARER },
+    "viewer",
+    signedIn(ann, NAMED),
+    "token viewer",
+  ],
+  [
+    "named: it ends",
+    { ...REMOTE, authorization: BEARER },
+    "viewer",
+    { ...NAMED, nowMs: ENDS_MS },
+    "unauthorized",
+  ],
+  [
+    "named: the open API stays closed to one that ended",
+    { ...LOCAL, authorization: BEARER },
+    "viewer",
+    { ...FRESH, token: NAMED.token, nowMs: ENDS_MS },
     "unauthorized",
   ],
   // 2. Once a token is configured, every request from anywhere needs it, or a session.

@@ -48,6 +48,7 @@ export {
   type SignedIn,
 } from "./sign_in.ts";
 export { SignInLog } from "./sign_in_log.ts";
+export { checkNewToken, TokenUses } from "./tokens.ts";
 export { otpCode } from "./totp.ts";
 export {
   changeUser,

@@ -442,6 +442,7 @@ Deno.test("no secret gets into the audit log or a log line", addOn, async () => 
       role: "viewer",
       user: userById(auth.users, ann.id),
       session: null,
+      token: null,
     });
     const { secret } = await accounts.beginOtp(caller(), password);
     const code = otpCode(secret, auth.clock.ms);

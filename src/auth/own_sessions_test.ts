@@ -23,7 +23,7 @@ Deno.test("UserAccounts lists and ends one's own sessions, and nobody else's", n
   const ended = await made({ ...ann, session_epoch: 0 });
   const other = await made(bob);
   const actor = { kind: "user", name: "ann", address: "192.0.2.1" } as const;
-  const caller: Identity = { actor, role: "viewer", user: ann, session: first };
+  const caller: Identity = { actor, role: "viewer", user: ann, session: first, token: null };
   const accounts = new UserAccounts(auth);
   const own = async () => (await accounts.sessions(caller)).map(({ address }) => address);
   assert.deepEqual(await own(), ["192.0.2.1", "192.0.2.2"], "without the one that has ended");

@@ -1,12 +1,12 @@
 import type { Clock } from "../clock/mod.ts";
-import type { Actor, Change, Note, Session, Settled, StoredUser } from "../model/mod.ts";
+import type { Actor, Change, Note, Session, Settled, State } from "../model/mod.ts";
 import type { Lockout } from "./lockout.ts";
 import type { SignInLog } from "./sign_in_log.ts";
 
 /** Where users are kept and changed; the store's `Replicator` is one. */
 export interface UserStore {
   propose(change: Change, actor: Actor): Promise<Settled>;
-  readonly state: { readonly users: ReadonlyMap<string, StoredUser> };
+  readonly state: Pick<State, "users" | "credentials">;
 }
 
 /** Where this node's own audit log is; the store's `LocalStore` is one. */

@@ -2,6 +2,11 @@ import * as z from "zod";
 import { SvcError } from "../errors.ts";
 import {
   type Change,
+  type Credential,
+  CREDENTIAL_SPECS,
+  type CredentialKind,
+  type CredentialSpec,
+  type Envelope,
   type LiveState,
   type Role,
   type Settings,
@@ -13,7 +18,7 @@ import { Sealed, sealSecrets } from "./sealed.ts";
 
 export const BACKUP_FORMAT = "svc backup";
 /** Of the form of the file: grows when a program that reads the one before could not read it. */
-export const BACKUP_VERSION = 1;
+export const BACKUP_VERSION = 2;
 /** Largest file: 100,000 rules have their place, and a small board reads it. */
 export const BACKUP_BYTES_MAX = 32 << 20;
 
@@ -37,6 +42,11 @@ const UserSpec = z.strictObject({
   disabled: z.boolean().describe("keeps the user from signing in"),
 });
 export const UserEnvelope = envelope(UserSpec);
+/** Of tokens and webhooks. */
+export const CREDENTIAL_ENVELOPES = {
+  tokens: envelope(CREDENTIAL_SPECS.tokens),
+  webhooks: envelope(CREDENTIAL_SPECS.webhooks),
+} as const satisfies Record<CredentialKind, z.ZodType>;
 /** Of a resource whose spec is read by its own rules. */
 export const ResourceEnvelope = envelope(z.unknown());
 
@@ -55,27 +65,40 @@ export const BackupFile = z.strictObject({
   clients: z.array(envelope(SPECS.clients)).describe("oldest first"),
   rules: z.array(envelope(SPECS.rules)).describe("oldest first"),
   users: z.array(UserEnvelope).describe("without passwords and second factors: see secrets"),
+  tokens: z.array(CREDENTIAL_ENVELOPES.tokens).describe("without what they are known by"),
+  webhooks: z.array(CREDENTIAL_ENVELOPES.webhooks)
+    .describe("without the paths of their addresses, and without their keys"),
   secrets: Sealed.nullable()
-    .describe("passwords and second factors, under a passphrase; null: it was made without"),
+    .describe(
+      "what is secret of users, tokens and webhooks, under a passphrase; null: it was made without",
+    ),
 });
 type Resources = Extract<Change, { type: "restore" }>["resources"];
 /** Parts of it are often the store's own objects. */
 export type BackupFile =
-  & Omit<z.infer<typeof BackupFile>, "settings" | "users" | keyof Resources>
+  & Omit<
+    z.infer<typeof BackupFile>,
+    "settings" | "users" | keyof Resources | CredentialKind
+  >
   & Resources
+  & { readonly [K in CredentialKind]: readonly Envelope<CredentialSpec<K>>[] }
   & { readonly settings: Settings; readonly users: readonly z.infer<typeof UserEnvelope>[] };
 
 /**
- * A backup of a state. With a passphrase it has what is secret of users, sealed.
+ * A backup of a state. With a passphrase it has what is secret, sealed.
  *
  * @throws {SvcError} `unavailable`, when too many keys are being made.
  */
 export async function makeBackup(
-  { settings, collections, users }: Pick<LiveState, "settings" | "collections" | "users">,
+  { settings, collections, users, credentials }: Pick<
+    LiveState,
+    "settings" | "collections" | "users" | "credentials"
+  >,
   by: { readonly madeAtMs: number; readonly program: string },
   passphrase: string | null,
 ): Promise<BackupFile> {
   const { schedules, lists, records, groups, clients, rules } = collections;
+  const [tokens, webhooks] = [[...credentials.tokens.values()], [...credentials.webhooks.values()]];
   const file = {
     format: BACKUP_FORMAT,
     version: BACKUP_VERSION,
@@ -89,15 +112,24 @@ export async function makeBackup(
     clients: [...clients.values()],
     rules: [...rules.values()],
     users: Array.from(users.values(), shownUser),
+    tokens: tokens.map(shownCredential),
+    webhooks: webhooks.map(shownCredential),
     secrets: null,
   } as const;
   if (passphrase === null) return file;
-  return { ...file, secrets: await sealSecrets([...users.values()], file, passphrase) };
+  const secrets = { users: [...users.values()], tokens, webhooks };
+  return { ...file, secrets: await sealSecrets(secrets, file, passphrase) };
 }
 
 /** Field by field, so that no secret ever comes along. */
 function shownUser({ id, revision, created_at, updated_at, name, role, disabled }: StoredUser) {
   return { id, revision, created_at, updated_at, spec: { name, role, disabled } };
+}
+
+function shownCredential<K extends CredentialKind>(
+  { secret: _, ...shown }: Credential<K>,
+): Envelope<CredentialSpec<K>> {
+  return shown;
 }
 
 const encoder = new TextEncoder();

@@ -7,7 +7,9 @@ import {
   groupSpec,
   ids,
   listSpec,
+  newTokenChange,
   newUser,
+  newWebhookChange,
   recordSpec,
   ruleSpec,
   scheduleSpec,
@@ -42,6 +44,8 @@ function fullState(passwordHash = "$argon2id$SECRET"): LiveState {
       type: "user_create",
       user: newUser(2, "bob", { password_hash: passwordHash, otp: { ...OTP, active: false } }),
     },
+    newTokenChange(1, "phone"),
+    newWebhookChange(1, "home"),
   );
 }
 
@@ -70,7 +74,14 @@ Deno.test("readBackup() reads what makeBackup() made, without secrets", none, as
   assert.ok(!JSON.stringify(file).includes(OTP.secret));
   const read = await readBackup(parsed(file), null);
   assert.ok(read.ok, JSON.stringify(read));
-  const { resources, settings, users } = read.spec;
+  const { resources, settings, users, credentials, hasSecrets } = read.spec;
+  assert.equal(hasSecrets, false);
+  for (const kind of ["tokens", "webhooks"] as const) {
+    const there = Array.from<object, object>(state.credentials[kind].values(), (one) => {
+      return { ...one, secret: null };
+    });
+    assert.deepEqual<unknown>(credentials?.[kind], there, kind);
+  }
   assert.deepEqual(settings, state.settings.spec);
   for (const [name, envelopes] of Object.entries(resources)) {
     const there = state.collections[name as keyof typeof resources];
@@ -87,7 +98,8 @@ Deno.test("makeBackup() seals secrets, which one passphrase opens", argon2, asyn
   const file = parsed(await makeBackup(fullState(hash), BY, PASSPHRASE));
   const text = JSON.stringify(file);
   await t.step("nothing secret is to be read", () => {
-    for (const secret of [hash, OTP.secret, OTP.recovery[0], PASSPHRASE, "SECRET"]) {
+    const { sha256 } = newTokenChange(1, "").secret;
+    for (const secret of [hash, sha256, OTP.secret, OTP.recovery[0], PASSPHRASE, "SECRET"]) {
       assert.ok(!text.includes(secret));
     }
   });
@@ -98,6 +110,9 @@ Deno.test("makeBackup() seals secrets, which one passphrase opens", argon2, asyn
       { password_hash: hash, otp: OTP },
       { password_hash: hash, otp: null },
     ]);
+    const { tokens, webhooks } = read.spec.credentials!;
+    assert.deepEqual(tokens.map(({ secret }) => secret), [newTokenChange(1, "").secret]);
+    assert.deepEqual(webhooks.map(({ secret }) => secret), [newWebhookChange(1, "").secret]);
   });
   await t.step("without it", async () => {
     const read = await readBackup(file, null);
@@ -144,7 +159,7 @@ Deno.test("readBackup() restores no hash that costs too much to check", argon2, 
   const costly = `$argon2id$v=19$m=4194304,t=90,p=1$${"A".repeat(22)}$${"A".repeat(43)}`;
   const file = parsed(await makeBackup(fullState(costly), BY, PASSPHRASE));
   const message = await problemOf(file, PASSPHRASE);
-  assert.equal(message, "secrets: [0].password_hash is not as svc makes it");
+  assert.equal(message, "secrets: users[0].password_hash is not as svc makes it");
 });
 
 Deno.test("readBackup() refuses what is no backup, with its place", none, async (t) => {
@@ -166,7 +181,7 @@ Deno.test("readBackup() refuses what is no backup, with its place", none, async 
     [
       "a newer version",
       { format: "svc backup", version: BACKUP_VERSION + 1 },
-      /^version: the file is of version 2, and this program reads up to 1: update svc first$/,
+      /^version: the file is of version 3, and this program reads up to 2: update svc first$/,
     ],
     ["an unknown collection", { ...file, toys: [] }, /^toys: there is no such field$/],
     ["a missing collection", { ...file, rules: undefined }, /^rules: it is missing$/],
@@ -252,5 +267,6 @@ Deno.test("readBackup() reads a file of version 1", argon2, async () => {
   assert.ok(read.ok, JSON.stringify(read));
   const { resources: { lists, groups }, users: [ann] } = read.spec;
   assert.deepEqual([lists[0].spec.name, groups[0].spec.name, ann.name], ["ads", "Default", "ann"]);
+  assert.equal(read.spec.credentials, null, "it says nothing of tokens");
   assert.match(ann.secrets?.password_hash ?? "", /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
 });

@@ -6,10 +6,14 @@ import {
   type Collection,
   COLLECTION_SIZE_MAX,
   COLLECTIONS,
+  type CredentialKind,
+  CREDENTIALS_MAX,
+  type CredentialSpec,
   type Decoded,
   decodeSettings,
   decodeSpec,
   type Envelope,
+  findNameProblem,
   parseWith,
   placedAt,
   PROBLEMS_MAX,
@@ -22,24 +26,32 @@ import {
   BACKUP_FORMAT,
   BACKUP_VERSION,
   BackupFile,
+  CREDENTIAL_ENVELOPES,
   ResourceEnvelope,
   UserEnvelope,
 } from "./backup_file.ts";
-import { openSecrets } from "./sealed.ts";
+import { type OpenedSecrets, openSecrets } from "./sealed.ts";
 
 type Restore = Extract<Change, { type: "restore" }>;
 /** A file whose secrets, where it has such, are still sealed. */
-type Read = Omit<Restore, "users"> & {
+type Read = Omit<Restore, "users" | "credentials" | "hasSecrets"> & {
   readonly users: readonly Omit<RestoredUser, "secrets">[];
+  readonly credentials:
+    | { readonly [K in CredentialKind]: readonly Envelope<CredentialSpec<K>>[] }
+    | null;
   readonly secrets: BackupFile["secrets"];
 };
 
 /** How a file of each version is read; every one that a release wrote stays here. */
-const READERS: Readonly<Record<number, (file: object) => Decoded<Read>>> = { 1: readVersion1 };
+const READERS: Readonly<Record<number, (file: object) => Decoded<Read>>> = {
+  1: (file) => readFrame(Frame, file, () => null),
+  2: (file) => readFrame(WholeFrame, file, readCredentials),
+};
 
 const items = (most: number) => z.array(z.unknown()).max(most);
 /** What is counted before anything is made of it. */
-const Frame = BackupFile.extend({
+const Frame = BackupFile.omit({ tokens: true, webhooks: true }).extend({
+  version: z.int(),
   settings: z.unknown(),
   schedules: items(COLLECTION_SIZE_MAX),
   lists: items(COLLECTION_SIZE_MAX),
@@ -49,10 +61,14 @@ const Frame = BackupFile.extend({
   rules: items(COLLECTION_SIZE_MAX),
   users: items(USERS_MAX),
 });
+const WholeFrame = Frame.extend({
+  tokens: items(CREDENTIALS_MAX.tokens),
+  webhooks: items(CREDENTIALS_MAX.webhooks),
+});
 
 /**
  * Reads a backup, which may be anything that is JSON, as the change that restores it. Without a
- * passphrase it restores nobody's password.
+ * passphrase it restores nothing that is secret.
  *
  * @throws {SvcError} `invalid`, for a passphrase that does not open it; `unavailable`, when too many
  * keys are being made.
@@ -63,7 +79,7 @@ export async function readBackup(
 ): Promise<Decoded<Restore>> {
   const read = readFile(json);
   if (!read.ok) return read;
-  const { secrets: sealed, users, ...rest } = read.spec;
+  const { secrets: sealed, users, credentials, ...rest } = read.spec;
   const secrets = passphrase === null || sealed === null
     ? null
     : await openSecrets(sealed, json as object, passphrase);
@@ -71,10 +87,27 @@ export async function readBackup(
     const message = "the backup was made without a passphrase: give none";
     return { ok: false, problems: [{ path: "secrets", message }] };
   }
-  const i = secrets === null ? -1 : users.findIndex(({ id }) => !secrets.has(id));
+  const i = secrets === null ? -1 : users.findIndex(({ id }) => !secrets.users.has(id));
   if (i >= 0) throw new SvcError("invalid", `users[${i}]: secrets has nothing of this user`);
-  const whole = users.map((user) => ({ ...user, secrets: secrets?.get(user.id) ?? null }));
-  return { ok: true, spec: { ...rest, users: whole } };
+  const whole = users.map((user) => ({ ...user, secrets: secrets?.users.get(user.id) ?? null }));
+  const withSecrets = credentials === null ? null : {
+    tokens: joined("tokens", credentials.tokens, secrets),
+    webhooks: joined("webhooks", credentials.webhooks, secrets),
+  };
+  const hasSecrets = secrets !== null;
+  return { ok: true, spec: { ...rest, users: whole, credentials: withSecrets, hasSecrets } };
+}
+
+/** @throws {SvcError} `invalid`, where something has no secret that should have one. */
+function joined<K extends CredentialKind>(
+  kind: K,
+  envelopes: readonly Envelope<CredentialSpec<K>>[],
+  secrets: OpenedSecrets | null,
+) {
+  const byId = secrets?.credentials[kind];
+  const i = byId === undefined ? -1 : envelopes.findIndex(({ id }) => !byId.has(id));
+  if (i >= 0) throw new SvcError("invalid", `${kind}[${i}]: secrets has nothing of it`);
+  return envelopes.map((one) => ({ ...one, secret: byId?.get(one.id) ?? null }));
 }
 
 function readFile(json: unknown): Decoded<Read> {
@@ -95,8 +128,14 @@ function readFile(json: unknown): Decoded<Read> {
   return READERS[version](json as object);
 }
 
-function readVersion1(json: object): Decoded<Read> {
-  const frame = parseWith(Frame, json);
+type Frame = z.output<typeof Frame>;
+
+function readFrame<S extends z.ZodType<Frame>>(
+  schema: S,
+  json: object,
+  credentialsOf: (frame: z.output<S>, found: SpecProblem[]) => Read["credentials"],
+): Decoded<Read> {
+  const frame = parseWith(schema, json);
   if (!frame.ok) return frame;
   const { value } = frame;
   const found: SpecProblem[] = [];
@@ -124,10 +163,28 @@ function readVersion1(json: object): Decoded<Read> {
     if (problem !== null) found.push({ path: `${place}.spec.name`, message: problem });
     return { ...head, ...spec };
   });
+  const credentials = credentialsOf(value, found);
   const [first, ...more] = found.slice(0, PROBLEMS_MAX);
   if (first !== undefined || settings === null) return { ok: false, problems: [first, ...more] };
   const { secrets } = value;
-  return { ok: true, spec: { type: "restore", settings, resources, users, secrets } };
+  return { ok: true, spec: { type: "restore", settings, resources, users, credentials, secrets } };
+}
+
+function readCredentials(
+  frame: z.output<typeof WholeFrame>,
+  found: SpecProblem[],
+): NonNullable<Read["credentials"]> {
+  const read = <K extends CredentialKind>(kind: K) => {
+    // Each is of its kind.
+    const schema = CREDENTIAL_ENVELOPES[kind] as unknown as z.ZodType<Envelope<CredentialSpec<K>>>;
+    return readEach(frame[kind], kind, found, (item, place) => {
+      const one = take(parsed(schema, item), place, found);
+      const problem = one === null ? null : findNameProblem(one.spec.name);
+      if (problem !== null) found.push({ path: `${place}.spec.name`, message: problem });
+      return one;
+    });
+  };
+  return { tokens: read("tokens"), webhooks: read("webhooks") };
 }
 
 /** Reads on until there is more wrong than is told. */

@@ -2,7 +2,17 @@ import * as z from "zod";
 import { deriveKey, isKnownHash, KEY_LIMITS, randomBytes } from "../auth/mod.ts";
 import { decodeBase64, encodeBase64 } from "../bytes/mod.ts";
 import { SvcError } from "../errors.ts";
-import { parseWith, type RestoredUser, type StoredUser, USERS_MAX } from "../model/mod.ts";
+import {
+  type Credential,
+  CREDENTIAL_SECRETS,
+  type CredentialKind,
+  CREDENTIALS_MAX,
+  type CredentialSecret,
+  parseWith,
+  type RestoredUser,
+  type StoredUser,
+  USERS_MAX,
+} from "../model/mod.ts";
 
 /** What a key costs that is made today; a file says what its own did. */
 const MEMORY_KIB = 64 * 1_024;
@@ -30,9 +40,22 @@ export const Sealed = z.strictObject({
 });
 export type Sealed = z.infer<typeof Sealed>;
 
-type Secrets = NonNullable<RestoredUser["secrets"]>;
+/** What is to be sealed. */
+export interface SecretParts {
+  readonly users: readonly StoredUser[];
+  readonly tokens: readonly Credential<"tokens">[];
+  readonly webhooks: readonly Credential<"webhooks">[];
+}
 
-const SecretsSchema = z.array(z.strictObject({
+type ById<T> = ReadonlyMap<string, T>;
+
+/** What was sealed, by ID. */
+export interface OpenedSecrets {
+  readonly users: ById<NonNullable<RestoredUser["secrets"]>>;
+  readonly credentials: { readonly [K in CredentialKind]: ById<CredentialSecret<K>> };
+}
+
+const UserSecrets = z.array(z.strictObject({
   id: z.string(),
   password_hash: z.string().refine(isKnownHash, "it is no Argon2id hash within bounds"),
   otp: z.strictObject({
@@ -43,17 +66,33 @@ const SecretsSchema = z.array(z.strictObject({
   }).nullable(),
 })).max(USERS_MAX);
 
-/** Seals passwords and second factors. An open reset link is left out, and a half set up factor. */
+function secretsOf<S extends z.ZodType>(secret: S, most: number) {
+  return z.array(z.strictObject({ id: z.string(), secret })).max(most);
+}
+
+const WholeSecrets = z.strictObject({
+  users: UserSecrets,
+  tokens: secretsOf(CREDENTIAL_SECRETS.tokens, CREDENTIALS_MAX.tokens),
+  webhooks: secretsOf(CREDENTIAL_SECRETS.webhooks, CREDENTIALS_MAX.webhooks),
+});
+/** Of files of version 1, which had users alone. */
+const EarlierSecrets = UserSecrets.transform((users) => ({ users, tokens: [], webhooks: [] }));
+
+/** Seals what is secret. An open reset link is left out, and a half set up factor. */
 export async function sealSecrets(
-  users: readonly StoredUser[],
+  { users, tokens, webhooks }: SecretParts,
   file: object,
   passphrase: string,
 ): Promise<Sealed> {
-  const secrets = users.map(({ id, password_hash, otp }) => ({
-    id,
-    password_hash,
-    otp: otp?.active === true ? otp : null,
-  }));
+  const secrets = {
+    users: users.map(({ id, password_hash, otp }) => ({
+      id,
+      password_hash,
+      otp: otp?.active === true ? otp : null,
+    })),
+    tokens: tokens.map(({ id, secret }) => ({ id, secret })),
+    webhooks: webhooks.map(({ id, secret }) => ({ id, secret })),
+  };
   const [salt, nonce] = [randomBytes(SALT_BYTES), randomBytes(NONCE_BYTES)];
   const sealed: Sealed = {
     kdf: "argon2id",
@@ -73,7 +112,7 @@ export async function sealSecrets(
 }
 
 /**
- * Opens what was sealed; by user. `file` is the whole of it as it was read, before anything was
+ * Opens what was sealed. `file` is the whole of it as it was read, before anything was
  * filled in.
  *
  * @throws {SvcError} `invalid`, for another passphrase, or where the file was changed;
@@ -83,7 +122,7 @@ export async function openSecrets(
   sealed: Sealed,
   file: object,
   passphrase: string,
-): Promise<ReadonlyMap<string, Secrets>> {
+): Promise<OpenedSecrets> {
   const [salt, iv] = [bytesOf("salt", sealed.salt), bytesOf("nonce", sealed.nonce)];
   const data = bytesOf("data", sealed.data);
   const key = await importKey(sealed, salt, passphrase);
@@ -98,12 +137,20 @@ export async function openSecrets(
       { cause },
     );
   }
-  const parsed = parseWith(SecretsSchema, parseJson(text));
+  const json = parseJson(text);
+  const parsed = parseWith(Array.isArray(json) ? EarlierSecrets : WholeSecrets, json);
   if (!parsed.ok) {
     // Of problems the place alone is told: the rest is secret.
     throw new SvcError("invalid", `secrets: ${parsed.problems[0].path} is not as svc makes it`);
   }
-  return new Map(parsed.value.map(({ id, ...secrets }) => [id, secrets]));
+  const { users, tokens, webhooks } = parsed.value;
+  return {
+    users: new Map(users.map(({ id, ...secrets }) => [id, secrets])),
+    credentials: {
+      tokens: new Map(tokens.map(({ id, secret }) => [id, secret])),
+      webhooks: new Map(webhooks.map(({ id, secret }) => [id, secret])),
+    },
+  };
 }
 
 function parseJson(text: string): unknown {

@@ -58,6 +58,8 @@ export function formatExplanation(explanation: Explanation): string {
       : `rule: ${rule} of ${deciding?.list_name ?? list} (${list})`,
     ...(records.length === 0 && DECIDED.includes(outcome) ? ["answer: no record"] : []),
     ...records.map((record) => `answer: ${record}`),
+    ...(explanation.querylog ? [] : ["querylog: such queries are not logged"]),
+    ...(explanation.statistics ? [] : ["statistics: such queries are not counted"]),
     ...(dnssec === null ? [] : [`dnssec: ${dnssec.result}${because(dnssec.reason)}`]),
     ...others.map(({ rule, list_name }) => `also: ${rule} of ${list_name}`),
     ...matches.filter(({ lost }) => lost !== null).map(({ rule, list_name, lost }) =>

@@ -9,6 +9,8 @@ const EXPLANATION = {
   type: "A",
   client: null,
   group: { id: "gr_0000000000000000", name: "Default" },
+  querylog: true,
+  statistics: true,
   outcome: "blocked",
   rule: "||ads.example^",
   list: "li_00000000000000aa",

@@ -28,7 +28,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     run: async (args) => await (await import("./import.ts")).importConfig(args),
   },
   "token": {
-    summary: "prints a token for the API",
+    summary: "prints a token for the API, and manages those of the running service",
     run: async (args) => await (await import("./token.ts")).token(args),
   },
   "user": {

@@ -35,6 +35,17 @@ export function readOperand<T extends Options>(
   return wrongUsage(command, `it takes one ${name}`);
 }
 
+/** As `readOptions`, of a command that looks at its further arguments itself. */
+export function readOperands<T extends Options>(
+  command: string,
+  help: string,
+  args: string[],
+  options: T,
+): { readonly values: Values<T>; readonly operands: readonly string[] } | number {
+  const read = readArguments(command, help, args, options, true);
+  return typeof read === "number" ? read : { values: read.values, operands: read.positionals };
+}
+
 function readArguments<T extends Options>(
   command: string,
   help: string,

@@ -1,25 +1,31 @@
 import { formatIp } from "../addr/mod.ts";
 import { equalBytes } from "../bytes/mod.ts";
 import { type Config, formatProblem, type VrrpConfig } from "../config/mod.ts";
-import { SvcError } from "../errors.ts";
+import { messageOf, SvcError } from "../errors.ts";
 import {
   adoptRawSockets,
   askStatus,
+  type Ending,
   FloatingAddress,
   KernelTables,
   type Libc,
   openRawSockets,
+  type RawSockets,
+  type Role,
 } from "../floating/mod.ts";
 import { log } from "../log.ts";
 import { openProcess, type Process } from "../native/system.ts";
+import { nextProgram } from "../node/next_program.ts";
 import {
   capabilities,
   Capability,
   dropPrivileges,
+  executeProgram,
   executeSelf,
   hasCapabilities,
-  inheritedSockets,
+  inherit,
   lookUpUser,
+  type Program,
 } from "../process/mod.ts";
 import { DEFAULT_CONFIG_FILE, loadConfig } from "./load_config.ts";
 import { readOptions } from "./options.ts";
@@ -32,7 +38,8 @@ const HELP = `svc vrrp [--config FILE] [--status]
 Moves the address of [vrrp] between two nodes: this one holds it while its DNS answers and no node of
 a higher priority announces itself. Runs beside svc run until SIGTERM or SIGINT, and then gives the
 address up at once. It needs CAP_NET_RAW and CAP_NET_ADMIN, and keeps CAP_NET_ADMIN alone, as the user
-of [server] if there is one. SIGHUP logs a status line.
+of [server] if there is one. SIGHUP logs a status line; SIGUSR2 has it go on as the program and with
+the configuration that are there by then, and the address stays where it is.
 
   --config FILE  the configuration (default ${DEFAULT_CONFIG_FILE})
   --status       tells who holds the address, and why, as the running svc vrrp knows it
@@ -57,7 +64,7 @@ export async function vrrp(args: string[]): Promise<number> {
   }
   const libc = openLibc();
   if (options.status === true) return tellStatus(libc, config.vrrp);
-  return await hold(libc, config, config.vrrp);
+  return await hold(libc, config, config.vrrp, options.config);
 }
 
 function tellStatus(libc: Libc, config: VrrpConfig): number {
@@ -71,29 +78,91 @@ function tellStatus(libc: Libc, config: VrrpConfig): number {
   return 1;
 }
 
-async function hold(libc: Libc, config: Config, vrrp: VrrpConfig): Promise<number> {
+async function hold(
+  libc: Libc,
+  config: Config,
+  vrrp: VrrpConfig,
+  file: string | undefined,
+): Promise<number> {
   const target = ownDns(config);
   const process = openProcess();
   if (process === null) {
     throw new SvcError("unavailable", "this needs Linux with the GNU C library");
   }
-  const inherited = inheritedSockets(process);
-  if (inherited === null) return startAnew(libc, process, config, vrrp);
-  const sockets = adoptRawSockets(libc, inherited);
+  const legacy = inherit(process);
+  if (legacy === null) return startAnew(libc, process, config, vrrp);
+  const sockets = adoptRawSockets(libc, legacy.descriptors);
+  const notes = legacy.notes as VrrpNotes | null;
   const left = capabilities(process);
   if (left !== 1n << BigInt(Capability.NetAdmin)) {
     throw new SvcError("unavailable", `could not give up capabilities: ${left.toString(16)} left`);
   }
   process.close(); // What could change the process again.
-  const stop = Promise.withResolvers<Deno.Signal>();
+  const stop = Promise.withResolvers<Deno.Signal | Next>();
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     Deno.addSignalListener(signal, () => stop.resolve(signal));
   }
-  const address = new FloatingAddress(libc, sockets, vrrp, target);
+  Deno.addSignalListener("SIGUSR2", () => {
+    findNext(file, vrrp).then(stop.resolve, (error) => {
+      log.error("not upgraded, this program goes on", { error: messageOf(error) });
+    });
+  });
+  const address = new FloatingAddress(libc, sockets, vrrp, target, notes?.role);
   Deno.addSignalListener("SIGHUP", () => address.logStatus());
-  await address.run(stop.promise);
-  log.info("stopped", { signal: await stop.promise });
+  const role = await address.run(stop.promise.then(endingOf));
+  const why = await stop.promise;
+  if (typeof why !== "string") goOn(why, sockets, role);
+  log.info("stopped", { signal: why });
   return 0;
+}
+
+/** What a program leaves to the next one, beside its sockets. */
+interface VrrpNotes {
+  readonly role: Role;
+}
+
+interface Next {
+  readonly program: Program;
+  /** It is to have the same address at the same interface. */
+  readonly keepsAddress: boolean;
+}
+
+function endingOf(why: Deno.Signal | Next): Ending {
+  return typeof why !== "string" && why.keepsAddress ? "hand on" : "give up";
+}
+
+/**
+ * What this program is by now, by the configuration as it is by now.
+ *
+ * @throws {SvcError} With what the next program would end for.
+ */
+async function findNext(file: string | undefined, former: VrrpConfig): Promise<Next> {
+  const { config, problems } = await loadConfig(file);
+  const found = problems.find(({ severity }) => severity === "error");
+  if (config === null || config.vrrp === null) {
+    const reason = found === undefined ? "[vrrp] is missing" : formatProblem(found);
+    throw new SvcError("invalid", `the configuration is not valid: ${reason}`);
+  }
+  const { vrrp } = config;
+  const keepsAddress = equalBytes(vrrp.address, former.address) &&
+    vrrp.prefixLengthBits === former.prefixLengthBits && vrrp.interface === former.interface &&
+    vrrp.routerId === former.routerId;
+  const process = openProcess();
+  if (process === null) throw new SvcError("unavailable", "the C library can't be had");
+  try {
+    return { program: await nextProgram(process, "vrrp"), keepsAddress };
+  } finally {
+    process.close();
+  }
+}
+
+/** Executes the next program, which finds the role that it is left. Does not return. */
+function goOn({ program, keepsAddress }: Next, { vrrp, arp }: RawSockets, role: Role): never {
+  const process = openProcess();
+  if (process === null) throw new SvcError("unavailable", "the C library can't be had");
+  log.info("going on as the next program", { program: program.path, role });
+  const notes: VrrpNotes | null = keepsAddress ? { role } : null;
+  return executeProgram(process, program, { descriptors: [vrrp, arp], notes });
 }
 
 /** Stage 1: opens what takes privileges, gives them up, and goes on as stage 2. Does not return. */

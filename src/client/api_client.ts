@@ -12,6 +12,7 @@ import type {
   ListStatus,
   Me,
   Migrated,
+  NewToken,
   Pause,
   QuerylogPage,
   Restored,
@@ -19,6 +20,7 @@ import type {
   Services,
   Statistics,
   Status,
+  Token,
   UpdateCheck,
 } from "../api/mod.ts";
 import { ERROR_CODES, type ErrorCode, messageOf, SvcError } from "../errors.ts";
@@ -64,6 +66,9 @@ export interface Answers {
   "POST rules": Envelope<RuleSpec>;
   "DELETE rules/{id}": null;
   "GET services": Services;
+  "GET tokens": Items<Token>;
+  "POST tokens": NewToken;
+  "DELETE tokens/{id}": null;
   "GET stats": Statistics;
   "GET status": Status;
   "POST restore": Restored;

@@ -8,7 +8,8 @@ import { parseTrustAnchors } from "../dnssec/mod.ts";
 import { messageOf } from "../errors.ts";
 import { findRuleProblem } from "../model/mod.ts";
 import { coversClientIds, coversName, keyWeakness, memberFault } from "./certificates.ts";
-import type { Config, TlsFiles, VrrpConfig } from "./config.ts";
+import type { Config, DevicesConfig, TlsFiles, VrrpConfig } from "./config.ts";
+import { HOSTS_FILE } from "./devices.ts";
 import type { Source } from "./parse.ts";
 import { isInside } from "./readers.ts";
 import { parseHeaders } from "./headers_file.ts";
@@ -50,7 +51,8 @@ export async function checkFiles(
   source: Source,
 ): Promise<Problem[]> {
   const checker = new Checker(facts, source);
-  const { server, filter, recursion, api, store, cluster, vrrp, telemetry } = config;
+  const { server, filter, recursion, api, store, cluster, vrrp } = config;
+  const { telemetry, devices, querylog } = config;
   await checker.certificate(server.tls.files, ["server", "tls"], ["cert", "key"], {
     serverName: server.tls.serverName,
     idsByName: server.tls.dot.length + server.tls.doq.length > 0,
@@ -81,10 +83,19 @@ export async function checkFiles(
     const member = { node: cluster.node, authorities };
     await checker.certificate(cluster, ["cluster"], ["cert", "key"], { member });
   }
+  await checker.devices(devices);
   await checker.listen(server.listen);
   if (vrrp !== null) await checker.interface(vrrp);
-  await checker.headers(telemetry.headersFile, ["telemetry", "headers_file"]);
-  await checker.authorities(telemetry.caFile, ["telemetry", "ca_file"]);
+  await checker.authorities(querylog.dnstap?.caFile ?? null, ["querylog", "dnstap", "ca"]);
+  for (
+    const [one, path] of [[telemetry, ["telemetry"]], [querylog.otlp, [
+      "querylog",
+      "otlp",
+    ]]] as const
+  ) {
+    await checker.headers(one?.headersFile ?? null, [...path, "headers_file"]);
+    await checker.authorities(one?.caFile ?? null, [...path, "ca_file"]);
+  }
   return checker.problems.sort((a, b) => a.line - b.line);
 }
 
@@ -158,6 +169,17 @@ class Checker {
     const parsed = parseHeaders(text);
     if (parsed.kind === "headers") return;
     this.#problem(key, `${quote(file)}: line ${parsed.line} ${parsed.message}`);
+  }
+
+  /** Files about devices: without one the service goes on, with fewer names. */
+  async devices({ hostsFiles, leaseFiles }: DevicesConfig): Promise<void> {
+    for (const [index, file] of Object.entries(hostsFiles)) {
+      if (file === HOSTS_FILE) continue;
+      await this.text(file, ["devices", "hosts_files", Number(index)], "check");
+    }
+    for (const [index, file] of Object.entries(leaseFiles)) {
+      await this.text(file, ["devices", "lease_files", Number(index)], "check");
+    }
   }
 
   /** A list in the folder of local lists, which no link may lead out of. */

@@ -356,6 +356,14 @@ const CASES: readonly {
     want: [],
   },
   {
+    name: "files about devices, of which one is not there",
+    text: `[devices]\nhosts_files = ["/etc/hosts", "hosts"]\nlease_files = ["leases"]\n`,
+    files: { hosts: "192.168.1.5 nas\n" },
+    want: [
+      'svc.toml:3: devices.lease_files[0]: "/etc/svc/leases" is not there: make it or name another (check)',
+    ],
+  },
+  {
     name: "root hints and trust anchors",
     text: `[recursion]\nroot_hints = "root.hints"\ntrust_anchor = "root.ds"\n`,
     files: {

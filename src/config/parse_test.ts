@@ -49,6 +49,8 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       rateLimit: { queriesPerSecond: 300, burst: 1_000, exempt: ["127.0.0.0/8", "::1"] },
     },
     upstreams: [],
+    forwarding: { strategy: "order", parallelMax: 3 },
+    dns64: { enabled: false, prefix: "64:ff9b::/96", exclude: ["::ffff:0.0.0.0/96"] },
     cache: {
       sizeBytes: 33_554_432,
       minTtl: 0,
@@ -85,6 +87,8 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       maxEntries: 1_000_000,
       anonymize: false,
       dir: "/var/lib/svc/querylog",
+      dnstap: null,
+      otlp: null,
     },
     api: {
       listen: ["127.0.0.1:8053"],
@@ -109,6 +113,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       queryDetails: false,
       intervalMs: 60_000,
     },
+    devices: { hostsFiles: ["/etc/hosts"], leaseFiles: [], neighbours: true },
   });
 });
 
@@ -146,6 +151,15 @@ address = "https://dns.example/dns-query"
 bootstrap = ["192.0.2.53"]
 ca = "ca.pem"
 domains = ["lan", "Bücher.Example"]
+
+[forwarding]
+strategy = "parallel"
+parallel_max = 2
+
+[dns64]
+enabled = true
+prefix = "2001:db8:122::/48"
+exclude = ["::ffff:0:0/96", "2002::/16"]
 
 [cache]
 size = "64MiB"
@@ -242,6 +256,11 @@ traces = true
 trace_sample_ratio = 1
 query_details = true
 interval = "10s"
+
+[devices]
+hosts_files = ["hosts"]
+lease_files = ["/var/lib/misc/dnsmasq.leases"]
+neighbours = false
 `;
 
 Deno.test("parseConfig() reads every key", none, () => {
@@ -301,6 +320,12 @@ Deno.test("parseConfig() reads every key", none, () => {
         path: "/dns-query",
       },
     ],
+    forwarding: { strategy: "parallel", parallelMax: 2 },
+    dns64: {
+      enabled: true,
+      prefix: "2001:db8:122::/48",
+      exclude: ["::ffff:0.0.0.0/96", "2002::/16"],
+    },
     cache: {
       sizeBytes: 67_108_864,
       minTtl: 10,
@@ -345,6 +370,8 @@ Deno.test("parseConfig() reads every key", none, () => {
       maxEntries: 0,
       anonymize: true,
       dir: "/etc/data/svc/querylog",
+      dnstap: null,
+      otlp: null,
     },
     api: {
       listen: ["0.0.0.0:8053"],
@@ -389,6 +416,11 @@ Deno.test("parseConfig() reads every key", none, () => {
       traceSampleRatio: 1,
       queryDetails: true,
       intervalMs: 10_000,
+    },
+    devices: {
+      hostsFiles: ["/etc/svc/hosts"],
+      leaseFiles: ["/var/lib/misc/dnsmasq.leases"],
+      neighbours: false,
     },
   });
 });
@@ -459,6 +491,10 @@ Deno.test("parseConfig() lets a witness have [cluster] and [store] only", none, 
   ]);
 });
 
+/** Every table of a file, as problems name them. */
+const TABLES =
+  "api, cache, cluster, devices, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp";
+
 /** Lines of a file, and its problems without the file's name. */
 const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "workers = 65"], [
@@ -473,7 +509,7 @@ const BAD: readonly (readonly [string[], string[]])[] = [
   [["[server]", "listn = []"], ["2: server.listn: is an unknown key: did you mean listen?"]],
   [["[sever]", "listen = []"], ["1: sever: is an unknown table: did you mean server?"]],
   [["colour = 1"], [
-    "1: colour: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
+    `1: colour: is an unknown key; known here: ${TABLES}`,
   ]],
   [["[server]", 'listen = "0.0.0.0:53"'], [
     "2: server.listen: is a string, not an array: put it in [brackets]",
@@ -817,10 +853,10 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     "1: cluster: is a date, not a table: write it below one [cluster] header",
   ]],
   [['"quoted key" = 1', '"__proto__" = 1', '"bell\\u0007" = 2', '"c1\\u009b" = 2'], [
-    '1: "quoted key": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    "2: __proto__: is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp",
-    '3: "bell\\u0007": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
-    '4: "c1\\u009b": is an unknown key; known here: api, cache, cluster, filter, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp',
+    `1: "quoted key": is an unknown key; known here: ${TABLES}`,
+    `2: __proto__: is an unknown key; known here: ${TABLES}`,
+    `3: "bell\\u0007": is an unknown key; known here: ${TABLES}`,
+    `4: "c1\\u009b": is an unknown key; known here: ${TABLES}`,
   ]],
   [["server.rate_limit.brst = 1 # dotted", 'server."tls".dto = []'], [
     "1: server.rate_limit.brst: is an unknown key: did you mean burst?",

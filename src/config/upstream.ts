@@ -1,7 +1,17 @@
 import { formatIp, parseHostPort } from "../addr/mod.ts";
-import type { Upstream } from "./config.ts";
+import type { ForwardingConfig, Upstream } from "./config.ts";
 import { quote } from "./problem.ts";
-import { domain, duration, ip, type IpBytes, parseDomain, path, text } from "./readers.ts";
+import {
+  domain,
+  duration,
+  integer,
+  ip,
+  type IpBytes,
+  oneOf,
+  parseDomain,
+  path,
+  text,
+} from "./readers.ts";
 import { arrayOf, type Place, type Table } from "./table.ts";
 
 const DNS_PORT = 53;
@@ -16,6 +26,10 @@ const TIMEOUT_MS_MIN = 100;
 /** A stub resolver gives up within half a minute (resolv.conf(5): timeout at most 30 s). */
 const TIMEOUT_MS_MAX = 30_000;
 
+/** Upstreams asked at once: more would be a nuisance to all of them, and win little. */
+const PARALLEL_MIN = 2;
+const PARALLEL_MAX = 5;
+
 /** Where an upstream is, read from its `address` alone. */
 type Target =
   | { kind: "udp"; ip: IpBytes; port: number }
@@ -28,6 +42,23 @@ type Target =
     serverName: string;
     path: string;
   };
+
+/** Reads `[forwarding]`. */
+export function readForwarding(table: Table): ForwardingConfig {
+  const strategy = table.read("strategy", oneOf("order", "fastest", "parallel"), "order");
+  if (strategy !== "parallel" && table.has("parallel_max")) {
+    table.place.at("parallel_max").problem(
+      `means nothing with the strategy ${
+        quote(strategy)
+      }: set that to "parallel", or leave this out`,
+      "note",
+    );
+  }
+  return {
+    strategy,
+    parallelMax: table.read("parallel_max", integer(PARALLEL_MIN, PARALLEL_MAX), 3),
+  };
+}
 
 /** Reads one `[[upstream]]`; `null` if a problem is reported. */
 export function readUpstream(table: Table, directory: string): Upstream | null {
@@ -172,7 +203,7 @@ function parseHttps(address: string, place: Place): Target | null {
 }
 
 /** Reads the host and the name that its certificate is checked for. */
-function parseServer(
+export function parseServer(
   hostText: string,
   nameText: string | undefined,
   place: Place,
@@ -190,7 +221,7 @@ function parseServer(
   return { host, ip: bytes, serverName };
 }
 
-function parsePort(text: string, place: Place): number | null {
+export function parsePort(text: string, place: Place): number | null {
   const port = Number(text);
   if (port >= 1 && port <= 65_535) return port;
   return place.problem(`has the port ${text}, out of range: write one from 1 to 65535`);

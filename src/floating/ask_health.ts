@@ -1,7 +1,7 @@
 import type { HostPort } from "../addr/mod.ts";
 import { HealthProbe } from "./health_probe.ts";
 import type { Libc } from "./sockets.ts";
-import { Watcher } from "./watcher.ts";
+import { Watcher } from "../native/mod.ts";
 
 /** One that fails may be bad luck; so many in a row are none. */
 const CHECKS_MAX = 3;

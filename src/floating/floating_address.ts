@@ -9,6 +9,7 @@ import {
   initialState,
   nextDueMs,
   readAdvertisement,
+  type Role,
   step,
   VRRP_GROUP,
   type VrrpOptions,
@@ -19,11 +20,12 @@ import { ARP_FORMS, type ArpForm, broadcastTo, gratuitousArp } from "./arp.ts";
 import { Counters } from "./counters.ts";
 import { HealthProbe } from "./health_probe.ts";
 import { KernelTables } from "./kernel_tables.ts";
-import { type InterfaceAddress, type LinkFacts, ownAddress } from "./netlink.ts";
-import { joinGroup, type Libc, openNetlink, type RawSockets } from "./sockets.ts";
+import { type InterfaceAddress, type LinkFacts, News, openNetlink } from "../netlink/mod.ts";
+import { ownAddress } from "./own_address.ts";
+import { joinGroup, type Libc, type RawSockets } from "./sockets.ts";
 import { formatStatus, serveStatus } from "./status.ts";
 import { VrrpSocket } from "./vrrp_socket.ts";
-import { Watcher } from "./watcher.ts";
+import { Watcher } from "../native/mod.ts";
 
 /** The interface is looked at this often even if the kernel told nothing of it. */
 const LOOK_MS = 1_000;
@@ -44,6 +46,9 @@ const NEWS_MAX = 256;
 const MSG_DONTWAIT = 0x40;
 /** `setTimeout` takes no more. */
 const TIMER_MS_MAX = 60_000;
+
+/** What becomes of the address when this program stops. */
+export type Ending = "give up" | "hand on";
 
 /** The interface as it is at a moment. */
 interface View {
@@ -80,7 +85,14 @@ export class FloatingAddress {
   #roleLinesFromMs = -Infinity;
   #unsaid = 0;
 
-  constructor(libc: Libc, sockets: RawSockets, config: VrrpConfig, target: HostPort) {
+  /** `role`: the one to begin with, where it goes on for another program. */
+  constructor(
+    libc: Libc,
+    sockets: RawSockets,
+    config: VrrpConfig,
+    target: HostPort,
+    role: Role = "backup",
+  ) {
     const { priority, preempt, intervalMs, peer } = config;
     this.#config = config;
     this.#options = { priority, preempt, intervalMs, peer };
@@ -89,19 +101,22 @@ export class FloatingAddress {
     this.#vrrp = new VrrpSocket(libc, sockets.vrrp);
     this.#tables = new KernelTables(libc);
     this.#watcher = new Watcher(libc.native);
-    this.#news = openNetlink(libc, "news");
+    this.#news = openNetlink(libc.native, News.Interfaces | News.Ipv4Addresses);
     this.#probe = new HealthProbe(libc, target, {
       watch: (fd, onReadable) => this.#watcher.watch(fd, () => this.#guard(onReadable)),
       onResult: (isGood) => this.#guard(() => this.#onHealth(isGood)),
     });
     this.#sinceMs = performance.now();
-    this.#state = initialState(this.#sinceMs);
+    this.#state = initialState(this.#sinceMs, role);
   }
 
-  /** Works until `stop`; the address is given up then, and also if anything fails. */
-  async run(stop: Promise<unknown>): Promise<void> {
+  /**
+   * Works until `stop`. The address is given up then, and also if anything fails, but where a next
+   * program is to go on with what this one holds. Returns the role that is left to that.
+   */
+  async run(stop: Promise<Ending>): Promise<Role> {
     const { interface: device, peer, priority, unicast } = this.#config;
-    log.info("standing by as backup", {
+    log.info(this.#state.role === "holder" ? "going on as holder" : "standing by as backup", {
       reason: this.#state.reason,
       address: formatIp(this.#config.address),
       interface: device,
@@ -116,20 +131,25 @@ export class FloatingAddress {
     }
     const statusTimer = setInterval(() => this.logStatus(), STATUS_LINE_MS);
     const served = this.#watcher.run();
+    let ending: Ending = "give up";
     try {
       this.#look();
       if (this.#view.link === null) this.#logMissing();
       this.#probe.start();
-      await Promise.race([stop, served, this.#failed.promise]);
+      const ended = await Promise.race([stop, served, this.#failed.promise]);
+      if (ended === "hand on") ending = ended;
     } finally {
       clearInterval(statusTimer);
       clearTimeout(this.#lookTimer);
       this.#probe.stop();
       this.#watcher.stop();
-      this.#on({ type: "stop" });
+      if (ending === "give up") this.#on({ type: "stop" });
+      // From here on the peer waits for the next one as long as it ever does.
+      else if (this.#state.role === "holder") this.#announce(this.#options.priority);
       clearTimeout(this.#dueTimer);
       this.logStatus();
     }
+    return this.#state.role;
   }
 
   get status(): string {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { openNative } from "../native/mod.ts";
 import { openPackets } from "../native/system.ts";
 import { HealthProbe } from "./health_probe.ts";
-import { Watcher } from "./watcher.ts";
+import { Watcher } from "../native/mod.ts";
 
 const LOOPBACK = new Uint8Array([127, 0, 0, 1]);
 

@@ -6,9 +6,11 @@ import {
   type LinkFacts,
   linkRequest,
   linksRequest,
+  News,
+  openNetlink,
   readReplies,
-} from "./netlink.ts";
-import { type Libc, openNetlink } from "./sockets.ts";
+} from "../netlink/mod.ts";
+import type { Libc } from "./sockets.ts";
 
 const AF_NETLINK = 16;
 const MSG_DONTWAIT = 0x40;
@@ -35,7 +37,7 @@ export class KernelTables {
 
   constructor(libc: Libc) {
     this.#libc = libc;
-    this.#fd = openNetlink(libc, "requests");
+    this.#fd = openNetlink(libc.native, News.None);
   }
 
   /** Sends a request and gathers the answer, which is there as soon as the request is sent. */

@@ -6,8 +6,9 @@
  * RFC 9568, 5227; rtnetlink(7), packet(7). @module
  */
 export { askHealth } from "./ask_health.ts";
-export { FloatingAddress } from "./floating_address.ts";
+export { type Ending, FloatingAddress } from "./floating_address.ts";
 export { healthQuery, healthTarget, isHealthy } from "./health_query.ts";
 export { KernelTables } from "./kernel_tables.ts";
 export { adoptRawSockets, type Libc, openRawSockets, type RawSockets } from "./sockets.ts";
 export { askStatus } from "./status.ts";
+export type { Role } from "../vrrp/mod.ts";

@@ -5,7 +5,8 @@ import { encodeQuery, Qtype } from "../dns/mod.ts";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { gratuitousArp } from "./arp.ts";
 import { healthQuery, healthTarget, isHealthy } from "./health_query.ts";
-import { addressRequest, linkRequest, ownAddress, readReplies } from "./netlink.ts";
+import { addressRequest, linkRequest, readReplies } from "../netlink/mod.ts";
+import { ownAddress } from "./own_address.ts";
 import { formatHostPort } from "../addr/mod.ts";
 
 const none = { permissions: "none" } as const;

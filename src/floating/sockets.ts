@@ -18,11 +18,9 @@ export interface RawSockets {
 }
 
 const AF_INET = 2;
-const AF_NETLINK = 16;
 const AF_PACKET = 17;
 const SOCK_RAW = 3;
 const SOCK_CLOEXEC_NONBLOCK = 0o2004000;
-const NETLINK_ROUTE = 0;
 const SOL_SOCKET = 1;
 const SO_TYPE = 3;
 const SO_PROTOCOL = 38;
@@ -38,8 +36,6 @@ const IP_DROP_MEMBERSHIP = 36;
 const IP_MULTICAST_ALL = 49;
 /** Network control (CS6): switches that tell traffic apart let it pass first. */
 const TOS_NETWORK_CONTROL = 0xc0;
-/** News of interfaces, and of IPv4 addresses. */
-const GROUPS = 0x1 | 0x10;
 
 const KINDS = [
   ["vrrp", AF_INET, VRRP_PROTOCOL],
@@ -101,19 +97,6 @@ export function adoptRawSockets(libc: Libc, numbers: readonly number[]): RawSock
     );
   if (!isRight) throw new SvcError("unavailable", "the inherited sockets are not those for VRRP");
   return { vrrp: numbers[0], arp: numbers[1] };
-}
-
-/** Opens a socket to the kernel's tables: to ask it, or to hear of what changes. */
-export function openNetlink({ native }: Libc, use: "requests" | "news"): number {
-  const fd = native.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC_NONBLOCK, NETLINK_ROUTE);
-  const sockaddr = new Uint8Array(12);
-  const view = new DataView(sockaddr.buffer);
-  view.setUint16(0, AF_NETLINK, true);
-  view.setUint32(8, use === "news" ? GROUPS : 0, true);
-  if (fd < 0 || native.bind(fd, sockaddr, sockaddr.length) !== 0) {
-    throw new SvcError("unavailable", "the system refuses a socket to its tables (rtnetlink)");
-  }
-  return fd;
 }
 
 /** Joins the group on an interface; it may have been another one of that number before. */

@@ -3,7 +3,7 @@ import type { VrrpConfig } from "../config/mod.ts";
 import { masterDownMs, type VrrpOptions, type VrrpState } from "../vrrp/mod.ts";
 import type { Counters } from "./counters.ts";
 import type { Libc } from "./sockets.ts";
-import type { Watcher } from "./watcher.ts";
+import type { Watcher } from "../native/mod.ts";
 
 const AF_UNIX = 1;
 const SOCK_STREAM = 1;

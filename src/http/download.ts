@@ -1,7 +1,8 @@
 import { pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
+import { isLoopbackHost } from "../addr/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import { findListUrlProblem, isLoopbackHost } from "../model/mod.ts";
+import { findListUrlProblem } from "../model/mod.ts";
 import { checkContentType } from "./content_type.ts";
 import type { HttpGet, HttpResponse } from "./ports.ts";
 

@@ -119,7 +119,7 @@ class Machine extends DenoHost {
       case "systemctl kill":
       case "systemctl restart":
         this.#change();
-        this.handedOver.push(unit);
+        this.handedOver.push(`${args[0]} ${unit}`);
         return done(0);
       case "systemctl disable":
         this.#change();
@@ -248,7 +248,7 @@ Deno.test("installSteps() hand a running service over to a newer program", disk,
     await Deno.writeTextFile(file, "program 2");
     await install(machine, file);
     assert.equal(await machine.readText("/usr/local/lib/svc/svc"), "program 2");
-    assert.deepEqual(machine.handedOver, ["svc.service"]);
+    assert.deepEqual(machine.handedOver, ["kill svc.service"]);
   });
 });
 
@@ -287,7 +287,7 @@ Deno.test("a hand-over that broke off is made by the next run", disk, async () =
     await assert.rejects(install(machine, file), /hand svc\.service over/);
     machine.changesLeft = Infinity;
     await install(machine, file);
-    assert.deepEqual(machine.handedOver, ["svc.service"]);
+    assert.deepEqual(machine.handedOver, ["kill svc.service"]);
   });
 });
 

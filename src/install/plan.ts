@@ -225,9 +225,14 @@ export function handOverSteps(host: Host, folder: string): Step[] {
       what: `hand ${unit} over to the new program`,
       isDone: async () => await isDone() || !await isActive(host, unit),
       do: async () => {
-        // Not a query is lost: the old program goes once the new one answers.
+        // Not a query is lost, and no address moves; a witness has nothing that could be lost.
         const signal = ["kill", "--kill-who=main", "--signal=SIGUSR2"];
-        await must(host, "systemctl", ...unit === "svc.service" ? signal : ["restart"], unit);
+        await must(
+          host,
+          "systemctl",
+          ...unit === "svc-witness.service" ? ["restart"] : signal,
+          unit,
+        );
       },
     })),
     {

@@ -1,4 +1,4 @@
-import type { HostPort } from "../addr/mod.ts";
+import type { HostPort, IpPrefix } from "../addr/mod.ts";
 import type { TrustAnchor } from "../dnssec/mod.ts";
 import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
@@ -7,6 +7,7 @@ import type {
   Found,
   OwnAnswer,
   RateLimitOptions,
+  StrategyOptions,
   TtlBounds,
   UpstreamSpec,
 } from "../resolver/mod.ts";
@@ -93,6 +94,7 @@ export interface DnsStart {
   /** Where answered queries are noted; `null`: nowhere. */
   readonly logQueue: SharedArrayBuffer | null;
   readonly upstreams: readonly DnsUpstream[];
+  readonly strategy: StrategyOptions;
   /** Queries on their way to upstreams at one time; each may take a descriptor. */
   readonly openMax: number;
   readonly cacheBytes: number;
@@ -106,6 +108,8 @@ export interface DnsStart {
   readonly trust: DnsTrust | null;
   /** `null`: upstreams are asked for every name. */
   readonly recursion: DnsRecursion | null;
+  /** The prefix behind which AAAA is made of A, and networks that do not count; `null`: it is not. */
+  readonly dns64: { readonly prefix: IpPrefix; readonly exclude: readonly IpPrefix[] } | null;
   /** Names, uncompressed, at and below which private addresses stay; `null`: they stay everywhere. */
   readonly rebindingExempt: readonly Uint8Array[] | null;
   /** A name that can't be checked gets SERVFAIL. */
@@ -203,6 +207,8 @@ export interface DnsReport {
     /** Queries sent to it, and those that failed, since the isolate began. */
     readonly sent: number;
     readonly failed: number;
+    /** Those whose answer was not waited for. */
+    readonly calledOff: number;
   }[];
 }
 

@@ -56,5 +56,11 @@ export const RecordAt = {
 /** Limits of the parts, in bytes; what is longer is cut. */
 export const RecordLength = { Text: 1_024, ClientId: 64 } as const;
 
-/** The flags of a record: bit 0, and above it two bits of what validation said. */
-export const RecordFlag = { Cached: 1, DnssecShift: 1 } as const;
+/**
+ * The flags of a record: bit 0, above it two bits of what validation said, and what the query is to
+ * leave no trace in.
+ */
+export const RecordFlag = { Cached: 1, DnssecShift: 1, NotLogged: 8, NotCounted: 16 } as const;
+
+/** Of what found no room, the kind of queries that statistics do not count; others are outcomes. */
+export const DROPPED_NOT_COUNTED = 15;

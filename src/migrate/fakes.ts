@@ -149,6 +149,8 @@ export const ADGUARD: Answers = {
         use_global_blocked_services: false,
         tags: ["user_regular"],
         upstreams: ["8.8.4.4"],
+        ignore_querylog: true,
+        ignore_statistics: true,
       }),
       adguardClient("Watch", ["aa:bb:cc:dd:ee:99"]),
     ],

@@ -1,4 +1,4 @@
-import { type IpPrefix, parseIp } from "../addr/mod.ts";
+import { type IpPrefix, parseIp, parseMac } from "../addr/mod.ts";
 import { findNameProblem } from "../model/mod.ts";
 
 const NAME_LENGTH_MAX = 128;
@@ -15,11 +15,11 @@ export function firstName(texts: readonly (string | null | undefined)[]): string
   return "without a name";
 }
 
-/** A MAC address in one form, or `null`. */
+/** A MAC address in its one form, or `null`; some write it without colons, or by two bytes. */
 export function macOf(text: string): string | null {
   const digits = text.replace(/[:.-]/g, "").toLowerCase();
   const isMac = /^([0-9a-f]{2}[:-]?){5}[0-9a-f]{2}$|^([0-9a-f]{4}\.){2}[0-9a-f]{4}$/i.test(text);
-  return isMac && digits.length === 12 ? digits : null;
+  return isMac ? parseMac(digits.match(/../g)?.join(":") ?? "") : null;
 }
 
 /** A network that is written with an address in it, such as `192.168.1.7/24`; `null`: it is none. */

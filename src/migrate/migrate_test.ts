@@ -128,13 +128,12 @@ Deno.test("AdGuard Home: every kind of thing is told of", none, async (t) => {
     group: ["added: Default", "adapted: Tablet", "added: Guests"],
     client: [
       "added: Laptop (192.168.1.20, 2001:db8::20, laptop)",
-      "adapted: Tablet (192.168.1.21)",
-      "added: Console (192.168.1.22)",
+      "adapted: Tablet (aa:bb:cc:dd:ee:01, 192.168.1.21)",
+      "added: Console (192.168.1.22, aa:bb:cc:dd:ee:77)",
       "added: Guests (192.168.9.0/24)",
-      "not_possible: Console: AA-BB-CC-DD-EE-77",
+      "added: Watch (aa:bb:cc:dd:ee:99)",
       "not_possible: Guests: upstreams of its own",
       "not_possible: Guests: tags user_regular",
-      "not_possible: Watch: aa:bb:cc:dd:ee:99",
     ],
     service: [
       "added: facebook for Default",
@@ -169,6 +168,13 @@ Deno.test("AdGuard Home: every kind of thing is told of", none, async (t) => {
   for (const [type, lines] of Object.entries(want)) {
     await t.step(type, () => assert.deepEqual(rows(items, type), lines));
   }
+  await t.step("who is in no log and no statistics stays so", () => {
+    const quiet = wishes.clients.filter(({ recorded }) => recorded.querylog === false);
+    assert.deepEqual(quiet.map(({ name }) => name), ["Guests"]);
+    const { collections } = carriedOut({ items, change }, stateAfter());
+    const guests = [...collections.clients.values()].find(({ spec }) => spec.name === "Guests")!;
+    assert.deepEqual([guests.spec.querylog, guests.spec.statistics], [false, false]);
+  });
   await t.step("what is not possible says why", () => {
     for (const { outcome, detail } of items) {
       if (outcome !== "added" && outcome !== "there_already") assert.ok(detail !== null);
@@ -197,12 +203,12 @@ Deno.test("Pi-hole: every kind of thing is told of", none, async (t) => {
     ],
     client: [
       "added: Laptop (192.168.1.20)",
-      "adapted: Tablet (192.168.1.21)",
+      "adapted: Tablet (aa:bb:cc:dd:ee:01, 192.168.1.21)",
       "added: Console (192.168.1.22)",
       "adapted: Guests (192.168.9.0/24)",
       "adapted: tv.lan (192.168.1.23)",
+      "added: AA:BB:CC:DD:EE:99 (aa:bb:cc:dd:ee:99)",
       "not_possible: :eth1",
-      "not_possible: AA:BB:CC:DD:EE:99",
     ],
     record: [
       "added: nas A 192.168.1.5",

@@ -328,9 +328,9 @@ class Planner {
       this.#items.push(lost("client", wish.name, "its group can't be made"));
       return;
     }
-    const { name, addresses, ids } = wish;
+    const { name, addresses, ids, recorded } = wish;
     const all = [...addresses, ...ids];
-    const decoded = decodeSpec("clients", { name, addresses, ids, group });
+    const decoded = decodeSpec("clients", { name, addresses, ids, group, ...recorded });
     if (!decoded.ok) {
       this.#items.push(lost("client", name, describeProblems(decoded.problems, "client")));
       return;

@@ -1,4 +1,4 @@
-import type { ScheduleSpec, Settings } from "../model/mod.ts";
+import type { RecordedSpec, ScheduleSpec, Settings } from "../model/mod.ts";
 
 /** What became of one thing, or would. */
 export type Outcome = "added" | "there_already" | "adapted" | "not_possible";
@@ -70,6 +70,8 @@ export interface WishedClient {
   readonly ids: readonly string[];
   /** The key of its group. */
   readonly group: string;
+  /** What it leaves no trace in. */
+  readonly recorded: RecordedSpec;
   readonly adapted: Adapted;
 }
 

@@ -1,4 +1,5 @@
 import { SvcError } from "../errors.ts";
+import { createCredential, deleteCredential, replaceCredential } from "./apply_credentials.ts";
 import { applyMigration } from "./apply_migration.ts";
 import { applyPreset } from "./apply_preset.ts";
 import { applyRestore } from "./apply_restore.ts";
@@ -33,7 +34,7 @@ const AUDIT_RULES_BYTES_MAX = SPEC_BYTES_MAX - 1_024;
  * state is; a refused command moves nothing else.
  *
  * Values of what is done: the envelope (create, replace, settings), the envelopes of what was added
- * (`rules_batch`), the user (`user_create`, `user_change`), `null` (the deletions, `migrate`), counts
+ * (`rules_batch`), the user (`user_create`, `user_change`), the credential, `null` (the deletions, `migrate`), counts
  * (`seed`), a `RestoreReport` (`restore`).
  * What a spec means must have been decoded; its shape, and what only the rest of the state can tell,
  * is checked here.
@@ -118,6 +119,12 @@ function dispatch(draft: Draft, command: Command): Result {
       return changeUser(draft, change, command);
     case "user_delete":
       return deleteUser(draft, change, command);
+    case "credential_create":
+      return createCredential(draft, change, command);
+    case "credential_replace":
+      return replaceCredential(draft, change, command);
+    case "credential_delete":
+      return deleteCredential(draft, change);
     case "seed":
       return applySeed(draft, change, at);
     case "migrate":

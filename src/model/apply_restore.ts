@@ -1,7 +1,10 @@
 import type { Actor, Change, Command, RestoredUser, StoredUser } from "./command.ts";
 import { isEnabledAdmin, isSameUserName, USER_BYTES_MAX, USERS_MAX } from "./apply_users.ts";
+import { credentialsAfter } from "./restore_credentials.ts";
+import { type CredentialKind, CREDENTIALS } from "./credentials.ts";
 import type { Draft } from "./draft.ts";
 import {
+  credentialKey,
   type LiveState,
   type Placed,
   placed,
@@ -26,41 +29,10 @@ import {
   USER_ID_PREFIX,
 } from "./resources.ts";
 import { restoreState } from "./restore.ts";
+import { isSame, nextOf, type RestoredKind, type RestoreReport, Tally } from "./restore_report.ts";
 import { jsonBytes, type Result } from "./result.ts";
 
 type Restore = Extract<Change, { type: "restore" }>;
-
-/** Most differences that a report names; it counts them all. */
-export const DIFFERENCES_MAX = 1_000;
-
-export type RestoredKind = "added" | "changed" | "removed" | "kept" | "left_out";
-
-/** One thing that is not as it was. */
-export interface RestoredItem {
-  /** As the audit log calls it. */
-  readonly type: string;
-  readonly id: string | null;
-  readonly name: string;
-  readonly kind: Exclude<RestoredKind, "kept">;
-}
-
-/** What a restoration made of a state, by collection, `users` and `settings`. */
-export interface RestoreReport {
-  readonly counts: Readonly<Record<string, Readonly<Record<RestoredKind, number>>>>;
-  /** The first so many of all. */
-  readonly items: readonly RestoredItem[];
-}
-
-class Tally {
-  readonly counts: Record<string, Record<RestoredKind, number>> = {};
-  readonly items: RestoredItem[] = [];
-
-  add(part: string, kind: RestoredKind, item: Omit<RestoredItem, "kind">): void {
-    const counts = this.counts[part] ??= { added: 0, changed: 0, removed: 0, kept: 0, left_out: 0 };
-    counts[kind]++;
-    if (kind !== "kept" && this.items.length < DIFFERENCES_MAX) this.items.push({ ...item, kind });
-  }
-}
 
 /** A part of the state as it is to be, and which of its entries have to be written. */
 interface Target<V> {
@@ -91,6 +63,12 @@ export function applyRestore(draft: Draft, change: Restore, { actor, at }: Comma
   const refusal = findUserProblem(state, given, actor);
   if (refusal !== null) return refusal;
   const users = targetOf(state.users, given);
+  const credentials: Partial<Record<CredentialKind, Target<{ readonly id: string }>>> = {};
+  for (const kind of CREDENTIALS) {
+    const next = credentialsAfter(kind, state, change, at, tally);
+    if ("kind" in next) return next;
+    credentials[kind] = targetOf(state.credentials[kind], next);
+  }
   const settings = settingsAfter(state, change, at, tally);
   const entriesOf = (collection: Collection) => resources[collection]!.entries;
   const restored = restoreState({
@@ -103,6 +81,10 @@ export function applyRestore(draft: Draft, change: Restore, { actor, at }: Comma
       rules: entriesOf("rules"),
     },
     users: users.entries,
+    credentials: {
+      tokens: credentials.tokens!.entries,
+      webhooks: credentials.webhooks!.entries,
+    },
     settings,
     appliedIndex: state.appliedIndex,
   });
@@ -114,6 +96,10 @@ export function applyRestore(draft: Draft, change: Restore, { actor, at }: Comma
     writes.push(...writesOfTarget(resources[collection]!, map, keyOf));
   }
   writes.push(...writesOfTarget(users, next.users, userKey));
+  for (const kind of CREDENTIALS) {
+    const keyOf = (id: string) => credentialKey(kind, id);
+    writes.push(...writesOfTarget(credentials[kind]!, next.credentials[kind], keyOf));
+  }
   if (settings !== state.settings) writes.push({ key: SETTINGS_KEY, value: settings });
   draft.replace(next, writes);
   const { counts, items } = tally;
@@ -129,7 +115,7 @@ export function applyRestore(draft: Draft, change: Restore, { actor, at }: Comma
 
 /** `resource/groups/gr_1` as whoever sent it would look for it. */
 function placeOf(key: string): string {
-  return key.replace(/^resource\//, "").replace(/^user\//, "users/");
+  return key.replace(/^resource\//, "").replace(/^user\//, "users/").replace(/^credential\//, "");
 }
 
 function findResourceProblem(
@@ -184,18 +170,9 @@ function restoredEnvelopes<C extends Collection>(
   return after;
 }
 
-/** A revision that neither the one that is there nor the one of the backup has had. */
-function nextOf(revision: number, restored: number, at: string) {
-  return { revision: Math.max(revision, restored) + 1, updated_at: at };
-}
-
 function nameOf(spec: SpecOf<Collection>): string {
   if ("rule" in spec) return spec.rule;
   return "type" in spec ? `${spec.name} ${spec.type}` : spec.name;
-}
-
-function isSame(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /**

@@ -1,8 +1,9 @@
 // Goal: a restored state is the one of the backup, whatever was there, and nothing of it is half.
 import assert from "node:assert/strict";
 import { apply } from "./apply.ts";
-import { DIFFERENCES_MAX, type RestoreReport } from "./apply_restore.ts";
+import { DIFFERENCES_MAX, type RestoreReport } from "./restore_report.ts";
 import type { Actor, Change, RestoredUser, StoredUser } from "./command.ts";
+import type { Credential, CredentialKind, RestoredCredential } from "./credentials.ts";
 import { DEFAULT_GROUP_ID } from "./constants.ts";
 import {
   ACTOR,
@@ -11,7 +12,9 @@ import {
   groupSpec,
   ids,
   listSpec,
+  newTokenChange,
   newUser,
+  newWebhookChange,
   recordSpec,
   ruleSpec,
   scheduleSpec,
@@ -29,6 +32,13 @@ function userOf(user: StoredUser, hasSecrets = true): RestoredUser {
   return { ...rest, secrets: hasSecrets ? { password_hash, otp } : null };
 }
 
+function credentialOf<K extends CredentialKind>(
+  one: Credential<K>,
+  hasSecrets: boolean,
+): RestoredCredential<K> {
+  return hasSecrets ? one : { ...one, secret: null };
+}
+
 /** All of a state, as a backup brings it. */
 function restoreOf(state: LiveState, hasSecrets = true): Restore {
   const { schedules, lists, records, groups, clients, rules } = state.collections;
@@ -44,6 +54,14 @@ function restoreOf(state: LiveState, hasSecrets = true): Restore {
       rules: [...rules.values()],
     },
     users: Array.from(state.users.values(), (user) => userOf(user, hasSecrets)),
+    credentials: {
+      tokens: Array.from(state.credentials.tokens.values(), (one) => credentialOf(one, hasSecrets)),
+      webhooks: Array.from(
+        state.credentials.webhooks.values(),
+        (one) => credentialOf(one, hasSecrets),
+      ),
+    },
+    hasSecrets,
   };
 }
 
@@ -170,6 +188,57 @@ Deno.test(
     const gone = stateAfter(...FULL, { type: "user_delete", id: ids.user(2), ifMatch: null });
     const back = made(gone, restoreOf(FULL_STATE)).state;
     assert.equal(back.users.get(ids.user(2))?.session_epoch, back.appliedIndex);
+  },
+);
+
+Deno.test(
+  "apply() restores tokens and webhooks with their secrets in the place of all",
+  none,
+  () => {
+    const backup = restoreOf(stateAfter(newTokenChange(1, "phone"), newWebhookChange(1, "home")));
+    const state = stateAfter(newTokenChange(2, "phone"));
+    const restored = made(state, backup);
+    const { tokens, webhooks } = restored.state.credentials;
+    assert.deepEqual([[...tokens.keys()], [...webhooks.keys()]], [[ids.token(1)], [
+      ids.webhook(1),
+    ]]);
+    assert.deepEqual(webhooks.get(ids.webhook(1))?.secret, newWebhookChange(1, "home").secret);
+    assertStored(state, restored);
+    assert.deepEqual(reportOf(restored).counts.tokens, {
+      ...{ added: 1, changed: 0, removed: 1, kept: 0, left_out: 0 },
+    });
+    assert.ok(!JSON.stringify([restored.audit, restored.settled]).includes("SECRET"));
+  },
+);
+
+Deno.test(
+  "apply() restores without secrets what is there alone, and removes no token",
+  none,
+  () => {
+    const backup = restoreOf(
+      stateAfter(newTokenChange(1, "phone"), newTokenChange(3, "car")),
+      false,
+    );
+    const state = stateAfter(newTokenChange(1, "handset"), newTokenChange(2, "tv"));
+    const restored = made(state, backup);
+    const { tokens } = restored.state.credentials;
+    assert.deepEqual([...tokens.values()].map(({ spec }) => spec.name), ["phone", "tv"]);
+    assert.deepEqual(tokens.get(ids.token(1))?.secret, newTokenChange(1, "").secret);
+    assertStored(state, restored);
+    assert.deepEqual(reportOf(restored).counts.tokens, {
+      ...{ added: 0, changed: 1, removed: 0, kept: 1, left_out: 1 },
+    });
+  },
+);
+
+Deno.test(
+  "apply() leaves tokens as they are where a backup is from before there were any",
+  none,
+  () => {
+    const state = stateAfter(newTokenChange(1, "phone"));
+    const restored = made(state, { ...restoreOf(FULL_STATE), credentials: null });
+    assert.deepEqual([...restored.state.credentials.tokens], [...state.credentials.tokens]);
+    assertStored(state, restored);
   },
 );
 

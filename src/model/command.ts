@@ -1,3 +1,10 @@
+import type {
+  Credential,
+  CredentialKind,
+  CredentialSecret,
+  CredentialSpec,
+  RestoredCredential,
+} from "./credentials.ts";
 import type { Collection, Envelope, SpecOf } from "./resources.ts";
 import type { Settings } from "./settings.ts";
 
@@ -104,6 +111,32 @@ export type Change =
     readonly action: string;
   }
   | { readonly type: "user_delete"; readonly id: string; readonly ifMatch: number | null }
+  | {
+    [K in CredentialKind]: {
+      readonly type: "credential_create";
+      readonly kind: K;
+      readonly id: string;
+      readonly spec: CredentialSpec<K>;
+      readonly secret: CredentialSecret<K>;
+    };
+  }[CredentialKind]
+  /** Of what is secret, what is given changes. */
+  | {
+    [K in CredentialKind]: {
+      readonly type: "credential_replace";
+      readonly kind: K;
+      readonly id: string;
+      readonly ifMatch: number | null;
+      readonly spec: CredentialSpec<K>;
+      readonly secret: Partial<CredentialSecret<K>>;
+    };
+  }[CredentialKind]
+  | {
+    readonly type: "credential_delete";
+    readonly kind: CredentialKind;
+    readonly id: string;
+    readonly ifMatch: number | null;
+  }
   /** First start and `svc import`: replaces what came from the configuration file. */
   | {
     readonly type: "seed";
@@ -139,6 +172,12 @@ export type Change =
     readonly settings: Settings;
     readonly resources: { readonly [C in Collection]: readonly Envelope<SpecOf<C>>[] };
     readonly users: readonly RestoredUser[];
+    /** `null`: the backup is from before there were such, and those that are there stay. */
+    readonly credentials:
+      | { readonly [K in CredentialKind]: readonly RestoredCredential<K>[] }
+      | null;
+    /** It has what is secret of them, so that they take the place of all. */
+    readonly hasSecrets: boolean;
   };
 
 /** A change with who, when and where: one entry of the log that members agree on. */
@@ -181,6 +220,9 @@ export interface State {
   };
   readonly settings: Envelope<Settings>;
   readonly users: ReadonlyMap<string, StoredUser>;
+  readonly credentials: {
+    readonly [K in CredentialKind]: ReadonlyMap<string, Credential<K>>;
+  };
   /** Number of the last command that was applied. */
   readonly appliedIndex: number;
 }

@@ -1,6 +1,8 @@
 import type { StoredUser } from "./command.ts";
+import type { Credential, CredentialKind, Credentials } from "./credentials.ts";
 import {
   type Collections,
+  credentialKey,
   isLimited,
   keysOfClient,
   type LiveState,
@@ -64,6 +66,22 @@ export class Draft {
     this.#write(userKey(id), null);
   }
 
+  putCredential<K extends CredentialKind>(kind: K, one: Credential<K>): void {
+    this.#dropCredentialName(kind, one.id);
+    const map: PersistentMap<Credential<K>> = this.#state.credentials[kind];
+    const next = map.with(one.id, one);
+    const nameKeys = withName(this.#state.nameKeys, kind, one.spec.name, one.id);
+    this.#setCredentials(kind, next, nameKeys);
+    this.#write(credentialKey(kind, one.id), placed(next, one.id));
+  }
+
+  removeCredential(kind: CredentialKind, id: string): void {
+    this.#dropCredentialName(kind, id);
+    const map: PersistentMap<Credential<CredentialKind>> = this.#state.credentials[kind];
+    this.#setCredentials(kind, map.without(id), this.#state.nameKeys);
+    this.#write(credentialKey(kind, id), null);
+  }
+
   putSettings(settings: Envelope<Settings>): void {
     this.#state = { ...this.#state, settings };
     this.#write(SETTINGS_KEY, settings);
@@ -85,6 +103,22 @@ export class Draft {
   ): void {
     const collections: Collections = { ...this.#state.collections, [collection]: map };
     this.#state = { ...this.#state, collections };
+  }
+
+  #setCredentials<K extends CredentialKind>(
+    kind: K,
+    map: PersistentMap<Credential<K>>,
+    nameKeys: LiveState["nameKeys"],
+  ): void {
+    const credentials: Credentials = { ...this.#state.credentials, [kind]: map };
+    this.#state = { ...this.#state, credentials, nameKeys };
+  }
+
+  #dropCredentialName(kind: CredentialKind, id: string): void {
+    const one = this.#state.credentials[kind].get(id);
+    if (one === undefined) return;
+    const nameKeys = withoutName(this.#state.nameKeys, kind, one.spec.name, id);
+    this.#state = { ...this.#state, nameKeys };
   }
 
   /** Takes what a resource is found by out of the indexes. */

@@ -1,6 +1,7 @@
 /** Specs, users and changes for tests: small, whole, and told apart by a number. */
 import { apply } from "./apply.ts";
 import type { Actor, Change, Command, StoredUser } from "./command.ts";
+import { CREDENTIAL_PREFIX } from "./credentials.ts";
 import { emptyState, type LiveState } from "./live_state.ts";
 import { DEFAULT_GROUP_ID } from "./constants.ts";
 import { ID_PREFIX, type SpecOf, USER_ID_PREFIX } from "./resources.ts";
@@ -22,6 +23,8 @@ export const ids = {
   client: (n: number) => ID_PREFIX.clients + hex(n),
   schedule: (n: number) => ID_PREFIX.schedules + hex(n),
   user: (n: number) => USER_ID_PREFIX + hex(n),
+  token: (n: number) => CREDENTIAL_PREFIX.tokens + hex(n),
+  webhook: (n: number) => CREDENTIAL_PREFIX.webhooks + hex(n),
 };
 
 const common = { enabled: true, comment: "", managed_by: "api" };
@@ -89,6 +92,28 @@ export function newUser(n: number, name: string, fields: Partial<NewUser> = {}):
     session_epoch: 0,
     ...fields,
   };
+}
+
+/** Makes a token; its secret is a text that no other field holds. */
+export function newTokenChange(n: number, name: string, expiresAt: string | null = null) {
+  return {
+    type: "credential_create",
+    kind: "tokens",
+    id: ids.token(n),
+    spec: { name, role: "viewer", expires_at: expiresAt },
+    secret: { sha256: n.toString(16).padStart(4, "0").repeat(16) },
+  } as const satisfies Change;
+}
+
+/** Makes a webhook; what is secret of it says so. */
+export function newWebhookChange(n: number, name: string) {
+  return {
+    type: "credential_create",
+    kind: "webhooks",
+    id: ids.webhook(n),
+    spec: { name, origin: "https://hook.example", events: ["list_failed"], enabled: true },
+    secret: { url: `https://hook.example/SECRET-${n}`, key: `SECRET-key-${n}-1234567890` },
+  } as const satisfies Change;
 }
 
 export function commandOf(change: Change, at = AT): Command {

@@ -83,7 +83,9 @@ function storedParts(state: LiveState, change: (copy: any) => void = () => {}) {
     ]),
   ) as unknown as Parameters<typeof restoreState>[0]["resources"];
   const settings = stored.find(({ key }) => key[0] === "settings")?.value;
-  return { resources, users: new Map<string, unknown>(), settings, appliedIndex: 4 };
+  const users = new Map<string, unknown>();
+  const credentials = { tokens: users, webhooks: users };
+  return { resources, users, credentials, settings, appliedIndex: 4 };
 }
 
 Deno.test("restoreState() knows limited rules again, and reads what had no limits", none, () => {

@@ -1,5 +1,6 @@
 import { invariant } from "../errors.ts";
 import type { NewAuditEntry, Settled, State, StoredUser } from "./command.ts";
+import { type CredentialKind, CREDENTIALS, type Credentials } from "./credentials.ts";
 import { PersistentMap } from "./persistent_map.ts";
 import { type Collection, COLLECTIONS, type Envelope, type SpecOf } from "./resources.ts";
 import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
@@ -16,9 +17,10 @@ export type Collections = {
 export interface LiveState extends State {
   readonly collections: Collections;
   readonly users: PersistentMap<StoredUser>;
+  readonly credentials: Credentials;
   /** Which client has an address or an ID. */
   readonly clientKeys: PersistentMap<string>;
-  /** Which groups and users have a name that reads so; see `names.ts`. */
+  /** Which groups, users and credentials have a name that reads so; see `names.ts`. */
   readonly nameKeys: PersistentMap<readonly string[]>;
   /** The IDs of rules with an end, or for some groups and clients only. */
   readonly limitedRules: PersistentMap<true>;
@@ -67,6 +69,10 @@ export function userKey(id: string): readonly string[] {
   return ["user", id];
 }
 
+export function credentialKey(kind: CredentialKind, id: string): readonly string[] {
+  return ["credential", kind, id];
+}
+
 export const SETTINGS_KEY: readonly string[] = ["settings"];
 
 /** What is stored for an entry of a map. */
@@ -77,13 +83,19 @@ export function placed<V>(map: PersistentMap<V>, id: string): Placed<V> {
 }
 
 /** All that is stored of a state but its index; `restoreState` makes the state of it again. */
-export function* writesOf({ settings, collections, users }: LiveState): Generator<Write> {
+export function* writesOf(
+  { settings, collections, users, credentials }: LiveState,
+): Generator<Write> {
   yield { key: SETTINGS_KEY, value: settings };
   for (const collection of COLLECTIONS) {
     const map: PersistentMap<unknown> = collections[collection];
     for (const id of map.keys()) yield { key: resourceKey(collection, id), value: placed(map, id) };
   }
   for (const id of users.keys()) yield { key: userKey(id), value: placed(users, id) };
+  for (const kind of CREDENTIALS) {
+    const map: PersistentMap<unknown> = credentials[kind];
+    for (const id of map.keys()) yield { key: credentialKey(kind, id), value: placed(map, id) };
+  }
 }
 
 /** The state before the first seed: nothing, and the default settings at revision 0. */
@@ -99,6 +111,7 @@ export function emptyState(): LiveState {
     },
     settings: settingsEnvelope(0, NEVER, NEVER, DEFAULT_SETTINGS),
     users: PersistentMap.empty(),
+    credentials: { tokens: PersistentMap.empty(), webhooks: PersistentMap.empty() },
     clientKeys: PersistentMap.empty(),
     nameKeys: PersistentMap.empty(),
     limitedRules: PersistentMap.empty(),

@@ -5,6 +5,24 @@
  * to be stored for it, or a refusal. All of it is deterministic: IDs, times and hashes are drawn
  * by whoever proposes a change. Scope: none. @module
  */
+export {
+  type Credential,
+  CREDENTIAL_BYTES_MAX,
+  CREDENTIAL_PREFIX,
+  CREDENTIAL_SECRETS,
+  CREDENTIAL_SPECS,
+  CREDENTIAL_TYPE,
+  type CredentialKind,
+  CREDENTIALS,
+  CREDENTIALS_MAX,
+  type CredentialSecret,
+  type CredentialSpec,
+  type RestoredCredential,
+  WEBHOOK_EVENTS,
+  WEBHOOK_KEY_LENGTH,
+  WEBHOOK_URL_LENGTH_MAX,
+  type WebhookEvent,
+} from "./credentials.ts";
 export { type Day, DAYS, DEFAULT_GROUP_ID } from "./constants.ts";
 export {
   type AccessSettings,
@@ -27,6 +45,7 @@ export {
   ID_PREFIX,
   ListSpec,
   MANAGED_BY_CONFIG,
+  type RecordedSpec,
   RecordSpec,
   RESOURCE_TYPE,
   RULES_BATCH_MAX,
@@ -56,7 +75,7 @@ export { apply, noteEntry } from "./apply.ts";
 export type { Session } from "./session.ts";
 export { MIGRATION_ITEMS_MAX } from "./apply_migration.ts";
 export { PRESET_GROUPS_MAX } from "./apply_preset.ts";
-export type { RestoreReport } from "./apply_restore.ts";
+export type { RestoreReport } from "./restore_report.ts";
 export { SEED_ITEMS_MAX } from "./apply_seed.ts";
 export { isSameUserName, USER_NAME_LENGTH_MAX, USERS_MAX } from "./apply_users.ts";
 export {
@@ -75,7 +94,7 @@ export {
   type SpecProblem,
   type SpecProblems,
 } from "./problems.ts";
-export { bareHost, findListUrlProblem, isLocalhostName, isLoopbackHost } from "./list_url.ts";
+export { findListUrlProblem } from "./list_url.ts";
 export {
   type Applied,
   emptyState,

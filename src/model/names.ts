@@ -1,8 +1,9 @@
+import type { CredentialKind } from "./credentials.ts";
 import type { LiveState, Refused } from "./live_state.ts";
 import { nameKeys, shownText } from "./text.ts";
 
-/** What is told apart by its name: users sign in by it, and groups are chosen by it. */
-export type Named = "groups" | "users";
+/** What is told apart by its name: users sign in by it, others are chosen by it or told of. */
+export type Named = "groups" | "users" | CredentialKind;
 
 function keysOf(kind: Named, name: string): string[] {
   return nameKeys(name).map((key) => `${kind} ${key}`);
@@ -45,7 +46,9 @@ export function findNameClash(
   const nameOf = (owner: string) =>
     kind === "users"
       ? state.users.get(owner)?.name
-      : state.collections.groups.get(owner)?.spec.name;
+      : kind === "groups"
+      ? state.collections.groups.get(owner)?.spec.name
+      : state.credentials[kind].get(owner)?.spec.name;
   if (nameOf(id) === name) return null;
   for (const key of keysOf(kind, name)) {
     const owner = state.nameKeys.get(key)?.find((other) => other !== id);

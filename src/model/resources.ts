@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { formatPrefix, parseIp, parsePrefix, unmapIpv4 } from "../addr/mod.ts";
+import { formatPrefix, parseIp, parseMac, parsePrefix, unmapIpv4 } from "../addr/mod.ts";
 import { DAYS, DEFAULT_GROUP_ID } from "./constants.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 
@@ -60,7 +60,8 @@ const COMMENT_LENGTH_MAX = 1_024;
 /** What a name of any collection is like; `decodeSpec` says more of it. */
 const NAME_PATTERN = "^[^\\p{Cc}\\p{Bidi_Control}\\p{Zl}\\p{Zp}]+$";
 
-function name(what: string) {
+/** The schema of a name. */
+export function name(what: string) {
   return z.string().min(1).max(TEXT_LENGTH_MAX).meta({ pattern: NAME_PATTERN, description: what });
 }
 
@@ -106,7 +107,7 @@ export type ListSpec = z.infer<typeof ListSpec>;
 const RULE_REFERENCES_MAX = 64;
 
 /** A moment, in its one form; `null` for never. */
-const moment = z.iso.datetime({ offset: true })
+export const moment = z.iso.datetime({ offset: true })
   .transform((time) => new Date(time).toISOString()).nullable();
 const until = moment.default(null);
 
@@ -182,6 +183,17 @@ const blocked = {
     .describe("until when it has the Internet all the same; null or left out: it has not"),
 };
 
+/** Who leaves no trace. */
+const recorded = {
+  querylog: z.boolean().optional().describe(
+    "false: its queries are in no query log, no stream, no export and no trace; left out or true: " +
+      "they are logged",
+  ),
+  statistics: z.boolean().optional().describe(
+    "false: its queries are in no statistics; metrics count them; left out or true: they are counted",
+  ),
+};
+
 /** What a set of clients gets. Lists and services are counted by ID. */
 export const GroupSpec = z.strictObject({
   name: name("what people call it; no two groups have names that read alike"),
@@ -202,6 +214,7 @@ export const GroupSpec = z.strictObject({
   ).max(256).default([]).describe("services that the group does not get"),
   paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
   ...blocked,
+  ...recorded,
 });
 export type GroupSpec = z.infer<typeof GroupSpec>;
 
@@ -226,12 +239,20 @@ function readNetwork(text: string, context: z.RefinementCtx): string {
   return formatPrefix({ ip, lengthBits });
 }
 
+/** Gives an address, a network or a MAC address its one form. */
+function readWhere(text: string, context: z.RefinementCtx): string {
+  return parseMac(text) ?? readNetwork(text, context);
+}
+
 /** Every address and network is of this form; not all of this form is one. */
 const NETWORK_PATTERN = "[0-9A-Fa-f:.]+(/[0-9]{1,3})?";
 const CLIENT_ID = /^[a-z0-9-]{1,63}$/;
 
-const network = z.string().max(64).transform(readNetwork)
-  .meta({ pattern: `^${NETWORK_PATTERN}$` });
+const MAC_PATTERN = "[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}";
+
+/** Where a device is: by address, network or MAC address. */
+const where = z.string().max(64).transform(readWhere)
+  .meta({ pattern: `^(${NETWORK_PATTERN}|${MAC_PATTERN})$` });
 /** Labels that a client may carry in its DoH path or TLS server name. */
 export const ClientId = z.string().regex(
   CLIENT_ID,
@@ -242,12 +263,14 @@ const access = z.string().max(64).transform((text, context) =>
   CLIENT_ID.test(text) ? text : readNetwork(text, context)
 ).meta({ pattern: `^(${NETWORK_PATTERN}|[a-z0-9-]{1,63})$` });
 
-/** Who asks: by address, network or client ID. */
+/** Who asks: by address, network, MAC address or client ID. */
 export const ClientSpec = z.strictObject({
   name: name("what people call it"),
-  addresses: z.array(network).max(256).default([]).meta({
+  addresses: z.array(where).max(256).default([]).meta({
     uniqueItems: true,
-    description: "addresses, and networks without host bits; each is one client's",
+    description:
+      "addresses, networks without host bits, and MAC addresses of devices on a node's " +
+      "own links; each is one client's",
   }),
   ids: z.array(ClientId).max(16).default([]).meta({
     uniqueItems: true,
@@ -256,6 +279,7 @@ export const ClientSpec = z.strictObject({
   group: id(ID_PREFIX.groups).default(DEFAULT_GROUP_ID).describe("the ID of its group"),
   paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
   ...blocked,
+  ...recorded,
 }).refine((client) => [client.addresses, client.ids].some((all) => all?.length !== 0), {
   message: "give at least one address or ID",
   path: ["addresses"],
@@ -274,6 +298,8 @@ export type BlockedSpec = Pick<
   GroupSpec & ClientSpec,
   "blocked" | "blocked_schedule" | "blocked_paused_until"
 >;
+/** The same about who leaves no trace. */
+export type RecordedSpec = Pick<GroupSpec & ClientSpec, "querylog" | "statistics">;
 
 const start = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "it is no time of HH:MM")
   .describe("HH:MM");

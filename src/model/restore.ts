@@ -1,8 +1,15 @@
 import * as z from "zod";
 import type { StoredUser } from "./command.ts";
+import {
+  CREDENTIAL_SCHEMAS,
+  type CredentialKind,
+  CREDENTIALS,
+  type Credentials,
+} from "./credentials.ts";
 import { DEFAULT_GROUP_ID } from "./constants.ts";
 import {
   type Collections,
+  credentialKey,
   isLimited,
   isSeeded,
   keysOfClient,
@@ -51,6 +58,8 @@ export interface StoredParts {
   readonly resources: { readonly [C in Collection]: ReadonlyMap<string, unknown> };
   /** Values of `userKey`, by ID, in any order. */
   readonly users: ReadonlyMap<string, unknown>;
+  /** Values of `credentialKey`, by ID, in any order. */
+  readonly credentials: { readonly [K in CredentialKind]: ReadonlyMap<string, unknown> };
   /** The value of `SETTINGS_KEY`. */
   readonly settings: unknown;
   readonly appliedIndex: number;
@@ -82,11 +91,19 @@ export function restoreState(parts: StoredParts): Restored {
   }
   const users = readPlaced<StoredUser>(parts.users, UserSchema, userKey);
   if (!users.ok) return users;
+  const credentials: Partial<Record<CredentialKind, unknown>> = {};
+  for (const kind of CREDENTIALS) {
+    const schema: z.ZodType<Placed<{ id: string }>> = placed(CREDENTIAL_SCHEMAS[kind]);
+    const read = readPlaced(parts.credentials[kind], schema, (id) => credentialKey(kind, id));
+    if (!read.ok) return read;
+    credentials[kind] = read.map;
+  }
   const state: LiveState = {
     // Each was read by its own collection's schema.
     collections: collections as Collections,
     settings: settings.value,
     users: users.map,
+    credentials: credentials as Credentials,
     clientKeys: PersistentMap.empty(),
     nameKeys: PersistentMap.empty(),
     limitedRules: PersistentMap.empty(),
@@ -133,6 +150,11 @@ function restoreKeys(state: LiveState): Restored {
     nameKeys = withName(nameKeys, "groups", spec.name, id);
   }
   for (const { id, name } of state.users.values()) nameKeys = withName(nameKeys, "users", name, id);
+  for (const kind of CREDENTIALS) {
+    for (const { id, spec } of state.credentials[kind].values()) {
+      nameKeys = withName(nameKeys, kind, spec.name, id);
+    }
+  }
   if (isSeeded(state) && !groups.has(DEFAULT_GROUP_ID)) {
     return damaged(resourceKey("groups", DEFAULT_GROUP_ID), "is missing");
   }

@@ -5,7 +5,7 @@
  * of it has another way where `openNative` returns `null`. Scope: ffi.
  * RFC 3542 (packet info). @module
  */
-export { type Native, openNative } from "./libc.ts";
+export { type Native, openNative, wouldBlock } from "./libc.ts";
 export {
   dropPages,
   type Host,
@@ -29,3 +29,4 @@ export { anonymousBytes, dropCode } from "./own_memory.ts";
 export { hasSpareDescriptors, threadCpuMs, threadId } from "./threads.ts";
 export { setTimeSlice, TimeSlice, withTimeSlice } from "./time_slice.ts";
 export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";
+export { Watcher } from "./watcher.ts";

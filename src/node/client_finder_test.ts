@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { LeakTests } from "../api/mod.ts";
+import { emptyState } from "../model/mod.ts";
 import { policyState } from "../snapshot/fakes.ts";
 import type { LogStatistics } from "../querylog/mod.ts";
 import { ClientFinder } from "./client_finder.ts";
@@ -55,8 +56,8 @@ Deno.test(
         watch: () => () => undefined,
       },
       new LeakTests({ clock: { nowMs: () => 0 }, randomHex: () => "" }),
-      () => ({ ...STATE, users: new Map(), appliedIndex: 1 }),
-      { nameOf: () => ({ hostname: null, source: null }) },
+      () => ({ ...emptyState(), ...STATE }),
+      { nameOf: () => ({ hostname: null, source: null }), macOf: () => null },
     );
     const query = { hours: 1, scope: "node", step: "1h" } as const;
     const { top: shown } = await logs.statistics(query);

@@ -24,7 +24,7 @@ import {
   restrictPaths,
   type UserIds,
 } from "../process/mod.ts";
-import { workersOf } from "./open_files.ts";
+import { workersOf } from "./isolate_counts.ts";
 import { FILE_VARIABLE } from "./next_program.ts";
 import { narrowed, placesOf, type ProgramPlaces } from "./places.ts";
 import { namedSockets, openSockets, type SocketName } from "./sockets.ts";
@@ -73,7 +73,7 @@ export async function enterFirstStage(
   const places = programPlaces(process, configFile, user);
   for (const path of filesOf(places)) checkReach(config, user, path);
   makeStoreDirectory(process, config, user);
-  await warmCaches(places.modules, places.caches);
+  await warmCaches(places);
   const rules = placesOf(config, places, realPath);
   const sockets = namedSockets(openSockets(native, config, workersOf(config)), config);
   const userName = nameOf(process, user?.uid ?? process.symbols.geteuid());

@@ -1,17 +1,19 @@
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Replicator } from "../store/mod.ts";
+import type { Devices } from "./devices.ts";
 import type { Filtering } from "./filtering.ts";
 import { listsOf } from "./lists_of.ts";
 import type { Policy } from "./policy.ts";
 import type { Problems } from "./problems.ts";
 
 /**
- * Puts each change into force. Returns what resolves once every change applied so far holds for the
+ * Puts each change into force, of the configuration and of where its clients are. Returns what resolves once every change applied so far holds for the
  * next query.
  */
 export function follow(
   replicator: Replicator,
+  devices: Devices,
   policy: Policy,
   filtering: Filtering,
   problems: Problems,
@@ -25,7 +27,7 @@ export function follow(
     if (change?.type.startsWith("user_")) return; // Users decide about no query.
     if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
     lists = state.collections.lists;
-    inForce = policy.update(state).then(
+    inForce = policy.update(devices.locate(state)).then(
       () => {
         failure = null;
       },
@@ -35,5 +37,6 @@ export function follow(
       },
     );
   });
+  devices.onMove = () => policy.update(devices.locate(replicator.state));
   return () => inForce;
 }

@@ -2,6 +2,7 @@ import { isPrivateAt, parseIp, reverseName, unmapIpv4 } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { Qtype } from "../dns/mod.ts";
 import type { DnsSupervisor } from "../isolate/mod.ts";
+import type { Devices } from "./devices.ts";
 import type { Envelope, RecordSpec, State } from "../model/mod.ts";
 
 /** How long a name is kept, and how long it is that there is none. */
@@ -21,7 +22,7 @@ const NAME_LENGTH_MAX = 1_024;
 /** What the local network calls an address. */
 export interface HostName {
   readonly hostname: string | null;
-  readonly source: "ptr" | "record" | null;
+  readonly source: "ptr" | "record" | "hosts" | "lease" | null;
 }
 
 interface Kept {
@@ -30,6 +31,7 @@ interface Kept {
 }
 
 export interface HostNamesOptions {
+  readonly devices: Pick<Devices, "hostnameOf" | "macOf">;
   readonly dns: Pick<DnsSupervisor, "lookup">;
   readonly upstreams: readonly Pick<Config["upstreams"][number], "domains">[];
   readonly state: () => Pick<State, "collections">;
@@ -39,7 +41,7 @@ export interface HostNamesOptions {
 const NOBODY: HostName = { hostname: null, source: null };
 
 /**
- * The names of private addresses: by local records, and by PTR of the upstreams whose `domains` cover
+ * The names of private addresses: by local records, by files of this host, and by PTR of the upstreams whose `domains` cover
  * the reverse zone: nobody else is told who is on this network. Asked off the way of queries, slowly,
  * and kept a day.
  */
@@ -61,11 +63,18 @@ export class HostNames {
   nameOf(address: string): HostName {
     const record = this.#byRecord(address);
     if (record !== undefined) return { hostname: record, source: "record" };
+    const device = this.#options.devices.hostnameOf(address);
+    if (device !== null) return device;
     const kept = this.#kept.get(address);
     if (kept === undefined || this.#options.nowMs() >= kept.untilMs) this.#want(address);
     return kept === undefined || kept.hostname === null
       ? NOBODY
       : { hostname: kept.hostname, source: "ptr" };
+  }
+
+  /** The MAC address of who has an address, as far as is known. */
+  macOf(address: string): string | null {
+    return this.#options.devices.macOf(address);
   }
 
   #byRecord(address: string): string | undefined {

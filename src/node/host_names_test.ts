@@ -12,6 +12,11 @@ function bench(domains: readonly string[] = ["168.192.in-addr.arpa", "d.f.ip6.ar
   const state = policyState({ records: ["nas.home.arpa A 192.168.1.5", "*.x.test A 192.168.1.6"] });
   const told = { nowMs: 0, answer: "tv.lan." as string | null, running: 0, most: 0 };
   const names = new HostNames({
+    devices: {
+      hostnameOf: (address) =>
+        address === "192.168.1.7" ? { hostname: "printer", source: "lease" } : null,
+      macOf: () => null,
+    },
     upstreams: [{ domains: [] }, { domains }],
     state: () => state,
     nowMs: () => told.nowMs,
@@ -44,6 +49,7 @@ Deno.test("HostNames asks the upstream of the reverse zone, and nobody else", no
     assert.deepEqual(names.nameOf(address), nobody);
   }
   assert.deepEqual(names.nameOf("192.168.1.5"), { hostname: "nas.home.arpa", source: "record" });
+  assert.deepEqual(names.nameOf("192.168.1.7"), { hostname: "printer", source: "lease" });
   assert.deepEqual(names.nameOf("192.168.1.6"), nobody, "it is waited for by nobody");
   await until(() => names.nameOf("192.168.1.6").hostname !== null);
   assert.deepEqual(names.nameOf("192.168.1.6"), { hostname: "tv.lan", source: "ptr" });

@@ -1,3 +1,6 @@
+/**
+ * What the program on disk is by now, for whoever goes on as it. Scope: ffi, read. @module
+ */
 import { dirname } from "node:path/posix";
 import { SvcError } from "../errors.ts";
 import type { Process } from "../native/system.ts";
@@ -9,23 +12,25 @@ const CACHES_VARIABLE = "DENO_DIR";
 /** The script at the head of such a file is shorter. */
 const SCRIPT_BYTES_MAX = 64 * 1024;
 const SHA256 = /^payload_sha256=([0-9a-f]{64})$/m;
-/** The runtime's flags for `svc run`, as the script has them. */
-const FLAGS = /^# svc run: (.*)$/m;
 
 /**
  * What this program is by now: the runtime and the modules as they stand on disk, or what the file
  * that they were extracted from holds today. That has to be extracted already: whoever is shut in
- * can't write where programs are.
+ * can't write where programs are. `command` is the one that it is to run.
  *
  * @throws {SvcError} `unavailable`, with what is in the way.
  */
-export async function nextProgram(process: Process): Promise<Program> {
+export async function nextProgram(
+  process: Process,
+  command: "run" | "vrrp",
+): Promise<Program> {
   const own = ownProgram(process);
   const file = environmentOf(process, FILE_VARIABLE);
   if (file === null) return own;
   const script = await headOf(file);
   const sha256 = SHA256.exec(script)?.[1];
-  const flags = FLAGS.exec(script)?.[1];
+  // The runtime's flags for the command, as the script has them.
+  const flags = new RegExp(`^# svc ${command}: (.*)$`, "m").exec(script)?.[1];
   if (sha256 === undefined || flags === undefined) {
     throw new SvcError("unavailable", `${file}: it is no file of svc by now: put one there`);
   }

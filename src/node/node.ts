@@ -2,7 +2,7 @@ import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf } from "../errors.ts";
-import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
+import { type HttpGet, type Lookup, nodeHttpGet } from "../http/mod.ts";
 import {
   CheckSupervisor,
   compileRules,
@@ -21,6 +21,7 @@ import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { keepDailyBackups } from "./daily_backups.ts";
 import { designatedRecords } from "./designated.ts";
+import type { Devices } from "./devices.ts";
 import { dnsOptions } from "./dns_options.ts";
 import { dnsUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
@@ -31,11 +32,13 @@ import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
 import { Listening } from "./listening.ts";
 import { listsOf, usesOf } from "./lists_of.ts";
+import { NodeLogExports } from "./log_exports.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { OdohKeys } from "./odoh_keys.ts";
-import { checkThreadsOf, openMaxOf, workersOf } from "./open_files.ts";
-import { nodeName, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
+import { checkThreadsOf, workersOf } from "./isolate_counts.ts";
+import { openMaxOf } from "./open_files.ts";
+import { nodeName, openDevices, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
 import { OwnAddresses } from "./own_addresses.ts";
 import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
@@ -75,12 +78,14 @@ interface Parts {
   readonly keeper: ListKeeper;
   readonly services: ServiceCatalogue;
   readonly filtering: Filtering;
+  readonly devices: Devices;
   readonly policy: Policy;
   readonly certificate: ServerCertificate | null;
   readonly upstreams: readonly DnsUpstream[];
   readonly odoh: OdohKeys | null;
   /** `null`: no query is logged. */
   readonly querylog: QuerylogSupervisor | null;
+  readonly logExports: NodeLogExports;
   readonly isolates: number;
   /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
   readonly listening: Listening | null;
@@ -136,9 +141,9 @@ export class Node {
     const replicator: Replicator = cluster?.replicator ?? store.replicator;
     // Nothing is downloaded, and no change is taken, before the first query is answered.
     const [laterDns, laterPolicy] = [new Later<DnsSupervisor>(), new Later<Policy>()];
-    const get = nodeHttpGet({
-      lookup: async (hostname, signal) => await hostLookup(laterDns.part)(hostname, signal),
-    });
+    const lookup: Lookup = async (hostname, signal) =>
+      await hostLookup(laterDns.part)(hostname, signal);
+    const get = nodeHttpGet({ lookup });
     const keeper = await openKeeper(config, problems, get);
     const services = new ServiceCatalogue(servicesPlace(config.filter), keeper, denoDisk);
     const filtering = new Filtering({
@@ -154,9 +159,10 @@ export class Node {
     opened.defer(() => filtering.stop());
     const base = await filtering.first();
     const { seed } = filtering; // Kept rules bring their own.
+    const devices = opened.adopt(await openDevices(config, problems), (one) => one.stop());
     const policy = new Policy({
       seed,
-      state: replicator.state,
+      state: devices.locate(replicator.state),
       base,
       designated: designatedRecords(config.server.tls),
       pausedUntilMs: former?.pausedUntilMs ?? 0,
@@ -172,7 +178,11 @@ export class Node {
     );
     const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
     const odoh = isTarget ? new OdohKeys(former?.odohSeeds) : null;
-    const querylog = querylogOf(config, upstreams, isolates);
+    const logExports = await NodeLogExports.open(config, {
+      ...{ node: nodeName(config), lookup, problems },
+      upstreams: upstreams.map(({ address }) => address),
+    });
+    const querylog = querylogOf(config, upstreams, isolates, logExports.wanted);
     const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
     const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
     opened.defer(() => checks?.stop());
@@ -192,7 +202,8 @@ export class Node {
     return new Node({
       ...{ config, startedAtMs, telemetry, stage, former, problems, clock, cluster, get },
       ...{ keeper, services, store: { ...store, replicator } },
-      ...{ filtering, policy, certificate, upstreams, odoh, querylog, isolates, listening, dns },
+      ...{ filtering, devices, policy, certificate, upstreams, odoh, querylog, logExports },
+      ...{ isolates, listening, dns },
       ...{ checks, trust: trustKeeper },
     }, opened.move());
   }
@@ -220,10 +231,12 @@ export class Node {
 
   /** Answers queries. */
   async #answer(): Promise<void> {
-    const { clock, problems, querylog, odoh, dns, isolates, checks, trust } = this.#parts;
+    const { clock, problems, querylog, odoh, dns, isolates, checks, trust, logExports } =
+      this.#parts;
     if (querylog !== null) querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
     checks?.start();
     await dns.start();
+    logExports.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
     problems.watch("internal", () => this.#uncaught.problems);
     if (trust !== null) {
@@ -243,7 +256,7 @@ export class Node {
     const { config, problems, store, policy, dns, telemetry, filtering, cluster } = this.#parts;
     const { listening } = this.#parts;
     const uncaught = this.#uncaught;
-    const inForce = follow(store.replicator, policy, filtering, problems);
+    const inForce = follow(store.replicator, this.#parts.devices, policy, filtering, problems);
     // A former program has left store and log since before this one had them.
     await uncaught.survive(() => cluster?.start(listening?.channel ?? null));
     const writes = async () => {
@@ -314,7 +327,7 @@ export class Node {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
-    const { listening, stage, certificate } = this.#parts;
+    const { listening, stage, certificate, logExports } = this.#parts;
     return {
       config,
       node: nodeName(config),
@@ -327,6 +340,7 @@ export class Node {
       store,
       problems: () => problems.now(),
       policy,
+      devices: this.#parts.devices,
       dns,
       certificate,
       ownAddresses: this.#ownAddresses,
@@ -345,6 +359,7 @@ export class Node {
       builtAtMs: () => filtering.builtAtMs,
       buildMs: () => filtering.buildMs,
       exportFailures: () => telemetry.failures,
+      logExports,
       uncaughtErrors: () => this.#uncaught.count,
       apiOccupancy: () => this.#connected.api,
       eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
@@ -429,7 +444,7 @@ export class Node {
     lastMs: () => number,
     hasSuccessor = false,
   ): Promise<void> {
-    const { filtering, querylog, dns, telemetry, listening } = this.#parts;
+    const { filtering, querylog, logExports, dns, telemetry, listening } = this.#parts;
     const uncaught = this.#uncaught;
     filtering.stop();
     querylog?.endWatchers();
@@ -443,6 +458,7 @@ export class Node {
     ]);
     // Last: it has what was answered until now.
     await uncaught.survive(() => querylog?.stop(lastMs()));
+    await uncaught.survive(() => logExports.stop(lastMs()));
     if (listening !== null) {
       const { native, sockets } = listening;
       // The threads of ended isolates are out of them by then.

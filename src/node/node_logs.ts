@@ -24,7 +24,7 @@ export function nodeLogs(
   >,
   leakTests: LeakTests,
   state: () => State,
-  names: Pick<HostNames, "nameOf"> | null,
+  names: Pick<HostNames, "nameOf" | "macOf"> | null,
 ): LogsPort {
   const finder = new ClientFinder(state, names === null);
   const show = ({ id, ...entry }: LogEntry): QuerylogEntry => ({
@@ -85,7 +85,8 @@ export function nodeLogs(
       return {
         items: wanted.map((one) => {
           const { hostname, source } = names?.nameOf(one.address) ?? NO_NAME;
-          return { ...one, hostname, hostname_source: source };
+          const mac = names?.macOf(one.address) ?? null;
+          return { ...one, hostname, hostname_source: source, mac };
         }),
       };
     },

@@ -2,6 +2,7 @@
 import type { Config } from "../config/mod.ts";
 import type { FileLimit } from "../native/mod.ts";
 import { OPEN_MAX } from "../resolver/mod.ts";
+import { workersOf } from "./isolate_counts.ts";
 
 /** Connections of one isolate at a time, by transport. QUIC has one socket for all of them. */
 export const CONNECTIONS_MAX = { tcp: 1_024, dot: 2_048, doh: 2_048 } as const;
@@ -9,20 +10,6 @@ export const CONNECTIONS_MAX = { tcp: 1_024, dot: 2_048, doh: 2_048 } as const;
 const OTHER_FILES = 256;
 /** Share of the limit for queries to upstreams; connections of clients have the rest. */
 const UPSTREAM_PART = 0.5;
-/** More isolates than this win nothing: the system's part of a query is the larger one. */
-const WORKERS_AUTO_MAX = 4;
-
-/** The dns isolates that a configuration asks for. */
-export function workersOf({ server: { workers } }: Config): number {
-  // Half of the cores: the kernel's part of the work runs on the others.
-  const automatic = Math.min(WORKERS_AUTO_MAX, Math.floor(navigator.hardwareConcurrency / 2));
-  return workers === 0 ? Math.max(1, automatic) : workers;
-}
-
-/** Threads that check signatures beside so many dns isolates. */
-export function checkThreadsOf(isolates: number): number {
-  return Math.ceil(isolates / 2);
-}
 
 /** Queries that one isolate may have on their way to upstreams. */
 export function openMaxOf(limit: FileLimit | null, workers: number): number {

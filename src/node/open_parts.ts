@@ -3,11 +3,14 @@ import type { ClockJudge } from "../clock/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import type { HttpGet } from "../http/mod.ts";
-import { type DnsUpstream, QuerylogSupervisor } from "../isolate/mod.ts";
+import { type DnsUpstream, type QuerylogOptions, QuerylogSupervisor } from "../isolate/mod.ts";
 import { denoDisk, ListKeeper } from "../lists/mod.ts";
 import { log } from "../log.ts";
+import { openNative } from "../native/mod.ts";
+import { Neighbours } from "../netlink/mod.ts";
 import { openNodeStore } from "../store/mod.ts";
 import { RELEASED_MS, VERSION } from "../version.ts";
+import { deviceFiles, Devices } from "./devices.ts";
 import type { Problems } from "./problems.ts";
 import { LONE_NODE, seedSource } from "./seed.ts";
 
@@ -58,11 +61,25 @@ export async function openKeeper(
   }
 }
 
+/** Opens what knows who is on the network. */
+export async function openDevices(config: Config, problems: Problems): Promise<Devices> {
+  const native = openNative();
+  const devices = new Devices({
+    config: config.devices,
+    files: deviceFiles,
+    neighbours: native === null ? null : new Neighbours(native),
+  });
+  await devices.open();
+  problems.watch("devices", () => devices.problems);
+  return devices;
+}
+
 /** What keeps the query log; `null` where there is to be none. */
 export function querylogOf(
   { querylog }: Config,
   upstreams: readonly DnsUpstream[],
   isolates: number,
+  exports: QuerylogOptions["exports"],
 ): QuerylogSupervisor | null {
   if (!querylog.enabled) return null;
   return new QuerylogSupervisor({
@@ -72,6 +89,7 @@ export function querylogOf(
     anonymize: querylog.anonymize,
     releasedMs: RELEASED_MS,
     upstreams: upstreams.map(({ address }) => address),
+    exports,
     writers: isolates,
   });
 }

@@ -24,6 +24,7 @@ const report = (...reasons: (string | null)[]) => ({
     failures: 0,
     sent: 0,
     failed: 0,
+    calledOff: 0,
   })),
 });
 

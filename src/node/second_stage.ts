@@ -4,7 +4,7 @@ import { openNative } from "../native/mod.ts";
 import { openProcess } from "../native/system.ts";
 import { heldBy, type Legacy } from "../process/mod.ts";
 import type { StageNotes } from "./first_stage.ts";
-import { workersOf } from "./open_files.ts";
+import { workersOf } from "./isolate_counts.ts";
 import { LeftSockets, openSockets, type Sockets } from "./sockets.ts";
 import { upgradeNotes } from "./take_over.ts";
 

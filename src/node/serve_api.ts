@@ -17,7 +17,7 @@ import {
   type TlsPem,
   type UiFiles,
 } from "../api/mod.ts";
-import { type Auth, Lockout, SignInLog, UserAccounts } from "../auth/mod.ts";
+import { type Auth, Lockout, SignInLog, TokenUses, UserAccounts } from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
@@ -33,6 +33,7 @@ import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import type { NodeCluster } from "./cluster.ts";
 import { askedOutcome, explainAnswer } from "./explain_answer.ts";
 import { hostLookup } from "./host_lookup.ts";
+import type { Devices } from "./devices.ts";
 import { HostNames } from "./host_names.ts";
 import { migrationPort } from "./migration.ts";
 import { metricsText } from "./metrics_text.ts";
@@ -55,6 +56,7 @@ export interface ServeApiOptions extends NodeParts {
   readonly sockets: ApiSockets | null;
   readonly store: { readonly replicator: Replicator; readonly store: Store };
   readonly policy: Pick<Policy, "data" | "explain" | "pause" | "pausedUntilMs">;
+  readonly devices: Pick<Devices, "hostnameOf" | "locate" | "macOf">;
   readonly dns:
     & NodeParts["dns"]
     & Pick<DnsSupervisor, "ask" | "flushCaches" | "lookup" | "onLeakLookup">;
@@ -112,8 +114,14 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   const identity = certificate === null ? null : certificate.identity ?? await certificate.renew();
   const events = eventsOf(options);
   const leakTests = new LeakTests({ clock: options.clock, randomHex }, options.leakTests);
+  const { replicator, store } = options.store;
+  const tokenUses = await TokenUses.open(
+    store,
+    options.clock,
+    () => replicator.state.credentials.tokens,
+  );
   const ui = api.webUi ? await openUiFiles() : null;
-  const handler = createApi(apiDeps(options, events, leakTests, ui));
+  const handler = createApi(apiDeps(options, { events, leakTests, tokenUses, ui }));
   let tls = identity === null ? null : pemOf(identity);
   const newServer = () =>
     new ApiServer({
@@ -150,11 +158,13 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
     async stop(graceMs) {
       events.end();
       await server.stop(graceMs);
+      await tokenUses.save();
     },
     async suspend(graceMs) {
       isSuspended = true;
       events.end();
       await server.stop(graceMs, true);
+      await tokenUses.save();
     },
     async resume() {
       if (!isSuspended) return;
@@ -177,13 +187,17 @@ function randomHex(lengthBytes: number): string {
 /** What the API works on, over the parts of a running node. */
 function apiDeps(
   options: ServeApiOptions,
-  events: EventFeed,
-  leakTests: LeakTests,
-  ui: UiFiles | null,
+  { events, leakTests, tokenUses, ui }: {
+    readonly events: EventFeed;
+    readonly leakTests: LeakTests;
+    readonly tokenUses: TokenUses;
+    readonly ui: UiFiles | null;
+  },
 ): ApiDeps {
   const { config: { api }, node, clock, store: { replicator, store } } = options;
   options.dns.onLeakLookup = ({ name, ...lookup }) => void leakTests.note(name, lookup);
   const hostNames = options.config.querylog.anonymize ? null : new HostNames({
+    devices: options.devices,
     dns: options.dns,
     upstreams: options.config.upstreams,
     state: () => replicator.state,
@@ -204,13 +218,15 @@ function apiDeps(
     auth,
     access: { tokenSha256: api.tokenSha256, isSecure: api.tls !== null },
     accounts: new UserAccounts(auth),
+    tokenUses,
     node: nodePort(options),
     lists: options.lists,
     logs: clusterLogs(
       options.cluster,
       options.querylog === null
         ? emptyLogs(node, clock, leakTests)
-        : nodeLogs(node, options.querylog, leakTests, () => replicator.state, hostNames),
+        : nodeLogs(node, options.querylog, leakTests, () =>
+          options.devices.locate(replicator.state), hostNames),
     ),
     cluster: options.cluster ?? aloneCluster(options),
     events,

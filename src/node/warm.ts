@@ -2,7 +2,19 @@ import { join } from "node:path/posix";
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import { VERSION } from "../version.ts";
+import type { ProgramPlaces } from "./places.ts";
 
+/**
+ * All that a service loads. No literal imports: the runtime reads what those name before the first
+ * line of a program runs, and stage 1 is to begin with less.
+ */
+const SERVING = [
+  "./mod.ts",
+  "../isolate/workers.ts",
+  "../transport/listen_encrypted.ts",
+  "../transport/exchange_encrypted.ts",
+  "../transport/oblivious.ts",
+];
 /** Files and folders of a program that are looked at: far more than there are. */
 const ENTRIES_MAX = 10_000;
 
@@ -11,9 +23,11 @@ const ENTRIES_MAX = 10_000;
  * once the process is shut in it keeps nothing, and would make it anew at each start. Where nothing
  * can be kept, nothing is.
  */
-export async function warmCaches(program: string, caches: string | null): Promise<void> {
+export async function warmCaches({ modules: program, caches, file }: ProgramPlaces): Promise<void> {
   if (caches === null) return;
-  const state = `${VERSION} ${Deno.version.deno} ${newestOf(program)}\n`;
+  // What was extracted from a file stays as it is.
+  const newest = file === null ? newestOf(program) : 0;
+  const state = `${VERSION} ${Deno.version.deno} ${newest}\n`;
   const mark = join(caches, `svc-${encodeURIComponent(program)}`);
   try {
     if (Deno.readTextFileSync(mark) === state) return;
@@ -27,13 +41,7 @@ export async function warmCaches(program: string, caches: string | null): Promis
     return; // As somebody's who keeps nothing here.
   }
   try {
-    await Promise.all([
-      import("./mod.ts"),
-      import("../isolate/workers.ts"),
-      import("../transport/listen_encrypted.ts"),
-      import("../transport/exchange_encrypted.ts"),
-      import("../transport/oblivious.ts"),
-    ]);
+    await Promise.all(SERVING.map((file) => import(file)));
     Deno.writeTextFileSync(mark, state);
   } catch (error) {
     log.warn("the runtime's caches can't be filled: starts are slower", {

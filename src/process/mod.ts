@@ -21,7 +21,6 @@ export {
   executeProgram,
   executeSelf,
   inherit,
-  inheritedSockets,
   type Legacy,
   ownProgram,
   type Program,

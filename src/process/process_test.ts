@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
 import { openNative } from "../native/mod.ts";
 import { openProcess, type Process } from "../native/system.ts";
-import { inheritedSockets, lookUpUser } from "./mod.ts";
+import { inherit, lookUpUser } from "./mod.ts";
 
 const process = openProcess();
 const options = { permissions: { ffi: true }, ignore: process === null } as const;
@@ -18,29 +18,29 @@ Deno.test("lookUpUser() finds the IDs of a user, and none of nobody", options, (
 });
 
 Deno.test(
-  "inheritedSockets() tells of the sockets once, and closes them to children",
+  "inherit() tells of the sockets once, and closes them to children",
   options,
   () => {
     const native = openNative()!;
     const fd = native.eventfd(0, 0);
     try {
-      assert.equal(inheritedSockets(process!), null, "this is no second stage");
+      assert.equal(inherit(process!), null, "this is no second stage");
       setSockets(process!, JSON.stringify({ descriptors: [fd, fd], notes: null }));
-      assert.deepEqual(inheritedSockets(process!), [fd, fd]);
+      assert.deepEqual(inherit(process!)?.descriptors, [fd, fd]);
       assert.equal(native.fcntl(fd, 1, 0n), 1, "FD_CLOEXEC is set");
-      assert.equal(inheritedSockets(process!), null, "nobody else finds them");
+      assert.equal(inherit(process!), null, "nobody else finds them");
     } finally {
       native.close(fd);
     }
   },
 );
 
-Deno.test("inheritedSockets() takes no numbers that are no open descriptors", options, () => {
+Deno.test("inherit() takes no numbers that are no open descriptors", options, () => {
   const lists = ["1000000", "1.5", "-1", '"1"', "null", "1,".repeat(2_000) + "1"];
   const values = lists.map((list) => `{ "descriptors": [${list}] }`);
   for (const value of ["x", "3,4", "{}", '{ "descriptors": 3 }', "null", ...values]) {
     setSockets(process!, value);
-    assert.throws(() => inheritedSockets(process!), SvcError, value.slice(0, 20));
-    assert.equal(inheritedSockets(process!), null);
+    assert.throws(() => inherit(process!), SvcError, value.slice(0, 20));
+    assert.equal(inherit(process!), null);
   }
 });

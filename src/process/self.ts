@@ -146,8 +146,3 @@ function parseLegacy(value: string): Legacy | null {
     return null;
   }
 }
-
-/** The descriptors that stage 1 left to this process; `null`: this is stage 1. See `inherit`. */
-export function inheritedSockets(process: Process): readonly number[] | null {
-  return inherit(process)?.descriptors ?? null;
-}

@@ -1,3 +1,7 @@
+/**
+ * Entries of the query log, as they come, are stored and are shown: for who has no use for SQLite.
+ * Scope: none. @module
+ */
 import { DNSSEC_NAMES, OUTCOME_NAMES, PROTOCOL_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 
 export type OutcomeName = typeof OUTCOME_NAMES[number];
@@ -81,6 +85,23 @@ export interface StoredEntry {
   readonly answers: string;
 }
 
+/** An entry as it comes. */
+export interface TakenEntry extends StoredEntry {
+  /** False: it is kept nowhere, and nobody is told of it. */
+  readonly isLogged: boolean;
+  /** False: statistics leave it out. */
+  readonly isCounted: boolean;
+  /** What it was read from, without what is not to be kept of the address; `null`: nobody wants it. */
+  readonly record: Uint32Array | null;
+}
+
+/** Bits of a digit in `kindText`. */
+const CACHED = 1;
+const NOT_COUNTED = 2;
+/** The condition, in SQL, of entries that statistics count; no other digit stands at that place. */
+export const COUNTED_SQL = "e.kind NOT IN (SELECT id FROM kinds WHERE text GLOB " +
+  `'${["*", "*", "?", "[23]", "?", "*"].join(TEXT_SEPARATOR)}')`;
+
 /** Address, client ID, group and name of a client as one text; an address is found by its start. */
 export function clientText(address: string, id: string, group: string, name: string): string {
   return [address, id, group, name].join(TEXT_SEPARATOR);
@@ -95,8 +116,10 @@ export function kindText(
   dnssec: number,
   upstream: string,
   reason: string,
+  isCounted = true,
 ): string {
-  const parts = [type, rcode, protocol, isCached ? 1 : 0, dnssec, upstream];
+  const digit = (isCached ? CACHED : 0) | (isCounted ? 0 : NOT_COUNTED);
+  const parts = [type, rcode, protocol, digit, dnssec, upstream];
   // Names in it may hold anything.
   if (reason !== "") parts.push(reason.replaceAll(TEXT_SEPARATOR, " "));
   return parts.join(TEXT_SEPARATOR);
@@ -124,7 +147,7 @@ export function showEntry(stored: StoredEntry): ShownEntry {
     list: orNull(list),
     answers: stored.answers === "" ? [] : stored.answers.split("\n"),
     upstream: orNull(upstream),
-    cached: cached === "1",
+    cached: (Number(cached) & CACHED) !== 0,
     dnssec: DNSSEC_NAMES[Number(dnssec)] ?? null,
     dnssec_reason: orNull(reason),
     duration_us: stored.durationUs,

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import type { Conditions } from "./conditions.ts";
 import { IDS_PER_MS } from "./entries.ts";
-import { clientKey } from "./entry.ts";
+import { clientKey, COUNTED_SQL } from "./entry.ts";
 import { latencyBucketSql } from "./latency.ts";
 import { timeOf } from "./search.ts";
 import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
@@ -142,7 +142,7 @@ export class LogCounts {
     const [from, end] = [startMs - hours * HOUR_MS, endMs].map((timeMs) => timeMs * IDS_PER_MS);
     const range = `e.id >= ${from} AND e.id < ${end}`;
     const source = this.#conditions.source(conditions, range);
-    const where = conditions.map(({ sql }) => sql);
+    const where = [COUNTED_SQL, ...conditions.map(({ sql }) => sql)];
     const previous = noCounts();
     const series = new Map<number, number[]>();
     const tops = sketches(SKETCH_CAPACITY);
@@ -193,12 +193,12 @@ export class LogCounts {
       if (!isFirst) yield undefined;
       isFirst = false;
       const minuteOf = ({ step }: CountRow) => step % (HOUR_MS / MINUTE_MS);
-      for (const row of this.#counts(slice, [], MINUTE_MS)) {
+      for (const row of this.#counts(slice, [COUNTED_SQL], MINUTE_MS)) {
         const counts = minutes.of(minuteOf(row));
         counts[row.outcome] += row.count;
         counts[LATENCY_AT + row.bucket] += row.count;
       }
-      this.#countUpstreams(slice, [], (row, address, isFailure) => {
+      this.#countUpstreams(slice, [COUNTED_SQL], (row, address, isFailure) => {
         addUpstreamRow(minutes.ofUpstream(minuteOf(row), address), row, isFailure);
       }, MINUTE_MS);
     }
@@ -219,7 +219,7 @@ export class LogCounts {
     const tops = sketches(SKETCH_CAPACITY);
     const names = sketches(SKETCH_CAPACITY);
     for (const slice of this.#slices(startMs * IDS_PER_MS, end * HOUR_MS * IDS_PER_MS)) {
-      this.#countTops(slice, [], tops, names);
+      this.#countTops(slice, [COUNTED_SQL], tops, names);
       yield undefined;
     }
     const found = listsOf(this.#named(tops, names), SKETCH_CAPACITY);

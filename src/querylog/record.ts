@@ -1,3 +1,6 @@
+/**
+ * Reads records of the queue, for who has no use for SQLite. Scope: none. RFC 1035. @module
+ */
 import { formatIp } from "../addr/mod.ts";
 import {
   formatRdata,
@@ -19,7 +22,7 @@ import {
   RecordFlag,
   RecordLength,
 } from "../logqueue/mod.ts";
-import { clientText, kindText, type StoredEntry } from "./entry.ts";
+import { clientText, kindText, type TakenEntry } from "./entry.ts";
 import { anonymize } from "./filter.ts";
 
 /** Most records of a response that an entry shows, and most characters of one. */
@@ -57,7 +60,7 @@ export class RecordReader {
   }
 
   /** The entry that `words` has; `null` where that is none that can be read. */
-  read(): StoredEntry | null {
+  read(): TakenEntry | null {
     const { words } = this;
     const lengths = words[RecordAt.Lengths];
     const more = words[RecordAt.MoreLengths];
@@ -78,7 +81,11 @@ export class RecordReader {
     const outcome = what & 0xff;
     const timeMs = words[RecordAt.TimeHigh] * TWO_TO_32 + words[RecordAt.TimeLow];
     if (outcome >= OUTCOME_NAMES.length || timeMs >= TIME_MS_END) return null;
+    const isCounted = (flags & RecordFlag.NotCounted) === 0;
     return {
+      isLogged: (flags & RecordFlag.NotLogged) === 0,
+      isCounted,
+      record: null,
       timeMs,
       durationUs: words[RecordAt.Duration],
       outcome,
@@ -97,6 +104,7 @@ export class RecordReader {
         (flags >> RecordFlag.DnssecShift) & 3,
         this.#options.upstreams[words[RecordAt.Upstream] - 1] ?? "",
         this.#text(reasonAt, words[RecordAt.Reason]).slice(0, REASON_LENGTH_MAX),
+        isCounted,
       ),
       rule: this.#text(ruleAt, more & 0xffff),
       answers: this.#answers(message),

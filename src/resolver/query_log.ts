@@ -1,4 +1,5 @@
 import {
+  DROPPED_NOT_COUNTED,
   LOG_MESSAGE_BYTES_MAX,
   NO_ROOM,
   QueueWriter,
@@ -48,6 +49,10 @@ export class QueryLog {
     const isCurrent = query.generation === snapshot.generation;
     const { address, clientId } = query;
     const client = isCurrent ? query.client : clientNow(query, snapshot);
+    const group = snapshot.groupOf(client);
+    const isLogged = snapshot.logs(group);
+    const isCounted = snapshot.counts(group);
+    if (!isLogged && !isCounted) return;
     const clientText = this.#clientText(client, snapshot);
     const rule = isCurrent ? query.rule : NO_RULE;
     const ruleText = rule === NO_RULE ? NO_TEXT : this.#ruleText(rule, snapshot);
@@ -62,7 +67,7 @@ export class QueryLog {
     const queue = this.#queue;
     const at = queue.begin(total * 4);
     if (at === NO_ROOM) {
-      queue.drop(query.outcome);
+      queue.drop(isCounted ? query.outcome : DROPPED_NOT_COUNTED);
       return;
     }
     const { words } = queue;
@@ -70,7 +75,8 @@ export class QueryLog {
     words[at + RecordAt.TimeHigh] = epochMs / TWO_TO_32;
     words[at + RecordAt.Duration] = Math.min(Math.max(durationMs * 1_000, 0), DURATION_US_MAX);
     const flags = (query.source === Outcome.Cached ? RecordFlag.Cached : 0) |
-      (query.dnssec << RecordFlag.DnssecShift);
+      (query.dnssec << RecordFlag.DnssecShift) | (isLogged ? 0 : RecordFlag.NotLogged) |
+      (isCounted ? 0 : RecordFlag.NotCounted);
     const { bytes: from, offset, lengthBytes } = address;
     words[at + RecordAt.What] = query.outcome | (query.transport << 8) | (flags << 16) |
       (lengthBytes << 24);
@@ -117,6 +123,12 @@ export class QueryLog {
     const decided = snapshot.decidedBy(rule);
     return keep(this.#rules, rule, `${decided.list.id}${TEXT_SEPARATOR}${decided.rule}`);
   }
+}
+
+/** Says whether something may be told of a query with its name. */
+export function mayTell(query: Query, snapshot: Snapshot): boolean {
+  const isCurrent = query.generation === snapshot.generation;
+  return snapshot.logs(snapshot.groupOf(isCurrent ? query.client : clientNow(query, snapshot)));
 }
 
 /** The client of a query by another snapshot than it was decided by. */

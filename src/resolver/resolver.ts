@@ -2,7 +2,7 @@ import { invariant } from "../errors.ts";
 import { type ResolveFailure, TOO_MANY_WAIT } from "./failure.ts";
 import type { Flights, Responder, Taker, Waiter } from "./flights/mod.ts";
 import { Cookies } from "./cookies.ts";
-import type { QueryLog } from "./query_log.ts";
+import { mayTell, type QueryLog } from "./query_log.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { Verdict } from "./verdict.ts";
 import { ClientAddress, Query, Read, readQuery, Transport } from "./query.ts";
@@ -154,8 +154,11 @@ export class Resolver implements Taker {
     const tookMs = nowMs - query.receivedAtMs;
     countLatency(this.#counts, query.transport, tookMs);
     const epochMs = clock.epochMs + (nowMs - clock.startedAtMs);
-    if (hasWaited && this.#onSlow !== null) this.#onSlow(query, reply, epochMs, tookMs);
+    const { snapshot } = this.#pipeline;
+    if (hasWaited && this.#onSlow !== null && mayTell(query, snapshot)) {
+      this.#onSlow(query, reply, epochMs, tookMs);
+    }
     if (this.#log === null || !query.isLogged) return;
-    this.#log.note(query, reply, this.#pipeline.snapshot, epochMs, tookMs);
+    this.#log.note(query, reply, snapshot, epochMs, tookMs);
   }
 }

@@ -13,6 +13,9 @@ import { BlockForm, type Snapshot } from "./snapshot.ts";
 export interface Explanation {
   readonly client: { readonly id: string; readonly name: string } | null;
   readonly group: { readonly id: string; readonly name: string };
+  /** Whether queries of this client are logged, and counted in statistics. */
+  readonly querylog: boolean;
+  readonly statistics: boolean;
   readonly outcome: "local" | "blocked" | "rewritten" | "safe_search" | "forwarded";
   /** The deciding rule, and the ID of its list. */
   readonly rule: string | null;
@@ -57,6 +60,8 @@ export function explain(
   const common = {
     client: who === NO_CLIENT ? null : snapshot.client(who),
     group: snapshot.group(group),
+    querylog: snapshot.logs(group),
+    statistics: snapshot.counts(group),
   };
   const address = parseIp(name);
   if (address !== null) return { ...common, ...explainAddress(snapshot, address, group) };

@@ -2,6 +2,7 @@ import { DEFAULT_GROUP_ID } from "../model/constants.ts";
 import type {
   Envelope,
   GroupSpec,
+  RecordedSpec,
   RecordSpec,
   ScheduleSpec,
   Settings,
@@ -37,7 +38,8 @@ export interface GroupParts {
   readonly groupTextBytes: Uint8Array;
 }
 
-export const GroupFlag = { Filtering: 1, SafeSearch: 2 } as const;
+/** The last two: queries are not logged, and not counted in statistics. */
+export const GroupFlag = { Filtering: 1, SafeSearch: 2, NoLog: 4, NoStatistics: 8 } as const;
 export const ENTRY_WORDS = 4;
 /** Of an entry in the place of its source: while it applies, the group has no Internet. */
 export const NO_INTERNET = -1;
@@ -156,12 +158,12 @@ function groupsOf(
   special: readonly SpecialClient[],
 ): Groups {
   const table = new GroupTable(state, base, limits, special);
-  const { all, numbers, schedules, times, starts, entries, pauses } = table;
+  const { all, numbers, schedules, times, starts, entries, pauses, flags } = table;
   const texts = packTexts(all.flatMap(({ id, spec }) => [id, spec.name]));
   const { lists } = state.collections;
   return {
     shared: share<GroupParts>({
-      groupFlags: Int32Array.from(all, ({ spec }) => flagsOf(spec)),
+      groupFlags: Int32Array.from(flags),
       groupEntries: Int32Array.from(starts),
       groupPauses: Int32Array.from(pauses),
       entries: Int32Array.from(entries),
@@ -176,14 +178,20 @@ function groupsOf(
   };
 }
 
-function flagsOf({ filtering, safe_search }: GroupSpec): number {
-  return (filtering ? GroupFlag.Filtering : 0) | (safe_search ? GroupFlag.SafeSearch : 0);
+function flagsOf({ filtering, safe_search, ...spec }: GroupSpec): number {
+  return (filtering ? GroupFlag.Filtering : 0) | (safe_search ? GroupFlag.SafeSearch : 0) |
+    tracesOf(spec);
+}
+
+function tracesOf({ querylog, statistics }: RecordedSpec): number {
+  return (querylog === false ? GroupFlag.NoLog : 0) |
+    (statistics === false ? GroupFlag.NoStatistics : 0);
 }
 
 type Group = Pick<Envelope<GroupSpec>, "id" | "spec">;
 /** What clients have of their own. */
-type Own = Pick<SpecialClient, "pausedUntilMs" | "blocked" | "limits">;
-const ORDINARY: Own = { pausedUntilMs: 0, blocked: null, limits: [] };
+type Own = Omit<SpecialClient, "id" | "group">;
+const ORDINARY: Own = { pausedUntilMs: 0, blocked: null, recorded: {}, limits: [] };
 
 /** Groups with numbers in place of IDs: those of the state, and those made for special clients. */
 class GroupTable {
@@ -194,6 +202,7 @@ class GroupTable {
   readonly starts: number[] = [0];
   readonly entries: number[] = [];
   readonly pauses: number[] = [];
+  readonly flags: number[] = [];
   readonly #collections: PolicyState["collections"];
   readonly #limits: readonly Limit[];
   readonly #sourceNumbers: ReadonlyMap<string, number>;
@@ -232,6 +241,7 @@ class GroupTable {
   #addGroup({ id, spec }: Group, own: Own): void {
     const pausedUntilMs = Math.max(own.pausedUntilMs, timeMs(spec.paused_until));
     this.pauses.push(this.#time(pausedUntilMs));
+    this.flags.push(flagsOf(spec) | tracesOf(own.recorded));
     for (const one of [spec, own.blocked]) {
       if (one?.blocked !== true) continue;
       this.#addEntry(NO_INTERNET, one.blocked_schedule, timeMs(one.blocked_paused_until));

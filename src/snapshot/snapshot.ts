@@ -212,6 +212,16 @@ export class Snapshot {
     return client === NO_CLIENT ? DEFAULT_GROUP : this.#clients.clientGroups[client];
   }
 
+  /** Says whether queries of a group are logged. */
+  logs(group: number): boolean {
+    return (this.#groupParts.groupFlags[group] & GroupFlag.NoLog) === 0;
+  }
+
+  /** Says whether queries of a group are counted in statistics. */
+  counts(group: number): boolean {
+    return (this.#groupParts.groupFlags[group] & GroupFlag.NoStatistics) === 0;
+  }
+
   /** Says whether queries of a group are filtered now. */
   filters(group: number): boolean {
     return this.#filtering && this.#groups[group].filtering;

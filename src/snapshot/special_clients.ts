@@ -1,5 +1,5 @@
 import { differences } from "../model/differences.ts";
-import type { BlockedSpec, ClientSpec, Envelope } from "../model/mod.ts";
+import type { BlockedSpec, ClientSpec, Envelope, RecordedSpec } from "../model/mod.ts";
 import type { Limit } from "./limited_rules.ts";
 
 type Clients = ReadonlyMap<string, Envelope<ClientSpec>>;
@@ -12,6 +12,8 @@ export interface SpecialClient {
   readonly pausedUntilMs: number;
   /** When it has no Internet, whatever its group says; `null`: it is about the group alone. */
   readonly blocked: BlockedSpec | null;
+  /** What its queries leave no trace in, beside what its group says. */
+  readonly recorded: RecordedSpec;
   /** Numbers of the limits that hold for it beside those of its group, ascending. */
   readonly limits: readonly number[];
 }
@@ -19,7 +21,7 @@ export interface SpecialClient {
 /** Finds the special ones among the clients, of which there may be many thousands. */
 export class SpecialClients {
   #clients: Clients = new Map();
-  /** IDs of those with a pause, over or not, and of those that are blocked, now or not. */
+  /** IDs of those with a pause, over or not, of those blocked, now or not, and of those exempt. */
   readonly #own = new Set<string>();
   #found: readonly SpecialClient[] = [];
   #key = "[]";
@@ -28,7 +30,8 @@ export class SpecialClients {
   find(clients: Clients, limits: readonly Limit[]): readonly SpecialClient[] {
     for (const { key, after } of differences(this.#clients, clients)) {
       const isOwn = after !== undefined &&
-        (after.spec.paused_until !== null || after.spec.blocked === true);
+        (after.spec.paused_until !== null || after.spec.blocked === true ||
+          after.spec.querylog === false || after.spec.statistics === false);
       if (isOwn) this.#own.add(key);
       else this.#own.delete(key);
     }
@@ -42,10 +45,11 @@ export class SpecialClients {
     for (const id of ids) {
       const client = clients.get(id);
       if (client === undefined) continue;
-      const { group, paused_until } = client.spec;
+      const { group, paused_until, querylog, statistics } = client.spec;
       const pausedUntilMs = paused_until === null ? 0 : Date.parse(paused_until);
       const blocked = blockedOf(client.spec);
-      found.push({ id, group, pausedUntilMs, blocked, limits: own.get(id) ?? [] });
+      const recorded = { querylog, statistics };
+      found.push({ id, group, pausedUntilMs, blocked, recorded, limits: own.get(id) ?? [] });
     }
     const key = JSON.stringify(found);
     if (key !== this.#key) [this.#found, this.#key] = [found, key];

@@ -10,8 +10,10 @@ export const APPLIED_KEY: Key = ["applied"];
 export const AUDIT_RANGE_KEY: Key = ["audit_range"];
 /** There while a change that is too large for one transaction is written; see `transaction.ts`. */
 export const JOURNAL_KEY: Key = ["journal"];
-/** SHA-256 of the `[filter]` table that this node was seeded from. */
-export const FILTER_DIGEST_KEY: Key = ["local", "filter_digest"];
+/** What this node alone keeps: the SHA-256 of the `[filter]` table it was seeded from, and others. */
+export type LocalName = "filter_digest" | "token_uses" | "clients_told";
+/** Before the name of each. */
+export const LOCAL_PREFIX: Key = ["local"];
 
 /** Which member of which cluster this store is. */
 export const RAFT_KEY: Key = ["raft", "member"];
@@ -24,11 +26,13 @@ export const JOURNAL_PART_PREFIX: Key = ["journal_part"];
 export const SESSION_PREFIX: Key = ["session"];
 export const RESOURCE_PREFIX = "resource";
 export const USER_PREFIX: Key = ["user"];
+export const CREDENTIAL_PREFIX = "credential";
 export const PROPOSAL_PREFIX: Key = ["proposal"];
 /** What members agree on lies below these, and in `settings`; all else is this node's alone. */
 export const REPLICATED_PREFIXES: readonly Key[] = [
   [RESOURCE_PREFIX],
   USER_PREFIX,
+  [CREDENTIAL_PREFIX],
   PROPOSAL_PREFIX,
 ];
 

@@ -1,6 +1,7 @@
 import { SvcError } from "../errors.ts";
 import {
   type Collection,
+  type CredentialKind,
   emptyState,
   type LiveState,
   type Session,
@@ -11,6 +12,7 @@ import {
   APPLIED_KEY,
   AUDIT_PREFIX,
   AUDIT_RANGE_KEY,
+  CREDENTIAL_PREFIX,
   type Key,
   keyText,
   numberText,
@@ -26,25 +28,26 @@ import { commitWhole, recover } from "./transaction.ts";
 import { damaged, decodeValue, encodeValue, readKey } from "./values.ts";
 
 /** The schema that this program reads and writes. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** What brings a store of one schema to the next; it only reads. */
 export type Migration = (kv: Deno.Kv) => Promise<readonly Write[]>;
 
 /**
- * By the schema they start from. Schema 2 had neither users nor sessions nor a number of them;
+ * By the schema they start from. Schema 3 had neither tokens nor webhooks; schema 2 had neither users nor sessions nor a number of them;
  * schema 1 differed in nothing that is stored.
  */
 export const MIGRATIONS: ReadonlyMap<number, Migration> = new Map<number, Migration>([
   [1, () => Promise.resolve([])],
-  [2, addUsers],
+  [2, (kv) => addCounts(kv, { users: 0 })],
+  [3, (kv) => addCounts(kv, { tokens: 0, webhooks: 0 })],
 ]);
 
-async function addUsers(kv: Deno.Kv): Promise<readonly Write[]> {
+async function addCounts(kv: Deno.Kv, added: Counts): Promise<readonly Write[]> {
   const applied = await readKey(kv, APPLIED_KEY);
   if (applied === null) throw damaged(keyText(APPLIED_KEY), "is missing");
   const record = applied.value as AppliedRecord;
-  const counts = { ...record.counts, users: 0 };
+  const counts = { ...record.counts, ...added };
   return [{ key: APPLIED_KEY, value: { ...record, counts } }];
 }
 
@@ -98,8 +101,10 @@ export async function load(
   const { index, epoch = 0, counts } = applied.value;
   const resources = await readResources(kv);
   const users = await readBelow(kv, USER_PREFIX);
+  const credentials = await readCredentials(kv);
   const settings = (await readKey(kv, SETTINGS_KEY))?.value;
-  const restored = restore({ resources, users, settings, appliedIndex: index }, counts);
+  const parts = { resources, users, credentials, settings, appliedIndex: index };
+  const restored = restore(parts, counts);
   if (!restored.ok) throw damaged(restored.key, restored.message);
   return {
     state: restored.state,
@@ -189,6 +194,11 @@ async function readResources(kv: Deno.Kv) {
     groups: await read("groups"),
     clients: await read("clients"),
   };
+}
+
+async function readCredentials(kv: Deno.Kv) {
+  const read = async (kind: CredentialKind) => await readBelow(kv, [CREDENTIAL_PREFIX, kind]);
+  return { tokens: await read("tokens"), webhooks: await read("webhooks") };
 }
 
 /** Values one step below a prefix, by that step. */

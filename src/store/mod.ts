@@ -12,7 +12,7 @@
  * finish what a crash left, check everything, and change nothing of what is damaged.
  *
  * Keys: `schema`, `applied` (index, epoch, counts), `settings`, `resource/<collection>/<id>`,
- * `user/<id>`, `proposal/<n>`, `audit/<n>`, `audit_range`, `session/<sha256>`, `local/…`, `journal…`;
+ * `user/<id>`, `credential/<kind>/<id>`, `proposal/<n>`, `audit/<n>`, `audit_range`, `session/<sha256>`, `local/…`, `journal…`;
  * `raft/member` says which member of which cluster this is. What consensus must not forget is in
  * `raft.log` beside the store (`RaftStorage`), as SQLite would not tell a lost tail. Values are JSON in UTF-8. A change is one commit, and so are all that
  * wait together; what is too large for that goes through the journal. Scope: read, write: the store.

@@ -1,5 +1,6 @@
 import type { Actor, Change, LiveState, Note, Session, Settled } from "../model/mod.ts";
 import type { AuditPage, AuditQuery } from "./audit_log.ts";
+import type { LocalName } from "./keys.ts";
 
 /** What subscribers are told. */
 export interface Shown {
@@ -42,4 +43,8 @@ export interface LocalStore {
   /** Those of a user that are not over, the oldest first. */
   sessionsOf(userId: string): Promise<readonly Session[]>;
   audit(query: AuditQuery): Promise<AuditPage>;
+  /** What this node alone keeps under a name; `null`: nothing. */
+  localValue(name: LocalName): Promise<unknown>;
+  /** @throws {SvcError} `unavailable`, if it can't be stored. */
+  putLocalValue(name: LocalName, value: unknown): Promise<void>;
 }

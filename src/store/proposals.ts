@@ -93,6 +93,10 @@ export function settledAgain({ refused }: Remembered, change: Change, state: Liv
       return there(change.user.id, state.users.get(change.user.id));
     case "user_change":
       return there(change.id, state.users.get(change.id));
+    case "credential_create":
+    case "credential_replace":
+      return there(change.id, state.credentials[change.kind].get(change.id));
+    case "credential_delete":
     case "delete":
     case "lists_preset":
     case "migrate":

@@ -3,13 +3,22 @@ import {
   type Collection,
   COLLECTION_SIZE_MAX,
   COLLECTIONS,
+  type CredentialKind,
+  CREDENTIALS,
+  CREDENTIALS_MAX,
   type LiveState,
   SETTINGS_KEY,
   USERS_MAX,
   type Write,
   writesOf,
 } from "../model/mod.ts";
-import { keyText, PROPOSAL_PREFIX, RESOURCE_PREFIX, USER_PREFIX } from "./keys.ts";
+import {
+  CREDENTIAL_PREFIX,
+  keyText,
+  PROPOSAL_PREFIX,
+  RESOURCE_PREFIX,
+  USER_PREFIX,
+} from "./keys.ts";
 import { SCHEMA_VERSION } from "./load.ts";
 import { isRemembered, PROPOSALS_MAX, type Remembered, writeOf } from "./proposals.ts";
 import { type Counts, countsOf, restore } from "./restore.ts";
@@ -43,8 +52,12 @@ interface Header {
 const COUNTS_MAX: Counts = {
   ...Object.fromEntries(COLLECTIONS.map((collection) => [collection, COLLECTION_SIZE_MAX])),
   users: USERS_MAX,
+  ...CREDENTIALS_MAX,
   proposals: PROPOSALS_MAX,
 };
+
+/** What a state of an older schema that is read says nothing of. */
+const NONE_YET: ReadonlyMap<unknown, Counts> = new Map([[3, { tokens: 0, webhooks: 0 }]]);
 
 /** All that is stored of it, but for its index and epoch. */
 export function* replicatedWrites({ state, proposals }: ReplicatedState): Generator<Write> {
@@ -53,7 +66,7 @@ export function* replicatedWrites({ state, proposals }: ReplicatedState): Genera
 }
 
 /**
- * The state as parts of bounded size, to be sent or kept. They hold what is secret of users: only
+ * The state as parts of bounded size, to be sent or kept. They hold what is secret of users and others: only
  * the service's own user, and the members, may read them.
  */
 export function* writeParts(whole: ReplicatedState): Generator<Uint8Array> {
@@ -97,16 +110,18 @@ function decode(part: Uint8Array): unknown {
 }
 
 function readHeader(json: unknown): Header {
-  const { format, schema, index, epoch, counts } = (json ?? {}) as Partial<Header>;
+  const { format, schema, index, epoch, counts: said } = (json ?? {}) as Partial<Header>;
   if (format !== FORMAT) refuse("its first part is no header that is known");
-  if (schema !== SCHEMA_VERSION) refuse(`it has schema ${schema}, not ${SCHEMA_VERSION}`);
+  const none = schema === SCHEMA_VERSION ? {} : NONE_YET.get(schema);
+  if (none === undefined) return refuse(`it has schema ${schema}, not ${SCHEMA_VERSION}`);
+  const counts: Counts = { ...none, ...said };
   if (!isCount(index, Number.MAX_SAFE_INTEGER) || !isCount(epoch, Number.MAX_SAFE_INTEGER)) {
     return refuse("it has no index and epoch");
   }
   for (const [name, most] of Object.entries(COUNTS_MAX)) {
-    if (!isCount(counts?.[name], most)) refuse(`its number of ${name} is none`);
+    if (!isCount(counts[name], most)) refuse(`its number of ${name} is none`);
   }
-  return { format: FORMAT, schema: SCHEMA_VERSION, index, epoch, counts: counts ?? {} };
+  return { format: FORMAT, schema: SCHEMA_VERSION, index, epoch, counts };
 }
 
 function isCount(value: unknown, most: number): value is number {
@@ -124,6 +139,10 @@ class Found {
     clients: new Map<string, unknown>(),
   } satisfies Record<Collection, Map<string, unknown>>;
   readonly #users = new Map<string, unknown>();
+  readonly #credentials = {
+    tokens: new Map<string, unknown>(),
+    webhooks: new Map<string, unknown>(),
+  } satisfies Record<CredentialKind, Map<string, unknown>>;
   readonly #proposals = new Map<string, unknown>();
   #settings: unknown;
 
@@ -133,6 +152,7 @@ class Found {
       if (keyText(key) === keyText(SETTINGS_KEY)) this.#settings = value;
       else if (first === RESOURCE_PREFIX) this.#addResource(key, rest, value, counts);
       else if (first === USER_PREFIX[0]) put(this.#users, "users", key, rest, value, counts);
+      else if (first === CREDENTIAL_PREFIX) this.#addCredential(key, rest, value, counts);
       else if (first === PROPOSAL_PREFIX[0]) {
         put(this.#proposals, "proposals", key, rest, value, counts);
       } else refuse(`${keyText(key)} is no key of it`);
@@ -150,10 +170,22 @@ class Found {
     put(this.#resources[collection], collection, key, rest, value, counts);
   }
 
+  #addCredential(
+    key: Write["key"],
+    [name, ...rest]: readonly string[],
+    value: unknown,
+    counts: Counts,
+  ): void {
+    const kind = CREDENTIALS.find((known) => known === name);
+    if (kind === undefined) return refuse(`${keyText(key)} is no key of it`);
+    put(this.#credentials[kind], kind, key, rest, value, counts);
+  }
+
   whole({ index, epoch, counts }: Header): ReplicatedState {
     const restored = restore({
       resources: this.#resources,
       users: this.#users,
+      credentials: this.#credentials,
       settings: this.#settings,
       appliedIndex: index,
     }, counts);

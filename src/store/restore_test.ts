@@ -32,6 +32,8 @@ function restoreOf({ collections: { groups }, settings }: LiveState): Change {
       ...user,
       ...{ revision: 3, created_at: AT, updated_at: AT, secrets: { password_hash, otp } },
     }],
+    credentials: { tokens: [], webhooks: [] },
+    hasSecrets: true,
   };
 }
 

@@ -110,9 +110,11 @@ export function seedChange(
   return { change, problems };
 }
 
+const FILTER_DIGEST = "filter_digest";
+
 /** A store with the way of its changes. */
 interface Seedable {
-  readonly store: Pick<Store, "filterDigest" | "rememberFilterDigest">;
+  readonly store: Pick<Store, "localValue" | "putLocalValue">;
   readonly replicator: Replicator;
 }
 
@@ -131,11 +133,11 @@ export async function seedStore(
 ): Promise<Seeding> {
   const digest = digestOf(source);
   if (isSeeded(replicator.state)) {
-    const known = await store.filterDigest();
+    const known = await store.localValue(FILTER_DIGEST);
     if (known === digest) return "unchanged";
     // A member that took its cluster's configuration was never seeded from a file.
     if (known === null) {
-      await store.rememberFilterDigest(digest);
+      await store.putLocalValue(FILTER_DIGEST, digest);
       return "unchanged";
     }
     log.warn(
@@ -144,7 +146,7 @@ export async function seedStore(
     return "ignored";
   }
   // First the digest: if the seed fails, the next start seeds and writes it again.
-  await store.rememberFilterDigest(digest);
+  await store.putLocalValue(FILTER_DIGEST, digest);
   const outcome = await proposeSeed(replicator, source, SYSTEM, true);
   log.info("store seeded from [filter]", { outcome });
   return "seeded";
@@ -162,7 +164,7 @@ export async function importSeed(
   actor: Actor,
 ): Promise<unknown> {
   const outcome = await proposeSeed(replicator, source, actor, !isSeeded(replicator.state));
-  await store.rememberFilterDigest(digestOf(source));
+  await store.putLocalValue(FILTER_DIGEST, digestOf(source));
   return outcome;
 }
 

@@ -16,9 +16,10 @@ import {
   APPLIED_KEY,
   AUDIT_RANGE_KEY,
   auditKey,
-  FILTER_DIGEST_KEY,
   JOURNAL_KEY,
   keyText,
+  LOCAL_PREFIX,
+  type LocalName,
   numberText,
   PROBE_KEY,
   RAFT_KEY,
@@ -422,14 +423,13 @@ export class Store implements LocalStore {
     return orUnavailable(readAudit(this.#kv, query, numberText(this.#audit.first)));
   }
 
-  /** SHA-256 of the `[filter]` table that this node was seeded from; `null` before that. */
-  async filterDigest(): Promise<string | null> {
-    const stored = await orUnavailable(readKey(this.#kv, FILTER_DIGEST_KEY));
-    return typeof stored?.value === "string" ? stored.value : null;
+  /** What this node alone keeps under a name; `null`: nothing. */
+  async localValue(name: LocalName): Promise<unknown> {
+    return (await orUnavailable(readKey(this.#kv, [...LOCAL_PREFIX, name])))?.value ?? null;
   }
 
-  async rememberFilterDigest(digest: string): Promise<void> {
-    await orUnavailable(this.#kv.set(FILTER_DIGEST_KEY, encodeValue(digest)));
+  async putLocalValue(name: LocalName, value: unknown): Promise<void> {
+    await orUnavailable(this.#kv.set([...LOCAL_PREFIX, name], encodeValue(value)));
   }
 
   /**

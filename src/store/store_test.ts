@@ -8,6 +8,7 @@ import {
   hex,
   ids,
   listSpec,
+  newTokenChange,
   newUser,
   recordSpec,
   scheduleSpec,
@@ -48,6 +49,7 @@ const CHANGES: readonly Change[] = [
     spec: recordSpec("a.example", "CNAME", "b.example"),
   },
   { type: "user_create", user: newUser(1, "ann") },
+  newTokenChange(1, "phone"),
 ];
 
 /** A seeded store with one of each. */
@@ -161,6 +163,9 @@ const DAMAGES: readonly (readonly [string, (kv: Deno.Kv) => unknown, message: Re
     (kv) => kv.delete(["resource", "clients", ids.client(1)]),
     /applied is damaged: clients should be 1, but 0 are there/,
   ],
+  ["a lost token", (kv) => {
+    return kv.delete(["credential", "tokens", ids.token(1)]);
+  }, /tokens should be 1, but 0/],
   ["a lost user", (kv) => kv.delete(["user", ids.user(1)]), /users should be 1, but 0/],
   ["one resource in place of another", async (kv) => {
     const key = ["resource", "schedules", ids.schedule(1)];
@@ -181,7 +186,7 @@ const DAMAGES: readonly (readonly [string, (kv: Deno.Kv) => unknown, message: Re
     /applied is damaged: is missing/,
   ],
   ["no schema", (kv) => kv.delete(["schema"]), /schema is damaged: is missing, but there is/],
-  ["a lost audit entry", (kv) => kv.delete(auditKey(6)), /audit_range is damaged: the log ends/],
+  ["a lost audit entry", (kv) => kv.delete(auditKey(7)), /audit_range is damaged: the log ends/],
   [
     "a foreign key",
     (kv) => kv.set(["resource", "lists", "a", "b"], encode(1)),
@@ -222,25 +227,29 @@ Deno.test("Store.over() refuses a newer schema and says which svc is needed", no
   using kv = await FaultyKv.open();
   await filled(kv);
   await kv.inner.set(["schema"], encode({ version: SCHEMA_VERSION + 1, svc: "0.9.1" }));
-  await assert.rejects(kv.store(), /has schema 4, and this svc 0\.7\.0 knows 3: run svc 0\.9\.1/);
+  await assert.rejects(kv.store(), /has schema 5, and this svc 0\.7\.0 knows 4: run svc 0\.9\.1/);
 });
 
 Deno.test("Store.over() brings an older store to this schema", none, async (t) => {
-  for (const version of [1, 2]) {
+  for (const version of [1, 2, 3]) {
     await t.step(`schema ${version}`, async () => {
       using kv = await FaultyKv.open();
       const store = await filled(kv);
-      // As it would have been before there were users.
-      await kv.inner.delete(["user", ids.user(1)]);
-      const { users: _, ...counts } = JSON.parse(
+      const { tokens: _, webhooks: __, ...counts } = JSON.parse(
         new Map(await kv.dump()).get("applied")!,
       ).counts;
+      await kv.inner.delete(["credential", "tokens", ids.token(1)]);
+      if (version < 3) { // As it would have been before there were users.
+        await kv.inner.delete(["user", ids.user(1)]);
+        delete counts.users;
+      }
       await kv.inner.set(["applied"], encode({ index: store.state.appliedIndex, counts }));
       await kv.inner.set(["schema"], encode({ version, svc: "0.5.0" }));
       const again = await kv.store({ program: "0.7.1" });
       assert.equal(again.state.collections.lists.size, 1);
-      assert.equal(again.state.users.size, 0);
-      assert.equal(new Map(await kv.dump()).get("schema"), '{"version":3,"svc":"0.7.1"}');
+      assert.equal(again.state.users.size, version < 3 ? 0 : 1);
+      assert.equal(again.state.credentials.tokens.size, 0);
+      assert.equal(new Map(await kv.dump()).get("schema"), '{"version":4,"svc":"0.7.1"}');
     });
   }
   await t.step("one that never was", async () => {

@@ -29,6 +29,7 @@ export type Role = "backup" | "holder";
 /** Why a node has its role. */
 export type Reason =
   | "started"
+  | "the program before held it"
   | "stopped"
   | "the peer is silent"
   | "the peer gave it up"
@@ -96,14 +97,18 @@ const RELEASE: Effect = { type: "release" };
 const CLAIM: Effect = { type: "claim" };
 const REMIND: Effect = { type: "remind" };
 
-/** A node that has just started: backup, its health unknown, its interface not yet seen. */
-export function initialState(nowMs: number): VrrpState {
+/**
+ * A node that has just started: backup, its health unknown, its interface not yet seen; or, where it
+ * goes on for a program that held the address, holder until it finds a reason not to be.
+ */
+export function initialState(nowMs: number, role: Role = "backup"): VrrpState {
+  const isHolder = role === "holder";
   return {
-    role: "backup",
-    reason: "started",
+    role,
+    reason: isHolder ? "the program before held it" : "started",
     dueAtMs: nowMs,
     announcedAtMs: -Infinity,
-    isHealthy: false,
+    isHealthy: isHolder,
     contrary: 0,
     own: null,
     darkSinceMs: nowMs,

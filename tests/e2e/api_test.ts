@@ -83,6 +83,7 @@ class Node implements AsyncDisposable {
       problems: () =>
         store.problems.map((message) => ({ code: "store", message, resource: null, sinceMs: 0 })),
       policy,
+      devices: { hostnameOf: () => null, macOf: () => null, locate: (state) => state },
       dns: {
         ask: () => Promise.reject(new Error("nobody is asked")),
         counters: [],
@@ -97,6 +98,7 @@ class Node implements AsyncDisposable {
       certificate: null,
       ownAddresses: { of: () => [] },
       upstreams: ["192.0.2.1:53"],
+      logExports: { figures: [] },
       lists: {
         status: () => ({
           state: "pending",

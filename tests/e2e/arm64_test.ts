@@ -151,7 +151,15 @@ Deno.test("the file built for ARM64 works under emulation", {
       );
       const file = ["--config", `${directory.path}/svc.toml`];
       const service = new Deno.Command(emulator, {
-        args: [...before, "run", "-A", ...flagsOf(root), `${program}/main.js`, "run", ...file],
+        args: [
+          ...before,
+          "run",
+          "-A",
+          ...flagsOf(root),
+          `${program}/src/cli/run_main.js`,
+          "run",
+          ...file,
+        ],
         ...{ env, stdin: "null", stdout: "null", stderr: "piped" } as const,
       }).spawn();
       let logged = "";

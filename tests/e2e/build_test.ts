@@ -30,6 +30,9 @@ const HAS_ADD_ON = ADD_ON in CONFIG.imports;
 const PROGRAM: Readonly<Record<string, string>> = {
   "main.ts": `import { main } from "./src/cli/mod.ts";
     Deno.exitCode = await main(Deno.args);`,
+  "src/cli/run_main.ts": `const CLI = new URL("./mod.ts", import.meta.url).href;
+    const { main } = await import(CLI);
+    Deno.exitCode = await main(Deno.args);`,
   "src/cli/mod.ts": `export async function main(args: readonly string[]): Promise<number> {
       const { state } = await Deno.permissions.query({ name: "read" });
       if (args[0] === "run") await (await import("./run.ts")).run();

@@ -202,6 +202,20 @@ Deno.test("members share one configuration, whichever of them is asked", {
     await signsInEverywhere(pair);
   });
 
+  await t.step("a token lets in at every member, until it is revoked at one", async () => {
+    const { id, token } = await pair.done(FOLLOWER, "POST tokens", { name: "car", role: "viewer" });
+    const meAt = async (name: string) =>
+      await pair.send(name, "GET auth/me", undefined, {
+        cookie: "",
+        authorization: `Bearer ${token}`,
+      });
+    await until("the token at the leader", async () => (await meAt(LEADER)).status === 200);
+    assert.equal((await meAt(FOLLOWER)).json.name, "car");
+    await pair.done(FOLLOWER, `DELETE tokens/${id}`);
+    assert.equal((await meAt(FOLLOWER)).status, 401);
+    await until("no token at the leader", async () => (await meAt(LEADER)).status === 401);
+  });
+
   await t.step("without a leader all but changes works", async () => {
     await pair.members.kill(LEADER);
     await until("the leader to be missed", async () => {

@@ -145,6 +145,7 @@ Deno.test({
   await sideBySide(t, [
     ["nothing is lost while it is upgraded", async () => {
       const seconds = QUERIES / UDP_PER_SECOND;
+      const floatingPid = await first.property("svc-vrrp.service", "MainPID");
       const load = (perSecond: number, ...args: string[]): Promise<Load> => {
         const lines = Array.from({ length: seconds * perSecond }, () => `${NAME} A`);
         const at = parseHostPort(`${ADDRESSES[0]}:${DNS_PORT}`)!;
@@ -172,6 +173,8 @@ Deno.test({
       console.log(`tcp: ${tcp.lost} of ${tcp.sent} lost over ${UPGRADES} upgrades`);
       assert.deepEqual([udp.lost, udp.completed], [0, udp.sent], udp.text);
       await segment.held(0);
+      assert.equal(await first.property("svc-vrrp.service", "MainPID"), floatingPid);
+      assert.match(await first.journal("svc-vrrp.service"), /"message":"going on as holder"/);
       assert.equal(await first.property("svc.service", "NRestarts"), "0");
       assert.match(await first.must("tail", "-n", "1", "/etc/svc/svc.toml"), /interval_ms/);
       const journal = await first.journal("svc.service");

@@ -199,18 +199,19 @@ export function testConfig(config: ConfigText = {}): ConfigText {
 export function svcCommand(
   args: readonly string[],
   without: readonly string[] = [],
-  main = "main.ts",
+  main?: string,
 ): string[] {
   if (PROGRAM !== undefined) return [PROGRAM, ...args];
-  const script = `. ${ROOT}scripts/permissions.sh; permissions_of ${args[0]}; echo $permissions`;
+  const script = `. ${ROOT}scripts/permissions.sh; permissions_of ${
+    args[0]
+  }; echo $entry $permissions`;
   const { stdout } = new Deno.Command("sh", { args: ["-c", script] }).outputSync();
-  const kept = new TextDecoder().decode(stdout).trim().split(" ").filter((flag) =>
-    flag !== "" && !without.includes(flag)
-  );
+  const [entry, ...flags] = new TextDecoder().decode(stdout).trim().split(" ");
+  const kept = flags.filter((flag) => !without.includes(flag));
   // The packages are there: who starts beside others has no word about a lock on them to print.
   const deno = ["run", "--no-prompt", "--frozen", "--node-modules-dir=manual"];
   const config = ["--config", `${ROOT}deno.json`];
-  return [Deno.execPath(), ...deno, ...config, ...kept, `${ROOT}${main}`, ...args];
+  return [Deno.execPath(), ...deno, ...config, ...kept, `${ROOT}${main ?? entry}`, ...args];
 }
 
 function hostPort(text: string): HostPort {

@@ -137,7 +137,10 @@ Deno.test("svc migrate moves a household in one change, twice and whole", {
     assert.deepEqual(found.rules[0].spec, own.spec, "what was here stays");
     const tablet = found.clients.find(({ spec }: Json) => spec.name === "Tablet").spec;
     const group = found.groups.find(({ id }: Json) => id === tablet.group).spec;
-    assert.deepEqual([tablet.addresses, group.safe_search], [["192.168.1.21"], true]);
+    assert.deepEqual([tablet.addresses, group.safe_search], [
+      ["aa:bb:cc:dd:ee:01", "192.168.1.21"],
+      true,
+    ]);
     assert.deepEqual(group.blocked_services.map(({ service }: Json) => service).slice(0, 2), [
       "tiktok",
       "roblox",

@@ -74,6 +74,18 @@ export class Network {
     await addAddressAt(this.server, address);
   }
 
+  /** Gives the client one more address. */
+  async addClientAddress(address: string): Promise<void> {
+    await addAddressAt(this.client, address);
+  }
+
+  /** The MAC address of the client's end. */
+  async clientMac(): Promise<string> {
+    const args = `-n ${this.client} -o link show dev wire`.split(" ");
+    const { stdout } = await runProgram("ip", ...args);
+    return /link\/ether (\S+)/.exec(stdout)?.[1] ?? assert.fail(stdout);
+  }
+
   /** Has clients reach a network, or one address, through an address of the server. */
   async clientRoute(to: string, via: string): Promise<void> {
     await ip(`-n ${this.client} route add ${to} via ${via}`);

@@ -253,3 +253,49 @@ for (const unicast of [false, true]) {
     },
   });
 }
+
+Deno.test("svc vrrp goes on as the next program, and the address stays", options, async (t) => {
+  await using segment = await Segment.make();
+  await using files = await NodeFiles.make();
+  // The other node waits three times as long: more than a slow machine takes for a start.
+  const configs = [0, 1].map((i) => vrrpConfig(i, { interval_ms: 3_000 }));
+  const paths = [await files.write("0", configs[0]), await files.write("1", configs[1])];
+  const serve = (i: number) => Service.start({ config: configs[i], prefix: segment.on(i) });
+  await using _dns0 = await serve(0);
+  await using _dns1 = await serve(1);
+  await using first = startVrrp(segment, 0, paths[0]);
+  await first.logged("holding the address");
+  await using second = startVrrp(segment, 1, paths[1]);
+  await second.logged("DNS answers on this node");
+
+  await t.step("as the same process, with the same rights", async () => {
+    first.child.kill("SIGUSR2");
+    await first.logged("going on as holder", { address: FLOATING });
+    assert.deepEqual(await segment.holders(), [0]);
+    await until("its status", async () => {
+      return /^role +holder for .*: the program before held it$/m.test(
+        await status(segment, 0, paths[0]),
+      );
+    });
+    const rights = await rightsOf(first.pid);
+    assert.equal(rights.length, 1, rights.join("\n"));
+    for (const set of ALL_SETS) assert.ok(rights[0].includes(set), set);
+  });
+
+  await t.step("not with a configuration that is not valid", async () => {
+    await files.write("0", { ...configs[0], vrrp: { interface: 1 } });
+    first.child.kill("SIGUSR2");
+    const { error } = await first.logged("not upgraded, this program goes on");
+    assert.match(String(error), /: vrrp\.\w+: /);
+    assert.deepEqual(await segment.holders(), [0]);
+  });
+
+  await t.step("and gives up what the next program is not to have", async () => {
+    await files.write("0", { ...configs[0], vrrp: { ...configs[0].vrrp, router_id: 52 } });
+    const from = first.logs.length;
+    assert.deepEqual(second.logs.filter(({ message }) => message === "taking over"), []);
+    first.child.kill("SIGUSR2");
+    await first.logged("standing by as backup", { reason: "started" }, from);
+    await second.logged("taking over", { reason: "the peer gave it up" });
+  });
+});

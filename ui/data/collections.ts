@@ -90,6 +90,11 @@ export interface Said {
   readonly undo?: boolean;
 }
 
+/** Not where a secret would have to come back. */
+function isUndoable(collection: Collection): boolean {
+  return collection !== "users" && collection !== "tokens";
+}
+
 /** What is sent of a user: neither the factor nor an empty password. */
 function sent<C extends Collection>(collection: C, spec: Specs[C]): unknown {
   if (collection !== "users") return spec;
@@ -100,7 +105,7 @@ function sent<C extends Collection>(collection: C, spec: Specs[C]): unknown {
 export async function create<C extends Collection>(
   collection: C,
   spec: Specs[C],
-  { said, undo = collection !== "users" }: Said = {},
+  { said, undo = isUndoable(collection) }: Said = {},
 ): Promise<Resource<C>> {
   const made = await call<Resource<C>>("POST", collection, { body: sent(collection, spec) });
   takeOver(collection, made);
@@ -118,7 +123,7 @@ export async function replace<C extends Collection>(
   collection: C,
   { id, revision, spec: before }: Resource<C>,
   spec: Specs[C],
-  { said, undo = collection !== "users" }: Said = {},
+  { said, undo = isUndoable(collection) }: Said = {},
 ): Promise<Resource<C>> {
   const made = await call<Resource<C>>("PUT", `${collection}/${id}`, {
     body: sent(collection, spec),
@@ -154,7 +159,7 @@ export async function change<C extends Collection>(
 export async function remove<C extends Collection>(
   collection: C,
   { id, spec }: Resource<C>,
-  { said, undo = collection !== "users" }: Said = {},
+  { said, undo = isUndoable(collection) }: Said = {},
 ): Promise<void> {
   await call("DELETE", `${collection}/${id}`);
   const { items, load } = keptOf(collection);

@@ -10,6 +10,7 @@ import type {
   ScheduleSpec,
   Statistics,
   Status,
+  Token,
 } from "../../src/api/mod.ts";
 
 export type {
@@ -40,7 +41,9 @@ export interface Specs {
   clients: Mutable<ClientSpec>;
   schedules: Mutable<ScheduleSpec>;
   users: UserSpec;
+  tokens: Mutable<TokenSpec>;
 }
+type TokenSpec = Token["spec"];
 export interface UserSpec {
   name: string;
   role: "admin" | "viewer";
@@ -85,6 +88,7 @@ export interface Seen {
   readonly address: string;
   readonly client: string | null;
   readonly hostname: string | null;
+  readonly mac: string | null;
   readonly last_seen: string;
   readonly queries: number;
   readonly blocked: number;

@@ -16,6 +16,7 @@ import { deciderName, groupName } from "../parts/names.ts";
 import { OutcomeTag } from "../parts/outcome.tsx";
 import { Internet } from "../parts/internet.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
+import { Recorded } from "../parts/recorded.tsx";
 import { Top } from "../parts/top.tsx";
 import { hrefOf, navigate, route } from "../router.ts";
 import { t } from "../text/mod.ts";
@@ -63,6 +64,7 @@ function One({ client }: { client: Resource<"clients"> }) {
       >
         <Internet collection="clients" id={id} spec={spec} />
         <PauseOne collection="clients" id={id} name={spec.name} paused={spec.paused_until} />
+        <Recorded collection="clients" id={id} spec={spec} />
         <a class="button plain" href={hrefOf("/connect", { client: id })}>{t.pages.connect}</a>
         {isAdmin.value && (
           <>

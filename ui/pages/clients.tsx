@@ -295,15 +295,28 @@ function NewClients({ seen, onSaved }: { seen: readonly Seen[]; onSaved: () => v
     <Pieces of={seen} step={50}>
       {(some) => (
         <ul class="new-clients">
-          {some.map((one) => <NewClient key={one.address} of={one} onSaved={onSaved} />)}
+          {some.map((one) => (
+            <NewClient key={one.address} of={one} mac={ownMac(one, seen)} onSaved={onSaved} />
+          ))}
         </ul>
       )}
     </Pieces>
   );
 }
 
+/** The MAC address of a device by itself; that of a repeater or a router stands for several. */
+function ownMac({ mac }: Seen, seen: readonly Seen[]): string | null {
+  const isIpv4 = (text: string) => !text.includes(":");
+  const others = seen.filter((one) => one.mac === mac && isIpv4(one.address));
+  return others.length <= 1 ? mac : null;
+}
+
 function NewClient(
-  { of: { address, hostname, queries, last_seen }, onSaved }: { of: Seen; onSaved: () => void },
+  { of: { address, hostname, queries, last_seen }, mac, onSaved }: {
+    of: Seen;
+    mac: string | null;
+    onSaved: () => void;
+  },
 ) {
   const name = useSignal(hostname ?? "");
   const group = useSignal(DEFAULT_GROUP);
@@ -311,7 +324,7 @@ function NewClient(
     const spec = {
       ...NEW_CLIENT,
       name: name.value.trim() || address,
-      addresses: [address],
+      addresses: mac === null ? [address] : [address, mac],
       group: group.value,
     };
     await create("clients", spec, { said: t.common.added(spec.name) });
@@ -324,6 +337,7 @@ function NewClient(
         <span class="muted small">
           {[
             hostname,
+            mac,
             t.overview.ofQueries(queries, compact(queries)),
             ago(new Date(last_seen), nowMs.value),
           ]

@@ -12,6 +12,7 @@ import { DEFAULT_GROUP } from "../parts/names.ts";
 import { GroupSwitches } from "../parts/group_switches.tsx";
 import { Internet } from "../parts/internet.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
+import { Recorded } from "../parts/recorded.tsx";
 import { hrefOf, navigate, param, route } from "../router.ts";
 import { t } from "../text/mod.ts";
 
@@ -63,6 +64,7 @@ function One({ group }: { group: Resource<"groups"> }) {
         <GroupSwitches group={group} />
         <Internet collection="groups" id={id} spec={spec} />
         <PauseOne collection="groups" id={id} name={spec.name} paused={spec.paused_until} />
+        <Recorded collection="groups" id={id} spec={spec} />
         {isAdmin.value && (
           <Button
             icon="pencil"

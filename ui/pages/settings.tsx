@@ -246,10 +246,12 @@ function changed(before: Settings, after: Settings): Partial<Settings> {
 }
 
 function Upstreams() {
-  const { upstreams = [], recursion } = status.value ?? {};
+  const { upstreams = [], recursion, forwarding, dns64 = null } = status.value ?? {};
   return (
     <Card title={t.overview.upstreams} id="upstreams">
       <p class="muted">{recursion?.enabled ? t.overview.recursing : t.settings.fileOwns}</p>
+      {forwarding !== undefined && <p class="muted">{t.overview.strategies[forwarding.strategy]}
+      </p>}
       <ul class="rows">
         {upstreams.map(({ address, healthy, latency_ms, failures }) => (
           <li key={address}>
@@ -262,6 +264,7 @@ function Upstreams() {
             </div>
           </li>
         ))}
+        {dns64 !== null && <p class="muted">{t.overview.dns64(dns64.prefix)}</p>}
       </ul>
     </Card>
   );

@@ -20,6 +20,7 @@ const PAGES: Readonly<Record<string, string>> = {
   cl: "/clients",
   sc: "/schedules",
   us: "/users",
+  to: "/tokens",
 };
 
 /** Where somebody finds the resource of an ID. */

@@ -60,6 +60,8 @@ export function Explained({ of }: { of: Explanation }) {
       <p class="muted">
         {t.why.asWho(of.client?.name ?? t.why.unknownClient, of.group.name)}
       </p>
+      {!of.querylog && <p class="muted">{t.why.notLogged}</p>}
+      {!of.statistics && <p class="muted">{t.why.notCounted}</p>}
       {others.length > 0 && (
         <ul class="matches">
           {others.map((match, i) => (

@@ -1,3 +1,4 @@
+import { access } from "./de_access.ts";
 import { pages } from "./de_pages.ts";
 import type { Text } from "./en.ts";
 import { plural } from "./plural.ts";
@@ -14,6 +15,7 @@ export const de: Text = {
     schedules: "Zeitpläne",
     settings: "Einstellungen",
     users: "Benutzer",
+    tokens: "API-Token",
     account: "Konto",
     cluster: "Cluster",
     connect: "Gerät verbinden",
@@ -237,6 +239,12 @@ export const de: Text = {
     topLists: "Am häufigsten entscheidend",
     upstreams: "Upstreams",
     recursing: "Namen werden von den Root-Servern an aufgelöst; kein Upstream wird gefragt.",
+    dns64: (prefix) => `Namen mit IPv4 allein bekommen Adressen hinter ${prefix} (DNS64).`,
+    strategies: {
+      order: "Sie werden in dieser Reihenfolge gefragt.",
+      fastest: "Zuerst wird gefragt, wer zuletzt am schnellsten geantwortet hat.",
+      parallel: "Mehrere werden zugleich gefragt, und die erste Antwort zählt.",
+    },
     failures: (count, shown) => plural(count, "Ausfall", "Ausfälle", shown),
     answers: "antwortet",
     silent: "stumm",
@@ -332,11 +340,19 @@ export const de: Text = {
       settings: "Die Einstellungen sagen, wer fragen darf.",
     },
   },
+  recorded: {
+    is: "Aufgezeichnet",
+    isNot: "Nicht ganz aufgezeichnet",
+    querylog: "Im Anfrageprotokoll",
+    statistics: "In der Statistik",
+  },
   why: {
     noRule: "Keine Regel handelt von diesem Namen.",
     by: (list) => `entschieden von ${list}`,
     answers: "Antwort:",
     asWho: (client, group) => `Als ${client} der Gruppe ${group}`,
+    notLogged: "Seine Anfragen werden nicht protokolliert.",
+    notCounted: "Seine Anfragen zählt die Statistik nicht.",
     unknownClient: "unbekanntes Gerät",
   },
   setup: {
@@ -382,5 +398,6 @@ export const de: Text = {
       "Eine kleine Liste gegen Werbung und eine gegen Schadsoftware, ohne Fehlalarme.",
     ],
   },
+  ...access,
   ...pages,
 };

@@ -1,4 +1,5 @@
 /** What the pages behind the first ones say in German. */
+import { backup, cluster } from "./de_cluster.ts";
 import type { pages as english } from "./en_pages.ts";
 import { move } from "./de_move.ts";
 import { plural } from "./plural.ts";
@@ -113,7 +114,7 @@ export const pages: typeof english = {
     gone: "Dieses Gerät gibt es nicht mehr.",
     group: "Gruppe",
     addresses: "Adressen",
-    addressesHint: "Eine je Zeile: eine Adresse oder ein Netz wie 192.168.2.0/24",
+    addressesHint: "Eine je Zeile: eine Adresse, ein Netz wie 192.168.2.0/24 oder eine MAC-Adresse",
     ids: "Client-IDs",
     idsHint: "Für verschlüsseltes DNS: Buchstaben, Ziffern, Bindestriche, etwa annas-handy",
     queries: "Anfragen",
@@ -261,47 +262,7 @@ export const pages: typeof english = {
     newest: "Dies ist die neueste Version.",
     docs: "API-Referenz",
   },
-  backup: {
-    title: "Sicherung",
-    lead:
-      "Alles, was hier eingestellt ist, in einer Datei: Einstellungen, Listen, Regeln, Einträge, Gruppen, Geräte, Zeitpläne, Benutzer.",
-    passphrase: "Passphrase",
-    passphraseHint:
-      "Nur damit sind die Passwörter der Benutzer in der Datei, und verschlüsselt. Mindestens 8 Zeichen.",
-    download: "Sicherung laden",
-    daily:
-      "Jeder Knoten behält selbst eine Kopie von jedem der letzten 7 Tage, ohne Passwörter: im Ordner backups neben seinem Speicher.",
-    restore: "Wiederherstellen",
-    restoreLead:
-      "Die Datei tritt an die Stelle von allem, was hier eingestellt ist. Vorher steht hier, was sich unterscheidet.",
-    file: "Datei einer Sicherung",
-    noBackup: "Das ist keine Sicherung: wähle eine Datei, die svc gemacht hat.",
-    madeAt: (time, version) => `Gemacht ${time} von Version ${version}.`,
-    openWith:
-      "Mit dieser Passphrase wurde sie gemacht; ohne sie bleiben die Benutzer, wie sie sind.",
-    compare: "Vergleichen",
-    differs: "Was sich ändern würde",
-    same: "Alles ist so wie in der Datei.",
-    columns: {
-      part: "Teil",
-      added: "Neu",
-      changed: "Anders",
-      removed: "Fällt weg",
-      kept: "Bleibt",
-      left_out: "Ohne Passwort",
-    },
-    kinds: {
-      added: "neu",
-      changed: "anders",
-      removed: "fällt weg",
-      left_out: "ohne Passwort ausgelassen",
-    },
-    others: (count) => `und ${count} weitere`,
-    confirmTitle: "Alles ersetzen?",
-    confirmText:
-      "Was hier eingestellt ist und nicht in der Datei steht, fällt weg. Lade vorher eine Sicherung, wenn du zurück können willst.",
-    done: "Wiederhergestellt",
-  },
+  backup,
   users: {
     lead: "Wer sich anmelden darf.",
     add: "Benutzer hinzufügen",
@@ -325,47 +286,7 @@ export const pages: typeof english = {
     remove: (name) => `${name} entfernen?`,
     removeText: "Die Sitzungen enden sofort. Das lässt sich nicht rückgängig machen.",
   },
-  cluster: {
-    lead: "Knoten, die eine Konfiguration teilen.",
-    none: "Dieser Knoten ist in keinem Cluster; die Konfigurationsdatei bringt ihn in einen.",
-    state: "Zustand",
-    states: {
-      leader: "führt",
-      follower: "folgt",
-      learner: "lernt",
-      candidate: "bewirbt sich",
-      unknown: "unbekannt",
-      stopped: "angehalten",
-    },
-    thisNode: "Dieser Knoten",
-    leader: "Führung",
-    term: "Amtszeit",
-    version: "Konfiguration",
-    contact: "Führung zuletzt gehört",
-    members: "Mitglieder",
-    address: "Adresse",
-    membership: "Mitgliedschaft",
-    memberships: { voter: "stimmt ab", learner: "lernt", configured: "nur eingetragen" },
-    reachable: "Erreichbar",
-    yes: "Ja",
-    no: "Nein",
-    lag: "Rückstand",
-    witness: "Zeuge",
-    remove: (node) => `${node} entfernen`,
-    removeText: "Er nimmt keine Änderungen mehr an und kommt nur mit leerem Speicher zurück.",
-    promote: {
-      title: "Führung übernehmen",
-      text: "Dieser Knoten führt dann einen neuen Cluster, mit seiner eigenen Konfiguration.",
-      force: "Trotzdem übernehmen macht zwei Cluster daraus.",
-    },
-    demote: {
-      title: "Dem anderen Cluster beitreten",
-      text: "Die Konfiguration dieses Knotens wird durch die des anderen Clusters ersetzt.",
-      force: "Trotzdem beitreten gibt auf, was nur hier ist.",
-    },
-    anyway: "Trotzdem",
-    done: "Erledigt",
-  },
+  cluster,
   connect: {
     lead: "Geräte auf diesen Resolver richten, mit einfachem oder verschlüsseltem DNS.",
     system: "System",

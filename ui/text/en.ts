@@ -1,4 +1,5 @@
 /** What the page says in English; `de.ts` has the same keys. The API's own messages stay as they are. */
+import { access } from "./en_access.ts";
 import { pages } from "./en_pages.ts";
 import { plural } from "./plural.ts";
 
@@ -14,6 +15,7 @@ export const en = {
     schedules: "Schedules",
     settings: "Settings",
     users: "Users",
+    tokens: "API tokens",
     account: "Account",
     cluster: "Cluster",
     connect: "Connect a device",
@@ -237,6 +239,12 @@ export const en = {
     topLists: "Top lists",
     upstreams: "Upstreams",
     recursing: "Names are resolved from the root servers; no upstream is asked.",
+    dns64: (prefix: string) => `Names with IPv4 alone get addresses behind ${prefix} (DNS64).`,
+    strategies: {
+      order: "They are asked in this order.",
+      fastest: "The one that has been answering soonest is asked first.",
+      parallel: "Several are asked at once, and the first answer counts.",
+    },
     failures: (count: number, shown: string) => plural(count, "failure", "failures", shown),
     answers: "answers",
     silent: "silent",
@@ -336,11 +344,19 @@ export const en = {
       settings: "The settings say who may ask.",
     },
   },
+  recorded: {
+    is: "Recorded",
+    isNot: "Not all recorded",
+    querylog: "In the query log",
+    statistics: "In statistics",
+  },
   why: {
     noRule: "No rule is about this name.",
     by: (list: string) => `decided by ${list}`,
     answers: "Answer:",
     asWho: (client: string, group: string) => `As ${client} of group ${group}`,
+    notLogged: "Its queries are not logged.",
+    notCounted: "Its queries are not counted in statistics.",
     unknownClient: "an unknown device",
   },
   setup: {
@@ -382,6 +398,7 @@ export const en = {
       "A small list of ads and one of malware, chosen for having no false alarms.",
     ],
   },
+  ...access,
   ...pages,
 };
 

@@ -139,7 +139,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     handle: ({ caller: { actor, role, user } }) => ({
       body: {
         kind: actor.kind,
-        name: user?.name ?? null,
+        name: actor.name,
         role: role ?? "viewer",
         otp: user?.otp?.active === true,
       },

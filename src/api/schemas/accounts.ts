@@ -160,7 +160,7 @@ export const Me = answer(
   "Me",
   z.object({
     kind: z.string().describe("token, user or unauthenticated; new values may appear"),
-    name: z.string().nullable().describe("the user's; null for who is none"),
+    name: z.string().nullable().describe("the user's, or the named token's; null for who has none"),
     role: Role,
     otp: hasOtp,
   }),

@@ -24,6 +24,8 @@ const EXAMPLE: z.output<typeof BackupFile> = {
     ...exampleHead(USER_ID_PREFIX),
     spec: { name: "ann", role: "admin", disabled: false },
   }],
+  tokens: [],
+  webhooks: [],
   secrets: null,
 };
 
@@ -41,7 +43,9 @@ const Counts = z.object({
   changed: count.describe("otherwise here than in the backup"),
   removed: count.describe("here, and not in the backup"),
   kept: count.describe("as they were"),
-  left_out: count.describe("users that nobody has a password of: give the passphrase"),
+  left_out: count.describe(
+    "users, tokens and webhooks whose secrets nobody has: give the passphrase",
+  ),
 });
 
 /** What a restoration came to, or would. */
@@ -49,7 +53,9 @@ export const Restored = answer(
   "Restored",
   z.object({
     done: z.boolean().describe("false: nothing was changed"),
-    counts: z.record(z.string(), Counts).describe("by collection, and of users and settings"),
+    counts: z.record(z.string(), Counts).describe(
+      "by collection, and of users, tokens, webhooks and settings",
+    ),
     items: z.array(z.object({
       type: z.string().describe("as in the audit log"),
       id: z.string().nullable().describe("null: the settings"),

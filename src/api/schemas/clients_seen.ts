@@ -30,8 +30,14 @@ export const ClientsSeen = answer(
       client: z.string().nullable().describe("the ID of the client; null: it is not known"),
       hostname: z.string().nullable()
         .describe("what the local network calls it; null: nobody said, or nobody was asked yet"),
-      hostname_source: z.enum(["ptr", "record"]).nullable()
-        .describe("ptr: the upstream for its reverse zone; record: a local record"),
+      hostname_source: z.enum(["ptr", "record", "hosts", "lease"]).nullable().describe(
+        "ptr: the upstream for its reverse zone; record: a local record; hosts and lease: files " +
+          "of the node's own host",
+      ),
+      mac: z.string().nullable().describe(
+        "the MAC address that the node knows it by; null: it is on no link of the node, nor in a " +
+          "file of leases",
+      ),
       first_seen: timestamp.describe("its first query that the log still has"),
       last_seen: timestamp.describe("its last query"),
       queries: count.describe("in these hours"),
@@ -44,6 +50,7 @@ export const ClientsSeen = answer(
       client: `cl_${EXAMPLE_DIGITS}`,
       hostname: "tablet.home.arpa",
       hostname_source: "ptr",
+      mac: "02:00:5e:10:00:01",
       first_seen: EXAMPLE_TIME,
       last_seen: EXAMPLE_TIME,
       queries: 420,

@@ -87,6 +87,13 @@ export const Status = answer(
       hits: count.describe("queries answered from it"),
       misses: count.describe("queries that were not"),
     }).describe("answers at hand"),
+    forwarding: z.object({
+      strategy: z.enum(["order", "fastest", "parallel"])
+        .describe("how those are chosen among that serve a name"),
+    }).describe("how upstreams are asked"),
+    dns64: z.object({
+      prefix: z.string().describe("behind which AAAA records are made of A records"),
+    }).nullable().describe("null: none are made"),
     upstreams: z.array(z.object({
       address: z.string().describe("as it is configured"),
       healthy: z.boolean().describe("whether it answers"),
@@ -124,6 +131,8 @@ export const Status = answer(
     recursion: { enabled: false, dnssec: true, servers: 0 },
     filter: { rules: 120_345, generation: 7, built_at: EXAMPLE_TIME, memory_bytes: 4_194_304 },
     cache: { entries: 1_204, bytes: 262_144, hits: 9_120, misses: 1_500 },
+    forwarding: { strategy: "order" },
+    dns64: null,
     upstreams: [{
       address: "tls://9.9.9.9#dns.quad9.net",
       healthy: true,
@@ -203,6 +212,8 @@ export const Explanation = answer(
     type: z.string().describe("as it was asked for"),
     client: reference("client").nullable().describe("null: a client not known"),
     group: reference("group").describe("the client's"),
+    querylog: z.boolean().describe("whether queries of this client are logged"),
+    statistics: z.boolean().describe("whether statistics count them"),
     outcome: z.string().describe("as in the query log"),
     rule: z.string().nullable().describe("the rule that decides"),
     list: z.string().nullable().describe("its list's ID, rules, or service:<id>"),
@@ -247,6 +258,8 @@ export const Explanation = answer(
     type: "A",
     client: { id: `cl_${EXAMPLE_DIGITS}`, name: "Tablet" },
     group: { id: "gr_0000000000000000", name: "Default" },
+    querylog: true,
+    statistics: true,
     outcome: "blocked",
     rule: "||ads.example^",
     list: "rules",

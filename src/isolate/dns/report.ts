@@ -40,6 +40,7 @@ export function reportOf(facts: ReportFacts): DnsReport {
       reason: upstream.reason,
       sent: upstream.sent,
       failed: upstream.failuresTotal,
+      calledOff: upstream.calledOffTotal,
     })),
   };
 }

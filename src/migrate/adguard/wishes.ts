@@ -255,7 +255,7 @@ function leasesOf({ dhcp }: AdguardData): ReadonlyMap<string, readonly string[]>
 }
 
 function clientOf(
-  { name, ids: written }: Client,
+  { name, ids: written, ignore_querylog, ignore_statistics }: Client,
   leases: ReadonlyMap<string, readonly string[]>,
   items: Item[],
 ): Omit<WishedClient, "group"> | null {
@@ -268,17 +268,16 @@ function clientOf(
       addresses.push(formatPrefix(prefix));
       if (parsePrefix(id) === null) notes.push(`${id} is written as ${formatPrefix(prefix)}`);
     } else if (mac !== null) {
-      const known = leases.get(mac);
-      if (known === undefined) gone.push(id);
-      else {
-        addresses.push(...known);
-        notes.push(`${id} is ${known.join(", ")} by its leases: keep that address fixed`);
+      const known = leases.get(mac) ?? [];
+      addresses.push(mac, ...known);
+      if (known.length > 0) {
+        notes.push(`${id} is ${known.join(", ")} by its leases: that is taken as well`);
       }
     } else if (/^[a-z0-9-]{1,63}$/i.test(id)) ids.push(id.toLowerCase());
     else gone.push(id);
   }
   if (gone.length > 0) {
-    const reason = "clients are told by address or client ID, and no lease tells its address";
+    const reason = "clients are told by address, MAC address or client ID";
     items.push(lost("client", `${name}: ${gone.join(", ")}`, reason));
   }
   if (addresses.length + ids.length === 0) return null;
@@ -288,6 +287,10 @@ function clientOf(
     name: shown,
     addresses: [...new Set(addresses)],
     ids: [...new Set(ids)],
+    recorded: {
+      ...(ignore_querylog === true && { querylog: false }),
+      ...(ignore_statistics === true && { statistics: false }),
+    },
     adapted: joined(...notes),
   };
 }
@@ -300,8 +303,6 @@ function tellOfClient(client: Client, items: Item[]): void {
     [client.tags.length > 0, `tags ${client.tags.join(", ")}`, "use groups"],
     [own && client.parental_enabled, "parental control", "give its group a list of adult sites"],
     [own && client.safebrowsing_enabled, "safe browsing", "give its group a list against malware"],
-    [client.ignore_querylog === true, "not in the query log", "every query is logged, or none"],
-    [client.ignore_statistics === true, "not in statistics", "every query is counted"],
   ];
   const name = findNameProblem(client.name) === null ? client.name : client.ids.join(", ");
   for (const [is, what, reason] of rows) {

@@ -152,7 +152,9 @@ function clientsOf(
     const mac = macOf(written);
     const known = prefix !== null
       ? [formatPrefix(prefix)]
-      : [...(mac !== null ? byMac.get(mac) : byName.get(written.toLowerCase())) ?? []];
+      : mac !== null
+      ? [mac, ...byMac.get(mac) ?? []]
+      : [...byName.get(written.toLowerCase()) ?? []];
     if (known.length === 0) {
       const reason = written.startsWith(":")
         ? "clients are told by address or client ID, not by interface: name its network"
@@ -162,8 +164,10 @@ function clientsOf(
     }
     const ids = groups.filter((id) => on.has(id));
     const group = keyOf(ids);
+    const where = known.filter((text) => text !== mac).join(", ");
     const shown = prefix === null
-      ? `${written} is ${known.join(", ")} as far as is known there: keep that address fixed`
+      ? where === "" ? null : `${written} is ${where} as far as is known there` +
+        (mac === null ? ": keep that address fixed" : ": that is taken as well")
       : formatPrefix(prefix) === written.toLowerCase()
       ? null
       : `${written} is written as ${formatPrefix(prefix)}`;
@@ -175,6 +179,7 @@ function clientsOf(
         addresses: known,
         ids: [],
         group,
+        recorded: {},
         adapted: joined(shown),
       },
     }];

@@ -18,6 +18,10 @@ export class AskTable {
     return this.#all.length - this.#free.length;
   }
 
+  get isHalfFull(): boolean {
+    return 2 * this.inUse >= this.#max;
+  }
+
   /** Says whether a server has as many as it may. */
   isFull(server: Server): boolean {
     return server.open >= this.#max - this.inUse;

@@ -53,6 +53,11 @@ export class Asker {
     return this.#table.inUse;
   }
 
+  /** Says whether half of the room for asks is taken. */
+  get isHalfFull(): boolean {
+    return this.#table.isHalfFull;
+  }
+
   /** Says whether as many go to a server as are left for all others. */
   isFull(server: Server): boolean {
     return this.#table.isFull(server);

@@ -41,6 +41,7 @@ import {
   type ServerTransport,
 } from "../ask/mod.ts";
 import { Forwarder } from "./forwarder.ts";
+import type { StrategyOptions } from "./strategy.ts";
 
 /** A query that went out. */
 export interface Sent {
@@ -88,6 +89,9 @@ export interface BenchOptions {
   /** By address; `udp` where none is said. */
   readonly transports?: Readonly<Record<string, ServerTransport>>;
   readonly timeoutMs?: number;
+  readonly strategy?: StrategyOptions;
+  /** Numbers that decide who is explored; 1, if left out: nobody. */
+  readonly random?: () => number;
   readonly serveStale?: number;
   readonly openMax?: number;
   readonly seed?: number;
@@ -149,6 +153,8 @@ export class ForwarderBench implements Exchange {
       asker: this.asker,
       counters,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
+      strategy: options.strategy ?? { kind: "order", atOnce: 1 },
+      random: options.random ?? (() => 1),
       nowMs,
     });
     this.flights = new Flights({

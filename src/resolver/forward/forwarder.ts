@@ -7,6 +7,7 @@ import { NOBODY_SERVES, tooMany } from "./failures.ts";
 import { type Elsewhere, Forwarding, type ForwardingMeans } from "./forwarding.ts";
 import { Health } from "./health.ts";
 import { Probes } from "./probes.ts";
+import { Strategy, type StrategyOptions } from "./strategy.ts";
 import { type Upstream, UpstreamSet, type UpstreamSpec, UpstreamTable } from "./upstream.ts";
 
 export interface ForwarderOptions {
@@ -15,6 +16,9 @@ export interface ForwarderOptions {
   readonly asker: Asker;
   readonly counters: CounterBlock;
   readonly ttl: TtlBounds;
+  readonly strategy: StrategyOptions;
+  /** Numbers from 0 up to 1. */
+  readonly random: () => number;
   /** Milliseconds, monotonic. */
   readonly nowMs: () => number;
   /** For names that none of them serves, where others are asked for these; else left out. */
@@ -28,9 +32,11 @@ export class Forwarder implements Source {
 
   constructor(options: ForwarderOptions) {
     const { upstreams, exchange, asker, counters, ttl, nowMs, elsewhere = null } = options;
+    const strategy = new Strategy(options.strategy, options.random);
     const table = new UpstreamTable(upstreams, (spec) => exchange.remote(spec));
     const health = new Health(counters.values, nowMs);
-    this.#means = { table, asker, scrubber: new Scrubber(ttl), health, nowMs, elsewhere };
+    const scrubber = new Scrubber(ttl);
+    this.#means = { table, asker, scrubber, health, strategy, nowMs, elsewhere };
     this.#probes = new Probes(table.all, asker, health, nowMs);
   }
 

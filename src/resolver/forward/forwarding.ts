@@ -26,6 +26,7 @@ import {
   unhelpful,
 } from "./failures.ts";
 import type { Health } from "./health.ts";
+import type { Strategy } from "./strategy.ts";
 import { type Upstream, UpstreamSet, type UpstreamTable } from "./upstream.ts";
 
 /** Times one question is sent, whatever the number of upstreams. */
@@ -44,6 +45,7 @@ export interface ForwardingMeans {
   readonly asker: Asker;
   readonly scrubber: Scrubber;
   readonly health: Health;
+  readonly strategy: Strategy;
   readonly nowMs: () => number;
   /** `null`: nobody else is asked. */
   readonly elsewhere: Elsewhere | null;
@@ -57,8 +59,8 @@ export interface Elsewhere {
 }
 
 /**
- * Asks upstreams for one flight: in order, a further one when the first is slow, and whichever
- * answers first counts. Used again with its flight.
+ * Asks upstreams for one flight: one after the other or several at once, a further one when these are
+ * slow, and whichever answers first counts. Used again with its flight.
  */
 export class Forwarding implements Task, AskOwner<Upstream> {
   readonly asks: Ask<Upstream>[] = [];
@@ -66,6 +68,8 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   readonly #means: ForwardingMeans;
   /** Who is asked. */
   #set: UpstreamSet = NOBODY;
+  /** Who is asked first for the sake of its time; `null`: nobody. */
+  #explored: Upstream | null = null;
   /** When the next upstream is asked as well. */
   #nextAtMs = 0;
   /** Upstreams it was sent to, by index, in order. */
@@ -93,6 +97,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     const flight = this.#flight;
     flight.isOwnDomain = set.isOwnDomain;
     this.#set = set;
+    this.#explored = this.#means.strategy.explored(set.upstreams);
     this.#nextAtMs = flight.startedAtMs;
     this.#asked.length = this.#declined.length = 0;
     this.#failure = null;
@@ -103,7 +108,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     if (flight.avoids >= 0) this.#asked.push(flight.avoids);
     this.#lead = flight.query.packet.subarray(0, flight.query.questionEnd);
     this.#leadTtl = Infinity;
-    this.#askNext();
+    this.#askFirst();
   }
 
   get failure(): ResolveFailure {
@@ -116,7 +121,9 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   }
 
   end(): void {
-    this.#means.asker.releaseAll(this);
+    const { asker, health } = this.#means;
+    health.callOff(this.asks);
+    asker.releaseAll(this);
   }
 
   echo(query: Query): ResolveFailure | null {
@@ -182,11 +189,13 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     const isDenial = !scrubber.isBare || upstream.spec.domains.length > 0;
     if (scrubbed === Scrubbed.Whole && isDenial) {
       health.countOvertaken(this.asks, upstream);
+      asker.release(ask);
       this.#answer(upstream, scrubber.ttl);
       return;
     }
     if (scrubbed === Scrubbed.Open) {
       health.countOvertaken(this.asks, upstream);
+      asker.release(ask);
       this.#follow(upstream);
       return;
     }
@@ -203,7 +212,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     const hopeless = isBroken ? this.#doubted(upstream) : null;
     if (hopeless !== null) asker.release(hopeless);
     if (response.bogus) this.#flight.fail(this.#failure);
-    else this.#askNext();
+    else this.#askInstead();
   }
 
   /** A true answer may still follow; others are asked beside it. */
@@ -215,6 +224,26 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   onClosed({ server: upstream, failed }: Ask<Upstream>, sending: Sending, reason: string): void {
     this.#failure = this.#means.health.note(upstream, sending, reason, failed);
     this.#askNext(true);
+  }
+
+  /** Asks as many upstreams as are asked at once. */
+  #askFirst(): void {
+    const { asker, strategy } = this.#means;
+    this.#askNext();
+    for (let more = strategy.atOnce - 1; more > 0 && !this.#flight.done; more--) {
+      // Who does not answer is asked for want of anything better, and a rush is no time for more.
+      const upstream = asker.isHalfFull ? null : this.#next();
+      if (upstream === null || strategy.cost(upstream, null) > 0) return;
+      if (this.#timesAsked(upstream) > 0) return;
+      this.#askNext();
+    }
+  }
+
+  /** Asks another one in the place of who did not help, unless all others are being asked. */
+  #askInstead(): void {
+    const isShared = this.#means.strategy.atOnce > 1 && this.asks.length > 0;
+    const next = isShared ? this.#next() : null;
+    if (next === null || this.#timesAsked(next) === 0) this.#askNext();
   }
 
   /**
@@ -254,14 +283,14 @@ export class Forwarding implements Task, AskOwner<Upstream> {
 
   /**
    * The upstream that was asked least often, so that a query is answered while any of them works;
-   * among those the first healthy one whose address is known. `null`: none is left that has room.
+   * among those the one that the strategy has first. `null`: none is left that has room.
    */
   #next(): Upstream | null {
-    const { asker, health } = this.#means;
+    const { asker, health, strategy } = this.#means;
     const { upstreams } = this.#set;
     let best: Upstream | null = null;
     let bestCount = Math.floor(ATTEMPTS_MAX / upstreams.length) + 1;
-    let bestRank = 0;
+    let bestCost = 0;
     for (const upstream of upstreams) {
       if (this.#declined.includes(upstream) || this.#doubted(upstream) !== null) continue;
       if (asker.isFull(upstream)) {
@@ -270,9 +299,9 @@ export class Forwarding implements Task, AskOwner<Upstream> {
         continue;
       }
       const count = this.#timesAsked(upstream);
-      const rank = (upstream.healthy ? 0 : 1) + (upstream.isUnresolved ? 2 : 0);
-      if (count < bestCount || (count === bestCount && best !== null && rank < bestRank)) {
-        [best, bestCount, bestRank] = [upstream, count, rank];
+      const cost = strategy.cost(upstream, this.#explored);
+      if (count < bestCount || (count === bestCount && best !== null && cost < bestCost)) {
+        [best, bestCount, bestCost] = [upstream, count, cost];
       }
     }
     return best;
@@ -289,7 +318,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
 
   /** Asks for the name that a chain has led to, so that clients get what is at its end. */
   #follow(upstream: Upstream): void {
-    const { asker, scrubber, table } = this.#means;
+    const { scrubber, table } = this.#means;
     const flight = this.#flight;
     // Names of the service itself are never forwarded: the chain is all there is to say.
     if (isServiceName(scrubber.target)) {
@@ -297,7 +326,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       return;
     }
     this.#note("alias", upstream, formatName(scrubber.target));
-    asker.releaseAll(this);
+    this.end();
     this.#failure = null;
     const asking = this.#asking = this.#copyOf(flight.query);
     asking.rename(scrubber.target);
@@ -312,7 +341,8 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#set = set;
     flight.move(set);
     flight.isOwnDomain &&= set.isOwnDomain;
-    this.#askNext();
+    this.#explored = null;
+    this.#askFirst();
   }
 
   /** Has a name resolved that no upstream serves, where anybody else does. */

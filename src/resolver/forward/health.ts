@@ -48,6 +48,12 @@ export class Health {
     }
   }
 
+  /** Nothing more is wanted of these: another one has answered, or the time is over. */
+  callOff(asks: readonly Ask<Upstream>[]): void {
+    const nowMs = this.#nowMs();
+    for (const { server, sentAtMs } of asks) server.calledOff(nowMs - sentAtMs);
+  }
+
   /** Counts a failure of an ask, once. */
   countSilence(ask: Ask<Upstream>): void {
     if (ask.failed) return;

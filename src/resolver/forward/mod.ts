@@ -1,3 +1,4 @@
 /** Has other resolvers answer: a `Source`. See `resolver/mod.ts`. @module */
 export { Forwarder, type ForwarderOptions } from "./forwarder.ts";
+export type { StrategyOptions } from "./strategy.ts";
 export type { UpstreamSpec } from "./upstream.ts";

@@ -32,9 +32,13 @@ export class Upstream extends Server {
   probing = false;
   /** Smoothed time to answer; -1 before the first. */
   latencyMs = -1;
-  /** Queries sent to it, and those that failed, all told. */
+  /** The same with the time that was waited in vain. */
+  expectedMs = -1;
+  /** Queries sent to it, and those that failed, all told: silence that was waited for. */
   sent = 0;
   failuresTotal = 0;
+  /** Queries whose answer was not waited for. */
+  calledOffTotal = 0;
   /** What is wrong with one that is not healthy. */
   reason = "";
   /** It has a name whose address is still being looked up: others are asked first. */
@@ -57,13 +61,20 @@ export class Upstream extends Server {
   /** Returns true when this answer ends a time of failure. */
   answered(tookMs: number): boolean {
     const recovered = !this.healthy;
-    this.latencyMs = this.latencyMs < 0 ? tookMs : 0.875 * this.latencyMs + 0.125 * tookMs;
+    this.latencyMs = smoothed(this.latencyMs, tookMs);
+    this.expectedMs = smoothed(this.expectedMs, tookMs);
     this.failures = 0;
     this.healthy = true;
     this.reason = "";
     this.probing = this.isFull = false;
     this.#backoffMs = BACKOFF_MS_MIN;
     return recovered;
+  }
+
+  /** An answer that has not come for this time is not wanted any more. */
+  calledOff(waitedMs: number): void {
+    this.calledOffTotal++;
+    if (waitedMs > this.expectedMs) this.expectedMs = smoothed(this.expectedMs, waitedMs);
   }
 
   /** The probe could not be sent, which says nothing about the upstream. */
@@ -90,6 +101,10 @@ export class Upstream extends Server {
     this.probeAtMs = nowMs + this.#backoffMs;
     return true;
   }
+}
+
+function smoothed(formerMs: number, ms: number): number {
+  return formerMs < 0 ? ms : 0.875 * formerMs + 0.125 * ms;
 }
 
 /** Upstreams that serve the same names. */

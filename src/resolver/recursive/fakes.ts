@@ -307,6 +307,8 @@ export class RecursorBench implements Exchange {
       asker: this.asker,
       counters,
       ttl: { min: 0, max: 86_400, negativeMax: 3_600 },
+      strategy: { kind: "order", atOnce: 1 },
+      random: () => 1,
       nowMs: () => this.nowMs,
       elsewhere: { messages, seed: SEED },
     });

@@ -59,6 +59,10 @@ const ROOM_BYTES = 512;
 /** Rooms kept for queries to come. */
 const ROOMS_MAX = 64;
 const rooms: Uint8Array<ArrayBuffer>[] = [];
+/** Reads into a buffer of ours: the runtime's own would be 64 KiB, twice a query. */
+const INTO_ROOM = { mode: "byob" } as const;
+/** Reads until the room is full: as a rule, data and end come in one. */
+const FULL_ROOM = { min: ROOM_BYTES };
 
 /**
  * What a stream is taken to hold until its query is whole, beside what is read of it: the runtime
@@ -67,23 +71,23 @@ const rooms: Uint8Array<ArrayBuffer>[] = [];
 const STREAM_BYTES = 16 * 1024;
 
 class Exchange implements DoqExchange {
-  readonly startedMs: number;
   /** The query is read and its answer not yet written: nothing waits for the client. */
   isOurs = false;
-  #reader: ReadableStreamBYOBReader | null = null;
+  /** The answer while the client takes it. */
+  answerBytes = 0;
+  /** Its lock is never released: that would make two errors, and take longer than all of the rest. */
+  readonly #reader: ReadableStreamBYOBReader;
   /** Where the query comes in and the answer goes out; `null` while the runtime has it. */
   #room: Uint8Array<ArrayBuffer> | null = null;
   #roomBytes = ROOM_BYTES;
-  /** The answer while the client takes it. */
-  answerBytes = 0;
   #ended = false;
 
   constructor(
     readonly from: Connection,
     private readonly stream: Deno.QuicBidirectionalStream,
-    nowMs: number,
+    readonly startedMs: number,
   ) {
-    this.startedMs = nowMs;
+    this.#reader = stream.readable.getReader(INTO_ROOM);
   }
 
   get unfinishedBytes(): number {
@@ -112,7 +116,7 @@ class Exchange implements DoqExchange {
   async #write(frame: Uint8Array): Promise<void> {
     try {
       const writer = this.stream.writable.getWriter();
-      writer.write(frame).catch(() => {}); // Where it fails, so does the end.
+      writer.write(frame).catch(ignore); // Where it fails, so does the end.
       await writer.close();
       this.#leaveRoom();
     } catch {
@@ -123,10 +127,10 @@ class Exchange implements DoqExchange {
 
   /** Lets go of the stream and of what the runtime holds for it. */
   async release(): Promise<void> {
-    const { readable, writable } = this.stream;
+    const { writable } = this.stream;
     // Fails where the client has reset the stream itself.
     await Promise.allSettled([
-      this.#reader === null ? readable.cancel() : this.#reader.cancel(),
+      this.#reader.cancel(),
       writable.locked ? null : writable.abort(),
     ]);
     this.from.forget(this);
@@ -134,35 +138,29 @@ class Exchange implements DoqExchange {
 
   /**
    * Reads the one message of the stream, and at most a room more of it; `null` if the client broke
-   * the rules. `onRoom` is told of the bytes that it takes, `onRead` of each read.
+   * the rules, or the stream was let go of meanwhile.
    */
-  async read(onRead: () => void, onRoom: (bytes: number) => void): Promise<Uint8Array | null> {
-    const reader = this.#reader = this.stream.readable.getReader({ mode: "byob" });
-    let room = rooms.pop() ?? new Uint8Array(ROOM_BYTES);
-    let length = 0;
-    try {
-      for (;;) {
-        // Until the room is full: as a rule, data and end come in one.
-        const min = room.length - length;
-        const { value, done } = await reader.read(room.subarray(length), { min });
-        if (value === undefined) return null; // Let go of meanwhile.
-        onRead();
-        room = new Uint8Array(value.buffer);
-        length += value.length;
-        if (done) break;
-        const whole = LENGTH_BYTES + getU16(room, 0);
-        // More than one message, or more than one can have.
-        if (length > whole) return null;
-        // As far as it has come; one byte more shows that something stands behind it.
-        const larger = new Uint8Array(Math.min(2 * room.length, whole + 1));
-        onRoom(larger.length - room.length);
-        this.#roomBytes = larger.length;
-        larger.set(room);
-        room = larger;
-      }
-    } finally {
-      this.#reader = null;
-      reader.releaseLock();
+  async read({ reads, unfinished }: SharedBounds): Promise<Uint8Array | null> {
+    let { value, done } = await this.#reader.read(rooms.pop() ?? newRoom(), FULL_ROOM);
+    if (value === undefined) return null;
+    reads.charge(CHUNK_UNITS);
+    let room = new Uint8Array(value.buffer);
+    let { length } = value;
+    while (!done) {
+      const whole = LENGTH_BYTES + getU16(room, 0);
+      // More than one message, or more than one can have.
+      if (length > whole) return null;
+      // As far as it has come; one byte more shows that something stands behind it.
+      const larger = new Uint8Array(Math.min(2 * room.length, whole + 1));
+      unfinished.grew(larger.length - room.length);
+      this.#roomBytes = larger.length;
+      larger.set(room);
+      const min = larger.length - length;
+      ({ value, done } = await this.#reader.read(larger.subarray(length), { min }));
+      if (value === undefined) return null;
+      reads.charge(CHUNK_UNITS);
+      room = new Uint8Array(value.buffer);
+      length += value.length;
     }
     this.#room = room;
     // The end came before the message was whole, or before there was one, or something is behind it.
@@ -178,6 +176,12 @@ class Exchange implements DoqExchange {
   }
 }
 
+function newRoom(): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(ROOM_BYTES);
+}
+
+function ignore(): void {}
+
 /** One connection and the streams that are open on it. */
 export class Connection implements DoqClient, Reader {
   readonly serverName: string | null;
@@ -188,7 +192,9 @@ export class Connection implements DoqClient, Reader {
   readonly #exchanges = new Set<Exchange>();
   readonly #unfinished: Account;
   readonly #unread: Account;
-  /** Waits for the connection's slice. */
+  /** The slice asked for last has come. */
+  #hasSlice = false;
+  /** Waits for it. */
   #onSlice: (() => void) | null = null;
   #lastQueryMs: number;
   #draining = false;
@@ -244,7 +250,7 @@ export class Connection implements DoqClient, Reader {
       for (;;) {
         const { value: stream, done } = await streams.read();
         if (done) break;
-        await this.#slice();
+        if (!this.#takesSlice()) await this.#slice();
         if (this.#draining || this.#closed) continue; // Whoever asks now, asks again elsewhere.
         const exchange = new Exchange(this, stream, performance.now());
         this.#exchanges.add(exchange);
@@ -260,12 +266,16 @@ export class Connection implements DoqClient, Reader {
     unread.close(this.#unread);
   }
 
-  /** Resolves when this connection may have another stream read. */
-  #slice(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onSlice = resolve;
+  /** Asks for a slice to read another stream in; says whether that is now. */
+  #takesSlice(): boolean {
+    this.#hasSlice = false;
     this.#bounds.reads.take(this, QUIC_STREAM_UNITS);
-    return promise;
+    return this.#hasSlice;
+  }
+
+  /** Resolves when the slice that was asked for has come. */
+  #slice(): Promise<void> {
+    return new Promise((resolve) => this.#onSlice = resolve);
   }
 
   /** Called in the connection's slice. */
@@ -273,8 +283,13 @@ export class Connection implements DoqClient, Reader {
     const { reads, overLimit } = this.#bounds;
     const waitMs = overLimit.waitMs(this.#sender.network, performance.now());
     if (waitMs > 0 && !this.#closed) reads.hold(this, waitMs);
-    else this.#onSlice?.();
+    else this.#beginSlice();
     return false;
+  }
+
+  #beginSlice(): void {
+    this.#hasSlice = true;
+    this.#onSlice?.();
   }
 
   /** Streams that are not taken wait with the runtime, up to as many as a client may open. */
@@ -285,13 +300,9 @@ export class Connection implements DoqClient, Reader {
   }
 
   async #serve(exchange: Exchange): Promise<void> {
-    const { reads, unfinished } = this.#bounds;
     let message: Uint8Array | null;
     try {
-      message = await exchange.read(
-        () => reads.charge(CHUNK_UNITS),
-        (bytes) => unfinished.grew(bytes),
-      );
+      message = await exchange.read(this.#bounds);
     } catch {
       exchange.cancel(); // The client has reset the stream, or has gone.
       return;
@@ -337,7 +348,7 @@ export class Connection implements DoqClient, Reader {
     // Until each of its streams is let go of, the runtime keeps all of the connection.
     for (const exchange of this.#exchanges) void exchange.release();
     this.#exchanges.clear();
-    this.#onSlice?.();
+    this.#beginSlice();
   }
 }
 

@@ -1,4 +1,5 @@
-import { EventQueue, type Native, openEpoll, openWake, wake } from "../native/mod.ts";
+import { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";
+import type { Native } from "./libc.ts";
 
 /** Sockets, and what is done when one of them can be read. */
 export class Watcher {
@@ -23,13 +24,14 @@ export class Watcher {
     this.#queue.add(fd, fd);
   }
 
-  /** Serves the sockets until `stop`. */
-  async run(): Promise<void> {
+  /** Serves the sockets until `stop`, this often at the most. */
+  async run(gapMs = 0): Promise<void> {
     while (!this.#isStopped) {
       const count = await this.#queue.wait(-1);
       for (let i = 0; i < count && !this.#isStopped; i++) {
         this.#readers.get(this.#queue.token(i))?.();
       }
+      if (gapMs > 0) await new Promise((resolve) => setTimeout(resolve, gapMs));
     }
   }
 

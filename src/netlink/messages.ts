@@ -1,9 +1,8 @@
-import { encodeHex, equalBytes } from "../bytes/mod.ts";
-
 /** A message of the kernel's routing tables (rtnetlink(7)); all numbers are the machine's own. */
 const HEADER_BYTES = 16;
 const ADDRESS_HEADER_BYTES = 8;
 const LINK_HEADER_BYTES = 16;
+const NEIGHBOUR_HEADER_BYTES = 12;
 const ATTRIBUTE_BYTES = 4;
 const NLMSG_ERROR = 2;
 const NLMSG_DONE = 3;
@@ -16,6 +15,12 @@ const NLM_F_REQUEST = 1;
 const NLM_F_ACK = 4;
 const NLM_F_DUMP = 0x300;
 const NLM_F_CREATE_EXCL = 0x600;
+const RTM_NEWNEIGH = 28;
+const RTM_GETNEIGH = 30;
+const NDA_DST = 1;
+const NDA_LLADDR = 2;
+/** States in which the kernel knows where a neighbour is: reachable, stale, being asked, by hand. */
+const NUD_KNOWN = 0x02 | 0x04 | 0x08 | 0x10 | 0x80;
 const IFA_ADDRESS = 1;
 const IFA_LOCAL = 2;
 const IFLA_ADDRESS = 1;
@@ -23,6 +28,7 @@ const IFLA_IFNAME = 3;
 const IFF_UP = 1;
 const IFF_LOOPBACK = 8;
 const IFF_RUNNING = 0x40;
+const AF_UNSPEC = 0;
 const AF_INET = 2;
 /** Addresses of Ethernet; ARP is for these. */
 const MAC_BYTES = 6;
@@ -44,6 +50,13 @@ export interface LinkFacts {
   /** It is switched on, and something is at the other end. */
   readonly isUp: boolean;
   readonly isLoopback: boolean;
+}
+
+/** Who is at the other end of a link. */
+export interface Neighbour {
+  /** Of 4 or 16 bytes. */
+  readonly address: Bytes;
+  readonly mac: Bytes;
 }
 
 /** What the kernel says to one request. */
@@ -127,6 +140,13 @@ export function addressRequest(
   ]);
 }
 
+/** Asks for the neighbours of every interface, IPv4 and IPv6. */
+export function neighboursRequest(sequence: number): Bytes {
+  const body = new Uint8Array(NEIGHBOUR_HEADER_BYTES);
+  body[0] = AF_UNSPEC;
+  return request(RTM_GETNEIGH, NLM_F_DUMP, sequence, body, []);
+}
+
 function* attributesOf(bytes: Bytes, at: number): Generator<Attribute> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   while (at + ATTRIBUTE_BYTES <= bytes.length) {
@@ -172,52 +192,68 @@ function readAddress(message: Bytes): InterfaceAddress | null {
   };
 }
 
+function readNeighbour(message: Bytes): Neighbour | null {
+  const view = new DataView(message.buffer, message.byteOffset);
+  if ((view.getUint16(HEADER_BYTES + 8, true) & NUD_KNOWN) === 0) return null;
+  let [address, mac]: (Bytes | null)[] = [null, null];
+  for (const { type, value } of attributesOf(message, HEADER_BYTES + NEIGHBOUR_HEADER_BYTES)) {
+    if (type === NDA_DST && (value.length === 4 || value.length === 16)) address = value;
+    else if (type === NDA_LLADDR && value.length === MAC_BYTES) mac = value;
+  }
+  return address === null || mac === null ? null : { address, mac };
+}
+
+interface Message {
+  readonly type: number;
+  readonly sequence: number;
+  /** Its header is at its start. */
+  readonly bytes: Bytes;
+}
+
+/** The messages of what one call received, up to one that is cut off. */
+function* messagesIn(bytes: Bytes): Generator<Message> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let at = 0; at + HEADER_BYTES <= bytes.length;) {
+    const length = view.getUint32(at, true);
+    if (length < HEADER_BYTES || at + length > bytes.length) return;
+    yield {
+      type: view.getUint16(at + 4, true),
+      sequence: view.getUint32(at + 8, true),
+      bytes: bytes.slice(at, at + length),
+    };
+    at += (length + 3) & ~3;
+  }
+}
+
 /** Reads what one call received; messages of other requests are passed over. */
 export function readReplies(bytes: Bytes, sequence: number): Replies {
   const links: LinkFacts[] = [];
   const addresses: InterfaceAddress[] = [];
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  let error = 0;
-  let isDone = false;
-  for (let at = 0; at + HEADER_BYTES <= bytes.length && !isDone;) {
-    const length = view.getUint32(at, true);
-    if (length < HEADER_BYTES || at + length > bytes.length) break;
-    const message = bytes.slice(at, at + length);
-    const type = view.getUint16(at + 4, true);
-    if (view.getUint32(at + 8, true) === sequence) {
-      if (type === NLMSG_ERROR && length >= HEADER_BYTES + 4) {
-        error = view.getInt32(at + HEADER_BYTES, true);
-        isDone = true;
-      } else if (type === NLMSG_DONE) isDone = true;
-      else if (type === RTM_NEWLINK && length >= HEADER_BYTES + LINK_HEADER_BYTES) {
-        links.push(readLink(message));
-      } else if (type === RTM_NEWADDR && length >= HEADER_BYTES + ADDRESS_HEADER_BYTES) {
-        const address = readAddress(message);
-        if (address !== null) addresses.push(address);
-      }
+  for (const message of messagesIn(bytes)) {
+    if (message.sequence !== sequence) continue;
+    const { type, bytes: { buffer, byteOffset, length } } = message;
+    if (type === NLMSG_ERROR && length >= HEADER_BYTES + 4) {
+      const error = new DataView(buffer, byteOffset).getInt32(HEADER_BYTES, true);
+      return { links, addresses, error, isDone: true };
     }
-    at += (length + 3) & ~3;
+    if (type === NLMSG_DONE) return { links, addresses, error: 0, isDone: true };
+    if (type === RTM_NEWLINK && length >= HEADER_BYTES + LINK_HEADER_BYTES) {
+      links.push(readLink(message.bytes));
+    } else if (type === RTM_NEWADDR && length >= HEADER_BYTES + ADDRESS_HEADER_BYTES) {
+      const address = readAddress(message.bytes);
+      if (address !== null) addresses.push(address);
+    }
   }
-  return { links, addresses, error, isDone };
+  return { links, addresses, error: 0, isDone: false };
 }
 
-/**
- * The node's own address on an interface, which announcements come from: the one in the network of
- * the peer, else the first; never the floating one.
- */
-export function ownAddress(
-  addresses: readonly InterfaceAddress[],
-  index: number,
-  floating: Uint8Array,
-  peer: Uint8Array,
-): Bytes | null {
-  const own = addresses.filter((a) => a.index === index && !equalBytes(a.address, floating));
-  const near = own.find((a) => isInNetwork(a, peer)) ?? own[0];
-  return near?.address ?? null;
-}
-
-function isInNetwork({ address, prefixLengthBits }: InterfaceAddress, peer: Uint8Array): boolean {
-  const network = (bytes: Uint8Array) =>
-    prefixLengthBits === 0 ? 0n : BigInt(`0x${encodeHex(bytes)}`) >> BigInt(32 - prefixLengthBits);
-  return network(address) === network(peer);
+/** The neighbours that one call told of, asked for or as news; those that are gone are left out. */
+export function readNeighbours(bytes: Bytes): Neighbour[] {
+  const found: Neighbour[] = [];
+  for (const { type, bytes: message } of messagesIn(bytes)) {
+    if (type !== RTM_NEWNEIGH || message.length < HEADER_BYTES + NEIGHBOUR_HEADER_BYTES) continue;
+    const neighbour = readNeighbour(message);
+    if (neighbour !== null) found.push(neighbour);
+  }
+  return found;
 }
