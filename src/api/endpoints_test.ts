@@ -23,6 +23,8 @@ POST GET /api/v1/groups | GET PUT DELETE /api/v1/groups/{id}
 POST GET /api/v1/clients | GET PUT DELETE /api/v1/clients/{id}
 POST GET /api/v1/schedules | GET PUT DELETE /api/v1/schedules/{id}
 POST GET /api/v1/users | GET PUT DELETE /api/v1/users/{id}
+POST GET /api/v1/webhooks | GET PUT DELETE /api/v1/webhooks/{id}
+POST /api/v1/webhooks/{id}/test | GET /api/v1/webhooks/{id}/deliveries
 POST GET /api/v1/tokens | GET PUT DELETE /api/v1/tokens/{id}
 GET /api/v1/health | GET /api/v1/status | GET /api/v1/openapi.json | POST /api/v1/auth/login
 POST /api/v1/users/{id}/reset | POST /api/v1/users/{id}/otp/disable
@@ -32,7 +34,7 @@ GET PUT /api/v1/settings | GET /api/v1/backup | POST /api/v1/restore
 PUT DELETE /api/v1/pause | POST /api/v1/cache/flush | POST /api/v1/update/check
 POST GET /api/v1/leak-tests | GET /api/v1/leak-tests/{id}
 GET /api/v1/querylog | GET /api/v1/querylog/export | GET /api/v1/querylog/stream
-GET /api/v1/stats | GET /api/v1/audit | GET /api/v1/explain
+GET /api/v1/stats | GET /api/v1/stats/export | GET /api/v1/audit | GET /api/v1/explain
 POST /api/v1/lists/preset
 GET DELETE /api/v1/auth/sessions | DELETE /api/v1/auth/sessions/{id}
 GET /api/v1/events | POST /api/v1/profiles | GET /api/v1/profiles/{id}
@@ -66,6 +68,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
     windows: [{ days: ["sat"], start: "22:00", end: "06:00" }],
   },
   "/api/v1/users": { name: "eve", role: "viewer", password: "long enough" },
+  "/api/v1/webhooks": { name: "home", url: "https://hook.example/", events: ["list_failed"] },
   "/api/v1/tokens": { name: "phone", role: "viewer" },
   "/api/v1/settings": { block_response: "nxdomain" },
   "/api/v1/restore": exampleOf(Backup),

@@ -6,7 +6,7 @@ import { STATUS } from "./errors.ts";
 import { bodyBytesMax } from "./request_body.ts";
 import { EVENT_STREAM } from "./event_stream.ts";
 import { PASSPHRASE_HEADER } from "./passphrase.ts";
-import { CSV, NDJSON } from "./log_streams.ts";
+import { CSV, JSON_FILE, NDJSON } from "./log_streams.ts";
 import {
   answerSchemas,
   ErrorAnswer,
@@ -17,6 +17,7 @@ import {
 import { QuerylogEntry } from "./schemas/logs.ts";
 import { PROFILE_TYPE } from "./schemas/profiles.ts";
 import { METRICS_TYPE } from "./schemas/node.ts";
+import { Statistics } from "./schemas/statistics.ts";
 
 /** Of the interface, not of the program: it grows with what the API can do. */
 const API_VERSION = "1.4.0";
@@ -52,6 +53,7 @@ const TAGS: Readonly<Record<string, string>> = {
   backup: "The whole configuration as one file, and that of another product",
   users: "Who may sign in",
   tokens: "What programs show instead of signing in",
+  webhooks: "Who is told elsewhere of what happens",
   auth: "Signing in, and one's own account",
   logs: "Query log, statistics, audit log, leak tests",
   cluster: "The members that share one configuration",
@@ -137,6 +139,10 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; example: s
   profiles: { description: "its token", example: "000102030405060708090a0b0c0d0e0f" },
   users: { description: "the user's ID", example: USER_ID_PREFIX + EXAMPLE_DIGITS },
   tokens: { description: "the token's ID", example: CREDENTIAL_PREFIX.tokens + EXAMPLE_DIGITS },
+  webhooks: {
+    description: "the webhook's ID",
+    example: CREDENTIAL_PREFIX.webhooks + EXAMPLE_DIGITS,
+  },
   "leak-tests": { description: "the test's ID", example: `lt_${EXAMPLE_DIGITS}` },
   directory: { description: "the ID that the directory gives it", example: "17" },
   ...Object.fromEntries(
@@ -239,9 +245,13 @@ const TEXT_EXAMPLES: Readonly<Record<string, string>> = {
 };
 
 function contentOf({ content }: Endpoint): JsonObject | undefined {
+  const textOf = (type: string): JsonObject => ({
+    [type]: { schema: TEXT, example: TEXT_EXAMPLES[type] },
+  });
   const texts = (types: readonly string[]) =>
-    Object.fromEntries(
-      types.map((type) => [type, { schema: TEXT, example: TEXT_EXAMPLES[type] }]),
+    Object.assign(
+      {},
+      ...types.map((type) => type === JSON_FILE ? json(Statistics, "output") : textOf(type)),
     );
   switch (content.kind) {
     case "none":

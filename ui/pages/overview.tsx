@@ -3,12 +3,12 @@ import { useComputed } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { hasCluster, status } from "../data/node.ts";
-import { type Span, spanOf, SPANS } from "../data/paths.ts";
+import { apiPath, type Span, spanOf, SPANS, statsParams } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin, isOpen } from "../data/session.ts";
 import { type BlockedClient, readBlockedJustNow, readStats } from "../data/stats.ts";
 import type { Seen, Stats } from "../data/types.ts";
-import { Button, Card, Empty, Name, PageHead, Skeleton } from "../parts/basics.tsx";
+import { Button, Card, Empty, Name, PageHead, Popover, Skeleton } from "../parts/basics.tsx";
 import { OverTime, pointsOf, Sparkline } from "../parts/chart.tsx";
 import { Segmented } from "../parts/controls.tsx";
 import { Shown } from "../parts/errors.tsx";
@@ -68,6 +68,22 @@ export default function Overview() {
             ]}
           />
         )}
+        <Popover label={t.log.export} icon="download" kind="quiet">
+          {(close) => (
+            <div class="menu">
+              {(["csv", "json"] as const).map((format) => (
+                <a
+                  key={format}
+                  href={apiPath("stats/export", { ...statsParams({ hours, scope }), format })}
+                  download
+                  onClick={close}
+                >
+                  {format.toUpperCase()}
+                </a>
+              ))}
+            </div>
+          )}
+        </Popover>
         <Button
           kind="quiet"
           icon="printer"
@@ -190,6 +206,7 @@ function Tiles(
     ? signed(share - previous.outcomes.blocked / previous.total)
     : "";
   const devices = stats.top.clients.length;
+  const [busiest] = stats.top.clients;
   const speeds = stats.series.map((row) => row.latency.p50_ms ?? 0);
   return (
     <div class="tiles">
@@ -215,9 +232,21 @@ function Tiles(
       <Tile
         label={t.overview.devices}
         value={devices >= 100 ? "100+" : number(devices)}
-        more={newCount !== null && newCount > 0 && (
-          <a href="/clients?tab=new">{t.overview.newDevices(newCount)}</a>
-        )}
+        more={
+          <>
+            {newCount !== null && newCount > 0 && (
+              <a href="/clients?tab=new">{t.overview.newDevices(newCount)}</a>
+            )}
+            {busiest !== undefined && (
+              <span class="muted">
+                {t.overview.busiest}{" "}
+                <a href={hrefOf("/log", { client: busiest.name, since: since(hours) })}>
+                  <Name text={busiest.name} />
+                </a>
+              </span>
+            )}
+          </>
+        }
         values={[]}
         href="/clients"
       />
