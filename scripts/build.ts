@@ -1,8 +1,8 @@
 /**
  * Builds one executable file of the program: `scripts/build --help`.
  *
- * Both kinds of file are made from the same folder, staged for its target: the modules that `main.ts`
- * and the workers reach, the files they read, and exactly the npm packages they import. `deno compile`
+ * Both kinds of file are made from the same folder, staged for its target: a bundle of the modules
+ * that `main.ts` and the workers reach, the files they read, and their add-ons. `deno compile`
  * embeds it in Deno's compile runtime, which comes from Deno's release site. Where that can't be
  * reached, `self_extract.sh` carries it as an archive with the pinned Deno, which comes from npm.
  *
@@ -12,10 +12,13 @@
 import { createPublicKey } from "node:crypto";
 import { resolve } from "node:path/posix";
 import { parseArgs } from "node:util";
+import { bundle } from "./bundle.ts";
 import { makeDeb } from "./deb.ts";
 import {
+  ADD_ONS,
   BuildError,
   filesBelow,
+  type Imports,
   type Program,
   readProgram,
   run,
@@ -33,7 +36,7 @@ type Kind = typeof KINDS[number];
 /** Where the program has the keys of its releases; none in a checkout. */
 const RELEASE_KEYS = "src/update/release_keys.json";
 
-/** Where it has the licences of what its dashboard was made of. */
+/** Where it has the licences of the packages in it. */
 const NOTICES = "licences";
 
 const RELEASE_SITE = "https://dl.deno.land/release";
@@ -67,29 +70,51 @@ Makes dist/bin/svc-TARGET, one executable file.
   --output   folder for the file (default: dist/bin)
 `;
 
-/** Copies the program into `stage` and installs its npm packages for `target` beside it. */
+/** Bundles the program into `stage`, by way of `source`, with what is read and loaded beside it. */
 async function stageProgram(
   program: Program,
   target: Target,
   keys: readonly string[],
+  source: string,
   stage: string,
 ): Promise<void> {
-  for (const path of [...program.modules, ...program.assets]) {
-    await Deno.mkdir(`${stage}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
-    await Deno.copyFile(`${program.directory}/${path}`, `${stage}/${path}`);
-  }
+  await copyFiles(program.directory, [...program.modules, ...program.assets], source);
   if (program.assets.includes(RELEASE_KEYS)) {
-    await Deno.writeTextFile(`${stage}/${RELEASE_KEYS}`, JSON.stringify(keys));
+    await Deno.writeTextFile(`${source}/${RELEASE_KEYS}`, JSON.stringify(keys));
   }
+  await writeConfig(program, program.imports, source);
+  if (Object.keys(program.imports).length > 0) await installPackages(program, target, source);
+  await bundle({ directory: source, workers: program.workers }, stage);
+  await copyFiles(source, [...program.assets, ...await addOnFiles(source)], stage);
+  const addOns = Object.entries(program.imports).filter(([name]) => ADD_ONS.includes(name));
+  await writeConfig(program, Object.fromEntries(addOns), stage);
   await Deno.mkdir(`${stage}/${NOTICES}`);
   for (const [name, text] of await readNotices(program)) {
     await Deno.writeTextFile(`${stage}/${NOTICES}/${name.replaceAll("/", "+")}`, text);
   }
-  const { imports, unstable } = program;
+}
+
+async function copyFiles(from: string, paths: readonly string[], to: string): Promise<void> {
+  for (const path of paths) {
+    await Deno.mkdir(`${to}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
+    await Deno.copyFile(`${from}/${path}`, `${to}/${path}`);
+  }
+}
+
+async function writeConfig({ unstable }: Program, imports: Imports, to: string): Promise<void> {
   // "manual": Deno resolves packages in node_modules and never asks the registry.
   const config = { nodeModulesDir: "manual", unstable, imports };
-  await Deno.writeTextFile(`${stage}/deno.json`, JSON.stringify(config));
-  if (Object.keys(imports).length > 0) await installPackages(program, target, stage);
+  await Deno.writeTextFile(`${to}/deno.json`, JSON.stringify(config));
+}
+
+/** The files of installed add-ons: of each, the package for the target lies beside its own. */
+async function addOnFiles(source: string): Promise<string[]> {
+  const isAddOn = (path: string) =>
+    ADD_ONS.some((name) => path.startsWith(`node_modules/${name}/`) || isPartOf(name, path));
+  const isPartOf = (name: string, path: string) => path.startsWith(`node_modules/${name}-`);
+  return await exists(`${source}/node_modules`)
+    ? (await filesBelow(`${source}/`, "node_modules")).filter(isAddOn)
+    : [];
 }
 
 async function installPackages(program: Program, target: Target, stage: string): Promise<void> {
@@ -171,6 +196,11 @@ async function whyNoRuntime(target: Target): Promise<string | null> {
   }
 }
 
+/** What a file with a URL is called in a bundle. */
+function builtName(path: string): string {
+  return path.replace(/\.ts$/, ".js");
+}
+
 /** Compiles into `file`, or returns why that can't be done here. */
 async function compile(
   program: Program,
@@ -183,14 +213,14 @@ async function compile(
   if (missing !== null) return missing;
   const runtimePath = await cachedRuntimePath(target);
   const wasCached = await exists(runtimePath);
-  const included = [...program.workers, ...program.assets, NOTICES];
+  const included = [...program.workers.map(builtName), ...program.assets, NOTICES];
   const includes = included.flatMap((path) => ["--include", path]);
   // Paths are relative to the stage: what is embedded then does not tell where it was built.
   const { success, stderr } = await new Deno.Command(Deno.execPath(), {
     // deno-fmt-ignore
     args: [
       "compile", "--quiet", "--no-check", "--no-lock", "--no-prompt", "--app-name", "svc",
-      "--target", target, "--output", file, ...includes, ...await permissionsOf("compiled"), "main.ts",
+      "--target", target, "--output", file, ...includes, ...await permissionsOf("compiled"), builtName("main.ts"),
     ],
     cwd: stage,
     stdin: "null",
@@ -312,7 +342,7 @@ async function build({ program, target, wanted, keys, output }: BuildOptions): P
   try {
     const stage = `${work}/root/program`;
     await Deno.mkdir(stage, { recursive: true });
-    await stageProgram(program, target, keys, stage);
+    await stageProgram(program, target, keys, `${work}/source`, stage);
     await Deno.mkdir(output, { recursive: true });
     let kind: Kind = "self-extracting";
     if (wanted !== "self-extracting") {

@@ -108,6 +108,36 @@ function loadedWith(entry: string, outputs: Metafile["outputs"]): Set<string> {
 /** What terminal and page have in common: it asks nobody and loads nothing. */
 const SHARED = /\/src\/client\/remedy\.ts$/;
 
+/**
+ * Pictures of style sheets: `url("icon:ban/blocked.svg")` is the icon in that colour of the light theme,
+ * `url("icon:ban/blocked-dark.svg")` in that of the dark one.
+ */
+function iconsOf(paths: Readonly<Record<string, string>>): Plugin {
+  return {
+    name: "icons",
+    setup(context) {
+      context.onResolve({ filter: /^icon:/ }, ({ path }) => ({ path, namespace: "icon" }));
+      context.onLoad({ filter: /.*/, namespace: "icon" }, async ({ path }) => {
+        const [, icon, token, dark] = /^icon:([\w-]+)\/(\w+)(-dark)?\.svg$/.exec(path) ?? [];
+        const tokens = await Deno.readTextFile(`${UI}styles/tokens.css`);
+        const [light, other] = tokens.matchAll(new RegExp(`--${token}: (#\\w+);`, "g"));
+        const colour = (dark === undefined ? light : other)?.[1];
+        if (paths[icon] === undefined || colour === undefined) {
+          return { errors: [{ text: `${path}: no such icon, or no such colour in tokens.css` }] };
+        }
+        return { contents: svgOf(paths[icon], colour), loader: "dataurl" };
+      });
+    },
+  };
+}
+
+/** An icon as a file; the page's own are drawn by `.icon`. */
+function svgOf(path: string, colour: string): string {
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" ` +
+    `stroke="${colour}" stroke-width="2" stroke-linecap="round" stroke-linejoin="round">` +
+    `<path d="${path}"/></svg>`;
+}
+
 /** Takes types of the service and nothing that runs but what is shared, whatever a file says. */
 const typesOnly: Plugin = {
   name: "types-only",
@@ -187,7 +217,7 @@ export async function buildUi(): Promise<Built> {
     format: "esm",
     jsx: "automatic",
     jsxImportSource: "preact",
-    plugins: [typesOnly, pagesTakeMain],
+    plugins: [typesOnly, pagesTakeMain, iconsOf(icons)],
   });
   const outputs = Object.fromEntries(
     Object.entries(metafile.outputs).map((

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { dirname, join } from "node:path/posix";
+
 /** Deno's names of the targets, with npm's of the same platform. */
 export const TARGETS = {
   "x86_64-unknown-linux-gnu": {
@@ -20,6 +22,9 @@ export const TARGETS = {
   },
 } as const;
 export type Target = keyof typeof TARGETS;
+
+/** Packages with parts in machine code: in a build they stay folders of their own. */
+export const ADD_ONS: readonly string[] = ["@node-rs/argon2"];
 
 /** What stops a build and can be mended; printed as one line. */
 export class BuildError extends Error {
@@ -118,11 +123,22 @@ async function isFile(path: string): Promise<boolean> {
   }
 }
 
+/** The modules that some of them load by their URLs. */
+async function namedByUrl(directory: string, paths: readonly string[]): Promise<string[]> {
+  const named = await Promise.all(paths.map(async (path) => {
+    const text = await Deno.readTextFile(`${directory}/${path}`);
+    const urls = text.matchAll(/new URL\("([^"]+\.ts)", import\.meta\.url\)/g);
+    return [...urls].map(([, url]) => join(dirname(path), url));
+  }));
+  return named.flat();
+}
+
 /** Finds what the program needs at run time, starting from `main.ts`, workers and small programs. */
 export async function readProgram(directory: string): Promise<Program> {
   const config = JSON.parse(await Deno.readTextFile(`${directory}/deno.json`));
   const sources = await filesBelow(`${directory}/`, "src");
-  const workers = sources.filter((path) => /_(worker|main)\.ts$/.test(path));
+  const begun = sources.filter((path) => /_(worker|main)\.ts$/.test(path));
+  const workers = [...new Set([...begun, ...await namedByUrl(directory, begun)])].sort();
   const reached = await reach(directory, ["main.ts", ...workers]);
   const modules = reached.map(({ path }) => path);
   const specifiersOf = (found: readonly Module[]) => found.flatMap(({ specifiers }) => specifiers);

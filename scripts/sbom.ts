@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Imports, type Program, run } from "./program.ts";
+import { ADD_ONS, type Imports, type Program, run } from "./program.ts";
 
 /** Licences whose terms a program under MIT can carry, with their texts beside it. */
 export const CARRIED_LICENCES: readonly string[] = [
@@ -59,8 +59,7 @@ function split(key: string): { name: string; version: string } {
  * @throws {Error} For one whose licence nobody names.
  */
 export async function readPackages({ directory, imports, bundled }: Parts): Promise<Package[]> {
-  // Each says of itself what its licence is, whether anything here has used it or not.
-  await run(Deno.execPath(), ["install", "--frozen", "--quiet"], { cwd: directory });
+  await install(directory);
   const lock = await Lock.read(directory);
   const shipped = new Set([...lock.closure(imports), ...lock.closure(bundled)]);
   const packages = lock.keys.map(async (key): Promise<Package> => {
@@ -82,20 +81,31 @@ export async function readPackages({ directory, imports, bundled }: Parts): Prom
 }
 
 /**
- * The texts of the licences of what a dashboard was made of, by name and version. Its packages are
- * one file by then, without a folder of their own to have them in.
+ * The texts of the licences of what a program was made of, by name and version. Its packages are
+ * part of its files by then, without a folder of their own to have them in.
  *
  * @throws {Error} For a package that has none.
  */
-export async function readNotices({ directory, bundled }: Parts): Promise<Map<string, string>> {
+export async function readNotices(
+  { directory, imports, bundled }: Parts,
+): Promise<Map<string, string>> {
+  await install(directory);
   const notices = new Map<string, string>();
-  for (const key of (await Lock.read(directory)).closure(bundled)) {
+  const inFiles = Object.entries({ ...imports, ...bundled }).filter(([name]) =>
+    !ADD_ONS.includes(name)
+  );
+  for (const key of (await Lock.read(directory)).closure(Object.fromEntries(inFiles))) {
     const folder = folderOf(directory, key);
     const [file] = [...Deno.readDirSync(folder)].filter(({ name }) => /^licen[cs]e\b/i.test(name));
     if (file === undefined) throw new Error(`${key} comes without the text of its licence`);
     notices.set(nameOf(split(key)), await Deno.readTextFile(`${folder}/${file.name}`));
   }
   return notices;
+}
+
+/** Each package says of itself what its licence is, whether anything here has used it or not. */
+async function install(directory: string): Promise<void> {
+  await run(Deno.execPath(), ["install", "--frozen", "--quiet"], { cwd: directory });
 }
 
 /** `deno.lock`, whose keys name packages as they were installed. */

@@ -134,7 +134,7 @@ prepare_for_all() (
   umask "$mask"
   cd "$extracted/program" || return
   DENO_DIR="$extracted/deno_dir" "$extracted/deno" cache --quiet --no-lock --config deno.json \
-    main.ts $(find src -name '*_worker.ts' -o -name '*_main.ts') >/dev/null 2>&1
+    main.js $(find src -name '*_worker.js' -o -name '*_main.js') >/dev/null 2>&1
 )
 
 self=$(readlink -f -- "$0") || fail "cannot run readlink: install coreutils"
@@ -153,9 +153,9 @@ export DENO_DIR="$extracted/deno_dir" DENO_NO_UPDATE_CHECK=1
 # What an upgrade starts: by then it may be another file of this name. It is also what is installed.
 export SVC_FILE="$self"
 # The running program reads here how it is to start this one, in place of this script; as below.
-# svc run: run --quiet --no-prompt --no-remote --cached-only --no-lock --config @EXTRACTED@/program/deno.json @RUN_PERMISSIONS@ @EXTRACTED@/program/src/cli/run_main.ts
-# svc vrrp: run --quiet --no-prompt --no-remote --cached-only --no-lock --config @EXTRACTED@/program/deno.json @VRRP_PERMISSIONS@ @EXTRACTED@/program/src/cli/vrrp_main.ts
+# svc run: run --quiet --no-prompt --no-remote --cached-only --no-lock --config @EXTRACTED@/program/deno.json @RUN_PERMISSIONS@ @EXTRACTED@/program/src/cli/run_main.js
+# svc vrrp: run --quiet --no-prompt --no-remote --cached-only --no-lock --config @EXTRACTED@/program/deno.json @VRRP_PERMISSIONS@ @EXTRACTED@/program/src/cli/vrrp_main.js
 # Unquoted on purpose: a list of flags, none of which holds a space.
 exec "$extracted/deno" run --quiet --no-prompt --no-remote --cached-only --no-lock \
-  --config "$extracted/program/deno.json" $permissions "$extracted/program/$entry" "$@"
+  --config "$extracted/program/deno.json" $permissions "$extracted/program/${entry%.ts}.js" "$@"
 exit 1

@@ -6,26 +6,31 @@
 export class FreeMemory {
   readonly #usedBytes: () => number;
   readonly #giveBack: () => void;
-  readonly #grownBytesMin: number;
-  /** The least that was used since it was last given back. */
+  readonly #changeBytesMin: number;
+  /** What was used when it was last given back, and the least since. */
+  #leftBytes = Infinity;
   #leastBytes = -Infinity;
 
-  /** `giveBack` takes some milliseconds, and is called where that much more is used than after it. */
-  constructor(usedBytes: () => number, giveBack: () => void, grownBytesMin: number) {
+  /**
+   * `giveBack` takes some milliseconds, and is called where that much more is used than after it; or
+   * that much less: something large is over, which was in use at the time.
+   */
+  constructor(usedBytes: () => number, giveBack: () => void, changeBytesMin: number) {
     this.#usedBytes = usedBytes;
     this.#giveBack = giveBack;
-    this.#grownBytesMin = grownBytesMin;
+    this.#changeBytesMin = changeBytesMin;
   }
 
   /** Called every now and then. */
   look(): void {
     const bytes = this.#usedBytes();
-    if (bytes < this.#leastBytes + this.#grownBytesMin) {
+    const hasGrown = bytes >= this.#leastBytes + this.#changeBytesMin;
+    if (!hasGrown && bytes > this.#leftBytes - this.#changeBytesMin) {
       this.#leastBytes = Math.min(this.#leastBytes, bytes);
       return;
     }
     this.#giveBack();
-    this.#leastBytes = this.#usedBytes();
+    this.#leftBytes = this.#leastBytes = this.#usedBytes();
   }
 }
 

@@ -19,6 +19,10 @@ Deno.test("FreeMemory gives back what has grown, and asks no more of what is in 
   inUse = 75;
   assert.equal(look(80), 2);
   assert.equal(look(90), 2, "it is in use");
-  assert.equal(look(50), 2, "freed by itself");
-  assert.equal(look(70), 3, "grown since");
+  assert.equal(look(60), 2, "some was freed by itself");
+  assert.equal(look(80), 3, "grown since");
+  inUse = 40;
+  assert.equal(look(56), 3);
+  assert.equal(look(55), 4, "what was in use is over");
+  assert.equal(look(40), 4);
 });

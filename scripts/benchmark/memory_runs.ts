@@ -13,8 +13,8 @@ import {
   writeSvcConfig,
 } from "./servers.ts";
 
-/** After this a process has given back what it will by itself. */
-const SETTLE_MS = 3_000;
+/** After this a process has given back what it will by itself: it looks every five seconds. */
+const SETTLE_MS = 10_000;
 /** The same after the last recompilation: all that was compiled waits for V8 to find it unused. */
 const RECOMPILED_SETTLE_MS = 30_000;
 /** How often memory is looked at while rules are compiled. */

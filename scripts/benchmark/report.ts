@@ -448,6 +448,7 @@ export function formatUi(ui: UiResults): string {
     ["all scripts, gzipped", `${figure(ui.scriptsKib, 1)} KiB`],
     ["first paint, usable", `${figure(ui.firstPaintMs)} ms, ${figure(ui.usableMs)} ms`],
     ["a key while the log runs, 95th percentile", `${figure(ui.inputP95Ms)} ms`],
+    ["a key where nothing comes, 95th percentile", `${figure(ui.quietP95Ms)} ms`],
     ["an hour of the log", `${figure(ui.heapGrownMib, 1)} MiB, ${figure(ui.nodes)} nodes`],
   ];
   return formatTable([["the dashboard", "here"], ...rows]);

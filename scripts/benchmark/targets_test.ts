@@ -56,7 +56,7 @@ Deno.test("dnsTargets() compares within a round", none, () => {
 });
 
 Deno.test(
-  "memoryTargets() takes the worst of the resident figures, beside the steady one",
+  "memoryTargets() has a limit for each time that memory is looked at, and takes the worst peak",
   none,
   () => {
     const memory = { peakBytes: 0, anonymousBytes: 0, fileBytes: 0, sharedBytes: 0 };
@@ -67,19 +67,19 @@ Deno.test(
       firstStartMs: 2_500,
       firstPeakBytes: 300 * MIB_BYTES,
       keptStartsMs: [900, 1_100, 800],
-      idle: { ...memory, residentBytes: 120 * MIB_BYTES },
-      loaded: { ...memory, residentBytes: 161 * MIB_BYTES },
-      recompiled: { ...memory, residentBytes: 160 * MIB_BYTES },
+      idle: { ...memory, residentBytes: 110 * MIB_BYTES },
+      loaded: { ...memory, residentBytes: 201 * MIB_BYTES },
+      recompiled: { ...memory, residentBytes: 200 * MIB_BYTES },
       quietUs: [100, 200],
       compilingUs: [100, 250],
       recompiles: [
         { tookMs: 1_600, beforeBytes: 161 * MIB_BYTES, peakBytes: 250 * MIB_BYTES, afterBytes: 0 },
-        { tookMs: 2_500, beforeBytes: 250 * MIB_BYTES, peakBytes: 323 * MIB_BYTES, afterBytes: 0 },
+        { tookMs: 2_500, beforeBytes: 250 * MIB_BYTES, peakBytes: 261 * MIB_BYTES, afterBytes: 0 },
       ],
     };
     assert.deepEqual(
       memoryTargets(results).map(isMet),
-      [true, true, false, true, false, true, true],
+      [true, true, true, false, true, false, true, true],
     );
   },
 );

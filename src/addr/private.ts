@@ -1,3 +1,5 @@
+import type { EmbeddingPrefix } from "./embedding.ts";
+
 const IPV6_BYTES = 16;
 
 /**
@@ -5,12 +7,18 @@ const IPV6_BYTES = 16;
  * the Internet: unspecified ("this host"), loopback, private (RFC 1918, RFC 4193), link-local, of a
  * carrier's NAT (RFC 6598), or an IPv6 form of such an IPv4 address: IPv4-mapped and
  * IPv4-compatible (RFC 4291 §2.5.5), of NAT64 (RFC 6052). The local NAT64 prefix is private
- * altogether (RFC 8215).
+ * altogether (RFC 8215). `embedding` is a further prefix of NAT64, if there is one.
  */
-export function isPrivateAt(bytes: Uint8Array, offset: number, lengthBytes: number): boolean {
-  return lengthBytes === IPV6_BYTES
-    ? isPrivateIpv6(bytes, offset)
-    : isPrivateIpv4(bytes[offset], bytes[offset + 1]);
+export function isPrivateAt(
+  bytes: Uint8Array,
+  offset: number,
+  lengthBytes: number,
+  embedding: EmbeddingPrefix | null = null,
+): boolean {
+  if (lengthBytes !== IPV6_BYTES) return isPrivateIpv4(bytes[offset], bytes[offset + 1]);
+  if (isPrivateIpv6(bytes, offset)) return true;
+  const ipv4 = embedding === null ? null : embedding.extract(bytes, offset);
+  return ipv4 !== null && isPrivateIpv4(ipv4[0], ipv4[1]);
 }
 
 function isPrivateIpv4(first: number, second: number): boolean {

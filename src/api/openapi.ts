@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { ErrorCode } from "../errors.ts";
 import { CREDENTIAL_PREFIX, ID_PREFIX, USER_ID_PREFIX } from "../model/mod.ts";
 import type { Endpoint } from "./endpoint.ts";

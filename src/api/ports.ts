@@ -110,6 +110,7 @@ export interface NodePort {
     | "filter"
     | "cache"
     | "forwarding"
+    | "dns64"
     | "upstreams"
     | "querylog"
     | "sandbox"

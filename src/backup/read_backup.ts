@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { findUserNameProblem } from "../auth/mod.ts";
 import { SvcError } from "../errors.ts";
 import {

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { deriveKey, isKnownHash, KEY_LIMITS, randomBytes } from "../auth/mod.ts";
 import { decodeBase64, encodeBase64 } from "../bytes/mod.ts";
 import { SvcError } from "../errors.ts";

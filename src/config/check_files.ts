@@ -51,7 +51,8 @@ export async function checkFiles(
   source: Source,
 ): Promise<Problem[]> {
   const checker = new Checker(facts, source);
-  const { server, filter, recursion, api, store, cluster, vrrp, telemetry, devices } = config;
+  const { server, filter, recursion, api, store, cluster, vrrp } = config;
+  const { telemetry, devices, querylog } = config;
   await checker.certificate(server.tls.files, ["server", "tls"], ["cert", "key"], {
     serverName: server.tls.serverName,
     idsByName: server.tls.dot.length + server.tls.doq.length > 0,
@@ -85,8 +86,16 @@ export async function checkFiles(
   await checker.devices(devices);
   await checker.listen(server.listen);
   if (vrrp !== null) await checker.interface(vrrp);
-  await checker.headers(telemetry.headersFile, ["telemetry", "headers_file"]);
-  await checker.authorities(telemetry.caFile, ["telemetry", "ca_file"]);
+  await checker.authorities(querylog.dnstap?.caFile ?? null, ["querylog", "dnstap", "ca"]);
+  for (
+    const [one, path] of [[telemetry, ["telemetry"]], [querylog.otlp, [
+      "querylog",
+      "otlp",
+    ]]] as const
+  ) {
+    await checker.headers(one?.headersFile ?? null, [...path, "headers_file"]);
+    await checker.authorities(one?.caFile ?? null, [...path, "ca_file"]);
+  }
   return checker.problems.sort((a, b) => a.line - b.line);
 }
 

@@ -1,5 +1,6 @@
 /** What the configuration file says, with every default filled in and every value in its own type. */
 import type { HostPort, IpPrefix } from "../addr/mod.ts";
+import type { OUTCOME_NAMES } from "../logqueue/mod.ts";
 
 type Ip = Uint8Array<ArrayBuffer>;
 
@@ -85,6 +86,15 @@ export interface ForwardingConfig {
   readonly parallelMax: number;
 }
 
+/** AAAA records made of A records (RFC 6147). */
+export interface Dns64Config {
+  readonly enabled: boolean;
+  /** The translator's; one of RFC 6052's lengths. */
+  readonly prefix: IpPrefix;
+  /** IPv6 networks whose addresses are taken for none. */
+  readonly exclude: readonly IpPrefix[];
+}
+
 export interface CacheConfig {
   readonly sizeBytes: number;
   readonly minTtl: number;
@@ -150,6 +160,43 @@ export interface QuerylogConfig {
   readonly anonymize: boolean;
   /** The query log's own folder below the store. */
   readonly dir: string;
+  /** Where it goes beside that; `null`: nowhere. */
+  readonly dnstap: DnstapConfig | null;
+  readonly otlp: LogOtlpConfig | null;
+}
+
+/** Where entries go by dnstap, as Frame Streams. */
+export interface DnstapConfig {
+  /** As written in the file: its name in logs. */
+  readonly address: string;
+  readonly target: DnstapTarget;
+  /** The CA file of a private receiver; `null` trusts the public ones. */
+  readonly caFile: string | null;
+  /** What the node is called there; `null`: by its name. */
+  readonly identity: string | null;
+  /** Only entries with one of these; `null`: all. */
+  readonly outcomes: readonly typeof OUTCOME_NAMES[number][] | null;
+}
+
+export type DnstapTarget =
+  | { readonly kind: "unix"; readonly path: string }
+  | {
+    readonly kind: "tcp" | "tls";
+    /** A name in lower-case A-labels, or an IP address in its canonical form without brackets. */
+    readonly host: string;
+    readonly port: number;
+    /** The name or IP address that the certificate has to cover. */
+    readonly serverName: string;
+  };
+
+/** Where entries go as log records of OTLP. */
+export interface LogOtlpConfig {
+  /** Base URL of OTLP/HTTP. */
+  readonly endpoint: string;
+  readonly headersFile: string | null;
+  readonly caFile: string | null;
+  /** Only entries with one of these; `null`: all. */
+  readonly outcomes: readonly typeof OUTCOME_NAMES[number][] | null;
 }
 
 export interface ApiConfig {
@@ -237,6 +284,7 @@ export interface Config {
   /** In the order in which they are tried. */
   readonly upstreams: readonly Upstream[];
   readonly forwarding: ForwardingConfig;
+  readonly dns64: Dns64Config;
   readonly cache: CacheConfig;
   readonly filter: FilterConfig;
   readonly recursion: RecursionConfig;

@@ -8,7 +8,6 @@ import type {
   Config,
   ConfigList,
   FilterConfig,
-  QuerylogConfig,
   RecursionConfig,
   SecurityConfig,
   ServerConfig,
@@ -17,6 +16,7 @@ import type {
   TlsFiles,
 } from "./config.ts";
 import { readDevices } from "./devices.ts";
+import { readDns64 } from "./dns64.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
 import {
@@ -31,13 +31,13 @@ import {
   origin,
   path,
   ratio,
-  resolvePath,
   size,
   Sockets,
   text,
   url,
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
+import { readQuerylog } from "./querylog.ts";
 import { checkNames, noteIgnored, readForwarding, readUpstream } from "./upstream.ts";
 import { checkListeners, readVrrp } from "./vrrp.ts";
 
@@ -76,8 +76,6 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 /** RFC 8767 §5 suggests one to three days; more than a month is surely a slip. */
 const SERVE_STALE_MS_MAX = 30 * DAY_MS;
-const RETENTION_MS_MAX = 400 * DAY_MS;
-const LOG_ENTRIES_MAX = 100_000_000;
 
 const DNS_PORT = 53;
 const TLS_PORT = 853;
@@ -89,6 +87,7 @@ const TABLES = {
   server: false,
   upstream: false,
   forwarding: false,
+  dns64: false,
   cache: false,
   filter: false,
   recursion: false,
@@ -202,6 +201,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const server = t.table("server", (s) => readServer(s, directory, sockets));
   const upstreams = t.tables("upstream", UPSTREAM_COUNT_MAX, (u) => readUpstream(u, directory));
   const forwarding = t.table("forwarding", readForwarding);
+  const dns64 = t.table("dns64", readDns64);
   const cache = t.table("cache", readCache);
   const filter = t.table("filter", (f) => readFilter(f, directory));
   const recursion = t.table("recursion", (r) => readRecursion(r, directory));
@@ -209,7 +209,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   if (recursion.enabled) noteIgnored(upstreams, t.place.at("upstream"));
   else checkNames(upstreams, t.place.at("upstream"));
   const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
-  const querylog = t.table("querylog", (q) => readQuerylog(q, store.dir));
+  const querylog = t.table("querylog", (q) => readQuerylog(q, store.dir, directory));
   const api = t.table("api", (a) => readApi(a, directory, sockets));
   const update = t.table("update", (u) => ({ url: u.optional("url", url({ plainHttp: false })) }));
   // A witness opens none of the other sockets, not even those that a node has by default.
@@ -234,6 +234,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     server,
     upstreams,
     forwarding,
+    dns64,
     cache,
     filter,
     recursion,
@@ -432,16 +433,6 @@ function readSecurity(t: Table): SecurityConfig {
     sandbox: t.read("sandbox", boolean, true),
     rebindingProtection: t.read("rebinding_protection", boolean, true),
     rebindingExempt: t.read("rebinding_exempt", arrayOf(domain, ENTRY_COUNT_MAX, String), []),
-  };
-}
-
-function readQuerylog(t: Table, storeDir: string): QuerylogConfig {
-  return {
-    enabled: t.read("enabled", boolean, true),
-    retentionMs: t.read("retention", duration(HOUR_MS, RETENTION_MS_MAX), "7d"),
-    maxEntries: t.read("max_entries", integer(0, LOG_ENTRIES_MAX), 1_000_000),
-    anonymize: t.read("anonymize", boolean, false),
-    dir: resolvePath(storeDir, "querylog"),
   };
 }
 

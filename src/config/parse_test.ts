@@ -50,6 +50,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
     },
     upstreams: [],
     forwarding: { strategy: "order", parallelMax: 3 },
+    dns64: { enabled: false, prefix: "64:ff9b::/96", exclude: ["::ffff:0.0.0.0/96"] },
     cache: {
       sizeBytes: 33_554_432,
       minTtl: 0,
@@ -86,6 +87,8 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       maxEntries: 1_000_000,
       anonymize: false,
       dir: "/var/lib/svc/querylog",
+      dnstap: null,
+      otlp: null,
     },
     api: {
       listen: ["127.0.0.1:8053"],
@@ -155,6 +158,11 @@ domains = ["lan", "Bücher.Example"]
 [forwarding]
 strategy = "parallel"
 parallel_max = 2
+
+[dns64]
+enabled = true
+prefix = "2001:db8:122::/48"
+exclude = ["::ffff:0:0/96", "2002::/16"]
 
 [cache]
 size = "64MiB"
@@ -319,6 +327,11 @@ Deno.test("parseConfig() reads every key", none, () => {
       },
     ],
     forwarding: { strategy: "parallel", parallelMax: 2 },
+    dns64: {
+      enabled: true,
+      prefix: "2001:db8:122::/48",
+      exclude: ["::ffff:0.0.0.0/96", "2002::/16"],
+    },
     cache: {
       sizeBytes: 67_108_864,
       minTtl: 10,
@@ -363,6 +376,8 @@ Deno.test("parseConfig() reads every key", none, () => {
       maxEntries: 0,
       anonymize: true,
       dir: "/etc/data/svc/querylog",
+      dnstap: null,
+      otlp: null,
     },
     api: {
       listen: ["0.0.0.0:8053"],
@@ -485,7 +500,7 @@ Deno.test("parseConfig() lets a witness have [cluster] and [store] only", none, 
 
 /** Every table of a file, as problems name them. */
 const TABLES =
-  "api, cache, cluster, devices, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks";
+  "api, cache, cluster, devices, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks";
 
 /** Lines of a file, and its problems without the file's name. */
 const BAD: readonly (readonly [string[], string[]])[] = [

@@ -16,6 +16,7 @@ import { formatDuration, formatSize, parseDuration, parseSize } from "./units.ts
 
 export type IpBytes = Uint8Array<ArrayBuffer>;
 
+const IPV6_BYTES = 16;
 /** Longest domain name in text form without its last dot (RFC 1035 §2.3.4: 255 bytes on the wire). */
 const DOMAIN_LENGTH_MAX = 253;
 /** Longest path (Linux: PATH_MAX with its ending NUL). */
@@ -171,6 +172,14 @@ export const network: Reader<IpPrefix> = (value, place) => {
     mended === null
       ? `is ${quote(checked)}, ${form}`
       : `is ${quote(checked)}, which has host bits set: write "${mended}"`,
+  );
+};
+
+export const ipv6Network: Reader<IpPrefix> = (value, place) => {
+  const read = network(value, place);
+  if (read === null || read.ip.length === IPV6_BYTES) return read;
+  return place.problem(
+    `is ${quote(formatPrefix(read))}, not an IPv6 network: write one such as "2001:db8::/32"`,
   );
 };
 

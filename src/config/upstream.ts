@@ -203,7 +203,7 @@ function parseHttps(address: string, place: Place): Target | null {
 }
 
 /** Reads the host and the name that its certificate is checked for. */
-function parseServer(
+export function parseServer(
   hostText: string,
   nameText: string | undefined,
   place: Place,
@@ -221,7 +221,7 @@ function parseServer(
   return { host, ip: bytes, serverName };
 }
 
-function parsePort(text: string, place: Place): number | null {
+export function parsePort(text: string, place: Place): number | null {
   const port = Number(text);
   if (port >= 1 && port <= 65_535) return port;
   return place.problem(`has the port ${text}, out of range: write one from 1 to 65535`);

@@ -91,6 +91,27 @@ Deno.test("readForwarding() names the place of what is wrong", none, async (t) =
   }
 });
 
+/** Keys of `[dns64]`, and what is wrong with them. */
+const DNS64 = [
+  ["enabled = true", null],
+  ['prefix = "2001:db8::/32"', null],
+  ['prefix = "10.0.0.0/8"', /"10\.0\.0\.0\/8", not an IPv6 network/],
+  ['prefix = "2001:db8::/33"', /has 33 bits: give the prefix 32, 40, 48, 56, 64 or 96/],
+  ['prefix = "2001:db8:0:0:ff00::/96"', /bits 64 to 71 set/],
+  ['exclude = ["192.0.2.0/24"]', /not an IPv6 network/],
+] as const;
+
+Deno.test("readDns64() takes the prefixes of RFC 6052", none, async (t) => {
+  for (const [keys, want] of DNS64) {
+    await t.step(keys, () => {
+      const text = `[dns64]\n${keys}\n`;
+      const { problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+      assert.equal(problems.length, want === null ? 0 : 1);
+      if (want !== null) assert.match(problems[0].message, want);
+    });
+  }
+});
+
 /** Upstreams by address, each with further keys; which of them nobody can look up. */
 const NAMED = [
   [['"tls://dns.example"'], [0]],

@@ -6,5 +6,5 @@
 export { askJson, type JsonAnswer, type JsonQuestion } from "./ask_json.ts";
 export { askLength, download, type DownloadLimits, type Validators } from "./download.ts";
 export { fetchJson } from "./fetch_json.ts";
-export { nodeHttpAsk, nodeHttpGet, nodeHttpPost } from "./node_http.ts";
+export { nodeHttpAsk, nodeHttpGet, nodeHttpPost, nodeHttpPostStatus } from "./node_http.ts";
 export type { HttpAsk, HttpGet, HttpPost, HttpResponse, Lookup } from "./ports.ts";

@@ -1,3 +1,6 @@
+/**
+ * Requests by TCP and TLS, for who needs no more than these. Scope: net. RFC 9110. @module
+ */
 import http from "node:http";
 import { Duplex } from "node:stream";
 import { bareHost, isLocalhostName, parseIp } from "../addr/mod.ts";
@@ -8,6 +11,8 @@ import type { HttpAsk, HttpGet, HttpGetOptions, HttpPost, HttpResponse, Lookup }
 const ADDRESSES_MAX = 4;
 /** How long one address has for its head while there is another to try. */
 const ADDRESS_TIMEOUT_MS = 4_000;
+/** Most that is read of a response whose status alone is asked for. */
+const UNREAD_BYTES_MAX = 64 * 1024;
 /** Most bytes of a response's head. */
 const HEAD_BYTES_MAX = 32 * 1024;
 
@@ -34,6 +39,23 @@ export function nodeHttpGet(options: NodeHttpGetOptions): HttpGet {
 export function nodeHttpPost(options: NodeHttpGetOptions): HttpPost {
   const send = nodeHttp(options);
   return (url, request) => send(url, { ...request, method: "POST" });
+}
+
+/** The same for where the status says all. */
+export function nodeHttpPostStatus(
+  options: NodeHttpGetOptions,
+): (...request: Parameters<HttpPost>) => Promise<number> {
+  const post = nodeHttpPost(options);
+  return async (url, request) => {
+    const { status, body } = await post(url, request);
+    // A connection is for one request; it is closed in order.
+    let read = 0;
+    for await (const chunk of body) {
+      read += chunk.length;
+      if (read > UNREAD_BYTES_MAX) break;
+    }
+    return status;
+  };
 }
 
 /** The same for what an API takes. */

@@ -1,4 +1,4 @@
-import type { HostPort } from "../addr/mod.ts";
+import type { HostPort, IpPrefix } from "../addr/mod.ts";
 import type { TrustAnchor } from "../dnssec/mod.ts";
 import type { CompileSource, SourcedRule, SourceStats } from "../filter/mod.ts";
 import type { PROTOCOL_NAMES } from "../logqueue/mod.ts";
@@ -108,6 +108,8 @@ export interface DnsStart {
   readonly trust: DnsTrust | null;
   /** `null`: upstreams are asked for every name. */
   readonly recursion: DnsRecursion | null;
+  /** The prefix behind which AAAA is made of A, and networks that do not count; `null`: it is not. */
+  readonly dns64: { readonly prefix: IpPrefix; readonly exclude: readonly IpPrefix[] } | null;
   /** Names, uncompressed, at and below which private addresses stay; `null`: they stay everywhere. */
   readonly rebindingExempt: readonly Uint8Array[] | null;
   /** A name that can't be checked gets SERVFAIL. */

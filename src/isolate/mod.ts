@@ -23,6 +23,12 @@ export {
   QuerylogSupervisor,
   type Watcher,
 } from "./querylog/supervisor.ts";
+export {
+  type ExportFigures,
+  type ExportOptions,
+  ExportSupervisor,
+} from "./logexport/supervisor.ts";
 export type { DnsSeats } from "./seats.ts";
 export type { DnsListener, DnsOptions, FormerDns } from "./dns/options.ts";
 export { DnsSupervisor, PARKED_MS } from "./dns/supervisor.ts";
+export { pause } from "./pause.ts";

@@ -11,19 +11,29 @@ import {
 const START_DESCRIPTORS = 64;
 
 /** The isolates that `svc run` starts. */
-export type Isolate = "check" | "compile" | "dns" | "querylog";
+export type Isolate = "check" | "compile" | "dns" | "logexport" | "querylog";
 
 /** What each isolate may touch; whatever is not named here is denied. */
 export const SCOPES = {
   check: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
   compile: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
   dns: () => ({ net: true, ffi: mayFfi() }), // Any name server there is; UDP in batches.
+  /** Addresses with ports, with commas between them; or the path of a socket. */
+  logexport: (reach: string) => {
+    const isPath = reach.startsWith("/");
+    return {
+      net: isPath ? [`unix:${reach}`] : reach.split(","),
+      read: isPath ? [reach] : false,
+      write: isPath ? [reach] : false,
+      sys: maySetPriority() ? ["setPriority"] : false,
+    };
+  },
   querylog: (directory: string) => ({
     read: [directory],
     write: [directory],
     sys: maySetPriority() ? ["setPriority"] : false,
   }),
-} as const satisfies Record<Isolate, (directory: string) => Deno.PermissionOptions>;
+} as const satisfies Record<Isolate, (place: string) => Deno.PermissionOptions>;
 
 /** Nobody can hand on what it was not given: without FFI the isolates go the portable way. */
 function mayFfi(): boolean {
@@ -40,6 +50,7 @@ const TIME_SLICES: Record<Isolate, TimeSlice> = {
   check: TimeSlice.Work,
   compile: TimeSlice.Work,
   dns: TimeSlice.Query,
+  logexport: TimeSlice.Work,
   querylog: TimeSlice.Work,
 };
 
@@ -48,16 +59,17 @@ const ENTRIES: Record<Isolate, () => URL> = {
   check: () => new URL("./check/check_worker.ts", import.meta.url),
   compile: () => new URL("./compile/compile_worker.ts", import.meta.url),
   dns: () => new URL("./dns/dns_worker.ts", import.meta.url),
+  logexport: () => new URL("./logexport/logexport_worker.ts", import.meta.url),
   querylog: () => new URL("./querylog/querylog_worker.ts", import.meta.url),
 };
 
 /**
- * Starts an isolate with its scope and nothing beyond it; `directory` is its own, if it has one.
+ * Starts an isolate with its scope and nothing beyond it; `place` is its own, if it has one.
  *
  * @throws {SvcError} `unavailable`, when too few descriptors are left for one.
  */
-export function startIsolate(isolate: Isolate, directory = ""): Worker {
-  return startWorker(isolate, ENTRIES[isolate](), SCOPES[isolate](directory));
+export function startIsolate(isolate: Isolate, place = ""): Worker {
+  return startWorker(isolate, ENTRIES[isolate](), SCOPES[isolate](place));
 }
 
 /** Starts what stands at `url` as such an isolate. */

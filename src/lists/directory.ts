@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Clock } from "../clock/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 import { invariant, messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Disk, DiskFile } from "./ports.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { parseRule, type RuleForm } from "../filter/mod.ts";
 import { SvcError } from "../errors.ts";
 

@@ -3,7 +3,7 @@
  * one writer and one reader each. Writing never waits and leaves no garbage; a full queue counts what
  * it can't take. Both ends find the same layout here. Scope: none. @module
  */
-export { figuresMemory, LogFigure } from "./figures.ts";
+export { ExportFigure, figuresMemory, LogFigure } from "./figures.ts";
 export {
   DNSSEC_NAMES,
   DROPPED_NOT_COUNTED,

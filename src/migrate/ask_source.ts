@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { messageOf, SvcError } from "../errors.ts";
 import { askJson, type HttpAsk } from "../http/mod.ts";
 import { describeProblems, parseWith } from "../model/mod.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { PersistentMap } from "./persistent_map.ts";
 import { type Envelope, moment, name } from "./resources.ts";
 

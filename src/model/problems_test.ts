@@ -1,7 +1,7 @@
 // Goal: whatever a schema of ours refuses is told in words of ours. Method: each kind of issue that
 // zod has is made by a small schema, and each schema of a resource is sent what it can't take.
 import assert from "node:assert/strict";
-import { z } from "zod";
+import * as z from "zod";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { decodeSettings, decodeSpec } from "./decode.ts";
 import { describeProblems, parseWith } from "./problems.ts";

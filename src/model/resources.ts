@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { formatPrefix, parseIp, parseMac, parsePrefix, unmapIpv4 } from "../addr/mod.ts";
 import { DAYS, DEFAULT_GROUP_ID } from "./constants.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { StoredUser } from "./command.ts";
 
 /** What a stored user looks like: held against each before it is stored and after it is read. */

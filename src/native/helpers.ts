@@ -1,13 +1,7 @@
 import type { Host } from "./host.ts";
+import { ReadCall, readPath } from "./proc_file.ts";
 import { putBehind, TimeSlice } from "./time_slice.ts";
 
-/** Numbers of the system calls; Deno itself shows nobody a file of `/proc`. */
-const OPENAT = { x86_64: 257n, aarch64: 56n } as const;
-const READ = { x86_64: 0n, aarch64: 63n } as const;
-const GETDENTS64 = { x86_64: 217n, aarch64: 61n } as const;
-const CLOSE = { x86_64: 3n, aarch64: 57n } as const;
-const AT_FDCWD = -100n;
-const O_RDONLY = 0n;
 const THREADS = "/proc/self/task";
 /** Room for the entries of far more threads than there are at the start. */
 const ENTRIES_BYTES = 32 * 1024;
@@ -29,7 +23,8 @@ const HELPER_NICE = 10;
 export function stepHelpersBack(host: Host): number {
   let count = 0;
   for (const thread of threads(host)) {
-    const name = read(host, `${THREADS}/${thread}/comm`, READ, new Uint8Array(NAME_BYTES));
+    const path = `${THREADS}/${thread}/comm`;
+    const name = readPath(host, path, ReadCall.File, new Uint8Array(NAME_BYTES));
     if (name === null || !HELPER.test(new TextDecoder().decode(name))) continue;
     if (putBehind(host, thread, TimeSlice.Work, HELPER_NICE)) count++;
   }
@@ -38,7 +33,8 @@ export function stepHelpersBack(host: Host): number {
 
 /** IDs of this process's threads. */
 function threads(host: Host): number[] {
-  const entries = read(host, THREADS, GETDENTS64, new Uint8Array(ENTRIES_BYTES));
+  const target = new Uint8Array(ENTRIES_BYTES);
+  const entries = readPath(host, THREADS, ReadCall.Directory, target);
   if (entries === null) return [];
   const view = new DataView(entries.buffer, 0, entries.length);
   const found: number[] = [];
@@ -48,20 +44,4 @@ function threads(host: Host): number[] {
     if (Number.isInteger(thread)) found.push(thread); // The others are `.` and `..`.
   }
   return found;
-}
-
-/** Reads once from a path, by the call for its kind; `null` where that fails. */
-function read(
-  host: Host,
-  path: string,
-  call: typeof READ | typeof GETDENTS64,
-  target: Uint8Array<ArrayBuffer>,
-): Uint8Array<ArrayBuffer> | null {
-  const { arch } = Deno.build;
-  const text = new TextEncoder().encode(`${path}\0`);
-  const fd = host.syscall(OPENAT[arch], AT_FDCWD, text, O_RDONLY, 0n);
-  if (fd < 0n) return null;
-  const length = host.syscall(call[arch], fd, target, BigInt(target.length), 0n);
-  host.syscall(CLOSE[arch], fd, text, 0n, 0n);
-  return length < 0n ? null : target.subarray(0, Number(length));
 }

@@ -37,7 +37,7 @@ export function returnFreeAllocations(host: Host): void {
   host.malloc_trim(0n);
 }
 
-const MADV_DONTNEED = 4;
+export const MADV_DONTNEED = 4;
 /** Pages are larger on some ARM64 kernels; a range of whole ones of this size fits any. */
 const PAGE_BYTES_MAX = 65_536;
 

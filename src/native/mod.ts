@@ -25,6 +25,7 @@ export { UdpBatch } from "./udp_batch.ts";
 export { Opened, Received, UdpEphemeral } from "./udp_ephemeral.ts";
 export { type FileLimit, fileLimit, raiseFileLimit } from "./file_limit.ts";
 export { stepHelpersBack } from "./helpers.ts";
+export { anonymousBytes, dropCode } from "./own_memory.ts";
 export { hasSpareDescriptors, threadCpuMs, threadId } from "./threads.ts";
 export { setTimeSlice, TimeSlice, withTimeSlice } from "./time_slice.ts";
 export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";

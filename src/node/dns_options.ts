@@ -91,6 +91,7 @@ export function dnsOptions(
     ttl: { min: cache.minTtl, max: cache.maxTtl, negativeMax: cache.negativeMaxTtl },
     serveStale: Math.floor(cache.serveStaleMs / 1_000),
     prefetch: cache.prefetch,
+    dns64: config.dns64.enabled ? config.dns64 : null,
     rebindingExempt: security.rebindingProtection ? wireNames(security.rebindingExempt) : null,
     failClosed: config.filter.onFailure === "closed",
     isShutIn: security.sandbox,

@@ -118,7 +118,7 @@ function userOf(process: Process, { server: { user } }: Config): UserIds | null 
 
 /** What the service's user has to get at to run it; a compiled file carries its own modules. */
 function filesOf({ runtime, modules }: ProgramPlaces): string[] {
-  return Deno.build.standalone ? [runtime] : [runtime, `${modules}/main.ts`];
+  return Deno.build.standalone ? [runtime] : [runtime, `${modules}/deno.json`];
 }
 
 /**

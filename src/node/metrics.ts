@@ -1,6 +1,6 @@
 import type { Status } from "../api/mod.ts";
 import type { ChannelFigures, MemberFigures } from "../cluster/mod.ts";
-import type { DnsSupervisor } from "../isolate/mod.ts";
+import type { DnsSupervisor, ExportFigures } from "../isolate/mod.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import {
   Counter,
@@ -37,6 +37,7 @@ export interface MetricsFacts {
   >;
   /** How long the last build of the filter took. */
   readonly buildMs: number | null;
+  readonly logExports: readonly ExportFigures[];
   readonly exportFailures: number;
   readonly querylogWritten: number;
   readonly uncaughtErrors: number;
@@ -109,6 +110,7 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       "Queries that the query log had no room for.",
       querylog.dropped,
     ),
+    ...logExportFamilies(facts.logExports),
     gauge("svc_degraded", "1 while the status names a problem.", problems.length > 0 ? 1 : 0),
     counter(
       "svc_telemetry_export_failures_total",
@@ -159,6 +161,39 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       "When the process started, in seconds since 1970.",
       facts.startedAtMs / 1_000,
     ),
+  ];
+}
+
+/** What leaves of the query log; nothing where it stays. */
+function logExportFamilies(exports: readonly ExportFigures[]): MetricFamily[] {
+  if (exports.length === 0) return [];
+  const samples = (value: (one: ExportFigures) => number): Sample[] =>
+    exports.map((one) => ({ labels: { exporter: one.exporter }, value: value(one) }));
+  return [
+    {
+      name: "svc_querylog_export_sent_total",
+      type: "counter",
+      help: "Entries of the query log that were sent, by exporter.",
+      samples: samples(({ sent }) => sent),
+    },
+    {
+      name: "svc_querylog_export_dropped_total",
+      type: "counter",
+      help: "Entries that found no room while a receiver lagged, or that it never took.",
+      samples: samples(({ dropped }) => dropped),
+    },
+    {
+      name: "svc_querylog_export_failures_total",
+      type: "counter",
+      help: "Connections, handshakes and batches that failed.",
+      samples: samples(({ failures }) => failures),
+    },
+    {
+      name: "svc_querylog_export_failing",
+      type: "gauge",
+      help: "1 while the last try to send failed.",
+      samples: samples(({ isFailing }) => isFailing ? 1 : 0),
+    },
   ];
 }
 
@@ -241,6 +276,11 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
       "svc_dnssec_deduced_total",
       "Questions answered by what was proven not to be there before.",
       Counter.Deduced,
+    ),
+    sum(
+      "svc_dns64_synthesized_total",
+      "Answers whose AAAA records were made of A records.",
+      Counter.Dns64Synthesized,
     ),
     ...recursionFamilies(blocks),
   ];

@@ -2,7 +2,7 @@ import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf } from "../errors.ts";
-import { type HttpGet, nodeHttpGet } from "../http/mod.ts";
+import { type HttpGet, type Lookup, nodeHttpGet } from "../http/mod.ts";
 import {
   CheckSupervisor,
   compileRules,
@@ -32,6 +32,7 @@ import { hostLookup } from "./host_lookup.ts";
 import { Later } from "./later.ts";
 import { Listening } from "./listening.ts";
 import { listsOf, usesOf } from "./lists_of.ts";
+import { NodeLogExports } from "./log_exports.ts";
 import { NodeLists, servicesPlace } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
 import { type NodeWebhooks, startWebhooks } from "./node_webhooks.ts";
@@ -85,6 +86,7 @@ interface Parts {
   readonly odoh: OdohKeys | null;
   /** `null`: no query is logged. */
   readonly querylog: QuerylogSupervisor | null;
+  readonly logExports: NodeLogExports;
   readonly isolates: number;
   /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
   readonly listening: Listening | null;
@@ -141,9 +143,9 @@ export class Node {
     const replicator: Replicator = cluster?.replicator ?? store.replicator;
     // Nothing is downloaded, and no change is taken, before the first query is answered.
     const [laterDns, laterPolicy] = [new Later<DnsSupervisor>(), new Later<Policy>()];
-    const get = nodeHttpGet({
-      lookup: async (hostname, signal) => await hostLookup(laterDns.part)(hostname, signal),
-    });
+    const lookup: Lookup = async (hostname, signal) =>
+      await hostLookup(laterDns.part)(hostname, signal);
+    const get = nodeHttpGet({ lookup });
     const keeper = await openKeeper(config, problems, get);
     const services = new ServiceCatalogue(servicesPlace(config.filter), keeper, denoDisk);
     const filtering = new Filtering({
@@ -178,7 +180,11 @@ export class Node {
     );
     const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
     const odoh = isTarget ? new OdohKeys(former?.odohSeeds) : null;
-    const querylog = querylogOf(config, upstreams, isolates);
+    const logExports = await NodeLogExports.open(config, {
+      ...{ node: nodeName(config), lookup, problems },
+      upstreams: upstreams.map(({ address }) => address),
+    });
+    const querylog = querylogOf(config, upstreams, isolates, logExports.wanted);
     const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
     const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
     opened.defer(() => checks?.stop());
@@ -198,18 +204,8 @@ export class Node {
     return new Node({
       ...{ config, startedAtMs, telemetry, stage, former, problems, clock, cluster, get },
       ...{ keeper, services, store: { ...store, replicator } },
-      ...{
-        filtering,
-        devices,
-        policy,
-        certificate,
-        upstreams,
-        odoh,
-        querylog,
-        isolates,
-        listening,
-        dns,
-      },
+      ...{ filtering, devices, policy, certificate, upstreams, odoh, querylog, logExports },
+      ...{ isolates, listening, dns },
       ...{ checks, trust: trustKeeper },
     }, opened.move());
   }
@@ -237,10 +233,12 @@ export class Node {
 
   /** Answers queries. */
   async #answer(): Promise<void> {
-    const { clock, problems, querylog, odoh, dns, isolates, checks, trust } = this.#parts;
+    const { clock, problems, querylog, odoh, dns, isolates, checks, trust, logExports } =
+      this.#parts;
     if (querylog !== null) querylog.onNewest = (newestMs) => clock.judge.witness(newestMs);
     checks?.start();
     await dns.start();
+    logExports.start();
     this.#uncaught.arm(); // From here on nothing of this isolate ends DNS.
     problems.watch("internal", () => this.#uncaught.problems);
     if (trust !== null) {
@@ -332,7 +330,7 @@ export class Node {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
-    const { listening, stage, certificate } = this.#parts;
+    const { listening, stage, certificate, logExports } = this.#parts;
     return {
       config,
       node: nodeName(config),
@@ -364,6 +362,7 @@ export class Node {
       builtAtMs: () => filtering.builtAtMs,
       buildMs: () => filtering.buildMs,
       exportFailures: () => telemetry.failures,
+      logExports,
       uncaughtErrors: () => this.#uncaught.count,
       apiOccupancy: () => this.#connected.api,
       eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
@@ -451,7 +450,7 @@ export class Node {
     lastMs: () => number,
     hasSuccessor = false,
   ): Promise<void> {
-    const { filtering, querylog, dns, telemetry, listening } = this.#parts;
+    const { filtering, querylog, logExports, dns, telemetry, listening } = this.#parts;
     const uncaught = this.#uncaught;
     filtering.stop();
     querylog?.endWatchers();
@@ -465,6 +464,7 @@ export class Node {
     ]);
     // Last: it has what was answered until now.
     await uncaught.survive(() => querylog?.stop(lastMs()));
+    await uncaught.survive(() => logExports.stop(lastMs()));
     if (listening !== null) {
       const { native, sockets } = listening;
       // The threads of ended isolates are out of them by then.

@@ -1,4 +1,4 @@
-import { formatHostPort } from "../addr/mod.ts";
+import { formatHostPort, formatPrefix } from "../addr/mod.ts";
 import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
@@ -6,6 +6,7 @@ import { memoryOf } from "../snapshot/mod.ts";
 import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import type { NodeCluster } from "./cluster.ts";
+import type { NodeLogExports } from "./log_exports.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { ServerCertificate } from "./certificate.ts";
 import type { OwnAddresses } from "./own_addresses.ts";
@@ -40,6 +41,8 @@ export interface NodeParts {
   /** When the lists' rules in force were built, and how long the last build took. */
   readonly builtAtMs: () => number | null;
   readonly buildMs: () => number | null;
+  /** Everywhere that the query log is sent. */
+  readonly logExports: Pick<NodeLogExports, "figures">;
   /** Requests to the telemetry endpoint that failed. */
   readonly exportFailures: () => number;
   /** Errors of this isolate that nobody caught. */
@@ -105,6 +108,7 @@ export function statusOf(node: NodeParts): Status {
       hits: sumCounters(counters, Counter.CacheHits),
       misses: sumCounters(counters, Counter.CacheMisses),
     },
+    dns64: config.dns64.enabled ? { prefix: formatPrefix(config.dns64.prefix) } : null,
     forwarding: { strategy: config.forwarding.strategy },
     upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
     sandbox: { ...node.sandbox, capabilities: [...node.sandbox.capabilities] },
@@ -141,6 +145,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     reports,
     status: statusOf(node),
     buildMs: node.buildMs(),
+    logExports: node.logExports.figures,
     exportFailures: node.exportFailures(),
     querylogWritten: node.querylog?.figures.written ?? 0,
     uncaughtErrors: node.uncaughtErrors(),

@@ -3,7 +3,7 @@ import type { ClockJudge } from "../clock/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import type { HttpGet } from "../http/mod.ts";
-import { type DnsUpstream, QuerylogSupervisor } from "../isolate/mod.ts";
+import { type DnsUpstream, type QuerylogOptions, QuerylogSupervisor } from "../isolate/mod.ts";
 import { denoDisk, ListKeeper } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import { openNative } from "../native/mod.ts";
@@ -79,6 +79,7 @@ export function querylogOf(
   { querylog }: Config,
   upstreams: readonly DnsUpstream[],
   isolates: number,
+  exports: QuerylogOptions["exports"],
 ): QuerylogSupervisor | null {
   if (!querylog.enabled) return null;
   return new QuerylogSupervisor({
@@ -88,6 +89,7 @@ export function querylogOf(
     anonymize: querylog.anonymize,
     releasedMs: RELEASED_MS,
     upstreams: upstreams.map(({ address }) => address),
+    exports,
     writers: isolates,
   });
 }

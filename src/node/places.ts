@@ -91,12 +91,16 @@ export function placesOf(
   add(config.querylog.dir, "write");
   add(config.filter.localListsDir, "read");
   for (const path of filesOf(config)) around(path);
+  // Connecting is no writing to the kernel, and is to the runtime.
+  const dnstap = config.querylog.dnstap?.target;
+  if (dnstap?.kind === "unix") add(dnstap.path, "write");
   return [...rules.values()];
 }
 
 /** The files that a configuration names, whatever for. */
 function filesOf(config: Config) {
-  const { server, upstreams, filter, recursion, api, cluster, telemetry, devices } = config;
+  const { server, upstreams, filter, recursion, api, cluster, telemetry } = config;
+  const { devices, querylog } = config;
   return [
     ...[server.tls.files, api.tls, cluster].flatMap((files) =>
       files === null ? [] : [files.certFile, files.keyFile]
@@ -106,6 +110,9 @@ function filesOf(config: Config) {
     ...[cluster?.caFile ?? null, telemetry.headersFile, telemetry.caFile],
     ...devices.hostsFiles,
     ...devices.leaseFiles,
+    ...[querylog.dnstap?.caFile, querylog.otlp?.headersFile, querylog.otlp?.caFile].map((file) =>
+      file ?? null
+    ),
   ];
 }
 

@@ -2,6 +2,8 @@ import { formatHostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { log } from "../log.ts";
 import {
+  anonymousBytes,
+  dropCode,
   openHost,
   raiseFileLimit,
   returnFreeAllocations,
@@ -24,9 +26,9 @@ import { Upgrade } from "./upgrade.ts";
 /** Permissions that no part of a running service asks for. */
 const UNUSED = ["run", "env", "import"] as const;
 
-/** How often memory is looked at, and how much more than before is worth giving back. */
+/** How often memory is looked at, and what change of it is worth giving back. */
 const MEMORY_LOOK_MS = 5_000;
-const GROWN_BYTES_MIN = 8 * 1024 * 1024;
+const MEMORY_CHANGE_BYTES_MIN = 8 * 1024 * 1024;
 
 /** How a service comes to run. */
 export interface ServiceStart {
@@ -50,10 +52,12 @@ export async function runService(
     returnLargeAllocations(host); // Before anything large is allocated.
     setTimeSlice(host, TimeSlice.Request);
     stepHelpersBack(host);
-    const memory = new FreeMemory(() => Deno.memoryUsage().rss, () => {
+    // Code comes and goes with what is done, and is no growth.
+    const memory = new FreeMemory(() => anonymousBytes(host) ?? Deno.memoryUsage().rss, () => {
       giveBackHeap();
       returnFreeAllocations(host);
-    }, GROWN_BYTES_MIN);
+      dropCode(host);
+    }, MEMORY_CHANGE_BYTES_MIN);
     Deno.unrefTimer(setInterval(() => memory.look(), MEMORY_LOOK_MS));
   }
   const signals = new Signals();

@@ -2,19 +2,16 @@ import type { Config, TelemetryConfig } from "../config/mod.ts";
 import { parseHeaders } from "../config/mod.ts";
 import { formatName, qtypeName, rcodeName } from "../dns/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import type { DnsSupervisor, SlowQuery, SlowSample } from "../isolate/mod.ts";
-import { type Lookup, nodeHttpPost } from "../http/mod.ts";
+import { type DnsSupervisor, pause, type SlowQuery, type SlowSample } from "../isolate/mod.ts";
+import { type Lookup, nodeHttpPostStatus } from "../http/mod.ts";
 import { handLogLines, log, type LogLine } from "../log.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES } from "../logqueue/mod.ts";
 import type { OtlpExport, OtlpPorts, OtlpSpan, Outage } from "../otlp/mod.ts";
 import type { MetricFamily } from "../telemetry/mod.ts";
 import { VERSION } from "../version.ts";
-import { pause } from "./pause.ts";
 
 /** Log lines of the start that wait for the export to begin. */
 const EARLY_LINES_MAX = 256;
-/** Most that is read of what an endpoint answers. */
-const RESPONSE_BYTES_MAX = 64 * 1024;
 
 export interface TelemetryOptions {
   readonly config: Config;
@@ -78,8 +75,10 @@ export class Telemetry {
 
   async #start(endpoint: string, options: TelemetryOptions): Promise<void> {
     const { headersFile, caFile, metrics, logs, traces, intervalMs } = this.#config;
-    const headers = headersFile === null ? {} : await readHeaders(headersFile);
-    const caPem = caFile === null ? null : await readText("ca_file", caFile);
+    const headers = headersFile === null
+      ? {}
+      : await readHeaders("telemetry.headers_file", headersFile);
+    const caPem = caFile === null ? null : await readText("telemetry.ca_file", caFile);
     const { host } = new URL(endpoint);
     // Most nodes send nothing, and do without the libraries.
     const { OtlpExport, Outage } = await import("../otlp/mod.ts");
@@ -124,37 +123,32 @@ export class Telemetry {
   }
 }
 
-async function readText(key: string, file: string): Promise<string> {
+/** The text of a file that a key of the configuration names. */
+export async function readText(key: string, file: string): Promise<string> {
   try {
     return await Deno.readTextFile(file);
   } catch (error) {
-    throw new SvcError("unavailable", `telemetry.${key}: ${file}: ${messageOf(error)}`);
+    throw new SvcError("unavailable", `${key}: ${file}: ${messageOf(error)}`);
   }
 }
 
-async function readHeaders(file: string): Promise<Readonly<Record<string, string>>> {
-  const parsed = parseHeaders(await readText("headers_file", file));
+/** The headers of such a file. */
+export async function readHeaders(
+  key: string,
+  file: string,
+): Promise<Readonly<Record<string, string>>> {
+  const parsed = parseHeaders(await readText(key, file));
   if (parsed.kind === "headers") return parsed.headers;
   const { line, message } = parsed;
-  throw new SvcError("invalid", `telemetry.headers_file: ${file}: line ${line}: ${message}`);
+  throw new SvcError("invalid", `${key}: ${file}: line ${line}: ${message}`);
 }
 
 function portsOf(lookup: Lookup, caPem: string | null): OtlpPorts {
-  const post = nodeHttpPost({
-    lookup: rememberingLookup(lookup),
-    ...(caPem !== null && { caPem }),
-  });
   return {
-    post: async (url, request) => {
-      const { status, body } = await post(url, request);
-      // A connection is for one request; what it says beyond its status is not asked for.
-      let read = 0;
-      for await (const chunk of body) {
-        read += chunk.length;
-        if (read > RESPONSE_BYTES_MAX) break;
-      }
-      return status;
-    },
+    post: nodeHttpPostStatus({
+      lookup: rememberingLookup(lookup),
+      ...(caPem !== null && { caPem }),
+    }),
     nowMs: Date.now,
     deadline: (ms, signal) => AbortSignal.any([AbortSignal.timeout(ms), signal]),
     pause,

@@ -5,7 +5,7 @@ import { exitCodeOf, GONE, killProcess, LATE, Line, Memory, startProgram } from 
 import type { StageNotes } from "./first_stage.ts";
 import { nextProgram } from "./next_program.ts";
 import type { Node } from "./node.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../isolate/mod.ts";
 import type { SecondStage } from "./second_stage.ts";
 
 /** What the next program is told on its line, and says itself. */

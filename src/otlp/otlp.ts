@@ -31,9 +31,8 @@ const QUEUE_MAX = 2_048;
 const BATCH_MAX = 512;
 /** Lines and spans wait this long for others to go with. */
 const BATCH_DELAY_MS = 1_000;
-/** Characters of one attribute, and attributes of one line or span. */
-const ATTRIBUTE_LENGTH_MAX = 2_000;
-const ATTRIBUTES_MAX = 64;
+/** Attributes of one line or span, and characters of one. */
+export const LIMITS = { attributeCountLimit: 64, attributeValueLengthLimit: 2_000 };
 
 export interface OtlpOptions {
   /** The base URL: `v1/metrics` and the like are added to its path. */
@@ -93,11 +92,7 @@ export class OtlpExport {
   constructor(options: OtlpOptions) {
     const { ports, version, intervalMs } = options;
     this.#ports = ports;
-    const resource = resourceFromAttributes({
-      "service.name": SCOPE_NAME,
-      "service.version": version,
-      "service.instance.id": options.node,
-    });
+    const resource = resourceOf(options);
     // A signal that failed last may have nothing to send for long, and the outage no end.
     const probes = new Map<Signal, () => void>();
     const onSuccess = (failing: readonly Signal[]) => {
@@ -143,10 +138,7 @@ export class OtlpExport {
       const exporter = exporterOf("logs", ProtobufLogsSerializer);
       this.#logs = new LoggerProvider({
         resource,
-        logRecordLimits: {
-          attributeCountLimit: ATTRIBUTES_MAX,
-          attributeValueLengthLimit: ATTRIBUTE_LENGTH_MAX,
-        },
+        logRecordLimits: LIMITS,
         processors: [new BatchLogRecordProcessor({ ...batches, exporter })],
       });
       this.#logger = this.#logs.getLogger(SCOPE_NAME, version);
@@ -157,10 +149,7 @@ export class OtlpExport {
         resource,
         // Whoever answers the queries draws the sample: what comes here is all meant to be sent.
         sampler: new AlwaysOnSampler(),
-        spanLimits: {
-          attributeCountLimit: ATTRIBUTES_MAX,
-          attributeValueLengthLimit: ATTRIBUTE_LENGTH_MAX,
-        },
+        spanLimits: LIMITS,
         spanProcessors: [new BatchSpanProcessor({ ...batches, exporter })],
       });
       this.#tracer = this.#traces.getTracer(SCOPE_NAME, version);
@@ -168,14 +157,8 @@ export class OtlpExport {
   }
 
   /** Takes a log line along. */
-  log({ timeMs, level, message, fields }: OtlpLogLine): void {
-    this.#logger?.emit({
-      timestamp: timeMs,
-      severityNumber: SEVERITY[level],
-      severityText: level.toUpperCase(),
-      body: message,
-      attributes: { ...fields },
-    });
+  log(line: OtlpLogLine): void {
+    this.#logger?.emit(recordOf(line));
   }
 
   /** Takes a span along, a trace of its own. */
@@ -199,8 +182,28 @@ export class OtlpExport {
   }
 }
 
+/** Who sends. */
+export function resourceOf({ node, version }: Pick<OtlpOptions, "node" | "version">) {
+  return resourceFromAttributes({
+    "service.name": SCOPE_NAME,
+    "service.version": version,
+    "service.instance.id": node,
+  });
+}
+
+/** A log line as the SDK takes it. */
+export function recordOf({ timeMs, level, message, fields }: OtlpLogLine) {
+  return {
+    timestamp: timeMs,
+    severityNumber: SEVERITY[level],
+    severityText: level.toUpperCase(),
+    body: message,
+    attributes: { ...fields },
+  };
+}
+
 /** Where a signal goes: a path below that of the endpoint (OTLP, "OTLP/HTTP Request"). */
-function urlOf(endpoint: string, signal: Signal): URL {
+export function urlOf(endpoint: string, signal: Signal): URL {
   const url = new URL(endpoint);
   url.pathname = `${url.pathname.replace(/\/+$/, "")}/v1/${signal}`;
   return url;

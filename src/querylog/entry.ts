@@ -1,3 +1,7 @@
+/**
+ * Entries of the query log, as they come, are stored and are shown: for who has no use for SQLite.
+ * Scope: none. @module
+ */
 import { DNSSEC_NAMES, OUTCOME_NAMES, PROTOCOL_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 
 export type OutcomeName = typeof OUTCOME_NAMES[number];
@@ -87,6 +91,8 @@ export interface TakenEntry extends StoredEntry {
   readonly isLogged: boolean;
   /** False: statistics leave it out. */
   readonly isCounted: boolean;
+  /** What it was read from, without what is not to be kept of the address; `null`: nobody wants it. */
+  readonly record: Uint32Array | null;
 }
 
 /** Bits of a digit in `kindText`. */

@@ -7,6 +7,7 @@
  */
 export type { LogEntry, LogFilter, OutcomeName, ProtocolName } from "./entry.ts";
 export { anonymize } from "./filter.ts";
+export type { LogExport } from "./log_exports.ts";
 export type { LiveBatch } from "./live_feed.ts";
 export { type QueryLogOptions, type QueryLogPorts, QueryLogStore } from "./query_log.ts";
 export type { LogPage, NameCount, NamePage } from "./search.ts";

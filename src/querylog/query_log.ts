@@ -9,6 +9,7 @@ import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
 import type { LogFilter, TakenEntry } from "./entry.ts";
 import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
 import { type LiveBatch, LiveFeed } from "./live_feed.ts";
+import { type LogExport, LogExports } from "./log_exports.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
 import type { LogStatistics } from "./log_statistics.ts";
@@ -56,6 +57,8 @@ export interface QueryLogOptions {
   /** When this program was released, in milliseconds since 1970: no clock is before that. */
   readonly releasedMs: number;
   readonly queues: readonly SharedArrayBuffer[];
+  /** Those who send entries elsewhere. */
+  readonly exports: readonly LogExport[];
   /** Memory of `figuresMemory`. */
   readonly figures: SharedArrayBuffer;
 }
@@ -95,6 +98,7 @@ export class QueryLogStore {
   readonly #record: RecordReader;
   readonly #figures: Float64Array;
   readonly live: LiveFeed;
+  readonly #exports: LogExports;
   #open: Open | null = null;
   /** Since when something waits that was seen; `Infinity`: nothing was. */
   #waitsSinceMs = Infinity;
@@ -124,6 +128,7 @@ export class QueryLogStore {
     this.#readers = options.queues.map((memory) => new QueueReader(memory));
     this.#record = new RecordReader(options);
     this.live = new LiveFeed(options.anonymize, ports.onLive);
+    this.#exports = new LogExports(options.exports);
     this.#figures = new Float64Array(options.figures);
     this.#savedAtMs = ports.monotonicMs();
     this.#try(() => this.#opened());
@@ -291,6 +296,7 @@ export class QueryLogStore {
       this.#isUnsaved ||= batch.length > 0;
       this.#figures[LogFigure.Entries] = entries.count;
       this.live.push(logged, ids);
+      this.#exports.push(logged);
       const monotonicMs = this.#ports.monotonicMs();
       const isSaveDue = this.#isUnsaved && monotonicMs - this.#savedAtMs >= SAVE_MS;
       if (isSaveDue) this.#save(open, monotonicMs);
@@ -308,11 +314,15 @@ export class QueryLogStore {
     const most = Math.ceil(BATCH_MAX / this.#readers.length);
     for (const reader of this.#readers) {
       try {
-        for (let i = 0; i < most && reader.next(this.#record.words) !== NO_RECORD; i++) {
+        const { words } = this.#record;
+        for (let i = 0; i < most; i++) {
+          const lengthBytes = reader.next(words);
+          if (lengthBytes === NO_RECORD) break;
           this.#taken++;
           const entry = this.#record.read();
           if (entry === null) this.#figures[LogFigure.Unreadable]++;
-          else batch.push(this.#dated(entry));
+          else if (!this.#exports.wants(entry)) batch.push(this.#dated(entry));
+          else batch.push({ ...this.#dated(entry), record: words.slice(0, lengthBytes >>> 2) });
         }
       } catch (error) {
         const lost = reader.discard();

@@ -46,6 +46,7 @@ class Bench {
       anonymize: false,
       releasedMs: 0,
       upstreams: ["192.0.2.53:53"],
+      exports: [],
       ...this.options,
       queues: this.queues,
       figures: this.figures,

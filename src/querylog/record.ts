@@ -1,3 +1,6 @@
+/**
+ * Reads records of the queue, for who has no use for SQLite. Scope: none. RFC 1035. @module
+ */
 import { formatIp } from "../addr/mod.ts";
 import {
   formatRdata,
@@ -82,6 +85,7 @@ export class RecordReader {
     return {
       isLogged: (flags & RecordFlag.NotLogged) === 0,
       isCounted,
+      record: null,
       timeMs,
       durationUs: words[RecordAt.Duration],
       outcome,

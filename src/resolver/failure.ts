@@ -49,6 +49,10 @@ export const OWN_CIRCLE: ResolveFailure = new ResolveFailure(
   "circle",
   "local CNAME records lead in a circle, or too far",
 );
+export const NO_IPV4: ResolveFailure = new ResolveFailure(
+  "timeout",
+  "no answer came for A, which AAAA is made of",
+);
 export const TOO_MANY_WAIT: ResolveFailure = new ResolveFailure(
   "overload",
   "too many queries wait",

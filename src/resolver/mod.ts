@@ -4,7 +4,7 @@
  * (`forward/`) from upstreams, which it asks through the `Asker` (`ask/`); `Validation` (`validate/`)
  * judges that first where it is to be proven; `Resolver` writes every response, and the transport's
  * `Responder` sends it. All I/O comes in as ports.
- * Scope: none. RFC 1035, 2308, 5452, 6891, 8482, 8767, 8914, 9520, 9619. @module
+ * Scope: none. RFC 1035, 2308, 5452, 6147, 6891, 7050, 8482, 8767, 8914, 9520, 9619. @module
  */
 export { clientIdOf, readClientId } from "./client_id.ts";
 export { COOKIE_SECRET_BYTES } from "./cookies.ts";
@@ -13,6 +13,8 @@ export { Verdict } from "./verdict.ts";
 export { Outcome } from "./outcome.ts";
 export { QueryLog } from "./query_log.ts";
 export { TurnClock } from "./turn_clock.ts";
+export { Dns64 } from "./dns64.ts";
+export { Dns64Names } from "./dns64_names.ts";
 export { RebindingProtection } from "./rebinding.ts";
 export {
   ClientAddress,

@@ -183,6 +183,26 @@ export function writeAddresses(query: Query, reply: Reply, decision: Decision, t
   finish(query, reply, at, Rcode.NoError, -1);
 }
 
+/** Answers with all of an RRset, whose records are of one length. Cut when it does not fit the client. */
+export function writeAll(
+  query: Query,
+  reply: Reply,
+  type: number,
+  ttl: number,
+  rdatas: readonly Uint8Array[],
+): void {
+  let at = writeAnswerHead(query, reply, Rcode.NoError);
+  const lengthBytes = rdatas.length * (RECORD_HEAD_BYTES + rdatas[0].length);
+  if (!fits(query, at - reply.offset + lengthBytes)) {
+    writeTruncated(query, reply, Rcode.NoError, -1);
+    return;
+  }
+  const owner = ownerOffset(query);
+  for (const rdata of rdatas) at = writeRecord(reply.bytes, at, owner, type, ttl, rdata);
+  countAnswers(reply, rdatas.length);
+  finish(query, reply, at, Rcode.NoError, -1);
+}
+
 /** Says whether so many bytes and what `finish` adds at least are within the client's limit. */
 function fits(query: Query, lengthBytes: number): boolean {
   return lengthBytes + optBytes(query) <= query.limitBytes;

@@ -1,17 +1,5 @@
-import { setU16 } from "../bytes/mod.ts";
 import { type Cache, CacheHit } from "../cache/mod.ts";
-import {
-  AD_BIT,
-  CD_BIT,
-  Ede,
-  HashedName,
-  HEADER_BYTES,
-  Qclass,
-  Qtype,
-  Rcode,
-  RCODE_MASK,
-  RD_BIT,
-} from "../dns/mod.ts";
+import { Ede, HashedName, HEADER_BYTES, Qclass, Qtype, Rcode, RD_BIT } from "../dns/mod.ts";
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import {
@@ -27,7 +15,9 @@ import {
 } from "../snapshot/mod.ts";
 import { Counter, type CounterBlock, countOutcome } from "../telemetry/mod.ts";
 import { AnswerFilter } from "./answers.ts";
-import { ERRORS_BYTES_MAX, NO_ERROR, RELAYED } from "./extended_errors.ts";
+import type { Dns64Names } from "./dns64_names.ts";
+import { EntryWriter } from "./entry_writer.ts";
+import { NO_ERROR, RELAYED } from "./extended_errors.ts";
 import { writeAnswer, writeAnyAnswer, writeLocal, writeNegative } from "./own_answers.ts";
 import { CHAIN_MAX, OwnChain } from "./own_chain.ts";
 import { Admission } from "./admission.ts";
@@ -44,13 +34,10 @@ import {
   type Transport,
 } from "./query.ts";
 import type { RateLimiter } from "./rate_limit.ts";
-import { finish, optBytes, type Reply, writeEmpty, writeTruncated } from "./reply.ts";
+import { type Reply, writeEmpty, writeTruncated } from "./reply.ts";
 import { writeBlocked, writeRuled } from "./ruled_answers.ts";
-import { Splicer } from "./splice.ts";
 import { Verdict } from "./verdict.ts";
 
-/** TTL of records that are served past their expiry (RFC 8767 §4). */
-export const STALE_TTL = 30;
 /** A popular entry is fetched again when this part of its time is left. */
 const PREFETCH_PART = 0.1;
 /** Entries with a shorter time than this, in seconds, are left to expire. */
@@ -58,10 +45,10 @@ const PREFETCH_TTL_MIN = 10;
 /** TKEY, the first of the types that mean a transaction and no data (RFC 6895 §3.1). */
 const META_TYPES_MIN = 249;
 
+/** Seconds that the name of an IPv6 address leads to that of the IPv4 address in it. */
+const REVERSE_TTL = 600;
 /** Room for an answer of ours behind a chain: an SOA, an address, or an extended error. */
 const OWN_ANSWER_BYTES_MAX = 128;
-
-const NOTHING: Uint8Array = new Uint8Array(0);
 /** No ruling: the filter failed, and what it failed at must not be answered. */
 const NO_RULING = -1;
 
@@ -77,6 +64,8 @@ export interface PipelineOptions {
   readonly limits: RateLimiter | null;
   /** Encrypted queries without a known client ID are refused. */
   readonly requireClientId: boolean;
+  /** Left out, or `null`: no AAAA is made of A. */
+  readonly dns64?: Dns64Names | null;
   /** Gets each query for a name that a leak test may have, in lower case. */
   readonly onLeakLookup: (query: Query, name: string) => void;
   /** Has an entry that is about to expire fetched again. */
@@ -103,13 +92,12 @@ export class Pipeline {
   readonly #canaries: Canaries;
   readonly #safeSearch: SafeSearch;
   readonly #answers: AnswerFilter;
-  /** Extended errors of the kept message at hand. */
-  readonly #errors = new Uint8Array(ERRORS_BYTES_MAX);
+  readonly #entries: EntryWriter;
+  readonly #dns64: Dns64Names | null;
   readonly #decision = new Decision();
   readonly #chain = new OwnChain();
   /** A question of our own, about the target of a CNAME record of ours. */
   readonly #targetPacket = new Uint8Array(QUESTION_BYTES_MAX);
-  #splicer: Splicer | null = null;
   #filterFailureLogged = false;
 
   constructor(options: PipelineOptions) {
@@ -123,6 +111,8 @@ export class Pipeline {
     this.#canaries = new Canaries(options.seed);
     this.#safeSearch = new SafeSearch(options.seed);
     this.#answers = new AnswerFilter(options.seed);
+    this.#entries = new EntryWriter(options.cache, this.#counts);
+    this.#dns64 = options.dns64 ?? null;
     this.#admission = new Admission(options.limits, options.requireClientId, this.#counts);
     this.#own = new OwnNames(options.seed, options.onLeakLookup);
   }
@@ -178,6 +168,11 @@ export class Pipeline {
     // The operator's own records hold even for a blocked name.
     verdict = this.#local(query, reply);
     if (verdict !== Verdict.Next) return verdict;
+    // What a translator's prefix stands for is known here, unless a record of ours says otherwise.
+    if (this.#dns64 !== null) {
+      verdict = this.#translated(query, reply, this.#dns64);
+      if (verdict !== Verdict.Next) return verdict;
+    }
     // Before the cache: a new rule holds at once, without a flush.
     verdict = this.#filter(query, reply);
     if (verdict !== Verdict.Next) return verdict;
@@ -243,7 +238,9 @@ export class Pipeline {
       const cname = query.qtype === Qtype.CNAME ? -1 : records.firstOfType(set, Qtype.CNAME);
       if (cname < 0) {
         this.#settle(query, Outcome.Local);
-        writeLocal(query, reply, records, set, blockTtl);
+        if (this.#dns64?.writeLocal(query, reply, records, set) !== true) {
+          writeLocal(query, reply, records, set, blockTtl);
+        }
         return Verdict.Send;
       }
       if (query.chain !== null && query.chain.count >= CHAIN_MAX) {
@@ -258,6 +255,18 @@ export class Pipeline {
     if (this.#chainIsCut(query, reply)) return Verdict.Send;
     // The target is a name like any other from here on.
     return this.#ownNames(query, reply);
+  }
+
+  /** Answers for the names of a translator's prefix, or leads to those of IPv4 (RFC 6147, 7050). */
+  #translated(query: Query, reply: Reply, dns64: Dns64Names): Verdict {
+    if (dns64.writeKnown(query, reply, this.name)) {
+      this.#settle(query, Outcome.Local);
+      return Verdict.Send;
+    }
+    const target = dns64.reverse(query, this.name);
+    if (target === null) return Verdict.Next;
+    this.#follow(query, REVERSE_TTL, target, 0, target.length);
+    return this.#chainIsCut(query, reply) ? Verdict.Send : this.#local(query, reply);
   }
 
   /** Makes the query one about the target of a CNAME record of ours. */
@@ -452,48 +461,6 @@ export class Pipeline {
     // What was put together of records of ours and others' is nobody's proof.
     query.dnssec = query.chain === null ? cache.state(entry) as DnssecState : DnssecState.None;
     this.#settle(query, query.source);
-    this.#writeEntry(entry, query, reply, ede);
-  }
-
-  /** Writes a cached message as the response to `query`, cut when it does not fit. */
-  #writeEntry(entry: number, query: Query, reply: Reply, ownEde: number): void {
-    const cache = this.#cache;
-    let ede = ownEde;
-    let errors = NOTHING;
-    if (ede === NO_ERROR && query.edns && cache.errorsLength(entry) > 0) {
-      cache.copyErrors(entry, this.#errors);
-      errors = this.#errors.subarray(0, cache.errorsLength(entry));
-      ede = RELAYED;
-    }
-    const length = cache.messageLength(entry);
-    const stored = cache.flags(entry);
-    const { chain } = query;
-    if (chain !== null) {
-      this.#splicer ??= new Splicer();
-      const { kept } = this.#splicer;
-      cache.copyTo(entry, kept.bytes, kept.words, 0, this.nowSeconds, STALE_TTL);
-      kept.length = length;
-      this.#splicer.write(query, chain, reply, stored & RCODE_MASK, ede, errors);
-      return;
-    }
-    // An extended error goes before any record does (RFC 8914 §3): see `finish`.
-    if (length + optBytes(query) > query.limitBytes) {
-      this.#counts[Counter.Truncated]++;
-      writeTruncated(query, reply, stored & RCODE_MASK, ede, errors);
-      return;
-    }
-    const { bytes, offset } = reply;
-    cache.copyTo(entry, bytes, reply.words, offset, this.nowSeconds, STALE_TTL);
-    setU16(bytes, offset, query.id);
-    // AD is for those who understand it (RFC 6840 §5.8).
-    const wantsAd = query.dnssecOk || (query.flags & AD_BIT) !== 0;
-    const kept = wantsAd ? stored : stored & ~AD_BIT;
-    setU16(bytes, offset + 2, (kept & ~(RD_BIT | CD_BIT)) | (query.flags & (RD_BIT | CD_BIT)));
-    // The client's own spelling: it may compare letter by letter (0x20).
-    const { packet, qname, qnameLength } = query;
-    const to = offset + HEADER_BYTES;
-    for (let i = 0; i < qnameLength; i++) bytes[to + i] = packet[qname + i];
-    reply.truncated = false;
-    finish(query, reply, offset + length, stored & RCODE_MASK, ede, errors);
+    this.#entries.write(entry, query, reply, ede, this.nowSeconds);
   }
 }

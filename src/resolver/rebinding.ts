@@ -1,5 +1,5 @@
 /** Takes addresses of the network at hand out of what upstreams say about public names. */
-import { isPrivateAt } from "../addr/mod.ts";
+import { type EmbeddingPrefix, isPrivateAt } from "../addr/mod.ts";
 import { getU16, setU16 } from "../bytes/mod.ts";
 import {
   AD_BIT,
@@ -52,6 +52,7 @@ export interface KeptMessage {
  */
 export class RebindingProtection {
   readonly #exempt: readonly Uint8Array[];
+  readonly #embedding: EmbeddingPrefix | null;
   readonly #record = new RecordView();
   readonly #param = new SvcParamView();
   readonly #writer = new MessageWriter();
@@ -61,8 +62,12 @@ export class RebindingProtection {
   /** The record at hand is of the answer section, which alone rules are about. */
   #isAnswer = false;
 
-  /** `exempt` are further names, uncompressed: at and below them private addresses are wanted. */
-  constructor(exempt: readonly Uint8Array[] = []) {
+  /**
+   * `exempt` are further names, uncompressed: at and below them private addresses are wanted.
+   * `embedding` is the prefix that stands before IPv4 addresses in this network.
+   */
+  constructor(exempt: readonly Uint8Array[] = [], embedding: EmbeddingPrefix | null = null) {
+    this.#embedding = embedding;
     this.#exempt = [...OWN_DOMAINS.map(wire), ...exempt];
   }
 
@@ -124,7 +129,8 @@ export class RebindingProtection {
       case Qtype.A:
         return rdataLength === IPV4_BYTES && isPrivateAt(message, rdataOffset, IPV4_BYTES);
       case Qtype.AAAA:
-        return rdataLength === IPV6_BYTES && isPrivateAt(message, rdataOffset, IPV6_BYTES);
+        return rdataLength === IPV6_BYTES &&
+          isPrivateAt(message, rdataOffset, IPV6_BYTES, this.#embedding);
       case Qtype.SVCB:
       case Qtype.HTTPS:
         return this.#hasPrivateHint(message, rdataOffset, rdataOffset + rdataLength);
@@ -143,7 +149,7 @@ export class RebindingProtection {
       const size = hintBytes(param.key);
       const { valueOffset, valueLength } = param;
       for (let i = 0; size > 0 && i + size <= valueLength; i += size) {
-        if (isPrivateAt(message, valueOffset + i, size)) return true;
+        if (isPrivateAt(message, valueOffset + i, size, this.#embedding)) return true;
       }
     }
     return false;
@@ -222,7 +228,8 @@ export class RebindingProtection {
     for (let at = paramsAt; at < end;) {
       at = readSvcParam(message, at, end, param);
       if (at < 0) return -1;
-      const isEmptied = hintBytes(param.key) > 0 && copyHints(message, param, target, 0) === 0;
+      const isEmptied = hintBytes(param.key) > 0 &&
+        copyHints(message, param, target, 0, this.#embedding) === 0;
       this.#noteHints(message);
       if (isEmptied) gone |= 1 << param.key;
     }
@@ -234,7 +241,7 @@ export class RebindingProtection {
       const valueAt = to + PARAM_HEADER_BYTES;
       const canBeEmptied = hintBytes(key) > 0 || key === SvcParam.Mandatory;
       const valueEnd = hintBytes(key) > 0
-        ? copyHints(message, param, target, valueAt)
+        ? copyHints(message, param, target, valueAt, this.#embedding)
         : key === SvcParam.Mandatory
         ? copyMandatory(message, param, gone, target, valueAt)
         : copyBytes(message, valueOffset, at, target, valueAt);
@@ -252,7 +259,7 @@ export class RebindingProtection {
     const size = hintBytes(key);
     for (let i = 0; size > 0 && i + size <= valueLength; i += size) {
       const at = valueOffset + i;
-      if (isPrivateAt(message, at, size)) this.#noteTaken(message, at, size);
+      if (isPrivateAt(message, at, size, this.#embedding)) this.#noteTaken(message, at, size);
     }
   }
 
@@ -326,11 +333,13 @@ function copyHints(
   { key, valueOffset, valueLength }: SvcParamView,
   target: Uint8Array,
   at: number,
+  embedding: EmbeddingPrefix | null,
 ): number {
   const size = hintBytes(key);
   let to = at;
   for (let i = valueOffset; i + size <= valueOffset + valueLength; i += size) {
-    if (!isPrivateAt(message, i, size)) to = copyBytes(message, i, i + size, target, to);
+    if (isPrivateAt(message, i, size, embedding)) continue;
+    to = copyBytes(message, i, i + size, target, to);
   }
   return to;
 }

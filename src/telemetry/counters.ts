@@ -82,6 +82,8 @@ export const Counter = {
   ChecksRefused: 90,
   /** Questions answered by what was proven before (RFC 8198). */
   Deduced: 91,
+  /** AAAA records made of A records (RFC 6147), by the answers they are in. */
+  Dns64Synthesized: 92,
 } as const;
 export type Counter = typeof Counter[keyof typeof Counter];
 

@@ -35,6 +35,7 @@ const STATUS = {
   filter: { rules: 120_345 },
   cache: { entries: 1_204, hits: 900, misses: 100 },
   forwarding: { strategy: "order" },
+  dns64: null,
   upstreams: [
     { address: "tls://9.9.9.9", healthy: true, latency_ms: 11.5, failures: 0 },
     { address: "192.0.2.1:53", healthy: false, latency_ms: null, failures: 1_200 },

@@ -98,6 +98,7 @@ class Node implements AsyncDisposable {
       certificate: null,
       ownAddresses: { of: () => [] },
       upstreams: ["192.0.2.1:53"],
+      logExports: { figures: [] },
       lists: {
         status: () => ({
           state: "pending",

@@ -156,7 +156,7 @@ Deno.test("the file built for ARM64 works under emulation", {
           "run",
           "-A",
           ...flagsOf(root),
-          `${program}/src/cli/run_main.ts`,
+          `${program}/src/cli/run_main.js`,
           "run",
           ...file,
         ],

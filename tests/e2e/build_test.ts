@@ -30,6 +30,9 @@ const HAS_ADD_ON = ADD_ON in CONFIG.imports;
 const PROGRAM: Readonly<Record<string, string>> = {
   "main.ts": `import { main } from "./src/cli/mod.ts";
     Deno.exitCode = await main(Deno.args);`,
+  "src/cli/run_main.ts": `const CLI = new URL("./mod.ts", import.meta.url).href;
+    const { main } = await import(CLI);
+    Deno.exitCode = await main(Deno.args);`,
   "src/cli/mod.ts": `export async function main(args: readonly string[]): Promise<number> {
       const { state } = await Deno.permissions.query({ name: "read" });
       if (args[0] === "run") await (await import("./run.ts")).run();
@@ -210,10 +213,10 @@ Deno.test("scripts/build makes a self-extracting file", { permissions: PERMISSIO
     const [name] = await namesIn(cache);
     const changes: readonly (readonly [string, (directory: string) => Promise<void>])[] = [
       ["a changed program", async (directory) => {
-        await Deno.writeTextFile(`${directory}/program/main.ts`, "console.log('forged');");
+        await Deno.writeTextFile(`${directory}/program/main.js`, "console.log('forged');");
       }],
       ["a cut-off runtime", (directory) => Deno.truncate(`${directory}/deno`, 1_000)],
-      ["a removed file", (directory) => Deno.remove(`${directory}/program/src/cli/mod.ts`)],
+      ["a removed file", (directory) => Deno.remove(`${directory}/program/src/cli/beside.txt`)],
     ];
     for (const [what, change] of changes) {
       await t.step(`that replaces an extraction with ${what}`, async () => {
@@ -312,10 +315,12 @@ Deno.test("scripts/build makes svc", { permissions: PERMISSIONS }, async (t) => 
     const ended = await start(build.file, args, options);
     assert.equal(ended.code, 0, ended.stderr);
   });
-  await t.step("that carries the licences of what its dashboard was made of", async () => {
+  await t.step("that carries the licences of the packages in it", async () => {
     const [extracted] = await namesIn(cache);
     const names = await namesIn(`${cache}/${extracted}/program/licences`);
-    assert.ok(names.some((name) => name.startsWith("preact@")), names.join());
+    for (const name of ["preact", "zod"]) {
+      assert.ok(names.some((one) => one.startsWith(`${name}@`)), names.join());
+    }
   });
 });
 

@@ -37,7 +37,7 @@ export interface Span {
 }
 
 /** A message of protobuf: what stands under each number, in order. */
-class Fields {
+export class Fields {
   readonly #values = new Map<number, (bigint | Uint8Array)[]>();
 
   constructor(bytes: Uint8Array) {
@@ -85,6 +85,12 @@ class Fields {
     const value = this.#values.get(number)?.[0] ?? new Uint8Array(0);
     assert.ok(value instanceof Uint8Array, `field ${number} is text`);
     return new TextDecoder("utf-8", { fatal: true }).decode(value);
+  }
+
+  bytes(number: number): Uint8Array {
+    const value = this.#values.get(number)?.[0];
+    assert.ok(value instanceof Uint8Array, `field ${number} is bytes`);
+    return value;
   }
 
   integer(number: number): number {

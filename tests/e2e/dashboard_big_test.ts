@@ -97,6 +97,25 @@ Deno.test({
       await visit.sees("Top clients");
       await assertSmall(visit, "overview");
     });
+    await t.step(
+      "the log scrolls by the nodes that it has, and nothing but its rows does",
+      async () => {
+        await visit.open("/log");
+        await rows.first().waitFor();
+        await page.evaluate(`kept = new Set(document.querySelectorAll(".virtual-row"))`);
+        await page.locator(".virtual").focus();
+        for (let i = 0; i < 60; i++) await page.keyboard.press("ArrowDown");
+        await page.locator("#row-60[aria-selected=true]").waitFor();
+        const told = await page.evaluate(`({
+        others: [...document.querySelectorAll(".virtual-row")].filter((row) => !kept.has(row)).length,
+        // Each would be a layer of paint, and have its row painted anew with every scroll.
+        clipped: [...document.querySelectorAll(".virtual-row *")]
+          .filter((one) => one.tagName === "svg" || getComputedStyle(one).overflow !== "visible").length,
+        beyond: document.documentElement.scrollHeight - innerHeight,
+      })`);
+        assert.deepEqual(told, { others: 0, clipped: 0, beyond: 0 });
+      },
+    );
     await t.step("the log scrolls far, finds, and lets go of what it held", async () => {
       await visit.open("/log");
       await rows.first().waitFor();
@@ -121,11 +140,14 @@ Deno.test({
       await page.getByText(new Intl.NumberFormat("en").format(SIZE.clients).replace(",", ""))
         .first().waitFor();
       await assertSmall(visit, "clients");
+      const options = page.locator(".virtual-row option");
+      assert.equal(await options.count(), await rows.count(), "a group a row, until one chooses");
       const last = `Device ${SIZE.clients - 1}`;
       await page.getByRole("searchbox", { name: "Search" }).fill(last);
       await until("one", async () => await rows.count() === 1);
       const group = rows.getByRole("combobox", { name: `Group of ${last}` });
       await group.focus();
+      await until("all groups", async () => await options.count() === SIZE.groups + 1);
       await group.selectOption({ label: "Group 7" });
       await visit.sees(`${last} is now in Group 7`);
       await rows.getByRole("link", { name: last }).click();

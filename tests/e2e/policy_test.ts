@@ -63,6 +63,7 @@ class Running {
       prefetch: false,
       trust: null,
       recursion: null,
+      dns64: null,
       rebindingExempt: [],
       failClosed: false,
       isShutIn: true,

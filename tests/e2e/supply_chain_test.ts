@@ -105,11 +105,9 @@ Deno.test("every npm package has a licence that a program under MIT can carry", 
       assert.ok(!carried.includes(name), name);
     }
     const notices = await readNotices(program);
-    assert.deepEqual(
-      [...notices.keys()].map((name) => name.replace(/@[^@]*$/, "")).sort(),
-      ui,
-      "with the texts of their licences",
-    );
+    const noticed = [...notices.keys()].map((name) => name.replace(/@[^@]*$/, ""));
+    for (const name of [...ui, "hono", "zod"]) assert.ok(noticed.includes(name), name);
+    assert.ok(!noticed.includes("@node-rs/argon2"), "an add-on has a folder of its own");
     for (const [name, text] of notices) assert.match(text, /copyright/i, name);
     const needed = Object.keys(program.imports);
     assert.ok(!needed.includes("preact"), "and the service itself does without");

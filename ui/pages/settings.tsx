@@ -246,7 +246,7 @@ function changed(before: Settings, after: Settings): Partial<Settings> {
 }
 
 function Upstreams() {
-  const { upstreams = [], recursion, forwarding } = status.value ?? {};
+  const { upstreams = [], recursion, forwarding, dns64 = null } = status.value ?? {};
   return (
     <Card title={t.overview.upstreams} id="upstreams">
       <p class="muted">{recursion?.enabled ? t.overview.recursing : t.settings.fileOwns}</p>
@@ -264,6 +264,7 @@ function Upstreams() {
             </div>
           </li>
         ))}
+        {dns64 !== null && <p class="muted">{t.overview.dns64(dns64.prefix)}</p>}
       </ul>
     </Card>
   );

@@ -29,7 +29,7 @@ interface Point {
 export function pointsOf(series: Stats["series"]): Point[] {
   return series.map((row, i) => {
     const bands: Record<Band, number> = { blocked: 0, asked: 0, ours: 0, failed: 0 };
-    for (const outcome of OUTCOME_NAMES) bands[OUTCOMES[outcome].band] += row[outcome];
+    for (const outcome of OUTCOME_NAMES) bands[OUTCOMES[outcome]] += row[outcome];
     const time = new Date(row.time);
     const next = series[i + 1]?.time;
     const stepMs = series.length > 1

@@ -1,12 +1,18 @@
 /** What is chosen from: groups, clients, schedules, each as options. */
+import { computed } from "@preact/signals";
 import { keptOf } from "../data/collections.ts";
 import { t } from "../text/mod.ts";
 import { visible } from "./format.ts";
 import type { PickOption } from "./picker.tsx";
 
-export function groupOptions(): { value: string; label: string }[] {
-  return (keptOf("groups").items.value ?? [])
-    .map(({ id, spec }) => ({ value: id, label: visible(spec.name) }));
+/** Made once, for each row of a long list has them. */
+const groups = computed(() =>
+  (keptOf("groups").items.value ?? [])
+    .map(({ id, spec }) => ({ value: id, label: visible(spec.name) }))
+);
+
+export function groupOptions(): readonly { value: string; label: string }[] {
+  return groups.value;
 }
 
 export function clientOptions(): PickOption[] {

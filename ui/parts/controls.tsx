@@ -192,16 +192,19 @@ export function Select<V extends string>(
     "aria-label"?: string;
   },
 ) {
-  // Where there are many, in many rows: they are there for who comes near.
-  const isNear = useSignal(choices.length <= CHOICES_AT_ONCE);
-  const come = () => isNear.value = true;
-  const shown = isNear.value ? choices : choices.filter((choice) => choice.value === value);
+  // Where there are many, in many rows: they are there for as long as somebody chooses.
+  const isOpen = useSignal(false);
+  const open = () => isOpen.value = true;
+  const shown = isOpen.value || choices.length <= CHOICES_AT_ONCE
+    ? choices
+    : choices.filter((choice) => choice.value === value);
   return (
     <select
       {...rest}
       value={value}
-      onPointerEnter={come}
-      onFocus={come}
+      onPointerDown={open}
+      onFocus={open}
+      onBlur={() => isOpen.value = false}
       onChange={(event) => onChange(event.currentTarget.value as V)}
     >
       {shown.map((choice) => (

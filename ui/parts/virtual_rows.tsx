@@ -1,7 +1,7 @@
 /** Many rows of one height, of which those in sight are drawn. */
 import { Component, type ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
-import { type Signal, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { batch, type Signal, useSignal } from "@preact/signals";
 import { isPrinting } from "./printing.ts";
 
 /** Rows drawn above and below what is in sight. */
@@ -65,28 +65,34 @@ export function VirtualRows<R>(
   const { top, height } = seen.value;
   const isPaper = isPrinting.value;
   const inSight = Math.floor(top / rowPx);
-  const first = isPaper ? inSight : Math.max(0, inSight - BEYOND);
-  const end = isPaper ? inSight + PAPER_ROWS : Math.ceil((top + height) / rowPx) + BEYOND;
-  const last = Math.min(rows.length, end);
-  useEffect(() => {
+  // Always as many, so that the nodes of a row that goes are those of the one that comes.
+  const places = Math.ceil(height / rowPx) + 1 + 2 * BEYOND;
+  const least = Math.max(0, Math.min(inSight - BEYOND, rows.length - places));
+  const first = isPaper ? inSight : least;
+  const last = Math.min(rows.length, first + (isPaper ? PAPER_ROWS : places));
+  useLayoutEffect(() => {
     if (!isPrinting.peek() && last >= rows.length - BEYOND) onEnd?.();
   }, [last, rows.length]);
   const goTo = (index: number) => {
     const to = Math.min(rows.length - 1, Math.max(0, index));
     if (to < 0) return;
-    active.value = to;
-    onMove?.(to);
-    const element = ref.current!;
-    const y = to * rowPx;
     // As they were seen last: to ask the element has the whole laid out.
     const { top, height } = seen.peek();
-    if (y < top) element.scrollTop = y;
-    else if (y + rowPx + headPx.current > top + height) {
-      element.scrollTop = y + rowPx + headPx.current - height;
-    }
+    const y = to * rowPx;
+    const below = y + rowPx + headPx.current - height;
+    batch(() => {
+      active.value = to;
+      onMove?.(to);
+      if (y < top) scrollTo(y);
+      else if (below > top) scrollTo(below);
+    });
+  };
+  /** Draws what comes in sight with what else has changed, not once more when the scroll is told. */
+  const scrollTo = (top: number) => {
+    ref.current!.scrollTop = top;
+    seen.value = { top, height };
   };
   const page = Math.max(1, Math.floor(height / rowPx) - 1);
-  const places = Math.max(last - first, Math.ceil(height / rowPx) + 2 * BEYOND + 1);
   const onKey = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey) return;
     const to = {
@@ -121,7 +127,7 @@ export function VirtualRows<R>(
       onBlur={() => onMove?.(null)}
       onScroll={(event) => {
         const { scrollTop } = event.currentTarget;
-        seen.value = { top: scrollTop, height };
+        if (scrollTop !== seen.peek().top) seen.value = { top: scrollTop, height };
         onScroll?.(scrollTop < rowPx / 2);
       }}
     >

@@ -240,6 +240,7 @@ export const de: Text = {
     topLists: "Am häufigsten entscheidend",
     upstreams: "Upstreams",
     recursing: "Namen werden von den Root-Servern an aufgelöst; kein Upstream wird gefragt.",
+    dns64: (prefix) => `Namen mit IPv4 allein bekommen Adressen hinter ${prefix} (DNS64).`,
     strategies: {
       order: "Sie werden in dieser Reihenfolge gefragt.",
       fastest: "Zuerst wird gefragt, wer zuletzt am schnellsten geantwortet hat.",
@@ -339,6 +340,12 @@ export const de: Text = {
       record: "Ein eigener Eintrag beantwortet diesen Namen.",
       settings: "Die Einstellungen sagen, wer fragen darf.",
     },
+  },
+  recorded: {
+    is: "Aufgezeichnet",
+    isNot: "Nicht ganz aufgezeichnet",
+    querylog: "Im Anfrageprotokoll",
+    statistics: "In der Statistik",
   },
   why: {
     noRule: "Keine Regel handelt von diesem Namen.",

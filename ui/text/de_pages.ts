@@ -142,12 +142,6 @@ export const pages: typeof english = {
     taken: (name: string) => `${name} hat jetzt oder zu den Zeiten kein Internet`,
     givenUntil: (name: string, until: string) => `${name} hat Internet bis ${until}`,
   },
-  recorded: {
-    is: "Aufgezeichnet",
-    isNot: "Nicht ganz aufgezeichnet",
-    querylog: "Im Anfrageprotokoll",
-    statistics: "In der Statistik",
-  },
   groups: {
     lead: "Was eine Menge von Geräten bekommt: Listen, sichere Suche, gesperrte Dienste.",
     add: "Gruppe hinzufügen",

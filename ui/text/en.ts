@@ -240,6 +240,7 @@ export const en = {
     topLists: "Top lists",
     upstreams: "Upstreams",
     recursing: "Names are resolved from the root servers; no upstream is asked.",
+    dns64: (prefix: string) => `Names with IPv4 alone get addresses behind ${prefix} (DNS64).`,
     strategies: {
       order: "They are asked in this order.",
       fastest: "The one that has been answering soonest is asked first.",
@@ -343,6 +344,12 @@ export const en = {
       record: "A local record of yours answers this name.",
       settings: "The settings say who may ask.",
     },
+  },
+  recorded: {
+    is: "Recorded",
+    isNot: "Not all recorded",
+    querylog: "In the query log",
+    statistics: "In statistics",
   },
   why: {
     noRule: "No rule is about this name.",

@@ -142,12 +142,6 @@ export const pages = {
     taken: (name: string) => `${name} has no Internet now or at its times`,
     givenUntil: (name: string, until: string) => `${name} has the Internet until ${until}`,
   },
-  recorded: {
-    is: "Recorded",
-    isNot: "Not all recorded",
-    querylog: "In the query log",
-    statistics: "In statistics",
-  },
   groups: {
     lead: "What a set of devices gets: lists, safe search, blocked services.",
     add: "Add group",

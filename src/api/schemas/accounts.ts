@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../auth/mod.ts";
 import { USER_ID_PREFIX, USER_NAME_LENGTH_MAX } from "../../model/mod.ts";
 import {

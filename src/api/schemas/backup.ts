@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { BACKUP_VERSION, BackupFile } from "../../backup/mod.ts";
 import { DEFAULT_GROUP_ID, DEFAULT_SETTINGS, SPECS, USER_ID_PREFIX } from "../../model/mod.ts";
 import { answer, count, EXAMPLE_DIGITS, EXAMPLE_TIME, exampleOf, request } from "./common.ts";

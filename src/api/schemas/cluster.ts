@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { answer, count, request, type Shown, timestamp } from "./common.ts";
 
 const MemberState = z.enum([

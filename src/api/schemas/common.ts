@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** Read-only all the way down: answers are often the store's own objects. */
 export type Shown<T> = T extends readonly (infer U)[] ? readonly Shown<U>[]

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { answer, count, EXAMPLE_DIGITS, type Shown, timestamp } from "./common.ts";
 import { ProblemItem } from "./node.ts";
 

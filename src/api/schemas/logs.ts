@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { shownText } from "../../model/mod.ts";
 import { DNSSEC_NAMES, OUTCOME_NAMES, PROTOCOL_NAMES } from "../../logqueue/mod.ts";
 import {

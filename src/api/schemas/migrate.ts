@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { PRODUCTS } from "../../migrate/mod.ts";
 import { answer, count, request } from "./common.ts";
 

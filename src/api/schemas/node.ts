@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import {
   answer,
   count,
@@ -91,6 +91,9 @@ export const Status = answer(
       strategy: z.enum(["order", "fastest", "parallel"])
         .describe("how those are chosen among that serve a name"),
     }).describe("how upstreams are asked"),
+    dns64: z.object({
+      prefix: z.string().describe("behind which AAAA records are made of A records"),
+    }).nullable().describe("null: none are made"),
     upstreams: z.array(z.object({
       address: z.string().describe("as it is configured"),
       healthy: z.boolean().describe("whether it answers"),
@@ -129,6 +132,7 @@ export const Status = answer(
     filter: { rules: 120_345, generation: 7, built_at: EXAMPLE_TIME, memory_bytes: 4_194_304 },
     cache: { entries: 1_204, bytes: 262_144, hits: 9_120, misses: 1_500 },
     forwarding: { strategy: "order" },
+    dns64: null,
     upstreams: [{
       address: "tls://9.9.9.9#dns.quad9.net",
       healthy: true,

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { ClientId } from "../../model/mod.ts";
 import { answer, EXAMPLE_TIME, request, timestamp } from "./common.ts";
 

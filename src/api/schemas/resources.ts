@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { type Collection, ID_PREFIX, RulesBatch, SettingsSpec, SPECS } from "../../model/mod.ts";
 import {
   answer,

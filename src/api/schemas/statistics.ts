@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { OUTCOME_NAMES } from "../../logqueue/mod.ts";
 import { answer, count, EXAMPLE_DIGITS, queryInteger, type Shown, timestamp } from "./common.ts";
 

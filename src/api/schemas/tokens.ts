@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { CREDENTIAL_PREFIX, CREDENTIAL_SPECS } from "../../model/mod.ts";
 import { answer, EXAMPLE_TIME, request, timestamp } from "./common.ts";
 import { envelope, exampleHead } from "./resources.ts";

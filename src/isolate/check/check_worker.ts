@@ -2,6 +2,7 @@
 /// <reference lib="deno.worker" />
 /** Checks signatures for the dns isolates; nothing is open to it. @module */
 import { SignatureVerifier } from "../../dnssec/verify.ts";
+import { giveBackHeap } from "../../free_memory.ts";
 import { handLogLines } from "../../log.ts";
 import { Nice, stepBack } from "../../thread/mod.ts";
 import { tellCrashes } from "../crash.ts";
@@ -36,6 +37,7 @@ self.onmessage = ({ data }: MessageEvent<ToCheck>) => {
       case "start":
         if (data.handsLogOn) handLogLines(lines.take);
         stepBack(Nice.Build);
+        giveBackHeap(); // What the start leaves.
         tell({ type: "ready" });
         return;
       case "connect":

@@ -1,9 +1,11 @@
+import { EmbeddingPrefix } from "../../addr/mod.ts";
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
 import type { EventQueue } from "../../native/mod.ts";
 import {
   type Asker,
   type AskHow,
+  Dns64Names,
   type Flights,
   type Forwarder,
   type Found,
@@ -141,6 +143,9 @@ export class DnsIsolate {
       failClosed: start.failClosed,
       limits: this.#limits,
       requireClientId: start.requireClientId,
+      dns64: start.dns64 === null
+        ? null
+        : new Dns64Names(new EmbeddingPrefix(start.dns64.prefix), start.seed),
       onLeakLookup: (query, name) => this.#leaks.note(query, name, this.#pipeline),
       refresh: (query) => this.#flights.refresh(query),
     });

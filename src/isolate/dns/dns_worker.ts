@@ -1,6 +1,7 @@
 /// <reference no-default-lib="true" />
 /// <reference lib="deno.worker" />
 /** Answers DNS queries on sockets that the main isolate opened. @module */
+import { giveBackHeap } from "../../free_memory.ts";
 import { handLogLines } from "../../log.ts";
 import { openNative, threadId } from "../../native/mod.ts";
 import { tellCrashes } from "../crash.ts";
@@ -36,6 +37,7 @@ async function open(start: DnsStart): Promise<void> {
   for (const message of early.splice(0)) take(opened, message);
   const ports = await listening;
   if (start.isShutIn) Deno.permissions.revokeSync({ name: "ffi" }); // Of this isolate alone.
+  giveBackHeap(); // What the start leaves, before anybody waits for an answer.
   tell({ type: "ready", ports });
   opened.run().catch(crash); // Last: it may not return for seconds.
 }

@@ -1,7 +1,9 @@
+import { EmbeddingPrefix } from "../../addr/mod.ts";
 import type { Cache } from "../../cache/mod.ts";
 import { UdpBatch } from "../../native/mod.ts";
 import {
   Asker,
+  Dns64,
   Flights,
   Forwarder,
   KeptMessages,
@@ -56,7 +58,10 @@ export function openResolving(
     nowMs,
     random: (target) => void crypto.getRandomValues(target),
   });
-  const elsewhere = { messages: new KeptMessages(cache, nowSeconds), seed };
+  const messages = new KeptMessages(cache, nowSeconds);
+  const elsewhere = { messages, seed };
+  const embedding = start.dns64 === null ? null : new EmbeddingPrefix(start.dns64.prefix);
+  const synthesis = { cache, messages, counts: counters.values, seed };
   const { upstreams, strategy } = start;
   const forwarder = new Forwarder({
     ...{ upstreams, strategy, random: Math.random, exchange, asker, counters, ttl, nowMs },
@@ -73,9 +78,14 @@ export function openResolving(
   const flights: Flights = new Flights({
     source: recursion?.source ?? forwarder,
     judge: validation?.judge ?? null,
+    finisher: start.dns64 === null || embedding === null
+      ? null
+      : new Dns64({ ...synthesis, embedding, exclude: start.dns64.exclude }),
     cache,
     counters,
-    rebinding: rebindingExempt === null ? null : new RebindingProtection(rebindingExempt),
+    rebinding: rebindingExempt === null
+      ? null
+      : new RebindingProtection(rebindingExempt, embedding),
     serveStale,
     senderBytes: UdpBatch.SENDER_BYTES,
     nowMs,

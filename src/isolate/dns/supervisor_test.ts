@@ -73,6 +73,7 @@ function options(
     prefetch: false,
     trust: null,
     recursion: null,
+    dns64: null,
     rebindingExempt: [],
     failClosed: false,
     isShutIn: true,

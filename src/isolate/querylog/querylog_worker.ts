@@ -11,9 +11,9 @@ import type { FromKept } from "../kept_isolate.ts";
 import { LogLines } from "../log_lines.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
 
-/** How often this isolate's heap is looked at, and how much more than before is worth giving back. */
+/** How often this isolate's heap is looked at, and what change of it is worth giving back. */
 const HEAP_LOOK_MS = 20_000;
-const HEAP_GROWN_BYTES_MIN = 4 * 1024 * 1024;
+const HEAP_CHANGE_BYTES_MIN = 4 * 1024 * 1024;
 
 let store: QueryLogStore | null = null;
 /** Ends the pause between two turns. */
@@ -28,7 +28,7 @@ const crash = tellCrashes((error) => {
 const heap = new FreeMemory(
   () => Deno.memoryUsage().heapTotal,
   giveBackHeap,
-  HEAP_GROWN_BYTES_MIN,
+  HEAP_CHANGE_BYTES_MIN,
 );
 
 function tell(message: FromLog | FromKept): void {
@@ -120,6 +120,7 @@ function handle(message: ToLog): void {
         onLive: (batch) => tell({ type: "live", batch }),
       });
       run(store).catch(crash);
+      heap.look(); // What the start leaves.
       setInterval(() => heap.look(), HEAP_LOOK_MS);
       tell({ type: "ready" });
       return;

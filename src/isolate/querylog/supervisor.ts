@@ -4,6 +4,7 @@ import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../../logqu
 import type {
   CountsQuery,
   LiveBatch,
+  LogExport,
   LogFilter,
   LogPage,
   LogStatistics,
@@ -44,6 +45,8 @@ export interface QuerylogOptions {
   readonly upstreams: readonly string[];
   /** When this program was released, in milliseconds since 1970. */
   readonly releasedMs: number;
+  /** Those who send entries elsewhere. */
+  readonly exports: readonly LogExport[];
   /** Isolates that answer queries: each has a queue of its own. */
   readonly writers: number;
 }

@@ -36,6 +36,7 @@ class Running {
       anonymize: false,
       releasedMs: 0,
       upstreams: [],
+      exports: [],
       writers: 1,
       ...options,
     }, canFail ? () => this.#failing() : undefined);

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { many, text } from "../ask_source.ts";
 import {
   CLIENTS_MAX,

@@ -27,7 +27,7 @@ export class Flight {
   share: Share = NOBODY;
   /** What its source does about it; that of its last question until the source has begun. */
   task: Task | null = null;
-  /** What its judge does about the answer that the source has brought; `null`: there is none yet. */
+  /** What is done about the answer that the source has brought; `null`: there is none yet. */
   judging: Task | null = null;
   waiters: Waiter | null = null;
   waiterCount = 0;
@@ -46,6 +46,8 @@ export class Flight {
   dnssec: DnssecState = DnssecState.None;
   /** Why that is not secure; "" where it is, or where nobody has validated. */
   reason = "";
+  /** The finisher has had its word. */
+  isFinished = false;
   /** Its answer is validated before it is anybody's. */
   isValidated = false;
   /** The zone whose servers have answered, uncompressed; `null`: nobody knows. */
@@ -84,6 +86,7 @@ export class Flight {
       this.background =
       this.done =
       this.isOwnDomain =
+      this.isFinished =
       this.isValidated =
         false;
     this.source = Outcome.Forwarded;

@@ -7,7 +7,7 @@ import { DnssecState, KEY_CD, type Query } from "../query.ts";
 import type { Flight, FlightOwner } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
 import { type BroughtMessage, KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
-import type { Judge, Share, Source } from "./source.ts";
+import type { Finisher, Judge, Share, Source } from "./source.ts";
 import { questionText } from "../trace.ts";
 import { type Taker, type Waiter, WaiterPool } from "./waiter.ts";
 
@@ -29,6 +29,8 @@ export interface FlightsOptions extends KeptAnswersOptions {
   readonly source: Source;
   /** Looks at every answer before it is kept; `null`: they are taken as they come. */
   readonly judge: Judge | null;
+  /** Left out, or `null`: nobody. */
+  readonly finisher?: Finisher | null;
   readonly counters: CounterBlock;
   /** Bytes of `Waiter.sender`. */
   readonly senderBytes: number;
@@ -198,6 +200,12 @@ export class Flights implements FlightOwner, Taker {
 
   settle(flight: Flight, message: BroughtMessage, errors: Uint8Array): void {
     if (flight.done) return;
+    const { finisher = null } = this.#options;
+    if (finisher !== null && finisher.wants(flight, message)) {
+      this.#leave(flight);
+      finisher.begin(flight, message, errors);
+      return;
+    }
     const entry = this.#kept.keep(flight, message, errors);
     this.#close(flight);
     for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
@@ -218,6 +226,15 @@ export class Flights implements FlightOwner, Taker {
     const failure = flight.doubt ?? reason;
     // What is not to be believed is the same however old it is.
     const isBogus = flight.dnssec === DnssecState.Bogus;
+    const { finisher = null } = this.#options;
+    const isLast = finisher === null || isBogus || this.#isClosed;
+    if (
+      !isLast && !flight.isOver(this.#options.nowMs()) && finisher.wantsInstead(flight, failure)
+    ) {
+      this.#leave(flight);
+      finisher.beginInstead(flight, failure);
+      return;
+    }
     if (isBogus) this.#counts[Counter.DnssecBogus]++;
     if (!flight.servedStale && !isBogus) this.#serveStale(flight);
     this.#close(flight);
@@ -349,6 +366,11 @@ export class Flights implements FlightOwner, Taker {
 
   #close(flight: Flight): void {
     this.#table.close(flight);
+    this.#leave(flight);
+  }
+
+  /** Ends what is done about a flight at the moment. */
+  #leave(flight: Flight): void {
     flight.stage.end();
     this.#abandonChildren(flight);
   }

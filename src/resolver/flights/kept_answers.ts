@@ -33,6 +33,8 @@ export interface BroughtMessage extends KeptMessage {
   readonly message: Uint8Array;
   /** Seconds until it expires; 0 when it must not be kept. */
   readonly ttl: number;
+  /** Addresses that rules are to look at beside those in it, as `RebindingProtection.taken` has them. */
+  readonly aside?: Uint8Array;
 }
 
 /** What is kept of the answers to questions, and of failures, in the cache. */
@@ -48,10 +50,11 @@ export class KeptAnswers {
     const message = this.#protect(flight.isOwnDomain, brought);
     // Rules are about the response as it came, with what is taken out of it here.
     const taken = message === brought.message ? undefined : this.#options.rebinding?.taken;
+    const aside = brought.aside ?? taken;
     // Of what was changed nothing is proven.
     const state = message === brought.message ? flight.dnssec : DnssecState.None;
     const { ttl } = brought;
-    return this.#store(flight.query, message, brought, { ttl, errors, state }, taken);
+    return this.#store(flight.query, message, brought, { ttl, errors, state }, aside);
   }
 
   /** Keeps what follows from proofs; returns its entry, or -1 when it is too large. */

@@ -8,5 +8,12 @@ export { Flight } from "./flight.ts";
 export { FLIGHTS_MAX } from "./flight_table.ts";
 export { CHILDREN_MAX, DEPTH_MAX, Flights, type FlightsOptions, TICK_MS } from "./flights.ts";
 export type { BroughtMessage } from "./kept_answers.ts";
-export { FLIGHT_MS, type Judge, type Share, type Source, type Task } from "./source.ts";
+export {
+  type Finisher,
+  FLIGHT_MS,
+  type Judge,
+  type Share,
+  type Source,
+  type Task,
+} from "./source.ts";
 export type { Responder, Taker, Waiter } from "./waiter.ts";

@@ -46,6 +46,21 @@ export interface Judge {
   deduce(query: Query): BroughtMessage | null;
 }
 
+/** Has the last word about answers, before they are kept, and about failures. */
+export interface Finisher {
+  /** Says whether an answer is not the last word. */
+  wants(flight: Flight, message: BroughtMessage): boolean;
+  /** Says whether something else may come of a flight that fails. */
+  wantsInstead(flight: Flight, failure: ResolveFailure): boolean;
+  /**
+   * Takes a flight on whose answer it wants: sets `judging`, and `Flight.settle` or `fail` is to follow.
+   * The message and its errors last until this returns.
+   */
+  begin(flight: Flight, message: BroughtMessage, errors: Uint8Array): void;
+  /** As `begin` for a failure that it wants. */
+  beginInstead(flight: Flight, failure: ResolveFailure): void;
+}
+
 /** Brings answers to questions: from upstreams, or from the name servers of the Internet. */
 export interface Source {
   /** The servers that a question depends on, or why there are none. */
