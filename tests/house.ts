@@ -63,7 +63,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
     scope: none,
     entrances: ["check_files.ts"],
   },
-  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
+  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["checking.ts", "system.ts"] },
   process: { imports: ["addr", "native"], scope: ["ffi"] },
   netlink: { imports: ["native"], scope: ["ffi"] },
   hosts: { imports: ["addr"], scope: none },

@@ -27,7 +27,7 @@ export function emptyLogs(
     },
     statistics: ({ hours, scope, step }) => {
       const { ms } = STEPS[step];
-      const steps = hours * HOUR_MS / ms;
+      const steps = Math.ceil(hours * HOUR_MS / ms);
       const first = Math.floor(clock.nowMs() / ms) - steps + 1;
       const series = Array.from({ length: steps }, (_, i) => ({
         time: new Date((first + i) * ms).toISOString(),

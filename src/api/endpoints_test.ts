@@ -34,7 +34,7 @@ GET PUT /api/v1/settings | GET /api/v1/backup | POST /api/v1/restore
 PUT DELETE /api/v1/pause | POST /api/v1/cache/flush | POST /api/v1/update/check
 POST GET /api/v1/leak-tests | GET /api/v1/leak-tests/{id}
 GET /api/v1/querylog | GET /api/v1/querylog/export | GET /api/v1/querylog/stream
-GET /api/v1/stats | GET /api/v1/audit | GET /api/v1/explain
+GET /api/v1/stats | GET /api/v1/stats/export | GET /api/v1/audit | GET /api/v1/explain
 POST /api/v1/lists/preset
 GET DELETE /api/v1/auth/sessions | DELETE /api/v1/auth/sessions/{id}
 GET /api/v1/events | POST /api/v1/profiles | GET /api/v1/profiles/{id}

@@ -262,7 +262,14 @@ class FakeNode implements NodePort {
       cache: { entries: 0, bytes: 0, hits: 0, misses: 0 },
       forwarding: { strategy: "order" as const },
       dns64: null,
-      upstreams: [{ address: "192.0.2.1:53", healthy: true, latency_ms: null, failures: 0 }],
+      upstreams: [{
+        address: "192.0.2.1:53",
+        name: null,
+        groups_only: false,
+        healthy: true,
+        latency_ms: null,
+        failures: 0,
+      }],
       querylog: { entries: 0, dropped: 0 },
       sandbox: { user: "svc", capabilities: [], landlock: true, seccomp: true },
     };

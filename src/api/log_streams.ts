@@ -11,6 +11,7 @@ import {
 } from "./schemas/logs.ts";
 
 export const CSV = "text/csv; charset=utf-8";
+export const JSON_FILE = "application/json";
 export const NDJSON = "application/x-ndjson";
 
 /** The columns of the CSV form, which are the fields of an entry. */
@@ -59,11 +60,15 @@ export async function exportLog(
 
 /** A row as RFC 4180 has it. */
 function csvRow(entry: QuerylogEntry): string {
-  const cells = COLUMNS.map((column) => {
+  return csvLine(COLUMNS.map((column) => {
     const value = entry[column];
-    return csvCell(Array.isArray(value) ? value.join(" ; ") : String(value ?? ""));
-  });
-  return `${cells.join(",")}\r\n`;
+    return Array.isArray(value) ? value.join(" ; ") : String(value ?? "");
+  }));
+}
+
+/** A line of these cells. */
+export function csvLine(cells: readonly string[]): string {
+  return `${cells.map(csvCell).join(",")}\r\n`;
 }
 
 function csvCell(text: string): string {

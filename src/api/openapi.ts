@@ -6,7 +6,7 @@ import { STATUS } from "./errors.ts";
 import { bodyBytesMax } from "./request_body.ts";
 import { EVENT_STREAM } from "./event_stream.ts";
 import { PASSPHRASE_HEADER } from "./passphrase.ts";
-import { CSV, NDJSON } from "./log_streams.ts";
+import { CSV, JSON_FILE, NDJSON } from "./log_streams.ts";
 import {
   answerSchemas,
   ErrorAnswer,
@@ -17,6 +17,7 @@ import {
 import { QuerylogEntry } from "./schemas/logs.ts";
 import { PROFILE_TYPE } from "./schemas/profiles.ts";
 import { METRICS_TYPE } from "./schemas/node.ts";
+import { Statistics } from "./schemas/statistics.ts";
 
 /** Of the interface, not of the program: it grows with what the API can do. */
 const API_VERSION = "1.4.0";
@@ -244,9 +245,13 @@ const TEXT_EXAMPLES: Readonly<Record<string, string>> = {
 };
 
 function contentOf({ content }: Endpoint): JsonObject | undefined {
+  const textOf = (type: string): JsonObject => ({
+    [type]: { schema: TEXT, example: TEXT_EXAMPLES[type] },
+  });
   const texts = (types: readonly string[]) =>
-    Object.fromEntries(
-      types.map((type) => [type, { schema: TEXT, example: TEXT_EXAMPLES[type] }]),
+    Object.assign(
+      {},
+      ...types.map((type) => type === JSON_FILE ? json(Statistics, "output") : textOf(type)),
     );
   switch (content.kind) {
     case "none":

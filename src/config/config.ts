@@ -47,6 +47,12 @@ interface UpstreamCommon {
   readonly timeoutMs: number;
   /** Lower-case A-labels: only names at or below these are asked here. Empty: every name. */
   readonly domains: readonly string[];
+  /** What it is told of where clients are: nothing, a part of their address, or always the same. */
+  readonly clientSubnet: "off" | "client" | IpPrefix;
+  /** What groups call it by; `null`: by its address alone. */
+  readonly name: string | null;
+  /** It is asked for groups that name it, and for nobody else. */
+  readonly groupsOnly: boolean;
 }
 
 /** Plain DNS over UDP, with TCP for truncated responses. */
@@ -158,6 +164,8 @@ export interface QuerylogConfig {
   readonly retentionMs: number;
   readonly maxEntries: number;
   readonly anonymize: boolean;
+  /** By whose midnight the days of statistics begin; `null`: the machine's. */
+  readonly timeZone: string | null;
   /** The query log's own folder below the store. */
   readonly dir: string;
   /** Where it goes beside that; `null`: nowhere. */

@@ -38,7 +38,13 @@ import {
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
 import { readQuerylog } from "./querylog.ts";
-import { checkNames, noteIgnored, readForwarding, readUpstream } from "./upstream.ts";
+import {
+  checkGroupUpstreams,
+  checkNames,
+  noteIgnored,
+  readForwarding,
+  readUpstream,
+} from "./upstream.ts";
 import { checkListeners, readVrrp } from "./vrrp.ts";
 
 /** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
@@ -206,6 +212,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const filter = t.table("filter", (f) => readFilter(f, directory));
   const recursion = t.table("recursion", (r) => readRecursion(r, directory));
   const security = t.table("security", readSecurity);
+  checkGroupUpstreams(upstreams, recursion.enabled, t.place.at("upstream"));
   if (recursion.enabled) noteIgnored(upstreams, t.place.at("upstream"));
   else checkNames(upstreams, t.place.at("upstream"));
   const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));

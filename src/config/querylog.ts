@@ -1,5 +1,6 @@
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import type { DnstapConfig, DnstapTarget, LogOtlpConfig, QuerylogConfig } from "./config.ts";
+import { isTimeZone } from "../model/mod.ts";
 import { quote } from "./problem.ts";
 import { boolean, duration, integer, oneOf, path, resolvePath, text, url } from "./readers.ts";
 import { arrayOf, type Place, type Reader, type Table } from "./table.ts";
@@ -10,11 +11,18 @@ type Outcome = typeof OUTCOME_NAMES[number];
 const HOUR_MS = 3_600_000;
 const RETENTION_MS_MAX = 400 * 24 * HOUR_MS;
 const LOG_ENTRIES_MAX = 100_000_000;
+const TIME_ZONE_LENGTH_MAX = 64;
 const IDENTITY_LENGTH_MAX = 255;
 /** The longest path of a socket (unix(7): 108 bytes with its ending NUL). */
 const SOCKET_PATH_BYTES_MAX = 107;
 /** What collectors commonly listen on. */
 const DNSTAP_PORT = 6000;
+
+const timeZone: Reader<string> = (value, place) => {
+  const zone = text(TIME_ZONE_LENGTH_MAX)(value, place);
+  if (zone === null || isTimeZone(zone)) return zone;
+  return place.problem(`is ${quote(zone)}, no IANA time zone: write one such as "Europe/Berlin"`);
+};
 
 /** Reads `[querylog]` and what is below it. */
 export function readQuerylog(t: Table, storeDir: string, directory: string): QuerylogConfig {
@@ -37,6 +45,7 @@ export function readQuerylog(t: Table, storeDir: string, directory: string): Que
     retentionMs: t.read("retention", duration(HOUR_MS, RETENTION_MS_MAX), "7d"),
     maxEntries: t.read("max_entries", integer(0, LOG_ENTRIES_MAX), 1_000_000),
     anonymize: t.read("anonymize", boolean, false),
+    timeZone: t.optional("time_zone", timeZone),
     dir: resolvePath(storeDir, "querylog"),
     dnstap,
     otlp,

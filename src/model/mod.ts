@@ -43,6 +43,7 @@ export {
   GROUP_LISTS_MAX,
   GroupSpec,
   ID_PREFIX,
+  isTimeZone,
   ListSpec,
   MANAGED_BY_CONFIG,
   type RecordedSpec,

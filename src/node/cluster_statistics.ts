@@ -24,7 +24,7 @@ export function decodeQuestion(question: Uint8Array): CountsQuery | null {
   const statistics = get(parse(question), "statistics");
   const [hours, step] = [get(statistics, "hours"), get(statistics, "step")];
   const [client, group] = [get(statistics, "client"), get(statistics, "group")];
-  if (step !== "1m" && step !== "10m" && step !== "1h") return null;
+  if (!isStep(step)) return null;
   if (!isCount(hours) || hours < 1 || hours > STEPS[step].hoursMax) return null;
   return {
     ...{ hours, step },
@@ -82,22 +82,28 @@ function addTotals(own: Totals, theirs: unknown): Totals {
 
 type Point = Counts["series"][number];
 
-function addPoint({ time, latency, ...counts }: Point, theirs: unknown): Point {
+function addPoint({ time, date, latency, ...counts }: Point, theirs: unknown): Point {
   return {
     time,
+    ...(date !== undefined && { date }),
     ...addNumbers(counts, theirs),
     latency: slower(latency, get(theirs, "latency")),
   };
 }
 
-/** Adds steps of the same time; those that this node has not are left out. */
-function addSteps<T extends { readonly time: string }>(
+/**
+ * Adds steps of the same time, or day by the calendar, wherever that begins; those that this node has
+ * not are left out.
+ */
+function addSteps<T extends { readonly time: string; readonly date?: string | undefined }>(
   own: readonly T[],
   theirs: readonly unknown[],
   add: (own: T, theirs: unknown) => T,
 ): T[] {
-  const byTime = new Map<unknown, unknown>(theirs.map((step) => [get(step, "time"), step]));
-  return own.map((step) => add(step, byTime.get(step.time)));
+  const byTime = new Map<unknown, unknown>(
+    theirs.map((step) => [get(step, "date") ?? get(step, "time"), step]),
+  );
+  return own.map((step) => add(step, byTime.get(step.date ?? step.time)));
 }
 
 type Upstream = Counts["upstreams"][number];
@@ -170,6 +176,10 @@ function addTops<T extends Row>(
   }
   return [...rows.values()]
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, TOP_ROWS);
+}
+
+function isStep(value: unknown): value is keyof typeof STEPS {
+  return typeof value === "string" && Object.hasOwn(STEPS, value);
 }
 
 function isName(value: unknown): value is string {

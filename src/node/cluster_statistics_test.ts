@@ -151,3 +151,22 @@ Deno.test("addCounts() takes no answer that is none", alone, async (t) => {
     assert.deepEqual(addCounts(OWN, answer)?.top.names, OWN.top.names);
   });
 });
+
+Deno.test("addCounts() adds days by their dates, wherever these begin", alone, () => {
+  const day = (time: string, date: string, blocked: number) => ({
+    ...{ time, date, ...outcomes(blocked, 0), latency: latency(null) },
+  });
+  const own = { ...OWN, series: [day("2026-01-01T23:00:00.000Z", "2026-01-02", 1)], upstreams: [] };
+  const theirs = {
+    ...own,
+    series: [
+      day("2026-01-01T05:00:00.000Z", "2026-01-01", 8),
+      day("2026-01-02T05:00:00.000Z", "2026-01-02", 2),
+    ],
+  };
+  const sum = addCounts(own, encodeCounts(theirs));
+  assert.deepEqual(sum?.series, [day("2026-01-01T23:00:00.000Z", "2026-01-02", 3)]);
+  const asked = { hours: 8_760, step: "1d" } as const;
+  assert.deepEqual(decodeQuestion(encodeQuestion(asked)), asked);
+  assert.equal(decodeQuestion(encodeQuestion({ hours: 8_785, step: "1d" })), null);
+});

@@ -23,7 +23,7 @@ import { keepDailyBackups } from "./daily_backups.ts";
 import { designatedRecords } from "./designated.ts";
 import type { Devices } from "./devices.ts";
 import { dnsOptions } from "./dns_options.ts";
-import { dnsUpstreams } from "./dns_upstreams.ts";
+import { dnsUpstreams, missingUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
 import { follow } from "./follow.ts";
 import { type Former, saveFormer } from "./former.ts";
@@ -308,6 +308,7 @@ export class Node {
     problems.watch("filter", () => filtering.problems);
     problems.watch("certificate", () => certificate?.problems ?? []);
     problems.watch("dns", () => dnsProblems(dns, upstreams));
+    problems.watch("upstream", () => missingUpstreams(replicator.state, upstreams));
     problems.watch("internal", () => dns.left.problems);
     problems.watch(
       "connections",

@@ -110,7 +110,14 @@ export function statusOf(node: NodeParts): Status {
     },
     dns64: config.dns64.enabled ? { prefix: formatPrefix(config.dns64.prefix) } : null,
     forwarding: { strategy: config.forwarding.strategy },
-    upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
+    upstreams: upstreams.map((address, i) => {
+      const named = config.upstreams.find((one) => one.address === address);
+      return {
+        ...upstreamStatus(address, reports, i),
+        name: named?.name ?? null,
+        groups_only: named?.groupsOnly ?? false,
+      };
+    }),
     sandbox: { ...node.sandbox, capabilities: [...node.sandbox.capabilities] },
     querylog: {
       entries: node.querylog?.figures.entries ?? 0,

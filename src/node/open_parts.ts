@@ -87,6 +87,7 @@ export function querylogOf(
     maxEntries: querylog.maxEntries,
     retentionMs: querylog.retentionMs,
     anonymize: querylog.anonymize,
+    timeZone: querylog.timeZone,
     releasedMs: RELEASED_MS,
     upstreams: upstreams.map(({ address }) => address),
     exports,

@@ -61,6 +61,18 @@ CREATE TABLE days (day INTEGER PRIMARY KEY, top TEXT NOT NULL) STRICT;
 /** What files lack that an earlier program began; it has no use for it. */
 const ADDED = `
 CREATE TABLE IF NOT EXISTS minutes (hour INTEGER PRIMARY KEY, counts TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS sharers (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE IF NOT EXISTS client_hours (
+  client INTEGER NOT NULL, hour INTEGER NOT NULL, counts TEXT NOT NULL, top TEXT NOT NULL,
+  PRIMARY KEY (client, hour)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS client_hours_hour ON client_hours (hour);
+CREATE TABLE IF NOT EXISTS client_hours_since (hour INTEGER PRIMARY KEY) STRICT;
+CREATE TABLE IF NOT EXISTS client_days (
+  client INTEGER NOT NULL, day INTEGER NOT NULL, counts TEXT NOT NULL,
+  PRIMARY KEY (client, day)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS client_days_day ON client_days (day);
 `;
 
 /** Says whether the file is damaged, or none of ours: no second try helps. */

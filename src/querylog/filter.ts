@@ -38,6 +38,18 @@ export function clientTest(client: string, isAnonymized: boolean): (text: string
     text.split(TEXT_SEPARATOR, 2)[1] === wanted || clientLabel(text).toLowerCase() === wanted;
 }
 
+/** Says whether a client's text is of one of these, and in the group; `null`: all are asked for. */
+export function subjectTest(
+  { clients, group }: { readonly clients?: readonly string[]; readonly group?: string },
+  isAnonymized: boolean,
+): ((text: string) => boolean) | null {
+  if (clients === undefined && group === undefined) return null;
+  const tests = clients?.map((client) => clientTest(client, isAnonymized));
+  return (text) =>
+    (tests === undefined || tests.some((test) => test(text))) &&
+    (group === undefined || text.split(TEXT_SEPARATOR, 3)[2] === group);
+}
+
 /** A text as names are kept: in lower case, without the dot at their end. */
 export function foldedName(name: string): string {
   const lower = name.toLowerCase();

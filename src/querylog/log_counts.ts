@@ -1,21 +1,25 @@
 import type { DatabaseSync } from "node:sqlite";
 import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
-import type { Conditions } from "./conditions.ts";
+import { clientSteps, countDays, type Shares } from "./client_counts.ts";
+import type { Condition, Conditions } from "./conditions.ts";
 import { IDS_PER_MS } from "./entries.ts";
 import { clientKey, COUNTED_SQL } from "./entry.ts";
+import { subjectTest } from "./filter.ts";
 import { latencyBucketSql } from "./latency.ts";
+import { DAY_MS } from "./local_days.ts";
 import { timeOf } from "./search.ts";
 import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
-import {
-  LATENCY_AT,
-  MINUTE_MS,
-  Minutes,
-  noCounts,
-  noUpstreamCounts,
-  UPSTREAM_LATENCY_AT,
-} from "./minutes.ts";
+import { LATENCY_AT, MINUTE_MS, Minutes, noCounts, UPSTREAM_LATENCY_AT } from "./minutes.ts";
 import { addTo, HOURS_KEPT, type Statistics, type StepCounts } from "./statistics.ts";
-import { listsOf, sketches, TOP_ROWS, type TopLists, type Tops, topsOf } from "./tops.ts";
+import {
+  listsOf,
+  sketches,
+  TOP_KINDS,
+  TOP_ROWS,
+  type TopLists,
+  type Tops,
+  topsOf,
+} from "./tops.ts";
 
 /** Entries of one step of the work: some tens of milliseconds, behind which others have their turn. */
 const SLICE_ENTRIES = 20_000;
@@ -91,7 +95,6 @@ interface Window {
 }
 
 type Steps = Pick<StepCounts, "series" | "upstreams" | "previous">;
-const NO_STEPS: Steps = { series: new Map(), upstreams: new Map(), previous: noCounts() };
 
 interface CountRow {
   readonly step: number;
@@ -109,6 +112,7 @@ export class LogCounts {
   readonly #parts = new Map<string, TopLists>();
   /** Kept for the hours that were asked for last. */
   #seen: SeenSoFar | null = null;
+  readonly #shares: Shares;
   readonly #isAnonymized: boolean;
   readonly #sliceEntries: number;
 
@@ -117,11 +121,13 @@ export class LogCounts {
     db: DatabaseSync,
     conditions: Conditions,
     statistics: Statistics,
+    shares: Shares,
     isAnonymized: boolean,
     sliceEntries = SLICE_ENTRIES,
   ) {
     this.#db = db;
     this.#statistics = statistics;
+    this.#shares = shares;
     this.#sliceEntries = sliceEntries;
     this.#conditions = conditions;
     this.#isAnonymized = isAnonymized;
@@ -133,44 +139,45 @@ export class LogCounts {
     const endMs = (Math.floor(nowMs / stepMs) + 1) * stepMs;
     const startMs = endMs - hours * HOUR_MS;
     const window = { startMs, endMs, stepMs, hours };
-    if (clients === undefined && group === undefined) return yield* this.#countAll(window);
-    const conditions = this.#conditions.of({
+    const test = subjectTest(query, this.#isAnonymized);
+    if (stepMs === DAY_MS) {
+      return yield* countDays(
+        this.#shares,
+        this.#statistics,
+        { hours, test },
+        this.#isAnonymized,
+        nowMs,
+      );
+    }
+    if (test === null) return yield* this.#countAll(window);
+    const steps = yield* clientSteps(this.#shares.hours, test, this.#isAnonymized, window);
+    const conditions = steps.part === 0 ? null : this.#conditions.of({
       ...(clients !== undefined && { clients }),
       ...(group !== undefined && { group }),
     });
-    if (conditions === null) return report(window, NO_STEPS, topsOf(sketches(1)));
-    const [from, end] = [startMs - hours * HOUR_MS, endMs].map((timeMs) => timeMs * IDS_PER_MS);
-    const range = `e.id >= ${from} AND e.id < ${end}`;
-    const source = this.#conditions.source(conditions, range);
+    if (conditions !== null) {
+      const first = Math.ceil(startMs / HOUR_MS);
+      const part = yield* this.#clientPart(startMs, first * HOUR_MS, conditions);
+      for (const kind of TOP_KINDS) steps.tops[kind].merge(part[kind]);
+    }
+    return report(window, steps, topsOf(steps.tops));
+  }
+
+  /** The tops of clients within a part of an hour, of the log's entries. */
+  *#clientPart(
+    startMs: number,
+    endMs: number,
+    conditions: readonly Condition[],
+  ): Generator<undefined, TopLists> {
+    const [from, end] = [startMs, endMs].map((timeMs) => timeMs * IDS_PER_MS);
+    const source = this.#conditions.source(conditions, `e.id >= ${from} AND e.id < ${end}`);
     const where = [COUNTED_SQL, ...conditions.map(({ sql }) => sql)];
-    const previous = noCounts();
-    const series = new Map<number, number[]>();
-    const tops = sketches(SKETCH_CAPACITY);
-    const names = sketches(SKETCH_CAPACITY);
-    const upstreams = new Map<string, Map<number, number[]>>();
+    const [tops, names] = [sketches(SKETCH_CAPACITY), sketches(SKETCH_CAPACITY)];
     for (const slice of this.#slices(from, end, source)) {
-      for (const row of this.#counts(slice, where, stepMs)) {
-        const timeMs = row.step * stepMs;
-        const isPrevious = timeMs < startMs;
-        const counts = isPrevious ? previous : series.get(timeMs) ?? noCounts();
-        counts[row.outcome] += row.count;
-        counts[LATENCY_AT + row.bucket] += row.count;
-        if (!isPrevious) series.set(timeMs, counts);
-      }
-      const from = Math.max(slice.from, startMs * IDS_PER_MS);
-      if (from < slice.end) {
-        const present = { ...slice, from };
-        this.#countTops(present, where, tops, names);
-        this.#countUpstreams(present, where, (row, address, isFailure) => {
-          const byTime = upstreams.get(address) ?? new Map<number, number[]>();
-          const counts = byTime.get(row.step * stepMs) ?? noUpstreamCounts();
-          addUpstreamRow(counts, row, isFailure);
-          upstreams.set(address, byTime.set(row.step * stepMs, counts));
-        }, stepMs);
-      }
+      this.#countTops(slice, where, tops, names);
       yield undefined;
     }
-    return report(window, { previous, series, upstreams }, topsOf(this.#named(tops, names)));
+    return listsOf(this.#named(tops, names), SKETCH_CAPACITY);
   }
 
   /** The same for all, of what is kept by the minute. */

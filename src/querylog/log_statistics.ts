@@ -11,7 +11,13 @@ export type OutcomeCounts = Readonly<Record<OutcomeName, number>>;
 export interface LogStatistics extends Totals {
   /** One a step, the oldest first. */
   readonly series: readonly (
-    { readonly time: string; readonly latency: Latency } & OutcomeCounts
+    & {
+      readonly time: string;
+      /** Of a day, by the calendar. */
+      readonly date?: string;
+      readonly latency: Latency;
+    }
+    & OutcomeCounts
   )[];
   /** The same number of hours before; `null` where they are not all kept. */
   readonly previous: Totals | null;

@@ -9,7 +9,8 @@ export type { LogEntry, LogFilter, OutcomeName, ProtocolName } from "./entry.ts"
 export { anonymize } from "./filter.ts";
 export type { LogExport } from "./log_exports.ts";
 export type { LiveBatch } from "./live_feed.ts";
-export { type QueryLogOptions, type QueryLogPorts, QueryLogStore } from "./query_log.ts";
+export { QueryLogStore } from "./query_log.ts";
+export type { QueryLogOptions, QueryLogPorts } from "./options.ts";
 export type { LogPage, NameCount, NamePage } from "./search.ts";
 export type { CountsQuery, SeenAddress } from "./log_counts.ts";
 export type { Latency } from "./latency.ts";

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { ClockJudge, type Correction, type SystemClocks } from "../clock/mod.ts";
+import { ClockJudge, type Correction } from "../clock/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
@@ -8,8 +8,10 @@ import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
 import type { LogFilter, TakenEntry } from "./entry.ts";
 import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
-import { type LiveBatch, LiveFeed } from "./live_feed.ts";
-import { type LogExport, LogExports } from "./log_exports.ts";
+import { LiveFeed } from "./live_feed.ts";
+import { LogExports } from "./log_exports.ts";
+import { OpenShares } from "./open_shares.ts";
+import type { QueryLogOptions, QueryLogPorts } from "./options.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
 import type { LogStatistics } from "./log_statistics.ts";
@@ -46,34 +48,6 @@ const RETRY_MS_MAX = 60_000;
 /** Corrections of a clock that wait; one that is set every moment is believed by nobody. */
 const CORRECTIONS_MAX = 16;
 
-export interface QueryLogOptions {
-  readonly directory: string;
-  readonly maxEntries: number;
-  readonly retentionMs: number;
-  /** Only the first 24 bits of IPv4 and 56 of IPv6 addresses are kept. */
-  readonly anonymize: boolean;
-  /** As configured, by number. */
-  readonly upstreams: readonly string[];
-  /** When this program was released, in milliseconds since 1970: no clock is before that. */
-  readonly releasedMs: number;
-  readonly queues: readonly SharedArrayBuffer[];
-  /** Those who send entries elsewhere. */
-  readonly exports: readonly LogExport[];
-  /** Memory of `figuresMemory`. */
-  readonly figures: SharedArrayBuffer;
-}
-
-export interface QueryLogPorts extends SystemClocks {
-  /** What keeps the log from being written; `null` once it is again. */
-  readonly onProblem: (problem: string | null) => void;
-  /** New entries for somebody who watches. */
-  readonly onLive: (batch: LiveBatch) => void;
-  /** The file was opened, and its newest entry is of this time. */
-  readonly onNewest?: (newestMs: number) => void;
-  /** Opens the file; as `openDatabase`, if left out. */
-  readonly open?: typeof openDatabase;
-}
-
 /** The file and what works on it. */
 interface Open {
   readonly db: DatabaseSync;
@@ -81,6 +55,7 @@ interface Open {
   readonly search: LogSearch;
   readonly counts: LogCounts;
   readonly statistics: Statistics;
+  readonly shares: OpenShares;
 }
 
 /** When a turn is due: after so many milliseconds, or once so many bytes wait in a queue. */
@@ -271,7 +246,7 @@ export class QueryLogStore {
     return this.#try(() => {
       const open = this.#opened();
       const batch = this.#readBatch();
-      const { entries, statistics } = open;
+      const { entries, statistics, shares } = open;
       const logged = batch.filter(({ isLogged }) => isLogged);
       const isKept = this.#options.maxEntries > 0;
       let ids = isKept ? [] : logged.map(({ timeMs }) => Math.floor(timeMs) * IDS_PER_MS);
@@ -287,10 +262,15 @@ export class QueryLogStore {
       }
       const isMore = this.#readers.some(({ isBehind }) => isBehind);
       for (const reader of this.#readers) reader.release();
-      for (const entry of batch) if (entry.isCounted) statistics.add(entry);
+      for (const entry of batch) {
+        if (!entry.isCounted) continue;
+        statistics.add(entry);
+        shares.add(entry);
+      }
       for (const reader of this.#readers) {
         const dropped = reader.takeDropped();
         statistics.addDropped(dropped, nowMs);
+        shares.days.addDropped(dropped, nowMs);
         this.#isUnsaved ||= dropped.some((count) => count > 0);
       }
       this.#isUnsaved ||= batch.length > 0;
@@ -366,9 +346,15 @@ export class QueryLogStore {
       const [correction] = this.#corrections;
       let moved = this.#moved;
       this.#transaction(open, () => {
-        if (moved === null) open.statistics.move(correction);
+        if (moved === null) {
+          open.statistics.move(correction);
+          open.shares.days.move(correction);
+        }
         moved = open.entries.move(correction, moved);
-        if (moved === null) open.statistics.forgetMinutes(correction);
+        if (moved === null) {
+          open.statistics.forgetMinutes(correction);
+          open.shares.hours.forget(correction);
+        }
       });
       this.#moved = moved;
       if (moved === null) {
@@ -392,13 +378,16 @@ export class QueryLogStore {
   }
 
   #save(open: Open, monotonicMs: number): void {
-    this.#transaction(open, () => open.statistics.save(this.#forgetAtMs));
+    this.#transaction(open, () => {
+      open.statistics.save(this.#forgetAtMs);
+      open.shares.save(this.#forgetAtMs);
+    });
     this.#savedAtMs = monotonicMs;
     this.#isUnsaved = false;
     this.#say(null);
   }
 
-  #transaction({ db, entries, statistics }: Open, work: () => void): void {
+  #transaction({ db, entries, statistics, shares }: Open, work: () => void): void {
     db.exec("BEGIN IMMEDIATE");
     try {
       work();
@@ -408,6 +397,7 @@ export class QueryLogStore {
       if (!isCorrupt(error)) {
         entries.undo();
         statistics.undo();
+        shares.undo();
       }
       throw error;
     }
@@ -421,9 +411,11 @@ export class QueryLogStore {
     try {
       const conditions = new Conditions(db, anonymize);
       const statistics = new Statistics(db, anonymize);
+      const shares = new OpenShares(db, this.#options);
       this.#open = {
         db,
-        counts: new LogCounts(db, conditions, statistics, anonymize),
+        counts: new LogCounts(db, conditions, statistics, shares, anonymize),
+        shares,
         entries: new Entries(db, this.#options),
         search: new LogSearch(db, conditions),
         statistics,

@@ -13,7 +13,8 @@ import {
 import { openDatabase } from "./database.ts";
 import { type FakeQuery, note, NOW_MS } from "./fakes.ts";
 import type { LiveBatch } from "./live_feed.ts";
-import { type QueryLogOptions, QueryLogStore } from "./query_log.ts";
+import type { QueryLogOptions } from "./options.ts";
+import { QueryLogStore } from "./query_log.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
 
@@ -47,6 +48,7 @@ class Bench {
       releasedMs: 0,
       upstreams: ["192.0.2.53:53"],
       exports: [],
+      timeZone: "UTC",
       ...this.options,
       queues: this.queues,
       figures: this.figures,

@@ -461,7 +461,7 @@ export function addTo(sums: number[], counts: readonly number[]): void {
   for (let i = 0; i < sums.length; i++) sums[i] += counts[i] ?? 0;
 }
 
-function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+export function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let value = map.get(key);
   if (value === undefined) map.set(key, value = make());
   return value;

@@ -11,6 +11,7 @@ import { Entries } from "./entries.ts";
 import { type CountsQuery, LogCounts } from "./log_counts.ts";
 import { fakeEntries, NOW_MS } from "./fakes.ts";
 import type { LogStatistics } from "./log_statistics.ts";
+import { OpenShares } from "./open_shares.ts";
 import { Statistics } from "./statistics.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
@@ -193,6 +194,11 @@ function inOne<T>(pieces: Generator<undefined, T>, between: () => void = () => {
   }
 }
 
+function shares(db: ReturnType<typeof openDatabase>): OpenShares {
+  const retentionMs = 400 * 24 * HOUR_MS;
+  return new OpenShares(db, { maxEntries: 1, retentionMs, anonymize: false, timeZone: "UTC" });
+}
+
 function addTo(db: ReturnType<typeof openDatabase>, entries: readonly StoredEntry[]): void {
   db.exec("BEGIN");
   new Entries(db, { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 }).add(entries);
@@ -212,7 +218,14 @@ Deno.test("LogCounts counts by steps what was counted when it came, or is in the
     for (const entry of early) kept.add(entry);
     kept.save(nowMs);
     const assertRight = (statistics: Statistics, what: string, between?: () => void) => {
-      const counts = new LogCounts(db, new Conditions(db, false), statistics, false, 70);
+      const counts = new LogCounts(
+        db,
+        new Conditions(db, false),
+        statistics,
+        shares(db),
+        false,
+        70,
+      );
       for (const [hours, stepMs] of [[1, 60_000], [4, 600_000], [24, 60_000]] as const) {
         const pieces = counts.count({ hours, stepMs }, nowMs);
         const want = naive(entries, hours, nowMs, stepMs);
@@ -239,7 +252,7 @@ Deno.test("LogCounts counts by steps what was counted when it came, or is in the
     // What the log has not any more is counted all the same; the tops of a part of an hour are guessed.
     statistics.save(nowMs);
     db.exec("DELETE FROM entries");
-    const counts = new LogCounts(db, new Conditions(db, false), statistics, false, 70);
+    const counts = new LogCounts(db, new Conditions(db, false), statistics, shares(db), false, 70);
     const want = naive(entries, 4, nowMs, 600_000);
     const { top, ...got } = inOne(counts.count({ hours: 4, stepMs: 600_000 }, nowMs));
     assert.deepEqual({ ...got, top: want.top }, want);
@@ -260,7 +273,14 @@ Deno.test("LogCounts counts for some clients what the log still has", disk, () =
     const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
     const nowMs = entries[2_999].timeMs;
     addTo(db, entries);
-    const counts = new LogCounts(db, new Conditions(db, false), new Statistics(db), false, 70);
+    const counts = new LogCounts(
+      db,
+      new Conditions(db, false),
+      new Statistics(db),
+      shares(db),
+      false,
+      70,
+    );
     const count = (query: CountsQuery) => inOne(counts.count(query, nowMs));
     const of = (test: (entry: ReturnType<typeof showEntry>) => boolean) =>
       naive(entries.filter((entry) => test(showEntry(entry))), 2, nowMs, 600_000);
@@ -288,7 +308,14 @@ Deno.test(
     const db = openDatabase(directory, NOW_MS);
     try {
       const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
-      const counts = new LogCounts(db, new Conditions(db, false), new Statistics(db), false, 70);
+      const counts = new LogCounts(
+        db,
+        new Conditions(db, false),
+        new Statistics(db),
+        shares(db),
+        false,
+        70,
+      );
       for (
         const [from, to] of [[0, 1_000], [1_000, 1_000], [1_000, 2_990], [2_990, 3_000]] as const
       ) {

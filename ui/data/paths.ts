@@ -12,7 +12,7 @@ export function apiPath(path: string, params: Params = {}): string {
 }
 
 /** How far back the overview looks, in hours. */
-export const SPANS = [1, 24, 168, 720] as const;
+export const SPANS = [1, 24, 168, 720, 8_760] as const;
 export type Span = typeof SPANS[number];
 
 /** The span that the address of the overview names. */
@@ -29,5 +29,6 @@ export interface StatsQuery {
 
 /** What is asked of the statistics: counts in steps that a chart of this span shows. */
 export function statsParams(asked: StatsQuery): Params {
-  return { ...asked, step: asked.hours <= 3 ? "1m" : asked.hours <= 48 ? "10m" : "1h" };
+  const { hours } = asked;
+  return { ...asked, step: hours <= 3 ? "1m" : hours <= 48 ? "10m" : hours <= 720 ? "1h" : "1d" };
 }

@@ -3,12 +3,12 @@ import { useComputed } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { hasCluster, status } from "../data/node.ts";
-import { type Span, spanOf, SPANS } from "../data/paths.ts";
+import { apiPath, type Span, spanOf, SPANS, statsParams } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin, isOpen } from "../data/session.ts";
 import { type BlockedClient, readBlockedJustNow, readStats } from "../data/stats.ts";
 import type { Seen, Stats } from "../data/types.ts";
-import { Button, Card, Empty, Name, PageHead, Skeleton } from "../parts/basics.tsx";
+import { Button, Card, Empty, Name, PageHead, Popover, Skeleton } from "../parts/basics.tsx";
 import { OverTime, pointsOf, Sparkline } from "../parts/chart.tsx";
 import { Segmented } from "../parts/controls.tsx";
 import { Shown } from "../parts/errors.tsx";
@@ -68,6 +68,22 @@ export default function Overview() {
             ]}
           />
         )}
+        <Popover label={t.log.export} icon="download" kind="quiet">
+          {(close) => (
+            <div class="menu">
+              {(["csv", "json"] as const).map((format) => (
+                <a
+                  key={format}
+                  href={apiPath("stats/export", { ...statsParams({ hours, scope }), format })}
+                  download
+                  onClick={close}
+                >
+                  {format.toUpperCase()}
+                </a>
+              ))}
+            </div>
+          )}
+        </Popover>
         <Button
           kind="quiet"
           icon="printer"

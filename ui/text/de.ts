@@ -215,7 +215,7 @@ export const de: Text = {
   bands: { blocked: "Gesperrt", asked: "Gefragt", ours: "Selbst beantwortet", failed: "Fehler" },
   overview: {
     span: "Zeitraum",
-    spans: { 1: "1 h", 24: "24 h", 168: "7 T", 720: "30 T" },
+    spans: { 1: "1 h", 24: "24 h", 168: "7 T", 720: "30 T", 8760: "1 J" },
     scope: "Von",
     thisNode: "Dieser Knoten",
     print: "Drucken",

@@ -215,7 +215,7 @@ export const en = {
   bands: { blocked: "Blocked", asked: "Asked", ours: "Answered here", failed: "Failed" },
   overview: {
     span: "Time span",
-    spans: { 1: "1 h", 24: "24 h", 168: "7 d", 720: "30 d" },
+    spans: { 1: "1 h", 24: "24 h", 168: "7 d", 720: "30 d", 8760: "1 y" },
     scope: "Of",
     thisNode: "This node",
     print: "Print",

@@ -2,7 +2,7 @@ import { SvcError } from "../../errors.ts";
 import { shownText } from "../../model/mod.ts";
 import { type Endpoint, endpoint } from "../endpoint.ts";
 import { EVENT_STREAM } from "../event_stream.ts";
-import { CSV, exportLog, NDJSON, watchLog } from "../log_streams.ts";
+import { CSV, exportLog, JSON_FILE, NDJSON, watchLog } from "../log_streams.ts";
 import {
   AuditLog,
   AuditQuery,
@@ -13,7 +13,8 @@ import {
   QuerylogPage,
   QuerylogQuery,
 } from "../schemas/logs.ts";
-import { Statistics, StatisticsQuery } from "../schemas/statistics.ts";
+import { Statistics, StatisticsExport, StatisticsQuery } from "../schemas/statistics.ts";
+import { exportStatistics } from "../statistics_file.ts";
 
 export const logEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/querylog", {
@@ -59,6 +60,16 @@ export const logEndpoints: readonly Endpoint[] = [
     answer: Statistics,
     errors: ["unavailable"],
     handle: async ({ deps, query }) => ({ body: await deps.logs.statistics(query) }),
+  }),
+  endpoint("GET /api/v1/stats/export", {
+    operationId: "exportStatistics",
+    tag: "logs",
+    summary: "Statistics as a file: one table of them as CSV, or all as JSON",
+    need: "viewer",
+    query: StatisticsExport,
+    streams: [CSV, JSON_FILE],
+    errors: ["unavailable"],
+    handle: async ({ deps, query }) => ({ stream: await exportStatistics(deps.logs, query) }),
   }),
   endpoint("GET /api/v1/audit", {
     operationId: "listAudit",

@@ -2,7 +2,6 @@ import * as z from "zod";
 import { OUTCOME_NAMES } from "../../logqueue/mod.ts";
 import { answer, count, EXAMPLE_DIGITS, queryInteger, type Shown, timestamp } from "./common.ts";
 
-const HOURS_MAX = 720;
 const HOURS_DEFAULT = 24;
 const TEXT_LENGTH_MAX = 128;
 
@@ -10,29 +9,49 @@ const TEXT_LENGTH_MAX = 128;
 export const STEPS = {
   "1m": { ms: 60_000, hoursMax: 24 },
   "10m": { ms: 600_000, hoursMax: 168 },
-  "1h": { ms: 3_600_000, hoursMax: HOURS_MAX },
+  "1h": { ms: 3_600_000, hoursMax: 720 },
+  "1d": { ms: 86_400_000, hoursMax: 8_784 },
 } as const;
 
-const hours = z.int().min(1).max(HOURS_MAX).describe("how many hours are counted");
+const hours = z.int().min(1).max(STEPS["1d"].hoursMax).describe("how many hours are counted");
 const Scope = z.enum(["node", "cluster"]);
-const Step = z.enum(["1m", "10m", "1h"]);
-export const StatisticsQuery = z.strictObject({
-  hours: queryInteger(1, HOURS_MAX).default(HOURS_DEFAULT).describe("how many hours to count"),
+const Step = z.enum(["1m", "10m", "1h", "1d"]);
+const asked = {
+  hours: queryInteger(1, STEPS["1d"].hoursMax).default(HOURS_DEFAULT)
+    .describe("how many hours to count; with step=1d as many days as have them"),
   scope: Scope.default("node").describe("of this node, or of all members of its cluster"),
   step: Step.default("1h").describe(
-    "of the series: 1m takes 24 hours at most and 10m 168",
+    "of the series: 1m takes 24 hours at most, 10m 168, 1h 720; 1d, a day from midnight to " +
+      "midnight, 8784",
   ),
   client: z.string().min(1).max(TEXT_LENGTH_MAX).optional().describe(
-    "only of this client, as the log still has it: an address, a client ID, or the name or ID of a " +
-      "client",
+    "only of this client: an address, a client ID, or the name or ID of a client",
   ),
   group: z.string().min(1).max(TEXT_LENGTH_MAX).optional()
-    .describe("only of clients in this group, by its ID, as the log still has it"),
-}).refine(({ hours, step }) => hours <= STEPS[step].hoursMax, {
-  message: "too many hours for such a step",
-  path: ["step"],
-});
+    .describe("only of clients that were in this group then, by its ID"),
+};
+type Asked = { readonly hours: number; readonly step: keyof typeof STEPS };
+const fits = ({ hours, step }: Asked) => hours <= STEPS[step].hoursMax;
+const MISFIT = { message: "too many hours for such a step", path: ["step"] };
+export const StatisticsQuery = z.strictObject(asked).refine(fits, MISFIT);
 export type StatisticsQuery = z.infer<typeof StatisticsQuery>;
+
+/** Parts of an answer that are tables. */
+const TABLES = [
+  "series",
+  "names",
+  "blocked",
+  "clients",
+  "blocked_clients",
+  "lists",
+  "upstreams",
+] as const;
+export const StatisticsExport = z.strictObject({
+  format: z.enum(["csv", "json"]).default("csv").describe("of the file; json: all of the answer"),
+  table: z.enum(TABLES).default("series").describe("which part of the answer is the CSV"),
+  ...asked,
+}).refine(fits, MISFIT);
+export type StatisticsExport = z.infer<typeof StatisticsExport>;
 
 /** Counts by outcome, each named, also where it is 0. */
 const outcomeCounts = Object.fromEntries(
@@ -73,9 +92,10 @@ export const Statistics = answer(
     step: Step.describe("of the series"),
     ...totals,
     previous: z.object(totals).nullable()
-      .describe("the same number of hours before; null: with hours above 360 they are not kept"),
+      .describe("the same number of hours before; null: that is not kept so long"),
     series: z.array(z.object({
       time: timestamp.describe("the beginning of the step"),
+      date: z.string().optional().describe("with step=1d: the day, by the node's time zone"),
       ...outcomeCounts,
       latency: Latency.describe("time from a query to its response"),
     })).describe("one a step"),
@@ -85,7 +105,7 @@ export const Statistics = answer(
       clients: TopClients.describe("clients that asked most"),
       blocked_clients: TopClients.describe("clients of whom most was blocked"),
       lists: TopNames.describe("lists that blocked most"),
-    }).describe("the most frequent"),
+    }).describe("the most frequent; with step=1d names and lists of the last 30 days"),
     upstreams: z.array(z.object({
       address: z.string().describe("as it is configured"),
       series: z.array(z.object({
@@ -95,7 +115,7 @@ export const Statistics = answer(
         p50_ms: milliseconds.describe("half of them took no longer, about"),
         p95_ms: milliseconds.describe("95 of a hundred took no longer, about"),
       })).describe("one a step"),
-    })).describe("those that were asked, the one that answered most first"),
+    })).describe("those that were asked, the one that answered most first; none with step=1d"),
     nodes: z.array(z.string()).describe("members that are counted"),
     unreachable: z.array(z.string()).describe("members that could not be asked"),
   }),

@@ -41,6 +41,8 @@ export interface QuerylogOptions {
   readonly maxEntries: number;
   readonly retentionMs: number;
   readonly anonymize: boolean;
+  /** By whose midnight days begin; `null`: the machine's. */
+  readonly timeZone: string | null;
   /** As configured, by number. */
   readonly upstreams: readonly string[];
   /** When this program was released, in milliseconds since 1970. */

@@ -37,6 +37,7 @@ class Running {
       releasedMs: 0,
       upstreams: [],
       exports: [],
+      timeZone: "UTC",
       writers: 1,
       ...options,
     }, canFail ? () => this.#failing() : undefined);
