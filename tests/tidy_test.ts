@@ -368,6 +368,7 @@ Deno.test("stage 1 of a start loads nothing that answers anybody", reading, () =
     "config",
     "isolate",
     "logqueue",
+    "model",
     "native",
     "node",
     "process",

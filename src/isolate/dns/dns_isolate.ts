@@ -1,11 +1,9 @@
-import { EmbeddingPrefix } from "../../addr/mod.ts";
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
 import { type EventQueue, EVENTS_MAX } from "../../native/mod.ts";
 import {
   type Asker,
   type AskHow,
-  Dns64Names,
   type Flights,
   type Forwarder,
   type Found,
@@ -17,7 +15,6 @@ import {
   QueryLog,
   RateLimiter,
   Resolver,
-  Subnets,
   TICK_MS,
   TurnClock,
 } from "../../resolver/mod.ts";
@@ -44,6 +41,7 @@ import { SYSTEM_TIME } from "../kept_isolate.ts";
 import { listenPortable } from "./portable_listeners.ts";
 import type { RecursionSide } from "./recursion_side.ts";
 import { reportOf } from "./report.ts";
+import { pipelineOf } from "./pipeline_of.ts";
 import { openResolving } from "./resolving.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
@@ -132,19 +130,8 @@ export class DnsIsolate {
     const cache = this.#cache = new Cache({ sizeBytes, serveStale });
     const saved = start.savedAnswers;
     if (saved !== null) cache.load(saved, keyHasher(start.seed), Math.floor(Date.now() / 1_000));
-    this.#pipeline = new Pipeline({
-      seed: start.seed,
-      cache,
-      snapshot: new Snapshot(start.snapshot, Date.now()),
-      counters,
-      prefetch: start.prefetch,
-      failClosed: start.failClosed,
-      limits: this.#limits,
-      requireClientId: start.requireClientId,
-      dns64: start.dns64 === null
-        ? null
-        : new Dns64Names(new EmbeddingPrefix(start.dns64.prefix), start.seed),
-      subnets: start.upstreams.some((one) => one.clientSubnet === "client") ? new Subnets() : null,
+    this.#pipeline = pipelineOf(start, {
+      ...{ cache, counters, limits: this.#limits },
       onLeakLookup: (query, name) => this.#leaks.note(query, name, this.#pipeline),
       refresh: (query) => this.#flights.refresh(query),
     });
