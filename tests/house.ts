@@ -32,7 +32,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
   dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
   model: {
-    imports: ["addr", "dns", "filter"],
+    imports: ["addr", "clock", "dns", "filter"],
     scope: none,
     entrances: ["constants.ts", "differences.ts"],
   },
@@ -59,7 +59,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
   config: {
-    imports: ["bytes", "addr", "model", "dnssec", "logqueue"],
+    imports: ["bytes", "addr", "clock", "model", "dnssec", "logqueue"],
     scope: none,
     entrances: ["check_files.ts"],
   },

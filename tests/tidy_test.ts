@@ -365,6 +365,7 @@ Deno.test("stage 1 of a start loads nothing that answers anybody", reading, () =
     "addr",
     "bytes",
     "cli",
+    "clock",
     "config",
     "isolate",
     "logqueue",

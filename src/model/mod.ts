@@ -43,7 +43,6 @@ export {
   GROUP_LISTS_MAX,
   GroupSpec,
   ID_PREFIX,
-  isTimeZone,
   ListSpec,
   MANAGED_BY_CONFIG,
   type RecordedSpec,

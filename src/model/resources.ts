@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { formatPrefix, parseIp, parseMac, parsePrefix, unmapIpv4 } from "../addr/mod.ts";
+import { isTimeZone } from "../clock/mod.ts";
 import { DAYS, DEFAULT_GROUP_ID } from "./constants.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 
@@ -329,16 +330,6 @@ export const ScheduleSpec = z.strictObject({
   ).min(1).max(64).describe("when it holds"),
 });
 export type ScheduleSpec = z.infer<typeof ScheduleSpec>;
-
-/** Says whether a text names an IANA time zone that this program knows. */
-export function isTimeZone(zone: string): boolean {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: zone });
-    return zone !== "" && !/^[+-]/.test(zone);
-  } catch {
-    return false;
-  }
-}
 
 function blockingAddress(bytes: 4 | 16) {
   const family = bytes === 4 ? "IPv4" : "IPv6";
