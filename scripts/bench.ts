@@ -21,8 +21,11 @@ import { type FilterResults, measureFilter } from "./benchmark/filter_runs.ts";
 import { IDLE_SERVERS, type IdleResults, measureIdle } from "./benchmark/idle_runs.ts";
 import { type LogResults, measureLog } from "./benchmark/log_runs.ts";
 import { measureMemory, type MemoryResults } from "./benchmark/memory_runs.ts";
-import { BLOCKED_EVERY, pickNames, unpackMillion } from "./benchmark/names.ts";
+import { BLOCKED_EVERY, pickNames, type QueryNames, unpackMillion } from "./benchmark/names.ts";
 import { allowedCpus } from "./benchmark/processes.ts";
+import { formatPeers, peerTargets } from "./benchmark/peer_report.ts";
+import { measurePeers } from "./benchmark/peer_runs.ts";
+import { hasPeer, PEER_SETUPS, PEERS } from "./benchmark/peers.ts";
 import { measureRecursion } from "./benchmark/recursion_runs.ts";
 import { canRecurse, RECURSOR_SETUPS, RECURSORS } from "./benchmark/recursors.ts";
 import {
@@ -88,6 +91,7 @@ const PARTS = [
   "cluster",
   "ui",
   "recursion",
+  "peers",
   "start",
   "all",
 ] as const;
@@ -108,6 +112,7 @@ const RUNS_OF: Readonly<Record<Part, readonly RunName[]>> = {
   cluster: [],
   ui: [],
   recursion: [],
+  peers: [],
   start: [],
   all: [...WARM_RUNS, "cold"],
 };
@@ -145,6 +150,8 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   recursion    names found from the root down, beside unbound and Knot Resolver, in a namespace of
                its own: rate, CPU time, messages, latency, memory, cached answers under KeyTrap; by
                itself
+  peers        beside AdGuard Home and blocky, where they are on PATH: CPU time and rate of each
+               transport, latency, memory, starts; by itself
   start        what stage 1 and the sandbox add to a start; by itself
 
   --seconds N  seconds of load for each server, run and round (default: ${DEFAULT_SECONDS})
@@ -257,29 +264,19 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
       "dnsperf is not installed: install it, or run scripts/bench memory or filter",
     );
   }
+  if (part === "peers") {
+    await benchPeers(options, workspace);
+    return;
+  }
   const servers = SERVERS.filter(canRun);
   for (const name of SERVERS) {
     if (!servers.includes(name)) progress(`${name} is not installed: measuring without it`);
   }
-  const cpus = chooseCpus(options);
-  progress("unpacking lists, picking names");
-  const million = workspace.path("million.txt");
-  await unpackMillion(options.lists, million);
-  const names = await pickNames(options.lists, million, options.names);
-  const upstream = await startUpstream(workspace, cpus?.load ?? null);
-  const setup: Setup = {
-    workspace,
-    upstreamPort: upstream.port,
-    blocked: names.blocked,
-    dnsmasqEntries: DNSMASQ_ENTRIES,
-    program: options.svc,
-    queryLog: options.queryLog,
-  };
+  const { cpus, names, setup, upstream } = await prepare(options, workspace);
   const head = [
     await machine(),
-    `${rounds} rounds of ${seconds} s; ${names.passed.length} names that pass, ` +
-    `${names.blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`,
-    `upstream: ${upstream.setup}; svc's query log is ${
+    roundsOf(options, names),
+    `upstream: ${upstream}; svc's query log is ${
       options.queryLog || part === "idle" ? "on" : "off"
     }`,
     ...(runs.length > 0 || part === "transports" || part === "fair" ? [placement(cpus)] : []),
@@ -348,6 +345,42 @@ async function bench(options: Options, workspace: Workspace): Promise<void> {
   }
 }
 
+/** What most measurements begin with: the lists, names to ask for, and who answers behind. */
+async function prepare(options: Options, workspace: Workspace) {
+  const cpus = chooseCpus(options);
+  progress("unpacking lists, picking names");
+  const million = workspace.path("million.txt");
+  await unpackMillion(options.lists, million);
+  const names = await pickNames(options.lists, million, options.names);
+  const upstream = await startUpstream(workspace, cpus?.load ?? null);
+  const setup: Setup = {
+    workspace,
+    upstreamPort: upstream.port,
+    blocked: names.blocked,
+    dnsmasqEntries: DNSMASQ_ENTRIES,
+    program: options.svc,
+    queryLog: options.queryLog,
+  };
+  return { cpus, names, setup, upstream: upstream.setup };
+}
+
+async function benchPeers(options: Options, workspace: Workspace): Promise<void> {
+  const { rounds, seconds, json } = options;
+  const { cpus, names, setup, upstream } = await prepare(options, workspace);
+  const peers = await measurePeers(setup, { names, rounds, seconds, cpus, progress });
+  const targets = peerTargets(peers);
+  const head = [
+    await machine(),
+    roundsOf(options, names),
+    `upstream: ${upstream}`,
+    placement(cpus),
+    formatSetups(PEER_SETUPS, PEERS.filter(hasPeer)),
+    ...PEERS.filter((name) => !hasPeer(name)).map((name) => `  ${name.padEnd(8)} is not on PATH`),
+  ].join("\n");
+  console.log(`\n${[head, formatPeers(peers), formatTargets(targets)].join("\n\n")}`);
+  if (json !== null) await writeJson(json, { head, options, peers }, targets);
+}
+
 async function benchRecursion(options: Options, workspace: Workspace): Promise<void> {
   const { rounds, seconds, zones, svc: program, json } = options;
   const missing = missingPrograms(["dnsperf", "nsd", "nsd-control", "ip"]);
@@ -370,6 +403,11 @@ async function benchRecursion(options: Options, workspace: Workspace): Promise<v
 async function writeJson(path: string, results: object, targets: readonly Target[]): Promise<void> {
   const judged = targets.map((target) => ({ ...target, met: isMet(target) }));
   await Deno.writeTextFile(path, `${JSON.stringify({ ...results, targets: judged }, null, 2)}\n`);
+}
+
+function roundsOf({ rounds, seconds }: Options, { passed, blocked }: QueryNames): string {
+  return `${rounds} rounds of ${seconds} s; ${passed.length} names that pass, ` +
+    `${blocked.length} blocked; in mix, one in ${BLOCKED_EVERY} is blocked`;
 }
 
 function chooseCpus({ unpinned }: Options): Cpus | null {

@@ -123,13 +123,16 @@ async function isFile(path: string): Promise<boolean> {
   }
 }
 
-/** The modules that some of them load by their URLs. */
+/** The modules that some sources load by their URLs. */
 async function namedByUrl(directory: string, paths: readonly string[]): Promise<string[]> {
-  const named = await Promise.all(paths.map(async (path) => {
-    const text = await Deno.readTextFile(`${directory}/${path}`);
-    const urls = text.matchAll(/new URL\("([^"]+\.ts)", import\.meta\.url\)/g);
-    return [...urls].map(([, url]) => join(dirname(path), url));
-  }));
+  const isSource = (path: string) => path.endsWith(".ts");
+  const named = await Promise.all(
+    paths.filter(isSource).map(async (path) => {
+      const text = await Deno.readTextFile(`${directory}/${path}`);
+      const urls = text.matchAll(/new URL\("([^"]+\.ts)", import\.meta\.url\)/g);
+      return [...urls].map(([, url]) => join(dirname(path), url));
+    }),
+  );
   return named.flat();
 }
 
@@ -138,7 +141,8 @@ export async function readProgram(directory: string): Promise<Program> {
   const config = JSON.parse(await Deno.readTextFile(`${directory}/deno.json`));
   const sources = await filesBelow(`${directory}/`, "src");
   const begun = sources.filter((path) => /_(worker|main)\.ts$/.test(path));
-  const workers = [...new Set([...begun, ...await namedByUrl(directory, begun)])].sort();
+  const named = await namedByUrl(directory, sources.filter((path) => !path.endsWith("_test.ts")));
+  const workers = [...new Set([...begun, ...named])].sort();
   const reached = await reach(directory, ["main.ts", ...workers]);
   const modules = reached.map(({ path }) => path);
   const specifiersOf = (found: readonly Module[]) => found.flatMap(({ specifiers }) => specifiers);

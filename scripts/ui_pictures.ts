@@ -61,6 +61,8 @@ const kids = await api.create("groups", {
   safe_search: true,
   blocked_services: [{ service: "youtube" }, { service: "tiktok" }, { service: "roblox" }],
 });
+await api.create("groups", { name: "Guests", blocked_services: [{ service: "tiktok" }] });
+await api.create("groups", { name: "Things", safe_search: true });
 for (const [i, name] of DEVICES.entries()) {
   const group = name.startsWith("Kids") ? { group: kids } : {};
   await api.create("clients", { name, addresses: [`127.0.0.${10 + i}`], ...group });

@@ -32,7 +32,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
   dnssec: { imports: ["bytes", "dns"], scope: none, entrances: ["verify.ts"] },
   filter: { imports: ["bytes", "addr", "dns"], scope: none },
   model: {
-    imports: ["addr", "clock", "dns", "filter"],
+    imports: ["addr", "dns", "filter"],
     scope: none,
     entrances: ["constants.ts", "differences.ts"],
   },
@@ -59,11 +59,11 @@ export const TABLE: Readonly<Record<string, Row>> = {
   raft: { imports: [], scope: none },
   vrrp: { imports: ["bytes", "addr"], scope: none },
   config: {
-    imports: ["bytes", "addr", "clock", "model", "dnssec", "logqueue"],
+    imports: ["bytes", "addr", "model", "dnssec", "logqueue"],
     scope: none,
     entrances: ["check_files.ts"],
   },
-  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["system.ts"] },
+  native: { imports: ["bytes", "addr"], scope: ["ffi"], entrances: ["checking.ts", "system.ts"] },
   process: { imports: ["addr", "native"], scope: ["ffi"] },
   netlink: { imports: ["native"], scope: ["ffi"] },
   hosts: { imports: ["addr"], scope: none },
@@ -84,6 +84,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
   migrate: { imports: ["addr", "model", "config", "http"], scope: none },
   store: { imports: ["clock", "model", "raft"], scope: ["read", "write"] },
   lists: { imports: ["clock", "model", "filter", "addr", "http"], scope: ["read", "write"] },
+  webhooks: { imports: ["addr", "model", "http"], types: ["http"], scope: none },
   thread: { imports: [], scope: ["sys"] },
   querylog: {
     imports: ["addr", "clock", "dns", "model", "logqueue"],
@@ -101,8 +102,8 @@ export const TABLE: Readonly<Record<string, Row>> = {
   },
   api: {
     imports: [
-      ...["addr", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
-      ...["cluster", "logqueue", "backup", "migrate"],
+      ...["addr", "bytes", "clock", "transport", "model", "store", "auth", "lists", "querylog"],
+      ...["cluster", "logqueue", "backup", "migrate", "webhooks"],
     ],
     scope: ["net"],
   },
@@ -121,7 +122,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
       ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
-      ...["migrate", "netlink", "hosts"],
+      ...["migrate", "netlink", "hosts", "webhooks"],
     ],
     scope: "what it wires",
     entrances: [

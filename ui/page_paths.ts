@@ -15,6 +15,7 @@ export const PAGE_PATHS = [
   "/settings",
   "/users",
   "/tokens",
+  "/webhooks",
   "/account",
   "/cluster",
   "/connect",

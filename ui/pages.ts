@@ -11,7 +11,7 @@ interface PageEntry {
 export type PageTitle =
   | ("overview" | "log" | "lists" | "rules" | "records" | "clients" | "groups" | "schedules")
   | ("settings" | "users" | "account" | "cluster" | "connect" | "leakTest" | "audit" | "signIn")
-  | ("reset" | "setup" | "move" | "tokens");
+  | ("reset" | "setup" | "move" | "tokens" | "webhooks");
 
 /** The build reads here which source each page has. */
 export const PAGES: Readonly<Record<PagePath, PageEntry>> = {
@@ -30,6 +30,7 @@ export const PAGES: Readonly<Record<PagePath, PageEntry>> = {
   "/settings": { title: "settings", load: () => import("./pages/settings.tsx") },
   "/users": { title: "users", load: () => import("./pages/users.tsx") },
   "/tokens": { title: "tokens", load: () => import("./pages/tokens.tsx") },
+  "/webhooks": { title: "webhooks", load: () => import("./pages/webhooks.tsx") },
   "/account": { title: "account", load: () => import("./pages/account.tsx") },
   "/cluster": { title: "cluster", load: () => import("./pages/cluster.tsx") },
   "/connect": { title: "connect", load: () => import("./pages/connect.tsx") },
@@ -70,6 +71,7 @@ export const NAV: readonly (readonly NavEntry[])[] = [
     { href: "/settings", title: "settings", icon: "settings", key: "s" },
     { href: "/users", title: "users", icon: "user-round" },
     { href: "/tokens", title: "tokens", icon: "key-round" },
+    { href: "/webhooks", title: "webhooks", icon: "zap" },
     { href: "/cluster", title: "cluster", icon: "server", needsCluster: true },
     { href: "/connect", title: "connect", icon: "smartphone" },
     { href: "/leak-test", title: "leakTest", icon: "radar" },

@@ -42,7 +42,7 @@ export function formatTable(rows: readonly Row[]): string {
   ).join("\n");
 }
 
-function figure(value: number, digits = 0): string {
+export function figure(value: number, digits = 0): string {
   return Number.isNaN(value) ? NO_FIGURE : value.toFixed(digits);
 }
 

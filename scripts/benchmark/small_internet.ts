@@ -30,7 +30,7 @@ const ROOT_ADDRESSES = ["198.51.100.1", "198.51.100.2"];
 export const BOGUS_ZONE = "bogus.tld9.";
 /** A signed zone none of whose hosts' signatures fits: each costs a validator as many checks as it makes. */
 export const TRAP_ZONE = "trap.tld8.";
-export const TRAP_HOSTS = 5_000;
+export const TRAP_HOSTS = 20_000;
 const TRAP_SIGNATURES = 8;
 const DNS_PORT = 53;
 const NSD_MS_MAX = 60_000;

@@ -399,7 +399,7 @@ export function startTargets(results: StartResults): Target[] {
   return [most("stage 1 and sandbox: added to a start", added, START_ADDED_MS_MAX, "ms")];
 }
 
-function most(name: string, value: number, limit: number, unit = ""): Target {
+export function most(name: string, value: number, limit: number, unit = ""): Target {
   return { name, value, limit, kind: "most", unit };
 }
 

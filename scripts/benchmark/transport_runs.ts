@@ -135,7 +135,7 @@ export async function measureTransports(
       for (const server of rotated(servers, round)) {
         if (!serves(server, run)) continue;
         progress(`round ${round + 1} of ${rounds}: ${run}, ${server.name}`);
-        const sample = await measure(run, server, load);
+        const sample = await measureLoad(run, server, load);
         const name = server.name as TransportServer;
         ((results.runs[run] ??= {})[name] ??= []).push(sample);
       }
@@ -162,9 +162,10 @@ async function start(
   return server;
 }
 
-async function measure(
+/** Puts one load on a server, and sees what that costs it. */
+export async function measureLoad(
   run: TransportRun,
-  server: AnyServer,
+  server: Server<string>,
   plan: LoadPlan,
 ): Promise<TransportSample> {
   const { pid } = server.child;

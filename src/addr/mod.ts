@@ -15,7 +15,7 @@ export {
   PrefixTable,
   type PrefixTableData,
 } from "./prefix_table.ts";
-export { isPrivateAt } from "./private.ts";
+export { isPrivateAt, TOLD_IPV4_BITS, TOLD_IPV6_BITS } from "./private.ts";
 export { formatPrefix, type IpPrefix, parsePrefix, prefixHolds } from "./prefix.ts";
 export { reverseName } from "./reverse.ts";
 export { bareHost, isLocalhostName, isLoopbackHost } from "./url_host.ts";

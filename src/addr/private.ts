@@ -1,5 +1,9 @@
 import type { EmbeddingPrefix } from "./embedding.ts";
 
+/** No more of a client's address is told to others than this (RFC 7871 §11.1). */
+export const TOLD_IPV4_BITS = 24;
+export const TOLD_IPV6_BITS = 56;
+
 const IPV6_BYTES = 16;
 
 /**

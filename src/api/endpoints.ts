@@ -12,6 +12,7 @@ import { rulesBatchEndpoints } from "./endpoints/rules_batch.ts";
 import { settingsEndpoints } from "./endpoints/settings.ts";
 import { tokenEndpoints } from "./endpoints/tokens.ts";
 import { userEndpoints } from "./endpoints/users.ts";
+import { webhookEndpoints } from "./endpoints/webhooks.ts";
 import { type Endpoint, endpoint } from "./endpoint.ts";
 import { Document } from "./schemas/node.ts";
 import { documentOf, type OpenApiDocument } from "./openapi.ts";
@@ -29,6 +30,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...migrateEndpoints,
   ...userEndpoints,
   ...tokenEndpoints,
+  ...webhookEndpoints,
   ...accountEndpoints,
   ...logEndpoints,
   ...clusterEndpoints,

@@ -23,6 +23,8 @@ POST GET /api/v1/groups | GET PUT DELETE /api/v1/groups/{id}
 POST GET /api/v1/clients | GET PUT DELETE /api/v1/clients/{id}
 POST GET /api/v1/schedules | GET PUT DELETE /api/v1/schedules/{id}
 POST GET /api/v1/users | GET PUT DELETE /api/v1/users/{id}
+POST GET /api/v1/webhooks | GET PUT DELETE /api/v1/webhooks/{id}
+POST /api/v1/webhooks/{id}/test | GET /api/v1/webhooks/{id}/deliveries
 POST GET /api/v1/tokens | GET PUT DELETE /api/v1/tokens/{id}
 GET /api/v1/health | GET /api/v1/status | GET /api/v1/openapi.json | POST /api/v1/auth/login
 POST /api/v1/users/{id}/reset | POST /api/v1/users/{id}/otp/disable
@@ -66,6 +68,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
     windows: [{ days: ["sat"], start: "22:00", end: "06:00" }],
   },
   "/api/v1/users": { name: "eve", role: "viewer", password: "long enough" },
+  "/api/v1/webhooks": { name: "home", url: "https://hook.example/", events: ["list_failed"] },
   "/api/v1/tokens": { name: "phone", role: "viewer" },
   "/api/v1/settings": { block_response: "nxdomain" },
   "/api/v1/restore": exampleOf(Backup),

@@ -1,5 +1,6 @@
 /** Stands for what surrounds the API in tests: a store without a disk, users without Argon2. */
 import assert from "node:assert/strict";
+import type { Delivery } from "../webhooks/mod.ts";
 import { type Identity, LockedError, sessionFor, userOf } from "../auth/mod.ts";
 import { SvcError } from "../errors.ts";
 import { adguardAnswer, fakeAsk, PASSWORD, USER } from "../migrate/fakes.ts";
@@ -261,7 +262,14 @@ class FakeNode implements NodePort {
       cache: { entries: 0, bytes: 0, hits: 0, misses: 0 },
       forwarding: { strategy: "order" as const },
       dns64: null,
-      upstreams: [{ address: "192.0.2.1:53", healthy: true, latency_ms: null, failures: 0 }],
+      upstreams: [{
+        address: "192.0.2.1:53",
+        name: null,
+        groups_only: false,
+        healthy: true,
+        latency_ms: null,
+        failures: 0,
+      }],
       querylog: { entries: 0, dropped: 0 },
       sandbox: { user: "svc", capabilities: [], landlock: true, seccomp: true },
     };
@@ -421,6 +429,11 @@ export function fakeEntry(i: number): QuerylogEntry {
   };
 }
 
+const DELIVERY: Delivery = {
+  ...{ id: "wd_1", event: "test", createdAtMs: NOW_MS, state: "waiting", attempts: 1 },
+  ...{ status: 500, durationMs: 12, error: "hook.example: it answers 500", nextTryAtMs: NOW_MS },
+};
+
 function fakeCluster(store: FakeStore): ClusterPort {
   const refuse = (force: boolean) => {
     if (!force) throw new SvcError("conflict", "cluster: this node is in none");
@@ -476,6 +489,7 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     auth: { users: store, sessions: store, clock },
     access: { tokenSha256: null, isSecure: false },
     accounts: fakeAccounts(store),
+    webhooks: { deliveries: () => [DELIVERY], test: () => Promise.resolve(DELIVERY) },
     tokenUses: { used: () => {}, lastUsedMs: () => null },
     node,
     lists: fakeLists(),

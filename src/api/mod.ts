@@ -19,6 +19,7 @@ export type {
   NodePort,
   ProfilesPort,
   SignIn,
+  WebhooksPort,
 } from "./ports.ts";
 export {
   API_LIMITS,
@@ -61,6 +62,7 @@ export type {
   QuerylogPage,
   QuerylogQuery,
 } from "./schemas/logs.ts";
+export type { Webhook, WebhookDelivery } from "./schemas/webhooks.ts";
 export type { NewToken, Token } from "./schemas/tokens.ts";
 export type { Statistics, StatisticsQuery } from "./schemas/statistics.ts";
 export type {

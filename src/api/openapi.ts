@@ -53,6 +53,7 @@ const TAGS: Readonly<Record<string, string>> = {
   backup: "The whole configuration as one file, and that of another product",
   users: "Who may sign in",
   tokens: "What programs show instead of signing in",
+  webhooks: "Who is told elsewhere of what happens",
   auth: "Signing in, and one's own account",
   logs: "Query log, statistics, audit log, leak tests",
   cluster: "The members that share one configuration",
@@ -138,6 +139,10 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; example: s
   profiles: { description: "its token", example: "000102030405060708090a0b0c0d0e0f" },
   users: { description: "the user's ID", example: USER_ID_PREFIX + EXAMPLE_DIGITS },
   tokens: { description: "the token's ID", example: CREDENTIAL_PREFIX.tokens + EXAMPLE_DIGITS },
+  webhooks: {
+    description: "the webhook's ID",
+    example: CREDENTIAL_PREFIX.webhooks + EXAMPLE_DIGITS,
+  },
   "leak-tests": { description: "the test's ID", example: `lt_${EXAMPLE_DIGITS}` },
   directory: { description: "the ID that the directory gives it", example: "17" },
   ...Object.fromEntries(

@@ -4,6 +4,7 @@ import type { ListStatus, Refresh } from "../lists/mod.ts";
 import type { SourceData, SourceRequest } from "../migrate/mod.ts";
 import type { Actor, Role, RuleSpec, Session, StoredUser } from "../model/mod.ts";
 import type { LocalStore, Replicator } from "../store/mod.ts";
+import type { Webhooks } from "../webhooks/mod.ts";
 import type { EventFeed } from "./event_feed.ts";
 import type { ClientsSeen, ClientsSeenQuery } from "./schemas/clients_seen.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
@@ -189,6 +190,9 @@ export interface TokenUsesPort {
   lastUsedMs(id: string): number | null;
 }
 
+/** What is sent to webhooks; `Webhooks` is one. Each throws `not_found`. */
+export type WebhooksPort = Pick<Webhooks, "deliveries" | "test">;
+
 /** Tells whoever reads it of changes and of the status. */
 export type EventsPort = Pick<EventFeed, "read">;
 
@@ -201,6 +205,7 @@ export interface ApiDeps {
   readonly access: AccessConfig;
   readonly accounts: Accounts;
   readonly tokenUses: TokenUsesPort;
+  readonly webhooks: WebhooksPort;
   readonly node: NodePort;
   readonly lists: ListsPort;
   readonly logs: LogsPort;

@@ -25,6 +25,14 @@ export class LockedError extends SvcError {
   }
 }
 
+/** What was locked: one of both. */
+export interface Locked {
+  readonly address: string | null;
+  /** As it was typed, in lower case; it may be a password in the wrong field. */
+  readonly name: string | null;
+  readonly untilMs: number;
+}
+
 /** Failures of one address or name. */
 interface Entry {
   /** When each failed, the oldest first. */
@@ -45,14 +53,20 @@ export interface Attempt {
 
 /** Counts failed attempts by address and by user name, and refuses more where there were many. */
 export class Lockout {
+  /** Called when an address (IPv6: a /64) or a name is locked. */
+  onLocked: (what: Locked) => void = () => {};
   readonly #addresses: Table;
   readonly #names: Table;
   readonly #clock: Clock;
 
   constructor(clock: Clock, entriesMax = ENTRIES_MAX) {
     this.#clock = clock;
-    this.#addresses = new Table(entriesMax);
-    this.#names = new Table(entriesMax);
+    this.#addresses = new Table(entriesMax, (key, untilMs) => {
+      this.onLocked({ address: key, name: null, untilMs });
+    });
+    this.#names = new Table(entriesMax, (key, untilMs) => {
+      this.onLocked({ address: null, name: key, untilMs });
+    });
   }
 
   /**
@@ -107,9 +121,11 @@ export function addressKey(text: string): string {
 class Table {
   readonly #entries = new Map<string, Entry>();
   readonly #entriesMax: number;
+  readonly #onLocked: (key: string, untilMs: number) => void;
 
-  constructor(entriesMax: number) {
+  constructor(entriesMax: number, onLocked: (key: string, untilMs: number) => void) {
     this.#entriesMax = entriesMax;
+    this.#onLocked = onLocked;
   }
 
   /** Seconds until the next attempt may begin; 0: now. */
@@ -140,6 +156,7 @@ class Table {
     if (entry.failuresMs.length < FAILURES_MAX) return;
     entry.failuresMs = [];
     entry.lockedUntilMs = nowMs + LOCKED_MS;
+    this.#onLocked(key, entry.lockedUntilMs);
   }
 
   forget(key: string): void {

@@ -16,7 +16,7 @@ export {
 } from "./access.ts";
 export { type CookieSignIn, UserAccounts } from "./accounts.ts";
 export { userByName } from "./change_user.ts";
-export { addressKey, LockedError, Lockout } from "./lockout.ts";
+export { addressKey, type Locked, LockedError, Lockout } from "./lockout.ts";
 export { beginOtp, changePassword, confirmOtp, type OtpSetup, removeOtp } from "./own_account.ts";
 export {
   deriveKey,

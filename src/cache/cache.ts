@@ -366,11 +366,11 @@ export class Cache {
 
   /**
    * Takes over entries of a `save` that still hold. `hashOf` gives the finished hash of a key whose
-   * QNAME stands at an offset of `bytes`. What is of another format is left.
+   * QNAME stands at an offset of `bytes`, or `null` for one whose entry is left out. What is of another format is left.
    */
   load(
     saved: SharedArrayBuffer,
-    hashOf: (bytes: Uint8Array, qname: number, qtype: number, keyBits: number) => number,
+    hashOf: (bytes: Uint8Array, qname: number, qtype: number, keyBits: number) => number | null,
     nowSeconds: number,
   ): void {
     const source = new Uint32Array(saved);
@@ -385,11 +385,11 @@ export class Cache {
         const entry = this.#reserve(size);
         this.#words.set(source.subarray(at, at + size), entry);
         const key = this.#words[entry + E_KEY] &= ~(VISITED_BIT | REFRESHING_BIT);
-        const keyBits = (key & KEY_MASK) >>> 16;
         const qname = this.#messageAt(entry) + HEADER_BYTES;
-        this.#words[entry + E_HASH] = hashOf(this.#bytes, qname, key & 0xffff, keyBits);
+        const hash = hashOf(this.#bytes, qname, key & 0xffff, (key & KEY_MASK) >>> 16);
+        this.#words[entry + E_HASH] = hash ?? 0;
         this.#words[entry + E_CLEAN] = 0; // Of other rules.
-        this.#link(entry, nowSeconds);
+        if (hash !== null) this.#link(entry, nowSeconds); // Else its room is free by and by.
       }
       at += size;
     }

@@ -12,4 +12,3 @@ export {
   STEP_TOLD_MS,
 } from "./clock_judge.ts";
 export type { Clock, SystemClocks } from "./ports.ts";
-export { isTimeZone } from "./time_zone.ts";

@@ -47,6 +47,12 @@ interface UpstreamCommon {
   readonly timeoutMs: number;
   /** Lower-case A-labels: only names at or below these are asked here. Empty: every name. */
   readonly domains: readonly string[];
+  /** What it is told of where clients are: nothing, a part of their address, or always the same. */
+  readonly clientSubnet: "off" | "client" | IpPrefix;
+  /** What groups call it by; `null`: by its address alone. */
+  readonly name: string | null;
+  /** It is asked for groups that name it, and for nobody else. */
+  readonly groupsOnly: boolean;
 }
 
 /** Plain DNS over UDP, with TCP for truncated responses. */
@@ -265,6 +271,11 @@ export interface TelemetryConfig {
   readonly intervalMs: number;
 }
 
+export interface WebhooksConfig {
+  /** Beside the Internet, where webhooks may be sent. */
+  readonly networks: readonly IpPrefix[];
+}
+
 /** Where it is read who is on the network. */
 export interface DevicesConfig {
   /** Like `/etc/hosts`. */
@@ -295,5 +306,6 @@ export interface Config {
   /** `null`: there is no floating address. */
   readonly vrrp: VrrpConfig | null;
   readonly telemetry: TelemetryConfig;
+  readonly webhooks: WebhooksConfig;
   readonly devices: DevicesConfig;
 }

@@ -38,7 +38,13 @@ import {
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
 import { readQuerylog } from "./querylog.ts";
-import { checkNames, noteIgnored, readForwarding, readUpstream } from "./upstream.ts";
+import {
+  checkGroupUpstreams,
+  checkNames,
+  noteIgnored,
+  readForwarding,
+  readUpstream,
+} from "./upstream.ts";
 import { checkListeners, readVrrp } from "./vrrp.ts";
 
 /** Longest file that is read, in UTF-16 units; a large one with rules has some ten thousand lines. */
@@ -55,6 +61,15 @@ const RULE_COUNT_MAX = 100_000;
 /** A name has 253 characters; modifiers take the rest. */
 const RULE_LENGTH_MAX = 1_024;
 const NAME_LENGTH_MAX = 128;
+
+/** Where receivers of households are. */
+const WEBHOOK_NETWORKS = [
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "100.64.0.0/10",
+  "fc00::/7",
+];
 
 const WORKER_COUNT_MAX = 64;
 const QUERIES_PER_SECOND_MAX = 1_000_000;
@@ -90,6 +105,7 @@ const TABLES = {
   cluster: true,
   vrrp: false,
   telemetry: false,
+  webhooks: false,
   devices: false,
 } as const;
 
@@ -196,6 +212,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   const filter = t.table("filter", (f) => readFilter(f, directory));
   const recursion = t.table("recursion", (r) => readRecursion(r, directory));
   const security = t.table("security", readSecurity);
+  checkGroupUpstreams(upstreams, recursion.enabled, t.place.at("upstream"));
   if (recursion.enabled) noteIgnored(upstreams, t.place.at("upstream"));
   else checkNames(upstreams, t.place.at("upstream"));
   const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
@@ -215,6 +232,10 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     checkListeners(vrrp, server.listen, t.place.at("vrrp"), t.place.at("server"));
   }
   const telemetry = t.table("telemetry", (x) => readTelemetry(x, directory));
+  const networks = arrayOf(network, ENTRY_COUNT_MAX, formatPrefix);
+  const webhooks = t.table("webhooks", (w) => ({
+    networks: w.read("networks", networks, WEBHOOK_NETWORKS),
+  }));
   const devices = t.table("devices", (d) => readDevices(d, directory));
   return {
     server,
@@ -232,6 +253,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     cluster,
     vrrp,
     telemetry,
+    webhooks,
     devices,
   };
 }

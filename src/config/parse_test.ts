@@ -114,6 +114,9 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
       queryDetails: false,
       intervalMs: 60_000,
     },
+    webhooks: {
+      networks: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"],
+    },
     devices: { hostsFiles: ["/etc/hosts"], leaseFiles: [], neighbours: true },
   });
 });
@@ -247,6 +250,9 @@ preempt = false
 interval_ms = 500
 unicast = true
 
+[webhooks]
+networks = ["127.0.0.1"]
+
 [telemetry]
 endpoint = "http://collector.example:4318"
 headers_file = "otlp.headers"
@@ -295,6 +301,9 @@ Deno.test("parseConfig() reads every key", none, () => {
         address: "9.9.9.9",
         timeoutMs: 2_000,
         domains: [],
+        clientSubnet: "off",
+        name: null,
+        groupsOnly: false,
         endpoint: "9.9.9.9:53",
       },
       {
@@ -302,6 +311,9 @@ Deno.test("parseConfig() reads every key", none, () => {
         address: "tls://dns.quad9.net",
         timeoutMs: 500,
         domains: [],
+        clientSubnet: "off",
+        name: null,
+        groupsOnly: false,
         host: "dns.quad9.net",
         ips: ["9.9.9.9", "2620:fe::fe"],
         port: 853,
@@ -313,6 +325,9 @@ Deno.test("parseConfig() reads every key", none, () => {
         address: "https://dns.example/dns-query",
         timeoutMs: 2_000,
         domains: ["lan", "xn--bcher-kva.example"],
+        clientSubnet: "off",
+        name: null,
+        groupsOnly: false,
         host: "dns.example",
         ips: ["192.0.2.53"],
         port: 443,
@@ -419,6 +434,7 @@ Deno.test("parseConfig() reads every key", none, () => {
       queryDetails: true,
       intervalMs: 10_000,
     },
+    webhooks: { networks: ["127.0.0.1"] },
     devices: {
       hostsFiles: ["/etc/svc/hosts"],
       leaseFiles: ["/var/lib/misc/dnsmasq.leases"],
@@ -495,7 +511,7 @@ Deno.test("parseConfig() lets a witness have [cluster] and [store] only", none, 
 
 /** Every table of a file, as problems name them. */
 const TABLES =
-  "api, cache, cluster, devices, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp";
+  "api, cache, cluster, devices, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks";
 
 /** Lines of a file, and its problems without the file's name. */
 const BAD: readonly (readonly [string[], string[]])[] = [

@@ -1,6 +1,6 @@
-import { isTimeZone } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import type { DnstapConfig, DnstapTarget, LogOtlpConfig, QuerylogConfig } from "./config.ts";
+import { isTimeZone } from "../model/constants.ts";
 import { quote } from "./problem.ts";
 import { boolean, duration, integer, oneOf, path, resolvePath, text, url } from "./readers.ts";
 import { arrayOf, type Place, type Reader, type Table } from "./table.ts";

@@ -1,18 +1,27 @@
-import { formatIp, parseHostPort } from "../addr/mod.ts";
+import {
+  formatIp,
+  isPrivateAt,
+  parseHostPort,
+  TOLD_IPV4_BITS,
+  TOLD_IPV6_BITS,
+} from "../addr/mod.ts";
 import type { ForwardingConfig, Upstream } from "./config.ts";
 import { quote } from "./problem.ts";
 import {
+  boolean,
   domain,
   duration,
   integer,
   ip,
   type IpBytes,
+  matching,
+  network,
   oneOf,
   parseDomain,
   path,
   text,
 } from "./readers.ts";
-import { arrayOf, type Place, type Table } from "./table.ts";
+import { arrayOf, type Place, type Reader, type Table } from "./table.ts";
 
 const DNS_PORT = 53;
 const DOT_PORT = 853;
@@ -26,6 +35,7 @@ const TIMEOUT_MS_MIN = 100;
 /** A stub resolver gives up within half a minute (resolv.conf(5): timeout at most 30 s). */
 const TIMEOUT_MS_MAX = 30_000;
 
+const IPV4_BYTES = 4;
 /** Upstreams asked at once: more would be a nuisance to all of them, and win little. */
 const PARALLEL_MIN = 2;
 const PARALLEL_MAX = 5;
@@ -60,6 +70,59 @@ export function readForwarding(table: Table): ForwardingConfig {
   };
 }
 
+const upstreamName = matching(
+  /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
+  'a name: write 1 to 63 lowercase letters, digits and hyphens, such as "family"',
+);
+
+/** Reports what stands in the way of upstreams by group. `upstreams` may have holes. */
+export function checkGroupUpstreams(
+  upstreams: readonly Upstream[],
+  isRecursing: boolean,
+  place: Place,
+): void {
+  const names = new Map<string, number>();
+  for (const [index, { name, address }] of Object.entries(upstreams)) {
+    for (const text of name === null ? [address] : [name, address]) {
+      const first = names.get(text);
+      if (name === text && first !== undefined) {
+        place.at(Number(index)).at("name").problem(
+          `is ${quote(text)}, which ${place.at(first)} is called as well: rename one`,
+        );
+      }
+      names.set(text, first ?? Number(index));
+    }
+  }
+  const all = Object.values(upstreams);
+  if (isRecursing || all.length === 0 || all.some(({ groupsOnly }) => !groupsOnly)) return;
+  place.at(0).at("groups_only").problem(
+    "is true of every upstream, so queries of other groups fail: add an upstream for everybody",
+    "check",
+  );
+}
+
+/** `"off"`, `"client"`, or a network that stands for every client. */
+const readClientSubnet: Reader<Upstream["clientSubnet"]> = (value, place) => {
+  if (value === "off" || value === "client") return value;
+  if (typeof value !== "string" || !value.includes("/")) {
+    return place.problem('is neither "off" nor "client" nor a network such as "192.0.2.0/24"');
+  }
+  const read = network(value, place);
+  if (read === null) return null;
+  const bitsMax = read.ip.length === IPV4_BYTES ? TOLD_IPV4_BITS : TOLD_IPV6_BITS;
+  if (read.lengthBits > bitsMax) {
+    return place.problem(
+      `is ${quote(value)}, which tells too much: give it ${bitsMax} bits or fewer`,
+    );
+  }
+  if (isPrivateAt(read.ip, 0, read.ip.length)) {
+    return place.problem(
+      `is ${quote(value)}, a private network, which is never told: write another`,
+    );
+  }
+  return read;
+};
+
 /** Reads one `[[upstream]]`; `null` if a problem is reported. */
 export function readUpstream(table: Table, directory: string): Upstream | null {
   const address = table.required("address", text(1_024));
@@ -70,10 +133,13 @@ export function readUpstream(table: Table, directory: string): Upstream | null {
   if (domains?.length === 0) {
     table.place.at("domains").problem("names no domain: take it away to ask for every name here");
   }
+  const clientSubnet = table.read("client_subnet", readClientSubnet, "off");
+  const name = table.optional("name", upstreamName);
+  const groupsOnly = table.read("groups_only", boolean, false);
   if (address === null) return null;
   const target = parseTarget(address, table.place.at("address"));
   if (target === null) return null;
-  const common = { address, timeoutMs, domains: domains ?? [] };
+  const common = { address, timeoutMs, domains: domains ?? [], clientSubnet, name, groupsOnly };
   if (target.kind === "udp") {
     if (caFile !== null) {
       table.place.at("ca").problem("is for tls:// and https:// upstreams: take it away");
@@ -108,6 +174,7 @@ export function checkNames(upstreams: readonly Upstream[], place: Place): void {
     let most = -1;
     let asked: Upstream[] = [];
     for (const other of Object.values(upstreams)) {
+      if (other.groupsOnly) continue;
       for (const labels of other.domains.length === 0 ? [[]] : other.domains.map(labelsOf)) {
         const isBelow = labels.every((label, i) => host[host.length - labels.length + i] === label);
         if (!isBelow || labels.length < most) continue;
@@ -127,8 +194,8 @@ export function checkNames(upstreams: readonly Upstream[], place: Place): void {
 
 /** Says which upstreams recursion does not ask: those without names of their own. */
 export function noteIgnored(upstreams: readonly Upstream[], place: Place): void {
-  for (const [index, { domains }] of Object.entries(upstreams)) {
-    if (domains.length > 0) continue;
+  for (const [index, { domains, groupsOnly }] of Object.entries(upstreams)) {
+    if (domains.length > 0 || groupsOnly) continue;
     place.at(Number(index)).at("address").problem(
       "is not asked, for recursion is enabled and this upstream has no domains: leave it out, or " +
         "give it the names that are to be asked there",

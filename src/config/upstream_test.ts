@@ -91,6 +91,35 @@ Deno.test("readForwarding() names the place of what is wrong", none, async (t) =
   }
 });
 
+/** Values of `client_subnet`, and what is wrong with them. */
+const SUBNETS = [
+  ["off", null],
+  ["client", null],
+  ["192.0.2.0/24", null],
+  ["2001:db8::/56", null],
+  ["192.0.2.0/25", /tells too much: give it 24 bits or fewer/],
+  ["2001:db8::/64", /tells too much: give it 56 bits or fewer/],
+  ["192.168.1.0/24", /a private network, which is never told/],
+  ["on", /neither "off" nor "client" nor a network/],
+  ["192.0.2.1/24", /has host bits set: write "192\.0\.2\.0\/24"/],
+] as const;
+
+Deno.test("readUpstream() bounds what is told of clients", none, async (t) => {
+  for (const [value, want] of SUBNETS) {
+    await t.step(value, () => {
+      const text = `[[upstream]]\naddress = "9.9.9.9"\nclient_subnet = "${value}"\n`;
+      const { problems } = parseConfig(text, { file: "svc.toml", directory: "/etc/svc" });
+      assert.deepEqual(
+        problems.map(({ key }) => key),
+        want === null ? [] : [
+          "upstream[0].client_subnet",
+        ],
+      );
+      if (want !== null) assert.match(problems[0].message, want);
+    });
+  }
+});
+
 /** Keys of `[dns64]`, and what is wrong with them. */
 const DNS64 = [
   ["enabled = true", null],

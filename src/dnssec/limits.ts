@@ -9,6 +9,11 @@ export const CHAIN_CHECKS_MAX = 48;
  * CVE-2023-50387): a zone in a roll of its algorithm has four signatures.
  */
 export const RRSET_CHECKS_MAX = 4;
+/**
+ * Bytes that a signature covers, the owner's name with every record: a message of 64 KiB could stand
+ * for a million.
+ */
+export const SIGNED_BYTES_MAX = 100_000;
 /** Keys with the tag and algorithm of a DS record that are compared with it (HashTrap). */
 export const KEYS_PER_TAG_MAX = 4;
 /** Keys of a DNSKEY RRset that are looked at. */
@@ -35,6 +40,7 @@ export type Limit =
   | "ANSWER_CHECKS_MAX"
   | "CHAIN_CHECKS_MAX"
   | "RRSET_CHECKS_MAX"
+  | "SIGNED_BYTES_MAX"
   | "CHAIN_LOOKUPS_MAX"
   | "ALIASES_MAX"
   | "PROOF_RRSETS_MAX"
@@ -46,6 +52,7 @@ const WHAT: Readonly<Record<Limit, readonly [max: number, what: string]>> = {
   ANSWER_CHECKS_MAX: [ANSWER_CHECKS_MAX, "signature checks of an answer"],
   CHAIN_CHECKS_MAX: [CHAIN_CHECKS_MAX, "signature checks of a chain of trust"],
   RRSET_CHECKS_MAX: [RRSET_CHECKS_MAX, "signature checks of an RRset"],
+  SIGNED_BYTES_MAX: [SIGNED_BYTES_MAX, "bytes under a signature"],
   CHAIN_LOOKUPS_MAX: [CHAIN_LOOKUPS_MAX, "DS and DNSKEY RRsets looked up"],
   ALIASES_MAX: [ALIASES_MAX, "aliases followed"],
   PROOF_RRSETS_MAX: [PROOF_RRSETS_MAX, "RRsets that deny"],

@@ -101,6 +101,21 @@ Deno.test("KeyTrap: many keys of one tag, many signatures of it", none, async (t
   });
 });
 
+Deno.test("a signature covers so many bytes, however short the message is", none, async () => {
+  const { zone, fake, validate, root } = world();
+  fake.set("evil.", Qtype.DS, { answer: [root.rrset([zone.ds()])] });
+  const label = "a".repeat(60);
+  const owner = `${label}.${label}.${label}.${label}.evil.`;
+  const lines = (count: number) =>
+    Array.from({ length: count }, (_, i) => `${owner} IN A 192.0.${i >> 8}.${i & 255}`);
+  // 264 bytes each.
+  for (const [count, want] of [[370, null], [390, "SIGNED_BYTES_MAX"]] as const) {
+    const { finding } = await validate(owner, Qtype.A, { answer: [zone.rrset(lines(count))] });
+    assert.equal(finding.limit, want, finding.reason);
+    assert.equal(finding.security, want === null ? Security.Secure : Security.Bogus);
+  }
+});
+
 Deno.test("HashTrap: many DS records, many keys of one tag", none, async () => {
   const { root, zone, fake, validate } = world();
   const others = collidingKeys(zone.rdata, 60);

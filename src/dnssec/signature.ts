@@ -2,7 +2,7 @@
 import { Ede, equalNames, formatName, isAtOrBelow, Qclass, qtypeName } from "../dns/mod.ts";
 import { canonicalRdatas, signedData } from "./canonical.ts";
 import { isSignatureLength, isSupported, isUsable } from "./keys.ts";
-import { type Allowance, RRSET_CHECKS_MAX, RRSIGS_MAX } from "./limits.ts";
+import { type Allowance, RRSET_CHECKS_MAX, RRSIGS_MAX, SIGNED_BYTES_MAX } from "./limits.ts";
 import { signedLabels } from "./names.ts";
 import { bogus, type Finding, overLimit, SECURE } from "./outcome.ts";
 import { type Dnskey, readRrsig, type Rrsig } from "./records.ts";
@@ -116,6 +116,9 @@ export async function checkRrSet(
     }
     const data = signedData(rrset, rdatas, rrsig);
     if (data === null) continue; // Ruled out by `plausibleSignatures`.
+    if (data.length > SIGNED_BYTES_MAX) {
+      return failed(overLimit("SIGNED_BYTES_MAX", describe(rrset)));
+    }
     for (const { algorithm, publicKey } of candidates) {
       if (++checks > RRSET_CHECKS_MAX) {
         return failed(overLimit("RRSET_CHECKS_MAX", describe(rrset)));

@@ -6,6 +6,9 @@
 import { createPublicKey, verify } from "node:crypto";
 import { Algorithm, isSignatureLength, publicKeySpki } from "./keys.ts";
 
+export { Algorithm, isSignatureLength, publicKeySpki } from "./keys.ts";
+export { SAMPLES } from "./samples.ts";
+
 /** One signature to check. */
 export interface SignatureCheck {
   readonly algorithm: number;

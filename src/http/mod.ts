@@ -7,4 +7,4 @@ export { askJson, type JsonAnswer, type JsonQuestion } from "./ask_json.ts";
 export { askLength, download, type DownloadLimits, type Validators } from "./download.ts";
 export { fetchJson } from "./fetch_json.ts";
 export { nodeHttpAsk, nodeHttpGet, nodeHttpPost, nodeHttpPostStatus } from "./node_http.ts";
-export type { HttpAsk, HttpGet, HttpPost, Lookup } from "./ports.ts";
+export type { HttpAsk, HttpGet, HttpPost, HttpResponse, Lookup } from "./ports.ts";

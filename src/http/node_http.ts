@@ -21,6 +21,8 @@ export interface NodeHttpGetOptions {
   /** A certificate authority trusted beside the built-in ones, for tests. */
   readonly caPem?: string;
   readonly addressTimeoutMs?: number;
+  /** Why nothing may be sent to an address, in words; `null`: it may. Left out: to any. */
+  readonly admit?: (address: string, isSecure: boolean) => string | null;
 }
 
 interface RequestOptions extends Omit<HttpGetOptions, "method"> {
@@ -62,14 +64,18 @@ export function nodeHttpAsk(options: NodeHttpGetOptions): HttpAsk {
 }
 
 function nodeHttp(options: NodeHttpGetOptions) {
-  const { lookup, caPem, addressTimeoutMs = ADDRESS_TIMEOUT_MS } = options;
+  const { lookup, caPem, addressTimeoutMs = ADDRESS_TIMEOUT_MS, admit = () => null } = options;
   return async (url: URL, request: RequestOptions): Promise<HttpResponse> => {
     const { signal } = request;
-    const addresses = (await addressesOf(bareHost(url.hostname), lookup, signal)).slice(
-      0,
-      ADDRESSES_MAX,
-    );
-    if (addresses.length === 0) throw new SvcError("unavailable", "the host has no address");
+    const found = await addressesOf(bareHost(url.hostname), lookup, signal);
+    if (found.length === 0) throw new SvcError("unavailable", "the host has no address");
+    // What is let through is what is connected to: the name is not looked up again.
+    const isSecure = url.protocol === "https:";
+    const addresses = found.filter((address) => admit(address, isSecure) === null)
+      .slice(0, ADDRESSES_MAX);
+    if (addresses.length === 0) {
+      throw new SvcError("forbidden", `${found[0]}: ${admit(found[0], isSecure)}`);
+    }
     for (const address of addresses.slice(0, -1)) {
       const attempt = new AbortController();
       const timer = setTimeout(() => attempt.abort(), addressTimeoutMs);

@@ -12,6 +12,7 @@ import type {
   UpstreamSpec,
 } from "../resolver/mod.ts";
 import type { RecursionOptions } from "../resolver/recursive/mod.ts";
+import type { WayToThread } from "./check/messages.ts";
 import type { ToKept } from "./kept_isolate.ts";
 import type { Logged } from "./log_lines.ts";
 import type { SlowQuery, SlowSample } from "./dns/slow_queries.ts";
@@ -163,7 +164,7 @@ export type ToDns =
   /** Validate by these from now on. */
   | { readonly type: "trust"; readonly trust: DnsTrust }
   /** A way to a thread that checks signatures, in place of that to the one before it. */
-  | { readonly type: "checker"; readonly thread: number; readonly port: MessagePort }
+  | { readonly type: "checker"; readonly way: WayToThread }
   /** Go on with these keys of Oblivious DoH, the current one first. */
   | { readonly type: "odoh"; readonly seeds: readonly Uint8Array[] }
   | ToKept;

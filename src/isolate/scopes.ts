@@ -1,4 +1,5 @@
 import { SvcError } from "../errors.ts";
+import { LIBCRYPTO_PATHS, WAKER_PATHS } from "../native/checking.ts";
 import {
   hasSpareDescriptors,
   openHost,
@@ -15,7 +16,11 @@ export type Isolate = "check" | "compile" | "dns" | "logexport" | "querylog";
 
 /** What each isolate may touch; whatever is not named here is denied. */
 export const SCOPES = {
-  check: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
+  // Its own thread's priority; the library that checks signatures, and what tells of results.
+  check: () => ({
+    sys: maySetPriority() ? ["setPriority"] : false,
+    ffi: mayFfi() ? [...LIBCRYPTO_PATHS, ...WAKER_PATHS] : false,
+  }),
   compile: () => ({ sys: maySetPriority() ? ["setPriority"] : false }), // Its own thread's.
   dns: () => ({ net: true, ffi: mayFfi() }), // Any name server there is; UDP in batches.
   /** Addresses with ports, with commas between them; or the path of a socket. */

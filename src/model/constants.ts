@@ -9,3 +9,13 @@ export const DEFAULT_GROUP_ID = "gr_0000000000000000";
 /** Days of a schedule, in the order of a week. */
 export const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 export type Day = typeof DAYS[number];
+
+/** Says whether a text names an IANA time zone that this program knows. */
+export function isTimeZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: zone });
+    return zone !== "" && !/^[+-]/.test(zone);
+  } catch {
+    return false;
+  }
+}

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { formatPrefix, parseIp, parseMac, parsePrefix, unmapIpv4 } from "../addr/mod.ts";
-import { isTimeZone } from "../clock/mod.ts";
-import { DAYS, DEFAULT_GROUP_ID } from "./constants.ts";
+import { DAYS, DEFAULT_GROUP_ID, isTimeZone } from "./constants.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 
 /** The collections of resources, in the order in which one may refer to the next. */
@@ -54,6 +53,8 @@ export function isIdOf(collection: Collection, id: string): boolean {
 export const MANAGED_BY_CONFIG = "config";
 /** Most lists of one group. */
 export const GROUP_LISTS_MAX = 256;
+/** Upstreams that one group names. */
+const GROUP_UPSTREAMS_MAX = 16;
 
 const TEXT_LENGTH_MAX = 128;
 const COMMENT_LENGTH_MAX = 1_024;
@@ -214,6 +215,10 @@ export const GroupSpec = z.strictObject({
     }),
   ).max(256).default([]).describe("services that the group does not get"),
   paused_until: until.describe("until when nothing is filtered for it; null: it is now"),
+  upstreams: z.array(z.string().min(1).max(1_024)).max(GROUP_UPSTREAMS_MAX).optional().describe(
+    "names or addresses of upstreams in each node's configuration file that its queries go to in " +
+      "place of those for everybody; left out or empty: to those",
+  ),
   ...blocked,
   ...recorded,
 });

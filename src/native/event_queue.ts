@@ -9,7 +9,7 @@ const EPOLLET = 0x8000_0000;
 /** `epoll_event` is packed on x86-64 and aligned elsewhere. */
 const [EVENT_BYTES, DATA_AT] = Deno.build.arch === "x86_64" ? [12, 4] : [16, 8];
 /** Ready sockets taken from one wait; the rest are taken by the next. */
-const EVENTS_MAX = 256;
+export const EVENTS_MAX = 256;
 const EFD_CLOEXEC_NONBLOCK = 0o2004000;
 
 /**
@@ -25,6 +25,8 @@ export class EventQueue {
   readonly #pointer: Deno.PointerValue;
   readonly #control = new Uint8Array(EVENT_BYTES);
   readonly #controlView = new DataView(this.#control.buffer);
+  /** Ready sockets that the next waits take, `EVENTS_MAX` at most; the rest stay ready. */
+  atOnce: number = EVENTS_MAX;
 
   /** Bytes of the memory that the constructor is given. */
   static readonly MEMORY_BYTES = EVENTS_MAX * EVENT_BYTES;
@@ -59,17 +61,17 @@ export class EventQueue {
    * ready ones, negative on an interrupted wait.
    */
   wait(timeoutMs: number): Promise<number> {
-    return this.#native.epoll_wait_parked(this.#fd, this.#pointer, EVENTS_MAX, timeoutMs);
+    return this.#native.epoll_wait_parked(this.#fd, this.#pointer, this.atOnce, timeoutMs);
   }
 
   /** As `wait`, and nothing else of this thread gets a turn meanwhile. */
   block(timeoutMs: number): number {
-    return this.#native.epoll_wait(this.#fd, this.#pointer, EVENTS_MAX, timeoutMs);
+    return this.#native.epoll_wait(this.#fd, this.#pointer, this.atOnce, timeoutMs);
   }
 
   /** The ready sockets at this moment, without waiting. */
   poll(): number {
-    return this.#native.epoll_wait(this.#fd, this.#pointer, EVENTS_MAX, 0);
+    return this.#native.epoll_wait(this.#fd, this.#pointer, this.atOnce, 0);
   }
 
   /** The token of the ready socket `index` of the last wait. */

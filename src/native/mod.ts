@@ -28,5 +28,5 @@ export { stepHelpersBack } from "./helpers.ts";
 export { anonymousBytes, dropCode } from "./own_memory.ts";
 export { hasSpareDescriptors, threadCpuMs, threadId } from "./threads.ts";
 export { setTimeSlice, TimeSlice, withTimeSlice } from "./time_slice.ts";
-export { EventQueue, openEpoll, openWake, wake } from "./event_queue.ts";
+export { EventQueue, EVENTS_MAX, openEpoll, openWake, wake } from "./event_queue.ts";
 export { Watcher } from "./watcher.ts";

@@ -5,6 +5,7 @@ import {
   closeSocket,
   dupSocket,
   EventQueue,
+  EVENTS_MAX,
   type Native,
   openEpoll,
   openListener,
@@ -406,6 +407,10 @@ test(
       b.send(b.connect(), 1);
       await until("both", () => queue.poll() === 2 || null);
       assert.deepEqual([queue.token(0), queue.token(1)].sort((x, y) => x - y), [5, 2 ** 31 - 1]);
+      queue.atOnce = 1;
+      const inTurn = [0, 1].map(() => (assert.equal(queue.poll(), 1), queue.token(0)));
+      assert.deepEqual(inTurn.sort((x, y) => x - y), [5, 2 ** 31 - 1], "one after the other");
+      queue.atOnce = EVENTS_MAX;
       assert.deepEqual([await a.receive(), await b.receive()], [1, 1]);
       // Ending a wait is what `wake` is for.
       assert.ok(queue.add(waking, 9));

@@ -170,10 +170,10 @@ export class UdpBatch {
     }
   }
 
-  /** Takes up to `BATCH` packets without waiting; returns their number, 0 when there is none. */
-  receive(): number {
+  /** Takes up to `most` packets without waiting, `BATCH` at most; returns their number, 0 when there is none. */
+  receive(most: number = BATCH): number {
     this.#resetReceived(this.#received);
-    const n = this.#native.recvmmsg(this.#fd, this.#rxPointer, BATCH, MSG_DONTWAIT, null);
+    const n = this.#native.recvmmsg(this.#fd, this.#rxPointer, most, MSG_DONTWAIT, null);
     this.#received = n > 0 ? n : 0;
     return this.#received;
   }

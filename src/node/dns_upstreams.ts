@@ -4,6 +4,8 @@ import { parseName } from "../dns/mod.ts";
 import { invariant, messageOf } from "../errors.ts";
 import type { DnsUpstream } from "../isolate/mod.ts";
 import { log } from "../log.ts";
+import type { PolicyState } from "../snapshot/mod.ts";
+import { subnetOption } from "../resolver/mod.ts";
 
 /** Asked where no upstream is configured: Quad9 (RFC 8932 policy, no filtering of ours). */
 const DEFAULT_UPSTREAMS = ["9.9.9.9:53", "149.112.112.112:53"];
@@ -20,7 +22,7 @@ export async function dnsUpstreams(
 ): Promise<DnsUpstream[]> {
   // Who asks name servers leaves upstreams the names that are theirs.
   const upstreams = recursion.enabled
-    ? configured.filter(({ domains }) => domains.length > 0)
+    ? configured.filter(({ domains, groupsOnly }) => domains.length > 0 || groupsOnly)
     : configured;
   if (upstreams.length === 0 && !recursion.enabled) {
     log.info("no upstream is configured: asking Quad9", { upstreams: DEFAULT_UPSTREAMS });
@@ -47,8 +49,14 @@ export async function dnsUpstreams(
 }
 
 async function dnsUpstream(upstream: Upstream): Promise<DnsUpstream> {
-  const { address, timeoutMs } = upstream;
-  const common = { address, timeoutMs, domains: wireNames(upstream.domains) };
+  const { address, timeoutMs, clientSubnet: subnet } = upstream;
+  const common = {
+    ...{ address, timeoutMs, domains: wireNames(upstream.domains) },
+    ...(upstream.name !== null && { name: upstream.name }),
+    ...(upstream.groupsOnly && { groupsOnly: true }),
+    ...(subnet === "client" && { clientSubnet: subnet }),
+    ...(typeof subnet === "object" && { clientSubnet: subnetOption(subnet.ip, subnet.lengthBits) }),
+  };
   if (upstream.kind === "udp") {
     return { transport: "udp", ...common, endpoint: upstream.endpoint };
   }
@@ -72,4 +80,18 @@ export function wireNames(domains: readonly string[]): Uint8Array[] {
     invariant(name !== null, `${domain} was checked as a name`);
     return name;
   });
+}
+
+/** What groups name as their upstreams and this node does not have. */
+export function missingUpstreams(
+  { collections }: Pick<PolicyState, "collections">,
+  upstreams: readonly Pick<DnsUpstream, "address" | "name">[],
+): string[] {
+  const known = new Set(upstreams.flatMap(({ address, name = address }) => [address, name]));
+  return [...collections.groups.values()].flatMap(({ spec }) =>
+    (spec.upstreams ?? []).filter((name) => !known.has(name)).map((name) =>
+      `groups: ${spec.name}: this node has no upstream ${name}: add it to its configuration file, ` +
+      "or take it out of the group"
+    )
+  );
 }

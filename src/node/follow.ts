@@ -24,7 +24,7 @@ export function follow(
   problems.watch("change", () => failure === null ? [] : [`a change is not in force: ${failure}`]);
   let { lists } = replicator.state.collections;
   replicator.subscribe(({ change, state }) => {
-    if (change?.type.startsWith("user_")) return; // Users decide about no query.
+    if (/^(user|credential)_/.test(change?.type ?? "")) return; // They decide about no query.
     if (state.collections.lists !== lists) filtering.setLists(listsOf(state));
     lists = state.collections.lists;
     inForce = policy.update(devices.locate(state)).then(

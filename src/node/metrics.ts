@@ -15,6 +15,7 @@ import {
   sumRecursion,
 } from "../telemetry/mod.ts";
 import type { Occupancy } from "../transport/mod.ts";
+import type { Webhooks } from "../webhooks/mod.ts";
 import { channelFamilies, clusterFamilies } from "./cluster_metrics.ts";
 import { connectionFamilies } from "./connections.ts";
 
@@ -46,6 +47,7 @@ export interface MetricsFacts {
   /** `null` where the API is not served. */
   readonly apiOccupancy: Occupancy | null;
   readonly eventReadersDropped: number;
+  readonly webhooks: Webhooks["figures"];
   /** Addresses are shortened, as in the query log. */
   readonly isAnonymized: boolean;
 }
@@ -125,6 +127,16 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       "Readers of the API's events that were dropped as too slow.",
       facts.eventReadersDropped,
     ),
+    {
+      name: "svc_webhook_events_total",
+      type: "counter",
+      help: "Events for webhooks, by what came of them.",
+      samples: (["delivered", "failed", "dropped"] as const).map((outcome) => ({
+        labels: { outcome },
+        value: facts.webhooks[outcome],
+      })),
+    },
+    gauge("svc_webhook_waiting", "Events that wait to be sent.", facts.webhooks.waiting),
     gauge("svc_isolates_running", "Isolates that answer queries.", facts.running.now),
     counter(
       "svc_uncaught_errors_total",

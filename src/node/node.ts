@@ -1,57 +1,31 @@
-import { join } from "node:path/posix";
 import { formatHostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf } from "../errors.ts";
-import { type HttpGet, type Lookup, nodeHttpGet } from "../http/mod.ts";
-import {
-  CheckSupervisor,
-  compileRules,
-  DnsSupervisor,
-  type DnsUpstream,
-  PARKED_MS,
-  QuerylogSupervisor,
-} from "../isolate/mod.ts";
-import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
+import { DnsSupervisor, PARKED_MS } from "../isolate/mod.ts";
+import { denoDisk } from "../lists/mod.ts";
 import { log } from "../log.ts";
 import type { FileLimit } from "../native/mod.ts";
 import type { Memory } from "../process/mod.ts";
-import type { OpenStore, Replicator, Store } from "../store/mod.ts";
-import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
-import { type NodeCluster, openCluster } from "./cluster.ts";
 import { type Connected, connectionProblems } from "./connections.ts";
 import { keepDailyBackups } from "./daily_backups.ts";
-import { designatedRecords } from "./designated.ts";
-import type { Devices } from "./devices.ts";
-import { dnsOptions } from "./dns_options.ts";
-import { dnsUpstreams } from "./dns_upstreams.ts";
+import { missingUpstreams } from "./dns_upstreams.ts";
 import { ExpiredRules } from "./expired_rules.ts";
 import { follow } from "./follow.ts";
 import { type Former, saveFormer } from "./former.ts";
-import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
-import { Later } from "./later.ts";
-import { Listening } from "./listening.ts";
-import { listsOf, usesOf } from "./lists_of.ts";
-import { NodeLogExports } from "./log_exports.ts";
-import { NodeLists, servicesPlace } from "./lists_port.ts";
+import { listsOf } from "./lists_of.ts";
+import { NodeLists } from "./lists_port.ts";
 import { familiesOf } from "./node_status.ts";
-import { OdohKeys } from "./odoh_keys.ts";
-import { checkThreadsOf, workersOf } from "./isolate_counts.ts";
-import { openMaxOf } from "./open_files.ts";
-import { nodeName, openDevices, openKeeper, openStoreOf, querylogOf } from "./open_parts.ts";
+import { type NodeWebhooks, startWebhooks } from "./node_webhooks.ts";
+import { type NodeParts, openParts } from "./node_parts.ts";
+import { nodeName } from "./open_parts.ts";
 import { OwnAddresses } from "./own_addresses.ts";
-import { Policy } from "./policy.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
 import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
 import { type SecondStage, secondStage } from "./second_stage.ts";
 import { closeDnsSockets, namedSockets } from "./sockets.ts";
 import { StopTime } from "./stop_time.ts";
 import type { TakeOver } from "./take_over.ts";
-import { Telemetry } from "./telemetry.ts";
-import { type TrustedClock, trustedClock } from "./trusted_clock.ts";
-import { dnsRecursion } from "./root_hints.ts";
-import { openTrust } from "./trust.ts";
-import type { TrustKeeper } from "./trust_keeper.ts";
 import { UncaughtErrors } from "./uncaught.ts";
 
 /** Longest time for requests to end before the store is left to another process. */
@@ -59,45 +33,9 @@ const SUSPEND_MS_MAX = 2_000;
 /** The same for queries, and for what is written of them. */
 const RETIRE_MS_MAX = 5_000;
 
-/** What an open node is made of, in the order that it is opened. */
-interface Parts {
-  readonly config: Config;
-  readonly startedAtMs: number;
-  readonly telemetry: Telemetry;
-  readonly stage: SecondStage;
-  readonly former: Former | null;
-  readonly problems: Problems;
-  readonly clock: TrustedClock;
-  readonly store: Pick<OpenStore, "isTemporary" | "suspend" | "resume"> & {
-    readonly replicator: Replicator;
-    readonly store: Store;
-  };
-  /** `null`: it is in none. */
-  readonly cluster: NodeCluster | null;
-  readonly get: HttpGet;
-  readonly keeper: ListKeeper;
-  readonly services: ServiceCatalogue;
-  readonly filtering: Filtering;
-  readonly devices: Devices;
-  readonly policy: Policy;
-  readonly certificate: ServerCertificate | null;
-  readonly upstreams: readonly DnsUpstream[];
-  readonly odoh: OdohKeys | null;
-  /** `null`: no query is logged. */
-  readonly querylog: QuerylogSupervisor | null;
-  readonly logExports: NodeLogExports;
-  readonly isolates: number;
-  /** `null` where the C library can't be had: whoever listens opens sockets of its own. */
-  readonly listening: Listening | null;
-  readonly dns: DnsSupervisor;
-  /** Those who check signatures; `null`: nothing is validated. */
-  readonly checks: CheckSupervisor | null;
-  readonly trust: TrustKeeper | null;
-}
-
 /** A node: store, lists, policy, DNS and API, each over those before it. Opened, started, stopped. */
 export class Node {
-  readonly #parts: Parts;
+  readonly #parts: NodeParts;
   /** Closes what was opened, once everything that ran has ended. */
   readonly #opened: AsyncDisposableStack;
   readonly #uncaught = new UncaughtErrors({
@@ -106,8 +44,9 @@ export class Node {
   });
   readonly #ownAddresses = new OwnAddresses();
   #api: RunningApi | null = null;
+  #webhooks: NodeWebhooks | null = null;
 
-  private constructor(parts: Parts, opened: AsyncDisposableStack) {
+  private constructor(parts: NodeParts, opened: AsyncDisposableStack) {
     this.#parts = parts;
     this.#opened = opened;
   }
@@ -125,87 +64,8 @@ export class Node {
     former: Former | null = null,
   ): Promise<Node> {
     await using opened = new AsyncDisposableStack();
-    const startedAtMs = Date.now();
-    const telemetry = opened.adopt(new Telemetry(config.telemetry), (one) => one.stop(0));
-    const problems = new Problems();
-    for (const problem of stage.problems) problems.add("sandbox", problem);
-    const clock = opened.adopt(trustedClock(problems), (one) => one.stop());
-    const store = opened.adopt(
-      await openStoreOf(config, problems, clock.judge),
-      (one) => one.close(),
-    );
-    const cluster = config.cluster === null
-      ? null
-      : await openCluster(config.cluster, config.store.dir, store, clock.judge);
-    opened.defer(() => cluster?.stop());
-    const replicator: Replicator = cluster?.replicator ?? store.replicator;
-    // Nothing is downloaded, and no change is taken, before the first query is answered.
-    const [laterDns, laterPolicy] = [new Later<DnsSupervisor>(), new Later<Policy>()];
-    const lookup: Lookup = async (hostname, signal) =>
-      await hostLookup(laterDns.part)(hostname, signal);
-    const get = nodeHttpGet({ lookup });
-    const keeper = await openKeeper(config, problems, get);
-    const services = new ServiceCatalogue(servicesPlace(config.filter), keeper, denoDisk);
-    const filtering = new Filtering({
-      onFailure: config.filter.onFailure,
-      keeper,
-      rulesFile: join(config.store.dir, "rules.bin"),
-      lists: listsOf(replicator.state),
-      uses: () => usesOf(replicator.state),
-      services,
-      updateInterval: () => replicator.state.settings.spec.list_update_interval,
-      publish: (base) => laterPolicy.part.rebase(base),
-    });
-    opened.defer(() => filtering.stop());
-    const base = await filtering.first();
-    const { seed } = filtering; // Kept rules bring their own.
-    const devices = opened.adopt(await openDevices(config, problems), (one) => one.stop());
-    const policy = new Policy({
-      seed,
-      state: devices.locate(replicator.state),
-      base,
-      designated: designatedRecords(config.server.tls),
-      pausedUntilMs: former?.pausedUntilMs ?? 0,
-      publish: (data) => laterDns.part.publish(data),
-      compile: compileRules,
-    });
-    laterPolicy.open(policy);
-    const isolates = workersOf(config);
-    const { files, serverName, odoh: isTarget } = config.server.tls;
-    const certificate = await ServerCertificate.open(
-      { place: DNS_CERTIFICATE, files, serverName },
-      clock.judge,
-    );
-    const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
-    const odoh = isTarget ? new OdohKeys(former?.odohSeeds) : null;
-    const logExports = await NodeLogExports.open(config, {
-      ...{ node: nodeName(config), lookup, problems },
-      upstreams: upstreams.map(({ address }) => address),
-    });
-    const querylog = querylogOf(config, upstreams, isolates, logExports.wanted);
-    const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
-    const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
-    opened.defer(() => checks?.stop());
-    const options = dnsOptions(config, {
-      ...{ upstreams, certificate, odoh, seed, isolates },
-      openMax: openMaxOf(fileLimit, isolates),
-      logQueues: querylog?.queues ?? [],
-      former: former?.dns ?? null,
-      trust: trustKeeper?.trust ?? null,
-      recursion: await dnsRecursion(config, isolates),
-      checks,
-    });
-    const listening = Listening.open(config, isolates, stage.sockets);
-    opened.defer(() => listening?.close());
-    const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
-    laterDns.open(dns);
-    return new Node({
-      ...{ config, startedAtMs, telemetry, stage, former, problems, clock, cluster, get },
-      ...{ keeper, services, store: { ...store, replicator } },
-      ...{ filtering, devices, policy, certificate, upstreams, odoh, querylog, logExports },
-      ...{ isolates, listening, dns },
-      ...{ checks, trust: trustKeeper },
-    }, opened.move());
+    const parts = await openParts(opened, config, fileLimit, stage, former);
+    return new Node(parts, opened.move());
   }
 
   /**
@@ -268,7 +128,8 @@ export class Node {
     this.#endRules();
     this.#opened.defer(keepDailyBackups(config, store, this.#parts.clock.judge, problems));
     this.#watchProblems();
-    const options = this.#apiOptions(inForce);
+    const webhooks = this.#webhooks = this.#opened.use(await startWebhooks(this.#parts));
+    const options = this.#apiOptions(inForce, webhooks);
     this.#api = await startApi(problems, options);
     problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
@@ -305,6 +166,7 @@ export class Node {
     problems.watch("filter", () => filtering.problems);
     problems.watch("certificate", () => certificate?.problems ?? []);
     problems.watch("dns", () => dnsProblems(dns, upstreams));
+    problems.watch("upstream", () => missingUpstreams(replicator.state, upstreams));
     problems.watch("internal", () => dns.left.problems);
     problems.watch(
       "connections",
@@ -323,7 +185,7 @@ export class Node {
     return { reports: this.#parts.dns.reports, api: this.#api?.occupancy ?? null };
   }
 
-  #apiOptions(inForce: () => Promise<void>): ServeApiOptions {
+  #apiOptions(inForce: () => Promise<void>, webhooks: NodeWebhooks): ServeApiOptions {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
@@ -364,6 +226,7 @@ export class Node {
       apiOccupancy: () => this.#connected.api,
       eventReadersDropped: () => this.#api?.eventReadersDropped ?? 0,
       inForce,
+      webhooks,
     };
   }
 
@@ -400,6 +263,7 @@ export class Node {
   async suspend(memory: Memory): Promise<void> {
     const { policy, odoh, dns, store, querylog, cluster } = this.#parts;
     querylog?.endWatchers();
+    this.#webhooks?.pause();
     // Side by side: a change that waits for a leader is answered before its connection is closed.
     await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend()]);
     await store.suspend();
@@ -421,6 +285,7 @@ export class Node {
     await store.resume();
     await cluster?.resume();
     await this.#api?.resume();
+    this.#webhooks?.watch();
   }
 
   /** Has the API answer what needs no store, until `resume` has that back. */

@@ -15,6 +15,7 @@ import type { SeenProblem } from "./problems.ts";
 import type { SandboxStatus } from "./second_stage.ts";
 import { VERSION } from "../version.ts";
 import type { Occupancy } from "../transport/mod.ts";
+import type { Webhooks } from "../webhooks/mod.ts";
 
 /** The parts of a running node that its status tells of. */
 export interface NodeParts {
@@ -50,6 +51,7 @@ export interface NodeParts {
   readonly cluster: Pick<NodeCluster, "channel" | "figures"> | null;
   /** Readers of the API's events that were too slow. */
   readonly eventReadersDropped: () => number;
+  readonly webhooks: { readonly webhooks: Pick<Webhooks, "figures"> };
   /** Who is connected to the API; `null` where it is not served. */
   readonly apiOccupancy: () => Occupancy | null;
 }
@@ -108,7 +110,14 @@ export function statusOf(node: NodeParts): Status {
     },
     dns64: config.dns64.enabled ? { prefix: formatPrefix(config.dns64.prefix) } : null,
     forwarding: { strategy: config.forwarding.strategy },
-    upstreams: upstreams.map((address, i) => upstreamStatus(address, reports, i)),
+    upstreams: upstreams.map((address, i) => {
+      const named = config.upstreams.find((one) => one.address === address);
+      return {
+        ...upstreamStatus(address, reports, i),
+        name: named?.name ?? null,
+        groups_only: named?.groupsOnly ?? false,
+      };
+    }),
     sandbox: { ...node.sandbox, capabilities: [...node.sandbox.capabilities] },
     querylog: {
       entries: node.querylog?.figures.entries ?? 0,
@@ -151,6 +160,7 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     channel: node.cluster?.channel ?? null,
     apiOccupancy: node.apiOccupancy(),
     eventReadersDropped: node.eventReadersDropped(),
+    webhooks: node.webhooks.webhooks.figures,
     isAnonymized: node.config.querylog.anonymize,
   });
 }

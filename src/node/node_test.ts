@@ -48,6 +48,9 @@ function configOf(directory: string, listen: readonly HostPort[]): Config {
       endpoint: at(9),
       timeoutMs: 1_000,
       domains: [],
+      clientSubnet: "off",
+      name: null,
+      groupsOnly: false,
     }],
     filter: { ...config.filter, services: false, defaultLists: false },
     security: { ...config.security, sandbox: false }, // It has no first stage.

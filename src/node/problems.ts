@@ -58,7 +58,7 @@ export class Problems {
     const since = new Map<string, number>();
     const found = [...this.#lasting, ...this.#sources.flatMap((source) => source())];
     const seen = found.map((problem) => {
-      const key = keyOf(problem);
+      const key = problemKey(problem);
       const sinceMs = this.#since.get(key) ?? nowMs;
       since.set(key, sinceMs);
       return { ...problem, sinceMs };
@@ -86,7 +86,7 @@ function ask(code: string, source: () => Told): readonly Problem[] {
 }
 
 /** Figures in a message may change while the problem stays. */
-function keyOf({ code, message, resource }: Problem): string {
+export function problemKey({ code, message, resource }: Problem): string {
   const what = resource === null
     ? message.replaceAll(/\d+/g, "0")
     : `${resource.type} ${resource.id}`;

@@ -17,7 +17,15 @@ import {
   type TlsPem,
   type UiFiles,
 } from "../api/mod.ts";
-import { type Auth, Lockout, SignInLog, TokenUses, UserAccounts } from "../auth/mod.ts";
+import {
+  type Auth,
+  type Locked,
+  Lockout,
+  SignInLog,
+  TokenUses,
+  UserAccounts,
+  userByName,
+} from "../auth/mod.ts";
 import { encodeHex } from "../bytes/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
@@ -39,6 +47,7 @@ import { migrationPort } from "./migration.ts";
 import { metricsText } from "./metrics_text.ts";
 import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.ts";
 import { nodeLogs } from "./node_logs.ts";
+import type { NodeWebhooks } from "./node_webhooks.ts";
 import type { Policy } from "./policy.ts";
 import { Profiles } from "./profiles.ts";
 import { openUiFiles } from "./ui_files.ts";
@@ -72,6 +81,9 @@ export interface ServeApiOptions extends NodeParts {
     | null;
   /** Resolves once every change applied so far holds for the next query. */
   readonly inForce: () => Promise<void>;
+  readonly webhooks: Pick<NodeWebhooks, "clientsSeen"> & {
+    readonly webhooks: Pick<NodeWebhooks["webhooks"], "deliveries" | "figures" | "tell" | "test">;
+  };
   /** Of a former process. */
   readonly leakTests: readonly SavedLeakTest[];
 }
@@ -203,15 +215,32 @@ function apiDeps(
     state: () => replicator.state,
     nowMs: () => clock.nowMs(),
   });
+  const lockout = new Lockout(clock);
+  lockout.onLocked = (what) => tellLocked(options, what);
   const otpClock = { nowMs: () => Date.now() }; // An authenticator knows of no other time.
   const auth: Auth = {
     users: replicator,
     sessions: store,
-    lockout: new Lockout(clock),
+    lockout,
     signInLog: new SignInLog(store, clock),
     clock,
     otpClock,
   };
+  const logs = clusterLogs(
+    options.cluster,
+    options.querylog === null ? emptyLogs(node, clock, leakTests) : nodeLogs(
+      node,
+      options.querylog,
+      leakTests,
+      () => options.devices.locate(replicator.state),
+      hostNames,
+    ),
+  );
+  // Of an anonymised log an address is nobody's.
+  if (hostNames !== null) {
+    options.webhooks.clientsSeen = async () =>
+      (await logs.clientsSeen({ hours: 1, known: false })).items;
+  }
   return {
     replicator,
     local: store,
@@ -219,15 +248,10 @@ function apiDeps(
     access: { tokenSha256: api.tokenSha256, isSecure: api.tls !== null },
     accounts: new UserAccounts(auth),
     tokenUses,
+    webhooks: options.webhooks.webhooks,
     node: nodePort(options),
     lists: options.lists,
-    logs: clusterLogs(
-      options.cluster,
-      options.querylog === null
-        ? emptyLogs(node, clock, leakTests)
-        : nodeLogs(node, options.querylog, leakTests, () =>
-          options.devices.locate(replicator.state), hostNames),
-    ),
+    logs,
     cluster: options.cluster ?? aloneCluster(options),
     events,
     profiles: profilesOf(options),
@@ -239,6 +263,17 @@ function apiDeps(
     ui,
     publicUrl: api.publicUrl,
   };
+}
+
+/** Tells of a lock; a name that nobody has may be a password in the wrong field, and is not told. */
+function tellLocked(
+  { store: { replicator }, webhooks: { webhooks } }: ServeApiOptions,
+  { address, name, untilMs }: Locked,
+): void {
+  const user = name === null ? null : userByName(replicator, name)?.name ?? null;
+  if (address === null && user === null) return;
+  const locked_until = new Date(untilMs).toISOString();
+  webhooks.tell("sign_in_locked", { address, user, locked_until });
 }
 
 /** The logs of this node, with statistics of the whole cluster where they are asked for. */

@@ -5,15 +5,15 @@ import { VERSION } from "../version.ts";
 import type { ProgramPlaces } from "./places.ts";
 
 /**
- * All that a service loads. No literal imports: the runtime reads what those name before the first
- * line of a program runs, and stage 1 is to begin with less.
+ * All that a service loads, by URL: the runtime reads what literal imports name before the first line
+ * of a program runs, and stage 1 is to begin with less.
  */
 const SERVING = [
-  "./mod.ts",
-  "../isolate/workers.ts",
-  "../transport/listen_encrypted.ts",
-  "../transport/exchange_encrypted.ts",
-  "../transport/oblivious.ts",
+  new URL("./mod.ts", import.meta.url),
+  new URL("../isolate/workers.ts", import.meta.url),
+  new URL("../transport/listen_encrypted.ts", import.meta.url),
+  new URL("../transport/exchange_encrypted.ts", import.meta.url),
+  new URL("../transport/oblivious.ts", import.meta.url),
 ];
 /** Files and folders of a program that are looked at: far more than there are. */
 const ENTRIES_MAX = 10_000;
@@ -41,7 +41,7 @@ export async function warmCaches({ modules: program, caches, file }: ProgramPlac
     return; // As somebody's who keeps nothing here.
   }
   try {
-    await Promise.all(SERVING.map((file) => import(file)));
+    await Promise.all(SERVING.map(({ href }) => import(href)));
     Deno.writeTextFileSync(mark, state);
   } catch (error) {
     log.warn("the runtime's caches can't be filled: starts are slower", {

@@ -25,6 +25,7 @@ export {
   readQuery,
   Transport,
 } from "./query.ts";
+export { subnetOption, Subnets } from "./subnets.ts";
 export { RateLimiter, type RateLimitOptions } from "./rate_limit.ts";
 export { Reply, streamReply } from "./reply.ts";
 export { Trace, type TraceEvent, type TraceNote, type TraceStep } from "./trace.ts";

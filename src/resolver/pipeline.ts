@@ -27,15 +27,18 @@ import { OwnNames } from "./own_names.ts";
 import {
   type ClientAddress,
   DnssecState,
+  KEY_SUBNET,
   keyHashOf,
   type Query,
   QUESTION_BYTES_MAX,
   Read,
   type Transport,
+  withRoute,
 } from "./query.ts";
 import type { RateLimiter } from "./rate_limit.ts";
 import { type Reply, writeEmpty, writeTruncated } from "./reply.ts";
 import { writeBlocked, writeRuled } from "./ruled_answers.ts";
+import type { Subnet, Subnets } from "./subnets.ts";
 import { Verdict } from "./verdict.ts";
 
 /** A popular entry is fetched again when this part of its time is left. */
@@ -66,6 +69,8 @@ export interface PipelineOptions {
   readonly requireClientId: boolean;
   /** Left out, or `null`: no AAAA is made of A. */
   readonly dns64?: Dns64Names | null;
+  /** Left out, or `null`: no upstream is told where clients are. */
+  readonly subnets?: Subnets | null;
   /** Gets each query for a name that a leak test may have, in lower case. */
   readonly onLeakLookup: (query: Query, name: string) => void;
   /** Has an entry that is about to expire fetched again. */
@@ -78,6 +83,8 @@ export class Pipeline {
   readonly name: HashedName = new HashedName();
   /** Swapped between two queries. */
   snapshot: Snapshot;
+  /** By group, as `Routes.of` has them for the snapshot. */
+  routes: Uint8Array | null = null;
   /** Set by the transport, once a batch. */
   nowSeconds = 0;
 
@@ -94,6 +101,7 @@ export class Pipeline {
   readonly #answers: AnswerFilter;
   readonly #entries: EntryWriter;
   readonly #dns64: Dns64Names | null;
+  readonly #subnets: Subnets | null;
   readonly #decision = new Decision();
   readonly #chain = new OwnChain();
   /** A question of our own, about the target of a CNAME record of ours. */
@@ -113,6 +121,7 @@ export class Pipeline {
     this.#answers = new AnswerFilter(options.seed);
     this.#entries = new EntryWriter(options.cache, this.#counts);
     this.#dns64 = options.dns64 ?? null;
+    this.#subnets = options.subnets ?? null;
     this.#admission = new Admission(options.limits, options.requireClientId, this.#counts);
     this.#own = new OwnNames(options.seed, options.onLeakLookup);
   }
@@ -162,6 +171,11 @@ export class Pipeline {
     // What no resolver forwards, before anything looks at the name.
     verdict = this.#refuse(query, reply);
     if (verdict !== Verdict.Next) return verdict;
+    if (this.routes !== null) {
+      query.keyBits = withRoute(query.keyBits, this.routes[query.group]);
+    }
+    // As long as the packet is the client's own.
+    if (this.#subnets !== null) this.#place(query, this.#subnets.of(query));
     // The failover component asks for these, whatever filter and upstreams do.
     verdict = this.#ownNames(query, reply);
     if (verdict !== Verdict.Next) return verdict;
@@ -191,10 +205,17 @@ export class Pipeline {
     query.isOwn = true;
     query.isAllowed = true;
     this.#identify(query);
+    if (this.#subnets !== null) this.#place(query, null);
     let verdict = this.#refuse(query, reply);
     if (verdict !== Verdict.Next) return verdict;
     verdict = this.#local(query, reply);
     return verdict !== Verdict.Next ? verdict : this.#fromCache(query, reply);
+  }
+
+  /** Has a query asked for a part of the Internet, or for none. */
+  #place(query: Query, subnet: Subnet | null): void {
+    query.subnet = subnet;
+    if (subnet !== null) query.keyBits |= KEY_SUBNET;
   }
 
   #identify(query: Query): void {
@@ -393,11 +414,16 @@ export class Pipeline {
       return Verdict.Send;
     }
     const { qtype, keyBits, packet, qname, qnameLength } = query;
-    const hash = query.keyHash = keyHashOf(this.name.hashes[0], qtype, keyBits);
+    const hash = query.keyHash = keyHashOf(this.name.hashes[0], qtype, keyBits, query.subnet);
     const { nowSeconds } = this;
     const cache = this.#cache;
-    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
-    const isFresh = entry >= 0 && cache.freshness(entry, nowSeconds) === CacheHit.Fresh;
+    let entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
+    let isFresh = entry >= 0 && cache.freshness(entry, nowSeconds) === CacheHit.Fresh;
+    if (query.subnet !== null) {
+      const open = query.openHash = keyHashOf(this.name.hashes[0], qtype, keyBits);
+      if (!isFresh) entry = cache.find(open, qtype, keyBits, packet, qname, qnameLength);
+      isFresh ||= entry >= 0 && cache.freshness(entry, nowSeconds) === CacheHit.Fresh;
+    }
     if (!query.isOwn) this.#counts[isFresh ? Counter.CacheHits : Counter.CacheMisses]++;
     if (isFresh) {
       query.source = Outcome.Cached;

@@ -19,10 +19,19 @@ import { DEFAULT_GROUP, NO_CLIENT } from "../snapshot/mod.ts";
 import { CLIENT_COOKIE_BYTES, type Cookies } from "./cookies.ts";
 import { Outcome } from "./outcome.ts";
 import type { OwnChain } from "./own_chain.ts";
+import type { Subnet } from "./subnets.ts";
 
 /** Bits of the cache key beside name and type. */
 export const KEY_DO = 1;
 export const KEY_CD = 2;
+/** Asked for a part of the Internet (RFC 7871); of the hash of the key, which part that is. */
+export const KEY_SUBNET = 4;
+/** From this bit on: the number of the upstreams that a group has in place of others; 0: none. */
+const KEY_ROUTE_SHIFT = 3;
+/** The largest such number: of the bits of a key that the cache has, these are left. */
+export const ROUTES_MAX = 127;
+/** What follows from the question alone, and so means the same in every process. */
+const KEY_COMMON = KEY_DO | KEY_CD;
 
 /** Most records a query may carry behind its question: OPT, TSIG, and some grace. */
 const ADDITIONAL_MAX = 4;
@@ -104,6 +113,10 @@ export class Query {
   keyBits = 0;
   /** Hash of its cache key; see `keyHashOf`. Holds once the cache has been asked. */
   keyHash = 0;
+  /** The part of the Internet that it is asked for; `null`: none, as ever where none is told. */
+  subnet: Subnet | null = null;
+  /** Hash of the key of an answer that holds for every such part; of queries with one. */
+  openHash = 0;
   /** What became of it; holds once its response is written. */
   outcome: Outcome = Outcome.Forwarded;
   /** Where the records of its answer come from: `Forwarded`, `Recursed` or `Cached`. */
@@ -180,6 +193,8 @@ export class Query {
     this.cookieLow = other.cookieLow;
     this.keyBits = other.keyBits;
     this.keyHash = other.keyHash;
+    this.subnet = other.subnet;
+    this.openHash = other.openHash;
     this.outcome = other.outcome;
     this.source = other.source;
     this.rule = other.rule;
@@ -199,26 +214,56 @@ export class Query {
   }
 }
 
-/** Hash of the cache key of a question; `nameHash` is that of the whole name. */
-export function keyHashOf(nameHash: number, qtype: number, keyBits: number): number {
-  return finishHash(nameHash ^ Math.imul(qtype | (keyBits << 16), 0x9e3779b1));
+/** `keyBits` of a query that goes to the upstreams of a number. */
+export function withRoute(keyBits: number, route: number): number {
+  return keyBits | (route << KEY_ROUTE_SHIFT);
 }
 
-/** As a query has its `keyHash`, for keys that come without one; see `Cache.load`. */
+/** The number of the upstreams that a query goes to in place of those for everybody; 0: none. */
+export function routeOf({ keyBits }: Query): number {
+  return keyBits >> KEY_ROUTE_SHIFT;
+}
+
+/**
+ * Hash of the cache key of a question; `nameHash` is that of the whole name. Of one name, type and
+ * `keyBits` no two subnets have the same: each step can be undone.
+ */
+export function keyHashOf(
+  nameHash: number,
+  qtype: number,
+  keyBits: number,
+  subnet: Subnet | null = null,
+): number {
+  const question = nameHash ^ Math.imul(qtype | (keyBits << 16), 0x9e3779b1);
+  return finishHash(subnet === null ? question : question ^ Math.imul(subnet.id, 0x85ebca6b));
+}
+
+/**
+ * As a query has its `keyHash`, for keys that come without one; see `Cache.load`. `null`: the key means
+ * something else in each process.
+ */
 export function keyHasher(
   seed: number,
-): (bytes: Uint8Array, qname: number, qtype: number, keyBits: number) => number {
+): (bytes: Uint8Array, qname: number, qtype: number, keyBits: number) => number | null {
   const name = new HashedName();
   return (bytes, qname, qtype, keyBits) => {
+    if ((keyBits & ~KEY_COMMON) !== 0) return null;
     const end = name.read(bytes, qname, bytes.length, seed);
     return end < 0 ? 0 : keyHashOf(name.hashes[0], qtype, keyBits);
   };
 }
 
-/** Sets `keyHash` of a query of our own; `name` is scratch, `seed` that of every hash of a name. */
+/** Sets the hashes of a query's key; `nameHash` is that of its whole name. */
+export function setKeyHashes(query: Query, nameHash: number): void {
+  const { qtype, keyBits, subnet } = query;
+  query.keyHash = keyHashOf(nameHash, qtype, keyBits, subnet);
+  if (subnet !== null) query.openHash = keyHashOf(nameHash, qtype, keyBits);
+}
+
+/** The same for a query of our own; `name` is scratch, `seed` that of every hash of a name. */
 export function hashQuestion(query: Query, name: HashedName, seed: number): void {
   name.read(query.packet, query.qname, query.packet.length, seed);
-  query.keyHash = keyHashOf(name.hashes[0], query.qtype, query.keyBits);
+  setKeyHashes(query, name.hashes[0]);
 }
 
 /** A query of its own, which `keep` fills. */

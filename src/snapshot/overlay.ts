@@ -56,6 +56,8 @@ export interface OverlayData {
   readonly limitedSources: number;
   readonly records: Shared<RecordsData>;
   readonly groups: Shared<GroupParts>;
+  /** What upstreams groups name, by their number; those that name none are not in it. */
+  readonly upstreams: ReadonlyMap<number, readonly string[]>;
   readonly clients: ClientTables;
   /** Who may ask. */
   readonly access: AccessData;
@@ -131,6 +133,7 @@ export class OverlayCompiler {
         return share({ ...compileRecords([...specs, ...own], this.#seed) });
       }),
       groups: groups.shared,
+      upstreams: groups.upstreams,
       clients: this.#clients.compile(collections.clients, groups.numbers),
       access: this.#access.compile(settings.spec.access),
       sources: groups.sources,
@@ -144,6 +147,7 @@ export class OverlayCompiler {
 /** Groups, and what else depends on the same collections. */
 interface Groups {
   readonly shared: Shared<GroupParts>;
+  readonly upstreams: OverlayData["upstreams"];
   /** By the ID of a group, or of a client that is in one of its own. */
   readonly numbers: ReadonlyMap<string, number>;
   readonly sources: Base["sources"];
@@ -170,6 +174,10 @@ function groupsOf(
       groupTextOffsets: texts.offsets,
       groupTextBytes: texts.bytes,
     }),
+    upstreams: new Map(
+      all.map(({ spec }, number) => [number, spec.upstreams ?? []] as const)
+        .filter(([, upstreams]) => upstreams.length > 0),
+    ),
     numbers,
     // A list may have got another name since it was compiled.
     sources: base.sources.map(({ id, name }) => ({ id, name: lists.get(id)?.spec.name ?? name })),

@@ -11,7 +11,7 @@ export const AUDIT_RANGE_KEY: Key = ["audit_range"];
 /** There while a change that is too large for one transaction is written; see `transaction.ts`. */
 export const JOURNAL_KEY: Key = ["journal"];
 /** What this node alone keeps: the SHA-256 of the `[filter]` table it was seeded from, and others. */
-export type LocalName = "filter_digest" | "token_uses" | "clients_told";
+export type LocalName = "filter_digest" | "token_uses" | "clients_told" | "problems_told";
 /** Before the name of each. */
 export const LOCAL_PREFIX: Key = ["local"];
 

@@ -110,7 +110,7 @@ class Running {
 
   /** Says that a client at an address is told nothing; how long to wait for it is no question. */
   async assertSilent(from: string, args = "", over: Over = "plain"): Promise<void> {
-    assert.equal(await this.ask(from, `+timeout=2 ${args}`, over), "nothing");
+    assert.equal(await this.ask(from, `+timeout=1 ${args}`, over), "nothing");
   }
 
   /** Where a client at an address reaches the service. */

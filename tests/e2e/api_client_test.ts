@@ -205,6 +205,19 @@ Deno.test("a client generated from the document drives every endpoint", async ()
   await ok("redeemReset", {}, { token: link.token, password: `${password}!` });
   await ok("disableUserOtp", { id: bob.id });
   await ok("deleteUser", { id: bob.id });
+  const { body: token } = await ok("createToken", {}, { name: "phone", role: "viewer" });
+  await ok("listTokens");
+  await ok("getToken", { id: token.id });
+  await ok("replaceToken", { id: token.id }, { name: "tablet", role: "viewer" });
+  await ok("deleteToken", { id: token.id });
+  const webhook = { name: "home", url: "http://127.0.0.1:1/", events: ["list_failed"] };
+  const { body: { id } } = await ok("createWebhook", {}, webhook);
+  await ok("listWebhooks");
+  await ok("getWebhook", { id });
+  await ok("replaceWebhook", { id }, { ...webhook, enabled: false });
+  await ok("checkWebhook", { id });
+  await ok("listWebhookDeliveries", { id });
+  await ok("deleteWebhook", { id });
   await ok("beginOtp", {}, { password });
   assert.equal((await api.confirmOtp({}, { code: "000000" })).status, 401);
   await ok("removeOtp", {}, { password, code: "000000" }); // It was never confirmed.

@@ -123,6 +123,17 @@ class Node implements AsyncDisposable {
       uncaughtErrors: () => 0,
       apiOccupancy: () => null,
       eventReadersDropped: () => 0,
+      webhooks: {
+        clientsSeen: null,
+        webhooks: {
+          ...{
+            deliveries: () => [],
+            tell: () => {},
+            test: () => Promise.reject(new Error("none")),
+          },
+          figures: { delivered: 0, failed: 0, dropped: 0, waiting: 0 },
+        },
+      },
       inForce: () => inForce,
     });
     return node;

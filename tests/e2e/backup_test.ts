@@ -145,7 +145,7 @@ Deno.test(
       const json = JSON.parse(text);
       const spoiled: readonly (readonly [string, string, RegExp])[] = [
         ["cut short", text.slice(0, -500), /it is no whole JSON text/],
-        ["newer", JSON.stringify({ ...json, version: 2 }), /version: .* update svc first/],
+        ["newer", JSON.stringify({ ...json, version: 3 }), /version: .* update svc first/],
         ["unknown", JSON.stringify({ ...json, toys: [] }), /toys: there is no such field/],
         ["changed", JSON.stringify({ ...json, rules: [] }), /secrets: .*the file was changed/],
         [

@@ -23,6 +23,7 @@ import {
   Service,
   until,
 } from "./harness.ts";
+import { filterWithServices } from "./services.ts";
 
 /** Playwright looks at the machine it runs on. */
 export const BROWSER_PERMISSIONS = { ...PERMISSIONS, sys: true } as const;
@@ -38,14 +39,6 @@ const SHOWN_MS_MAX = 20_000;
 export const BLOCKED = "ads.example";
 export const IMPORTANT = "track.example";
 export const PASSED = "www.news.example";
-/** What groups can block, in the public catalogue's form. */
-const CATALOGUE = {
-  blocked_services: [
-    { id: "youtube", name: "YouTube", group: "streaming", rules: ["||youtube.example^"] },
-    { id: "tiktok", name: "TikTok", group: "social_network", rules: ["||tiktok.example^"] },
-    { id: "roblox", name: "Roblox", group: "gaming", rules: ["||roblox.example^"] },
-  ],
-};
 
 /** Builds the dashboard where a source is newer, as `scripts/svc run` does. */
 async function freshUi(): Promise<void> {
@@ -87,7 +80,6 @@ export class Dashboard implements AsyncDisposable {
     await freshUi();
     const directory = await OwnDirectory.make();
     prepare(directory.path);
-    await Deno.writeTextFile(`${directory.path}/services.json`, JSON.stringify(CATALOGUE));
     const upstream = await FakeUpstream.start((query) => address(query, "192.0.2.7"));
     const service = await Service.start({
       directory: directory.path,
@@ -95,10 +87,7 @@ export class Dashboard implements AsyncDisposable {
         ...config,
         upstream: [{ address: upstream.text }],
         filter: {
-          default_lists: false,
-          services: true,
-          services_file: "services.json",
-          directory: false,
+          ...await filterWithServices(directory.path),
           rules: [`||${BLOCKED}^`, `||${IMPORTANT}^$important`],
           ...config.filter,
         },

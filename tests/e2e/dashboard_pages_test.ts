@@ -93,6 +93,11 @@ async function fill(dashboard: Dashboard): Promise<string[]> {
     await api.call("POST", "rules", { rule: "||hostile.example^", comment });
   }
   await api.create("records", { name: "nas.home.arpa", type: "A", value: "192.168.1.5" });
+  for (const name of HOSTILE) {
+    await api.create("tokens", { name, role: "viewer", expires_at: "2030-01-01T00:00:00Z" });
+    const url = "https://hook.example/path";
+    await api.create("webhooks", { name, url, events: ["client_seen", "member_back"] });
+  }
   await dashboard.ask(
     "127.0.0.10",
     BLOCKED,
@@ -150,6 +155,10 @@ Deno.test({
       await visit.button("New schedule").click();
       await visit.page.locator(".week").waitFor();
       await assertAccessible(visit, "dialog");
+      await visit.open("/webhooks");
+      await visit.button("Add webhook").click();
+      await visit.field("A list can't be had").waitFor();
+      await assertAccessible(visit, "webhook");
     });
     await t.step("a viewer reads and changes nothing", async () => {
       const password = "a password to look 1";

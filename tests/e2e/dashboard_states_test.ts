@@ -172,6 +172,31 @@ Deno.test({
       await page.keyboard.press("ArrowUp");
       await page.locator("#row-0", { hasText: "four.example" }).waitFor();
     });
+    await t.step("what was decided from a row is taken back in the row", async () => {
+      await visit.open("/log?outcome=blocked");
+      await visit.openRow(`one.${BLOCKED}`);
+      await page.locator(".panel-go[data-action=allow]").click();
+      const row = page.locator(".virtual-row", { hasText: `one.${BLOCKED}` }).first();
+      const undo = row.getByRole("button", { name: `Undo: one.${BLOCKED}` });
+      await undo.waitFor();
+      const rules = async () =>
+        (await (await page.request.get(`${dashboard.api.base}/rules`)).json()).items
+          .filter(({ spec }: { spec: { rule: string } }) => spec.rule === `@@|one.${BLOCKED}^`)
+          .length;
+      assert.equal(await rules(), 1);
+      await visit.button("Dismiss").click();
+      await undo.click();
+      await visit.sees("Undone");
+      await undo.waitFor({ state: "detached" });
+      assert.equal(await rules(), 0);
+      await page.locator(".panel-go[data-action=allow]").click();
+      await undo.waitFor();
+      await page.locator(".virtual").focus();
+      await page.keyboard.press("u");
+      await undo.waitFor({ state: "detached" });
+      assert.equal(await rules(), 0);
+      await visit.button("Close").click();
+    });
     await t.step("a log that too many watch is read every so often", async () => {
       await page.route("**/api/v1/querylog/stream*", async (route) => {
         const error = { code: "unavailable", message: "8 streams run" };

@@ -160,8 +160,8 @@ const TASKS: readonly Task[] = [
     run: async (visit, dashboard) => {
       await visit.goTo("Log");
       await visit.openRow(PASSED);
-      await visit.press(visit.button("Block for Everybody, For ever"));
-      await visit.sees(/^Blocked www\.news\.example for Everybody for ever/);
+      await visit.press(visit.button("Block for everybody, for ever"));
+      await visit.sees(/^Blocked www\.news\.example for everybody for ever/);
       const made = (await items(dashboard, "rules")).at(-1);
       assert.equal(made.spec.rule, `|${PASSED}^`);
       await dashboard.api.call("DELETE", `rules/${made.id}`);

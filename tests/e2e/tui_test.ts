@@ -16,16 +16,11 @@ import {
   until,
 } from "./harness.ts";
 import { Screen } from "./screen.ts";
+import { filterWithServices } from "./services.ts";
 
 const HAS_TMUX = hasProgram("tmux");
 const permissions = PERMISSIONS;
 
-const CATALOGUE = {
-  blocked_services: [
-    { id: "tiktok", name: "TikTok", group: "social_network", rules: ["||tiktok.example^"] },
-    { id: "roblox", name: "Roblox", group: "gaming", rules: ["||roblox.example^"] },
-  ],
-};
 /** A service with a client, a list and something to ask. */
 class Site implements AsyncDisposable {
   private constructor(
@@ -39,17 +34,13 @@ class Site implements AsyncDisposable {
     const own = await OwnDirectory.make();
     await Deno.mkdir(`${own.path}/lists`);
     await Deno.writeTextFile(`${own.path}/lists/ads.txt`, "||ads.example^\n||more.example^\n");
-    await Deno.writeTextFile(`${own.path}/services.json`, JSON.stringify(CATALOGUE));
     const upstream = await FakeUpstream.start((query) => address(query, "192.0.2.7"));
     const service = await Service.start({
       directory: own.path,
       config: {
         upstream: [{ address: upstream.text }],
         filter: {
-          default_lists: false,
-          services: true,
-          services_file: "services.json",
-          directory: false,
+          ...await filterWithServices(own.path),
           lists: [{ name: "Ads", path: "lists/ads.txt" }],
         },
       },

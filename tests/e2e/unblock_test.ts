@@ -4,12 +4,8 @@ import assert from "node:assert/strict";
 import { Api, DEFAULT_GROUP } from "./api.ts";
 import { address, FakeUpstream } from "./fake_upstream.ts";
 import { OwnDirectory, PERMISSIONS, runProgram, Service, svcCommand, until } from "./harness.ts";
+import { filterWithServices } from "./services.ts";
 
-const CATALOGUE = {
-  blocked_services: [
-    { id: "tiktok", name: "TikTok", group: "social_network", rules: ["||tiktok.example^"] },
-  ],
-};
 const HOUR_MS = 3_600_000;
 
 Deno.test(
@@ -17,17 +13,13 @@ Deno.test(
   { permissions: PERMISSIONS },
   async (t) => {
     await using own = await OwnDirectory.make();
-    await Deno.writeTextFile(`${own.path}/services.json`, JSON.stringify(CATALOGUE));
     await using upstream = await FakeUpstream.start((query) => address(query, "192.0.2.7"));
     await using service = await Service.start({
       directory: own.path,
       config: {
         upstream: [{ address: upstream.text }],
         filter: {
-          default_lists: false,
-          services: true,
-          services_file: "services.json",
-          directory: false,
+          ...await filterWithServices(own.path),
           rules: [
             "||ads.example^",
             "||vital.example^$important",

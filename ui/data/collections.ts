@@ -92,11 +92,15 @@ export interface Said {
 
 /** Not where a secret would have to come back. */
 function isUndoable(collection: Collection): boolean {
-  return collection !== "users" && collection !== "tokens";
+  return !["users", "tokens", "webhooks"].includes(collection);
 }
 
-/** What is sent of a user: neither the factor nor an empty password. */
+/** What is sent of a user: neither the factor nor an empty password; of a webhook no empty key. */
 function sent<C extends Collection>(collection: C, spec: Specs[C]): unknown {
+  if (collection === "webhooks") {
+    const { key, ...rest } = spec as Specs["webhooks"];
+    return { ...rest, ...(key !== undefined && key !== "" && { key }) };
+  }
   if (collection !== "users") return spec;
   const { otp: _, password, ...rest } = spec as Specs["users"];
   return { ...rest, ...(password !== undefined && password !== "" && { password }) };

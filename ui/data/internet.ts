@@ -44,10 +44,8 @@ export async function giveTime(
 }
 
 async function changePart(collection: Blockable, id: string, part: BlockedPart, said: string) {
-  const withPart = <S extends BlockedPart>(spec: S): S => {
+  await change(collection, id, (spec) => {
     const { blocked: _, blocked_schedule: __, blocked_paused_until: ___, ...rest } = spec;
-    return { ...rest, ...part } as S;
-  };
-  if (collection === "groups") await change("groups", id, withPart, { said });
-  else await change("clients", id, withPart, { said });
+    return { ...rest, ...part };
+  }, { said });
 }

@@ -2,29 +2,20 @@
 import { t } from "../text/mod.ts";
 import { moment } from "../parts/format.ts";
 import { change } from "./collections.ts";
-import { endOf, type Period } from "./periods.ts";
 
 /** When a pause ends that is not over; `null`: there is none. */
 export function pauseEnd(paused: string | null | undefined, nowMs: number): Date | null {
   return paused && Date.parse(paused) > nowMs ? new Date(paused) : null;
 }
 
-/** Pauses for a while, or not any more (`null`). */
+/** Pauses until then, or not any more (`null`). */
 export async function pauseOne(
   collection: "groups" | "clients",
   id: string,
   name: string,
-  period: Exclude<Period, "ever"> | null,
+  until: Date | null,
 ): Promise<void> {
-  const end = period === null ? null : endOf(period);
-  const said = end === null ? t.groups.resumed(name) : t.groups.pausedUntil(name, moment(end));
-  if (collection === "groups") {
-    await change("groups", id, (spec) => ({ ...spec, paused_until: end?.toISOString() ?? null }), {
-      said,
-    });
-  } else {
-    await change("clients", id, (spec) => ({ ...spec, paused_until: end?.toISOString() ?? null }), {
-      said,
-    });
-  }
+  const said = until === null ? t.groups.resumed(name) : t.groups.pausedUntil(name, moment(until));
+  const paused_until = until?.toISOString() ?? null;
+  await change(collection, id, (spec) => ({ ...spec, paused_until }), { said });
 }

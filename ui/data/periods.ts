@@ -7,6 +7,8 @@ export function isPeriod(text: string): text is Period {
 }
 
 /** When a period that begins now ends; `null`: never. */
+export function endOf(period: Exclude<Period, "ever">, now?: Date): Date;
+export function endOf(period: Period, now?: Date): Date | null;
 export function endOf(period: Period, now = new Date()): Date | null {
   if (period === "ever") return null;
   if (period === "hour") return new Date(now.getTime() + 3_600_000);

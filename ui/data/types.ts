@@ -11,6 +11,7 @@ import type {
   Statistics,
   Status,
   Token,
+  Webhook,
 } from "../../src/api/mod.ts";
 
 export type {
@@ -27,6 +28,7 @@ export type {
   Services,
   Settings,
   UpdateCheck,
+  WebhookDelivery as Delivery,
 } from "../../src/api/mod.ts";
 
 type Mutable<T> = T extends readonly (infer U)[] ? Mutable<U>[]
@@ -42,6 +44,7 @@ export interface Specs {
   schedules: Mutable<ScheduleSpec>;
   users: UserSpec;
   tokens: Mutable<TokenSpec>;
+  webhooks: Mutable<Webhook["spec"]> & { key?: string };
 }
 type TokenSpec = Token["spec"];
 export interface UserSpec {

@@ -116,9 +116,11 @@ function Row({ entry, onDone }: { entry: AuditEntry; onDone: () => void }) {
             <strong>
               <Name text={actor.name ?? word(t.audit.kinds, actor.kind)} />
             </strong>{" "}
-            {word(t.audit.actions, action)}{" "}
-            {!isAlone && word({ token: t.tokens.one, ...t.audit.types }, resource.type)}{" "}
-            {isAlone ? null : href !== null && after !== null
+            {word(t.audit.actions, action)} {!isAlone &&
+              word(
+                { ...t.audit.types, token: t.tokens.one, webhook: t.webhooks.one },
+                resource.type,
+              )} {isAlone ? null : href !== null && after !== null
               ? (
                 <a href={href}>
                   <Name text={aboutOf(entry)} />

@@ -9,8 +9,8 @@ import type { Resource, Seen, Specs } from "../data/types.ts";
 import { Button, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
 import { groupOptions } from "../parts/choices.ts";
 import { ClientFields, NEW_CLIENT, prepareClient } from "../parts/client_fields.tsx";
-import { AddButton, Collected, ResourceDialog } from "../parts/collection.tsx";
-import { SearchBox, Select, Tabs } from "../parts/controls.tsx";
+import { AddButton, Collected, PageSearch, ResourceDialog } from "../parts/collection.tsx";
+import { Select, Tabs } from "../parts/controls.tsx";
 import { attempt, Shown } from "../parts/errors.tsx";
 import { ago, compact, percent } from "../parts/format.ts";
 import { DEFAULT_GROUP, groupName } from "../parts/names.ts";
@@ -42,7 +42,7 @@ export default function Clients() {
   return (
     <>
       <PageHead title={t.pages.clients} lead={t.clients.lead}>
-        <SearchBox value={param("q")} label={t.common.search} onInput={(q) => setParams({ q })} />
+        <PageSearch />
         <AddButton label={t.clients.add} onClick={() => adding.value = NEW_CLIENT} />
       </PageHead>
       <Tabs

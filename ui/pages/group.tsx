@@ -10,6 +10,7 @@ import { GroupLists } from "../parts/group_lists.tsx";
 import { GroupServices } from "../parts/group_services.tsx";
 import { DEFAULT_GROUP } from "../parts/names.ts";
 import { GroupSwitches } from "../parts/group_switches.tsx";
+import { GroupUpstreams } from "../parts/group_upstreams.tsx";
 import { Internet } from "../parts/internet.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
 import { Recorded } from "../parts/recorded.tsx";
@@ -65,6 +66,7 @@ function One({ group }: { group: Resource<"groups"> }) {
         <Internet collection="groups" id={id} spec={spec} />
         <PauseOne collection="groups" id={id} name={spec.name} paused={spec.paused_until} />
         <Recorded collection="groups" id={id} spec={spec} />
+        <GroupUpstreams group={group} />
         {isAdmin.value && (
           <Button
             icon="pencil"

@@ -6,14 +6,14 @@ import { useLoaded } from "../data/poll.ts";
 import { readServices } from "../data/services.ts";
 import type { Resource, Specs } from "../data/types.ts";
 import { Name, PageHead, Tag } from "../parts/basics.tsx";
-import { AddButton, Collected, ResourceDialog } from "../parts/collection.tsx";
-import { SearchBox, TextField } from "../parts/controls.tsx";
+import { AddButton, Found, PageSearch, ResourceDialog } from "../parts/collection.tsx";
+import { TextField } from "../parts/controls.tsx";
 import { moment } from "../parts/format.ts";
 import { GroupSwitches } from "../parts/group_switches.tsx";
 import { Pieces } from "../parts/pieces.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
 import { ServiceChip } from "../parts/service_chip.tsx";
-import { navigate, param, setParams } from "../router.ts";
+import { navigate } from "../router.ts";
 import { t } from "../text/mod.ts";
 
 type Group = Resource<"groups">;
@@ -33,25 +33,15 @@ export default function Groups() {
   const isAdding = useSignal(false);
   useLoaded(readServices, []);
   const sizes = useComputed(() => Map.groupBy(clients.items.value ?? [], ({ spec }) => spec.group));
-  const words = param("q").toLowerCase();
   return (
     <>
       <PageHead title={t.pages.groups} lead={t.groups.lead}>
-        {(groups.items.value?.length ?? 0) > 6 && (
-          <SearchBox
-            value={param("q")}
-            label={t.common.search}
-            onInput={(q) => setParams({ q })}
-          />
-        )}
+        {(groups.items.value?.length ?? 0) > 6 && <PageSearch />}
         <AddButton label={t.groups.add} onClick={() => isAdding.value = true} />
       </PageHead>
-      <Collected of={groups}>
-        {(items) => (
-          <Pieces
-            of={items.filter(({ spec }) => spec.name.toLowerCase().includes(words))}
-            step={48}
-          >
+      <Found of={groups} textOf={({ name }) => name}>
+        {(found) => (
+          <Pieces of={found} step={48}>
             {(some) => (
               <div class="group-cards">
                 {some.map((group) => (
@@ -65,7 +55,7 @@ export default function Groups() {
             )}
           </Pieces>
         )}
-      </Collected>
+      </Found>
       {isAdding.value && (
         <ResourceDialog
           title={t.groups.add}

@@ -6,10 +6,11 @@ import { useCollection } from "../data/collections.ts";
 import { keyOf, Log, type LogFilter } from "../data/log.ts";
 import { apiPath } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
+import { wayBack } from "../data/ways_back.ts";
 import type { Entry, NamePage } from "../data/types.ts";
 import { Button, Empty, Name, Popover } from "../parts/basics.tsx";
 import { Switch } from "../parts/controls.tsx";
-import { ErrorBox, Shown } from "../parts/errors.tsx";
+import { attempt, ErrorBox, Shown } from "../parts/errors.tsx";
 import { ago, clock, moment, number } from "../parts/format.ts";
 import { EntryDrawer } from "../parts/entry_drawer.tsx";
 import { LogFilters, useFilter } from "../parts/log_filters.tsx";
@@ -183,6 +184,10 @@ function Entries({ filter }: { filter: LogFilter }) {
       show(active.value);
       setTimeout(() => document.querySelector<HTMLElement>(".panel-go")?.focus(), 50);
     },
+    () => {
+      const back = wayBack(log.entries.value[active.value]?.id ?? "");
+      if (back !== null) void attempt(back);
+    },
     (step) => show(Math.max(0, Math.min(log.entries.value.length - 1, active.value + step))),
     () => open.value !== null,
   );
@@ -269,11 +274,12 @@ function Rows(
 function useLogKeys(
   onLive: () => void,
   onDecide: () => void,
+  onUndo: () => void,
   onStep: (step: number) => void,
   isOpen: () => boolean,
 ): void {
-  const work = useRef({ onLive, onDecide, onStep, isOpen });
-  work.current = { onLive, onDecide, onStep, isOpen };
+  const work = useRef({ onLive, onDecide, onUndo, onStep, isOpen });
+  work.current = { onLive, onDecide, onUndo, onStep, isOpen };
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -284,6 +290,7 @@ function useLogKeys(
       const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
       if (event.key === "l") work.current.onLive();
       else if (event.key === "a" || event.key === "b") work.current.onDecide();
+      else if (event.key === "u") work.current.onUndo();
       else if (event.key === "f") {
         event.preventDefault();
         document.querySelector<HTMLElement>(".log-filters input")?.focus();
@@ -346,6 +353,7 @@ function rowOf(entry: Entry) {
 }
 
 function Row({ entry }: { entry: Entry }) {
+  const back = wayBack(entry.id);
   const by = deciderName(entry.list) || entry.upstream || "";
   return (
     <>
@@ -358,6 +366,20 @@ function Row({ entry }: { entry: Entry }) {
       <span role="gridcell" class="c-name">
         <Name text={entry.name} mono />
         <span class="type">{entry.type}</span>
+        {back !== null && (
+          <button
+            type="button"
+            class="button small row-undo"
+            tabIndex={-1}
+            aria-label={`${t.common.undo}: ${entry.name}`}
+            onClick={(event) => {
+              event.stopPropagation();
+              void attempt(back);
+            }}
+          >
+            {t.common.undo}
+          </button>
+        )}
       </span>
       <span role="gridcell" class="c-client">
         <Name text={clientOf(entry)} />
@@ -365,7 +387,9 @@ function Row({ entry }: { entry: Entry }) {
       <span role="gridcell" class="c-decidedBy">
         <Name text={by} />
       </span>
-      <span role="gridcell" class="c-ms">{number(entry.duration_us / 1_000, 1, 1)}</span>
+      <span role="gridcell" class="c-ms">
+        {number(entry.duration_us / 1_000, 1, 1)}
+      </span>
     </>
   );
 }

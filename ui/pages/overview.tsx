@@ -206,6 +206,7 @@ function Tiles(
     ? signed(share - previous.outcomes.blocked / previous.total)
     : "";
   const devices = stats.top.clients.length;
+  const [busiest] = stats.top.clients;
   const speeds = stats.series.map((row) => row.latency.p50_ms ?? 0);
   return (
     <div class="tiles">
@@ -231,9 +232,21 @@ function Tiles(
       <Tile
         label={t.overview.devices}
         value={devices >= 100 ? "100+" : number(devices)}
-        more={newCount !== null && newCount > 0 && (
-          <a href="/clients?tab=new">{t.overview.newDevices(newCount)}</a>
-        )}
+        more={
+          <>
+            {newCount !== null && newCount > 0 && (
+              <a href="/clients?tab=new">{t.overview.newDevices(newCount)}</a>
+            )}
+            {busiest !== undefined && (
+              <span class="muted">
+                {t.overview.busiest}{" "}
+                <a href={hrefOf("/log", { client: busiest.name, since: since(hours) })}>
+                  <Name text={busiest.name} />
+                </a>
+              </span>
+            )}
+          </>
+        }
         values={[]}
         href="/clients"
       />

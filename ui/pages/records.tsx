@@ -2,11 +2,10 @@ import { useSignal } from "@preact/signals";
 import { useCollection } from "../data/collections.ts";
 import type { Resource, Specs } from "../data/types.ts";
 import { Empty, Name, PageHead } from "../parts/basics.tsx";
-import { AddButton, Collected, removeNow, ResourceDialog } from "../parts/collection.tsx";
-import { Field, SearchBox, Select, TextField } from "../parts/controls.tsx";
+import { AddButton, Found, PageSearch, removeNow, ResourceDialog } from "../parts/collection.tsx";
+import { Field, Select, TextField } from "../parts/controls.tsx";
 import { actionsColumn, switchColumn } from "../parts/resource_columns.tsx";
 import { Table } from "../parts/table.tsx";
-import { param, setParams } from "../router.ts";
 import { t } from "../text/mod.ts";
 
 const NEW: Specs["records"] = {
@@ -36,34 +35,23 @@ const TYPES = Object.keys(EXAMPLES) as Specs["records"]["type"][];
 export default function Records() {
   const records = useCollection("records");
   const editing = useSignal<Resource<"records"> | "new" | null>(null);
-  const words = param("q").toLowerCase();
   return (
     <>
       <PageHead title={t.pages.records} lead={t.records.lead}>
-        <SearchBox
-          value={param("q")}
-          label={t.common.search}
-          onInput={(q) => setParams({ q })}
-        />
+        <PageSearch />
         <AddButton label={t.records.add} onClick={() => editing.value = "new"} />
       </PageHead>
-      <Collected of={records}>
-        {(items) => {
-          const shown = items.filter(({ spec }) =>
-            `${spec.name} ${spec.value} ${spec.comment}`.toLowerCase().includes(words)
-          );
-          if (items.length === 0) {
-            return (
-              <Empty text={t.records.empty} icon="house">
-                <AddButton label={t.records.add} onClick={() => editing.value = "new"} />
-              </Empty>
-            );
-          }
-          return shown.length === 0
-            ? <Empty text={t.common.nothingFound} icon="search" />
-            : <RecordTable rows={shown} onEdit={(record) => editing.value = record} />;
-        }}
-      </Collected>
+      <Found
+        of={records}
+        textOf={({ name, value, comment }) => `${name} ${value} ${comment}`}
+        empty={
+          <Empty text={t.records.empty} icon="house">
+            <AddButton label={t.records.add} onClick={() => editing.value = "new"} />
+          </Empty>
+        }
+      >
+        {(rows) => <RecordTable rows={rows} onEdit={(record) => editing.value = record} />}
+      </Found>
       {editing.value !== null && (
         <RecordDialog
           resource={editing.value === "new" ? null : editing.value}

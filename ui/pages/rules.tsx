@@ -8,8 +8,8 @@ import { isAdmin } from "../data/session.ts";
 import type { Resource, Specs } from "../data/types.ts";
 import { Card, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
 import { clientOptions, whomOptions } from "../parts/choices.ts";
-import { Collected, removeNow, ResourceDialog } from "../parts/collection.tsx";
-import { Field, SearchBox, Select, TextField } from "../parts/controls.tsx";
+import { Found, PageSearch, removeNow, ResourceDialog } from "../parts/collection.tsx";
+import { Field, Select, TextField } from "../parts/controls.tsx";
 import { type Draft, Form } from "../parts/form.tsx";
 import { moment } from "../parts/format.ts";
 import { Picker } from "../parts/picker.tsx";
@@ -18,7 +18,6 @@ import { actionsColumn, switchColumn } from "../parts/resource_columns.tsx";
 import { Table } from "../parts/table.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { Trial } from "../parts/trial.tsx";
-import { param, setParams } from "../router.ts";
 import { t } from "../text/mod.ts";
 
 type Rule = Resource<"rules">;
@@ -39,7 +38,6 @@ export default function Rules() {
   useCollection("clients");
   const draft = useSignal("");
   const editing = useSignal<Rule | null>(null);
-  const words = param("q").toLowerCase();
   return (
     <>
       <PageHead title={t.pages.rules} lead={t.rules.lead} />
@@ -54,19 +52,15 @@ export default function Rules() {
         </Card>
       </div>
       <div class="toolbar section">
-        <SearchBox value={param("q")} label={t.common.search} onInput={(q) => setParams({ q })} />
+        <PageSearch />
       </div>
-      <Collected of={rules}>
-        {(items) => {
-          if (items.length === 0) return <Empty text={t.rules.empty} icon="list-filter" />;
-          const shown = items.filter(({ spec }) =>
-            `${spec.rule} ${spec.comment}`.toLowerCase().includes(words)
-          );
-          return shown.length === 0
-            ? <Empty text={t.common.nothingFound} icon="search" />
-            : <RuleTable rows={shown.toReversed()} onEdit={(rule) => editing.value = rule} />;
-        }}
-      </Collected>
+      <Found
+        of={rules}
+        textOf={({ rule, comment }) => `${rule} ${comment}`}
+        empty={<Empty text={t.rules.empty} icon="list-filter" />}
+      >
+        {(rows) => <RuleTable rows={rows.toReversed()} onEdit={(rule) => editing.value = rule} />}
+      </Found>
       {editing.value !== null && (
         <ResourceDialog
           title={t.rules.edit}

@@ -4,9 +4,10 @@ import { type Kept, remove } from "../data/collections.ts";
 import { isReadOnly } from "../data/node.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Collection, Resource, Specs } from "../data/types.ts";
-import { mayLeave } from "../router.ts";
+import { mayLeave, param, setParams } from "../router.ts";
 import { t } from "../text/mod.ts";
-import { Button, Skeleton } from "./basics.tsx";
+import { Button, Empty, Skeleton } from "./basics.tsx";
+import { SearchBox } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { attempt, ErrorBox } from "./errors.tsx";
 import { type Draft, ResourceForm } from "./form.tsx";
@@ -24,6 +25,34 @@ export function Collected<C extends Collection>(
     return <ErrorBox error={of.error.value} onRetry={() => void of.load()} />;
   }
   return <Skeleton rows={8} />;
+}
+
+/** Searches the page's collection; the words stand in the URL. */
+export function PageSearch() {
+  return <SearchBox value={param("q")} label={t.common.search} onInput={(q) => setParams({ q })} />;
+}
+
+/** What the page's search finds of a collection; `empty`, where there is nothing at all. */
+export function Found<C extends Collection>(
+  { of, textOf, empty, children }: {
+    of: Kept<C>;
+    textOf: (spec: Specs[C]) => string;
+    empty?: ComponentChildren;
+    children: (rows: readonly Resource<C>[]) => ComponentChildren;
+  },
+) {
+  const words = param("q").toLowerCase();
+  return (
+    <Collected of={of}>
+      {(items) => {
+        if (items.length === 0 && empty !== undefined) return empty;
+        const found = items.filter(({ spec }) => textOf(spec).toLowerCase().includes(words));
+        return found.length === 0
+          ? <Empty text={t.common.nothingFound} icon="search" />
+          : children(found);
+      }}
+    </Collected>
+  );
 }
 
 /** The button that adds, for whoever may. */

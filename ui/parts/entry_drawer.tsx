@@ -37,6 +37,7 @@ export function EntryDrawer({ entry, onClose }: { entry: Entry; onClose: () => v
         decider={entry}
         client={{ id: clientId, label, ask: entry.client ?? entry.client_id }}
         group={entry.group}
+        entry={entry.id}
         onDone={() => turn.value++}
       />
       <div class="row-actions">

@@ -21,6 +21,7 @@ const PAGES: Readonly<Record<string, string>> = {
   sc: "/schedules",
   us: "/users",
   to: "/tokens",
+  wh: "/webhooks",
 };
 
 /** Where somebody finds the resource of an ID. */

@@ -117,6 +117,11 @@ export function countdown(ms: number): string {
   return h > 0 ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
+/** Words of the page's own within a sentence. */
+export function lowered(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
 /** Characters that would not show, or would show others elsewhere, as what they are. */
 export function visible(text: string): string {
   return text.replace(

@@ -2,14 +2,14 @@
 import { type Blockable, blockBy, blockedTime, giveTime } from "../data/internet.ts";
 import { mayChange, nowMs } from "../data/node.ts";
 import { pauseEnd } from "../data/pauses.ts";
-import { endOf } from "../data/periods.ts";
 import type { Specs } from "../data/types.ts";
 import { t } from "../text/mod.ts";
-import { Button, Popover, Tag } from "./basics.tsx";
+import { Button, Tag } from "./basics.tsx";
 import { timeOptions } from "./choices.ts";
 import { Select } from "./controls.tsx";
 import { attempt } from "./errors.tsx";
 import { moment } from "./format.ts";
+import { PeriodMenu } from "./period_menu.tsx";
 
 export function Internet(
   { collection, id, spec }: { collection: Blockable; id: string; spec: Specs[Blockable] },
@@ -34,12 +34,10 @@ export function Internet(
         time === "off" ? t.internet.given(name) : t.internet.taken(name),
       )
     );
-  const give = (period: "hour" | "today") => {
-    const until = endOf(period)!;
-    return attempt(() =>
+  const give = (until: Date) =>
+    attempt(() =>
       giveTime(collection, id, spec, until, t.internet.givenUntil(name, moment(until)))
     );
-  };
   return (
     <span class="row-actions">
       <Select
@@ -59,21 +57,7 @@ export function Internet(
         />
       )}
       {end === null && time !== "off" && mayChange.value && (
-        <Popover label={t.internet.more} icon="clock">
-          {(close) => (
-            <div class="menu">
-              {(["hour", "today"] as const).map((period) => (
-                <button
-                  key={period}
-                  type="button"
-                  onClick={() => (close(), void give(period))}
-                >
-                  {t.panel.periods[period]}
-                </button>
-              ))}
-            </div>
-          )}
-        </Popover>
+        <PeriodMenu label={t.internet.more} icon="clock" onPick={give} />
       )}
     </span>
   );

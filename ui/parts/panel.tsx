@@ -9,7 +9,7 @@ import { t } from "../text/mod.ts";
 import { Button } from "./basics.tsx";
 import { Segmented, Select } from "./controls.tsx";
 import { attempt } from "./errors.tsx";
-import { moment } from "./format.ts";
+import { lowered, moment } from "./format.ts";
 import { groupName, parentsOf, serviceName } from "./names.ts";
 
 export interface PanelProps {
@@ -23,6 +23,8 @@ export interface PanelProps {
     readonly ask: string | null;
   };
   readonly group: string | null;
+  /** The entry of the log that it is about, if it is about one. */
+  readonly entry?: string;
   readonly onDone?: () => void;
 }
 
@@ -35,7 +37,7 @@ function pageOf(what: Elsewhere, group: string | null): string {
   return group === null ? "/groups" : `/groups/${group}`;
 }
 
-export function Panel({ name, type, decider, client, group, onDone }: PanelProps) {
+export function Panel({ name, type, decider, client, group, entry, onDone }: PanelProps) {
   const isBlocked = decider.outcome === "blocked" || decider.outcome === "rewritten";
   const action = isBlocked ? "allow" : "block";
   const remedy = remedyFor(decider);
@@ -48,11 +50,11 @@ export function Panel({ name, type, decider, client, group, onDone }: PanelProps
       ? client.label
       : who.value === "group"
       ? groupName(group)
-      : t.panel.everybody
+      : lowered(t.panel.everybody)
   );
   if (!isAdmin.value) return null;
   if (isBlocked && remedy.kind === "service") {
-    return <ServicePanel service={remedy.service} group={group} />;
+    return <ServicePanel service={remedy.service} group={group} entry={entry} />;
   }
   if (remedy.kind === "elsewhere" && decider.outcome !== "refused") {
     return (
@@ -77,7 +79,7 @@ export function Panel({ name, type, decider, client, group, onDone }: PanelProps
           period: period.value,
         },
         remedy,
-        { type, client: client.ask },
+        { type, client: client.ask, entry: entry ?? null },
       )
     );
     isBusy.value = false;
@@ -128,7 +130,7 @@ export function Panel({ name, type, decider, client, group, onDone }: PanelProps
         class="panel-go"
         data-action={action}
         icon={action === "allow" ? "shield-check" : "ban"}
-        label={label(whom.value, t.panel.periods[period.value])}
+        label={label(whom.value, lowered(t.panel.periods[period.value]))}
         isBusy={isBusy.value}
         disabled={isReadOnly.value}
       />
@@ -137,12 +139,18 @@ export function Panel({ name, type, decider, client, group, onDone }: PanelProps
 }
 
 /** No rule lifts a blocked service: it is paused in the group. */
-function ServicePanel({ service, group }: { service: string; group: string | null }) {
+function ServicePanel(
+  { service, group, entry }: {
+    service: string;
+    group: string | null;
+    entry: string | undefined;
+  },
+) {
   const label = serviceName(service);
   const pause = (period: Period) => {
     const until = endOf(period);
     return attempt(() =>
-      pauseService(group!, service, until, t.groups.serviceAllowed(label, moment(until!)))
+      pauseService(group!, service, until, t.groups.serviceAllowed(label, moment(until!)), entry)
     );
   };
   return (

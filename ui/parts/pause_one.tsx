@@ -2,9 +2,10 @@ import { mayChange, nowMs } from "../data/node.ts";
 import { pauseEnd, pauseOne } from "../data/pauses.ts";
 import { isAdmin } from "../data/session.ts";
 import { t } from "../text/mod.ts";
-import { Button, Popover, Tag } from "./basics.tsx";
+import { Button, Tag } from "./basics.tsx";
 import { attempt } from "./errors.tsx";
 import { moment } from "./format.ts";
+import { PeriodMenu } from "./period_menu.tsx";
 
 /** Whether a group or client is paused, and what pauses or resumes it. */
 export function PauseOne(
@@ -17,8 +18,7 @@ export function PauseOne(
   },
 ) {
   const end = pauseEnd(paused, nowMs.value);
-  const set = (period: "hour" | "today" | null) =>
-    attempt(() => pauseOne(collection, id, name, period));
+  const set = (until: Date | null) => attempt(() => pauseOne(collection, id, name, until));
   if (end !== null) {
     return (
       <span class="row-actions">
@@ -28,24 +28,5 @@ export function PauseOne(
     );
   }
   if (!mayChange.value) return null;
-  return (
-    <Popover label={t.pause.pause} icon="pause" small={small}>
-      {(close) => (
-        <div class="menu">
-          {(["hour", "today"] as const).map((period) => (
-            <button
-              key={period}
-              type="button"
-              onClick={() => {
-                close();
-                void set(period);
-              }}
-            >
-              {t.panel.periods[period]}
-            </button>
-          ))}
-        </div>
-      )}
-    </Popover>
-  );
+  return <PeriodMenu label={t.pause.pause} icon="pause" small={small} onPick={set} />;
 }

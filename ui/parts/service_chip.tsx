@@ -24,7 +24,7 @@ export function ServiceChip(
     return <Tag icon={end === null ? "ban" : "clock"}>{name}</Tag>;
   }
   const pause = (period: "hour" | "today") => {
-    const until = endOf(period)!;
+    const until = endOf(period);
     return attempt(() =>
       pauseService(group, service, until, t.groups.serviceAllowed(name, moment(until)))
     );

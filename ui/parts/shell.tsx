@@ -92,6 +92,7 @@ function Help() {
     ["l", t.keys.live],
     ["f", t.keys.filter],
     ["a  b", t.keys.decide],
+    ["u", t.keys.undo],
     ["Esc", t.keys.close],
     ["F8", t.keys.toast],
     ["?", t.keys.help],

@@ -1,6 +1,8 @@
 /** Was die Seiten der Token und Webhooks auf Deutsch sagen. */
 import type { access as en } from "./en_access.ts";
 
+import { plural } from "./plural.ts";
+
 export const access: typeof en = {
   tokens: {
     one: "Token",
@@ -28,5 +30,56 @@ export const access: typeof en = {
     revokeTitle: (name) => `${name} widerrufen?`,
     revokeText:
       "Wer es benutzt, wird sofort auf jedem Knoten abgewiesen. Das lässt sich nicht zurücknehmen.",
+  },
+  webhooks: {
+    one: "Webhook",
+    lead:
+      "Sagt Programmen anderswo, was hier geschieht: einer Hausautomation, einem Chat, einem Pager.",
+    adminsOnly: "Nur Admins sehen Webhooks: Ihre Adressen sind oft geheim.",
+    add: "Webhook hinzufügen",
+    edit: "Webhook bearbeiten",
+    empty: "Noch kein Webhook.",
+    to: "An",
+    url: "Adresse",
+    urlHint: "https; http für die Netze, in die die Konfigurationsdatei Webhooks lässt",
+    events: "Ereignisse",
+    kinds: {
+      client_seen: "Ein Gerät, das niemand kennt",
+      problem_began: "Ein Problem beginnt",
+      problem_ended: "Ein Problem endet",
+      list_failed: "Eine Liste ist nicht zu haben",
+      sign_in_locked: "Anmeldung gesperrt",
+      member_lost: "Ein Mitglied fehlt",
+      member_back: "Ein Mitglied ist zurück",
+    },
+    key: "Schlüssel",
+    keyMade: "Signiert, was gesendet wird; leer wird einer erzeugt. Mindestens 16 Zeichen.",
+    keyStays: "Leer: Er bleibt",
+    enabled: "An: Ereignisse werden gesendet",
+    made: (name) => `Schlüssel von ${name}`,
+    madeText:
+      "Er signiert, was gesendet wird. Kopiere ihn jetzt für den Empfänger: Er wird nur dieses eine Mal gezeigt.",
+    deliveries: "Zustellungen",
+    nothing: "Dieser Knoten hat seit seinem Start noch nichts gesendet.",
+    test: "Ausprobieren",
+    isTested: "Der Empfänger hat es angenommen.",
+    isRefused: (why) => `Nicht angenommen: ${why}`,
+    states: {
+      waiting: "Wartet",
+      delivered: "Zugestellt",
+      failed: "Gescheitert",
+      dropped: "Verworfen",
+    },
+    columns: {
+      time: "Zeit",
+      event: "Ereignis",
+      state: "Zustand",
+      outcome: "Antwort",
+      next: "Versuche",
+    },
+    tries: (count) => plural(count, "Versuch", "Versuche"),
+    nextTry: (count, time) => `${plural(count, "Versuch", "Versuche")}, der nächste ${time}`,
+    removeTitle: (name) => `${name} entfernen?`,
+    removeText: "Was auf ihn wartet, wird verworfen. Das lässt sich nicht zurücknehmen.",
   },
 };

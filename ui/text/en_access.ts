@@ -1,5 +1,7 @@
 /** What the pages of tokens and webhooks say in English. */
 
+import { plural } from "./plural.ts";
+
 export const access = {
   tokens: {
     one: "token",
@@ -25,5 +27,54 @@ export const access = {
     revoke: "Revoke",
     revokeTitle: (name: string) => `Revoke ${name}?`,
     revokeText: "Whoever uses it is refused at once, on every node. This can't be undone.",
+  },
+  webhooks: {
+    one: "webhook",
+    lead: "Tells programs elsewhere what happens here: a home automation, a chat, a pager.",
+    adminsOnly: "Only admins see webhooks: their addresses are often secrets.",
+    add: "Add webhook",
+    edit: "Edit webhook",
+    empty: "No webhook yet.",
+    to: "To",
+    url: "Address",
+    urlHint: "https; http for the networks that the configuration file lets webhooks go to",
+    events: "Events",
+    kinds: {
+      client_seen: "A device that nobody knows",
+      problem_began: "A problem begins",
+      problem_ended: "A problem ends",
+      list_failed: "A list can't be had",
+      sign_in_locked: "Sign-in locked",
+      member_lost: "A member is lost",
+      member_back: "A member is back",
+    },
+    key: "Key",
+    keyMade: "Signs what is sent; left empty, one is made. At least 16 characters.",
+    keyStays: "Left empty: it stays",
+    enabled: "On: events are sent",
+    made: (name: string) => `Key of ${name}`,
+    madeText: "It signs what is sent. Copy it now for the receiver: it is shown this once.",
+    deliveries: "Deliveries",
+    nothing: "This node has sent nothing yet since it started.",
+    test: "Test",
+    isTested: "The receiver took it.",
+    isRefused: (why: string) => `Not taken: ${why}`,
+    states: {
+      waiting: "Waiting",
+      delivered: "Delivered",
+      failed: "Failed",
+      dropped: "Dropped",
+    },
+    columns: {
+      time: "Time",
+      event: "Event",
+      state: "State",
+      outcome: "Answer",
+      next: "Tries",
+    },
+    tries: (count: number) => plural(count, "try", "tries"),
+    nextTry: (count: number, time: string) => `${plural(count, "try", "tries")}, the next ${time}`,
+    removeTitle: (name: string) => `Remove ${name}?`,
+    removeText: "What waits for it is dropped. This can't be undone.",
   },
 };

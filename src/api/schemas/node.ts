@@ -96,6 +96,8 @@ export const Status = answer(
     }).nullable().describe("null: none are made"),
     upstreams: z.array(z.object({
       address: z.string().describe("as it is configured"),
+      name: z.string().nullable().describe("what groups call it by; null: by its address"),
+      groups_only: z.boolean().describe("whether it is asked for groups that name it alone"),
       healthy: z.boolean().describe("whether it answers"),
       latency_ms: z.number().min(0).nullable().describe("smoothed time to its answer"),
       failures: count.describe("questions that it did not answer"),
@@ -135,6 +137,8 @@ export const Status = answer(
     dns64: null,
     upstreams: [{
       address: "tls://9.9.9.9#dns.quad9.net",
+      name: null,
+      groups_only: false,
       healthy: true,
       latency_ms: 11.5,
       failures: 0,

@@ -1,11 +1,7 @@
 import type { SignatureCheck } from "../../dnssec/verify.ts";
 import type { CheckThreads } from "../../resolver/validate/mod.ts";
-import { type CheckResults, type NumberedCheck, packChecks } from "../check/messages.ts";
-
-/** Messages with checks that a thread has of this isolate: the next is there when one is done. */
-const MESSAGES_MAX = 2;
-/** Checks of one message: where many wait, each costs a part of its way there and back. */
-const BATCH_MAX = 8;
+import type { WayToThread } from "../check/messages.ts";
+import { Bell, CheckRing, CHECKS_MAX } from "../check/ring.ts";
 
 /** Who is told what came of checks. */
 export interface CheckEvents {
@@ -17,13 +13,11 @@ export interface CheckEvents {
 }
 
 interface Way {
-  readonly port: MessagePort;
-  /** Checks that it has, those of `batch` among them. */
+  readonly port: MessagePort | null;
+  readonly ring: CheckRing;
+  readonly bell: Bell;
+  /** Checks that it has. */
   readonly sent: Set<number>;
-  /** Messages on their way, each with an answer to come. */
-  messages: number;
-  /** What goes with the next one, at the end of this microtask. */
-  batch: NumberedCheck[];
 }
 
 /** The ways of this isolate to the threads that check signatures. */
@@ -31,6 +25,8 @@ export class CheckWays implements CheckThreads {
   /** Set before the first way is led here. */
   events: CheckEvents = { onResult: () => {}, onLost: () => {}, feed: () => {} };
   readonly #ways = new Map<number, Way>();
+  /** Results are told of by messages. */
+  usesPorts = false;
 
   get hasRoom(): boolean {
     for (const way of this.#ways.values()) if (takesMore(way)) return true;
@@ -38,16 +34,15 @@ export class CheckWays implements CheckThreads {
   }
 
   /** Takes a way to a thread, in place of that to the one before it. */
-  take(thread: number, port: MessagePort): void {
+  take({ thread, ring, bell, port }: WayToThread): void {
     const former = this.#ways.get(thread);
-    former?.port.close();
-    const way: Way = { port, sent: new Set(), messages: 0, batch: [] };
+    former?.port?.close();
+    const way = { port, ring: new CheckRing(ring), bell: new Bell(bell), sent: new Set<number>() };
     this.#ways.set(thread, way);
-    port.onmessage = ({ data: results }: MessageEvent<CheckResults>) => {
-      way.messages--;
-      for (const { id } of results) way.sent.delete(id);
-      for (const { id, fits } of results) this.events.onResult(id, fits);
-    };
+    if (port !== null) {
+      this.usesPorts = true;
+      port.onmessage = () => this.read();
+    }
     if (former === undefined) this.events.feed();
     else this.events.onLost([...former.sent]);
   }
@@ -58,23 +53,35 @@ export class CheckWays implements CheckThreads {
     for (const way of this.#ways.values()) {
       if (takesMore(way) && (best === null || way.sent.size < best.sent.size)) best = way;
     }
-    if (best === null) return;
-    const way = best;
-    way.sent.add(id);
-    if (way.batch.push({ id, check }) > 1) return;
-    queueMicrotask(() => {
-      way.messages++;
-      way.port.postMessage(packChecks(way.batch));
-      way.batch = [];
-    });
+    // One for which there is no room has a result that proves nothing; see `SIGNED_BYTES_MAX`.
+    if (best === null || !best.ring.push(id, check)) {
+      queueMicrotask(() => this.events.onResult(id, false));
+      return;
+    }
+    best.sent.add(id);
+    best.bell.ring();
+  }
+
+  get hasResults(): boolean {
+    for (const { ring } of this.#ways.values()) if (ring.hasResult) return true;
+    return false;
+  }
+
+  /** Reads what has come of checks, so much of each thread at most. */
+  read(most: number = CHECKS_MAX): void {
+    for (const { ring, sent } of this.#ways.values()) {
+      ring.read(most, (id, fits) => {
+        if (sent.delete(id)) this.events.onResult(id, fits);
+      });
+    }
   }
 
   close(): void {
-    for (const { port } of this.#ways.values()) port.close();
+    for (const { port } of this.#ways.values()) port?.close();
     this.#ways.clear();
   }
 }
 
-function takesMore({ messages, batch }: Way): boolean {
-  return messages < MESSAGES_MAX && batch.length < BATCH_MAX;
+function takesMore({ sent, ring }: Way): boolean {
+  return sent.size < CHECKS_MAX && ring.hasRoom;
 }

@@ -1,11 +1,9 @@
-import { EmbeddingPrefix } from "../../addr/mod.ts";
 import { Cache } from "../../cache/mod.ts";
 import { SvcError } from "../../errors.ts";
-import type { EventQueue } from "../../native/mod.ts";
+import { type EventQueue, EVENTS_MAX } from "../../native/mod.ts";
 import {
   type Asker,
   type AskHow,
-  Dns64Names,
   type Flights,
   type Forwarder,
   type Found,
@@ -30,6 +28,7 @@ import {
   type TlsIdentity,
   UdpListener,
 } from "../../transport/mod.ts";
+import type { WayToThread } from "../check/messages.ts";
 import { type Alarm, Alarms } from "./alarms.ts";
 import type { Bootstrap } from "./bootstrap.ts";
 import { bootstrapOf } from "./bootstrap_of.ts";
@@ -42,18 +41,15 @@ import { SYSTEM_TIME } from "../kept_isolate.ts";
 import { listenPortable } from "./portable_listeners.ts";
 import type { RecursionSide } from "./recursion_side.ts";
 import { reportOf } from "./report.ts";
+import { pipelineOf } from "./pipeline_of.ts";
 import { openResolving } from "./resolving.ts";
 import { ownCopy } from "./sockets.ts";
 import { SlowQueries, type SlowQuery } from "./slow_queries.ts";
 import { type ExchangeQueue, UpstreamExchange } from "./upstream_exchange.ts";
 import type { ValidationSide } from "./validation_side.ts";
+import { CHECKED_TOKEN, CONNECT_TOKEN, UPSTREAM_TOKEN, WAKE_TOKEN } from "./tokens.ts";
 import type { DnsPorts, DnsReport, DnsSockets, DnsStart, LeakLookup } from "../messages.ts";
 
-/** Tokens of the event queue: listeners count up from 0, upstream sockets carry this bit. */
-const UPSTREAM_TOKEN = 1 << 30;
-const WAKE_TOKEN = UPSTREAM_TOKEN - 1;
-/** Somebody connects to a listener of the runtime's. */
-const CONNECT_TOKEN = UPSTREAM_TOKEN - 2;
 /** How long the runtime gets its turns for a connection to be taken. */
 const CONNECT_MS = 1_000;
 /** The same behind each message: for timers, and for what a handler leaves to be done. */
@@ -134,18 +130,8 @@ export class DnsIsolate {
     const cache = this.#cache = new Cache({ sizeBytes, serveStale });
     const saved = start.savedAnswers;
     if (saved !== null) cache.load(saved, keyHasher(start.seed), Math.floor(Date.now() / 1_000));
-    this.#pipeline = new Pipeline({
-      seed: start.seed,
-      cache,
-      snapshot: new Snapshot(start.snapshot, Date.now()),
-      counters,
-      prefetch: start.prefetch,
-      failClosed: start.failClosed,
-      limits: this.#limits,
-      requireClientId: start.requireClientId,
-      dns64: start.dns64 === null
-        ? null
-        : new Dns64Names(new EmbeddingPrefix(start.dns64.prefix), start.seed),
+    this.#pipeline = pipelineOf(start, {
+      ...{ cache, counters, limits: this.#limits },
       onLeakLookup: (query, name) => this.#leaks.note(query, name, this.#pipeline),
       refresh: (query) => this.#flights.refresh(query),
     });
@@ -183,6 +169,7 @@ export class DnsIsolate {
     });
     this.#asker = asker;
     this.#forwarder = forwarder;
+    this.#route(start.snapshot);
     this.#recursion = recursion;
     this.validation = validation;
     this.#flights = flights;
@@ -260,10 +247,16 @@ export class DnsIsolate {
       const nowMs = performance.now();
       const isLooping = nowMs < this.#loopsUntilMs;
       const untilMs = isLooping ? this.#loopsUntilMs : nowMs + WAIT_MS_MAX;
-      const waitMs = Math.ceil(Math.max(0, Math.min(untilMs, this.#alarms.nextAtMs) - nowMs));
+      queue.atOnce = this.validation?.part?.sockets ?? EVENTS_MAX;
+      const endsMs = this.validation?.ways.hasResults ? nowMs : this.#alarms.nextAtMs;
+      const waitMs = Math.ceil(Math.max(0, Math.min(untilMs, endsMs) - nowMs));
       const count = isLooping || this.#needsLoop ? await queue.wait(waitMs) : queue.block(waitMs);
       this.#turn(queue, count);
       this.#alarms.run(performance.now());
+      if (this.validation?.isBusy) {
+        if (!await this.validation.settle()) this.#loopFor(MESSAGE_MS);
+        if (this.#isFlushing) this.#flushNow();
+      }
       if (!inbox.isExpecting) continue;
       await inbox.arrivals();
       this.#loopFor(MESSAGE_MS);
@@ -299,7 +292,13 @@ export class DnsIsolate {
 
   swap(data: SnapshotData): void {
     this.#pipeline.snapshot = new Snapshot(data, Date.now());
+    this.#route(data);
     this.#evaluate();
+  }
+
+  #route({ overlay: { upstreams, groups } }: SnapshotData): void {
+    const { length } = groups.parts.groupFlags;
+    this.#pipeline.routes = this.#forwarder.routes.of(upstreams, length);
   }
 
   /** Switches what schedules and a pause switch, and is back when they do so again. */
@@ -312,6 +311,10 @@ export class DnsIsolate {
     this.#evaluator.set(performance.now() + waitMs);
   }
 
+  leadToThread(way: WayToThread): void {
+    this.validation?.lead(way, (fd) => this.#native?.queue.watch(fd, CHECKED_TOKEN) ?? false);
+  }
+
   /** Goes on with other keys of Oblivious DoH. */
   async renewOdoh(seeds: readonly Uint8Array[]): Promise<void> {
     await this.#encrypted?.renewOdoh(seeds);
@@ -322,7 +325,6 @@ export class DnsIsolate {
     this.#encrypted?.renew(identity);
   }
 
-  /** Forgets every cached answer. */
   flush(): void {
     this.#cache.flush();
     this.#recursion?.recursor.flush();
@@ -407,21 +409,24 @@ export class DnsIsolate {
 
   /** Handles what can be read at this moment. */
   #look({ looked }: NativeSide): void {
-    const count = looked.poll();
-    if (count > 0) this.#turn(looked, count);
+    this.#turn(looked, looked.poll());
   }
 
   /** Handles what an event queue found ready. */
   #turn(queue: EventQueue, count: number): void {
     this.#setTime();
     this.#isFlushing = true; // At its end.
-    const { native: exchange } = this.#exchange;
+    const part = this.#draining ? null : this.validation?.part ?? null;
+    if (part !== null) { for (const listener of this.#udp) listener.receive(part.packets); }
     for (let i = 0; i < count; i++) {
       const token = queue.token(i);
-      if ((token & UPSTREAM_TOKEN) !== 0) exchange?.ready(token);
+      if ((token & UPSTREAM_TOKEN) !== 0) this.#exchange.native?.ready(token);
       else if (token === CONNECT_TOKEN) this.#loopFor(CONNECT_MS);
-      else if (token !== WAKE_TOKEN && !this.#draining) this.#udp[token].receive();
+      else if (token < CHECKED_TOKEN && !this.#draining && part === null) {
+        this.#udp[token].receive();
+      }
     }
+    this.validation?.ways.read(part?.results);
     this.#flushNow();
   }
 

@@ -83,7 +83,7 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
       if (opened.validation?.trust(message.trust) === true) opened.flush();
       return;
     case "checker":
-      opened.validation?.ways.take(message.thread, message.port);
+      opened.leadToThread(message.way);
       return;
     case "odoh":
       await opened.renewOdoh(message.seeds);

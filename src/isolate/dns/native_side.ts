@@ -1,7 +1,7 @@
 import { SvcError } from "../../errors.ts";
 import { EventQueue, type Native, openNative } from "../../native/mod.ts";
 import type { DnsSockets } from "../messages.ts";
-import { Inbox } from "./inbox.ts";
+import { Inbox } from "../inbox.ts";
 
 /** What an isolate waits with, where the C library can be had. */
 export interface NativeSide {

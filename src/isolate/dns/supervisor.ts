@@ -24,7 +24,7 @@ import {
 import { memoryOf, type SnapshotData } from "../../snapshot/mod.ts";
 import { CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
 import { NativeUdpExchange, type TlsIdentity } from "../../transport/mod.ts";
-import { Inbox } from "./inbox.ts";
+import { Inbox } from "../inbox.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import { LeftThreads } from "../left_threads.ts";
 import { Pending } from "./pending.ts";
@@ -93,7 +93,8 @@ class Member {
   /** Sends a message, and ends the wait of a thread that would not hear of it. */
   send(worker: Worker, message: ToDns, native: Native | null): void {
     if (this.sockets !== null) Inbox.announce(this.sockets.inboxMemory);
-    worker.postMessage(message, message.type === "checker" ? [message.port] : []);
+    const port = message.type === "checker" ? message.way.port : null;
+    worker.postMessage(message, port === null ? [] : [port]);
     if (native !== null && this.sockets !== null) wake(native, this.sockets.wake);
   }
 }
@@ -378,8 +379,8 @@ export class DnsSupervisor {
       snapshot: this.#snapshot,
     };
     member.isolate.tell({ type: "start", start });
-    checks?.connect(member.index, (thread, port) => {
-      member.isolate.tell({ type: "checker", thread, port });
+    checks?.connect(member.index, member.sockets !== null, (way) => {
+      member.isolate.tell({ type: "checker", way });
     });
   }
 

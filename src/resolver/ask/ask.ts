@@ -9,10 +9,13 @@ import type { Server } from "./server.ts";
 export const QUERY_BLOCK_BYTES = 128;
 /** Bytes of an option without data. */
 export const OPTION_BYTES = 4;
+/** Bytes of a client subnet: family, two lengths, and a whole address at most (RFC 7871 §6). */
+const SUBNET_BYTES_MAX = 20;
 /** Room for a query as it is sent, its padding included. */
 const SENT_BYTES_MAX = QUERY_BLOCK_BYTES *
   Math.ceil(
-    (QUESTION_BYTES_MAX + OPT_BYTES + 2 * OPTION_BYTES + COOKIE_BYTES_MAX) / QUERY_BLOCK_BYTES,
+    (QUESTION_BYTES_MAX + OPT_BYTES + 3 * OPTION_BYTES + COOKIE_BYTES_MAX + SUBNET_BYTES_MAX) /
+      QUERY_BLOCK_BYTES,
   );
 
 /** Whoever asks, and is told what comes of it. It may release the ask in any of these calls. */
@@ -51,6 +54,8 @@ export class Ask<S extends Server = Server> {
   /** Where the question ends in `packet`. */
   questionEnd = 0;
   sentAtMs = 0;
+  /** Data of the client subnet option in it; `null`: there is none. */
+  subnet: Uint8Array | null = null;
   /** It goes over a stream, where nobody can forge an answer from afar, and none is cut. */
   overStream = false;
   /** It goes over TCP, in place of UDP. */

@@ -1,4 +1,4 @@
-import { setU16 } from "../../bytes/mod.ts";
+import { getU16, setU16 } from "../../bytes/mod.ts";
 import {
   AD_BIT,
   CD_BIT,
@@ -45,6 +45,7 @@ export class QueryWriter {
     for (let i = 6; i < HEADER_BYTES; i++) packet[i] = 0;
     this.#mixCase(packet, HEADER_BYTES, end - 5);
     ask.length = end;
+    ask.subnet = null;
     if (ask.server.isPlain(ask.sentAtMs)) return;
     packet[11] = 1;
     packet[end] = 0;
@@ -55,26 +56,28 @@ export class QueryWriter {
     setU16(packet, end + 9, 0);
     ask.length = end + OPT_BYTES;
     const { cookie } = ask.server;
-    if (cookie !== null) this.#addCookie(ask, cookie, end + 9);
+    if (cookie !== null) this.#addOption(ask, EdnsOption.Cookie, cookie, end + 9);
+    const subnet = ask.subnet = ask.server.subnetFor(query);
+    if (subnet !== null) this.#addOption(ask, EdnsOption.ClientSubnet, subnet, end + 9);
     if (transport !== "udp") this.#pad(ask, end + 9);
   }
 
-  /** Adds what the server has sent as a cookie; it is asked in the clear, where nothing is padded. */
-  #addCookie(ask: Ask, cookie: Uint8Array, rdlengthAt: number): void {
+  /** Adds an option; `rdlengthAt` is where OPT, the last record, says how long it is. */
+  #addOption(ask: Ask, code: EdnsOption, data: Uint8Array, rdlengthAt: number): void {
     const { packet, length } = ask;
-    setU16(packet, rdlengthAt, OPTION_BYTES + cookie.length);
-    setU16(packet, length, EdnsOption.Cookie);
-    setU16(packet, length + 2, cookie.length);
-    packet.set(cookie, length + OPTION_BYTES);
-    ask.length = length + OPTION_BYTES + cookie.length;
+    setU16(packet, rdlengthAt, getU16(packet, rdlengthAt) + OPTION_BYTES + data.length);
+    setU16(packet, length, code);
+    setU16(packet, length + 2, data.length);
+    packet.set(data, length + OPTION_BYTES);
+    ask.length = length + OPTION_BYTES + data.length;
   }
 
-  /** Fills the last block; `rdlengthAt` is where OPT, the last record, says how long it is. */
+  /** Fills the last block. */
   #pad(ask: Ask, rdlengthAt: number): void {
     const { packet, length } = ask;
     const padded = QUERY_BLOCK_BYTES * Math.ceil((length + OPTION_BYTES) / QUERY_BLOCK_BYTES);
     const lengthBytes = padded - length - OPTION_BYTES;
-    setU16(packet, rdlengthAt, OPTION_BYTES + lengthBytes);
+    setU16(packet, rdlengthAt, getU16(packet, rdlengthAt) + OPTION_BYTES + lengthBytes);
     setU16(packet, length, EdnsOption.Padding);
     setU16(packet, length + 2, lengthBytes);
     for (let i = length + OPTION_BYTES; i < padded; i++) packet[i] = 0;

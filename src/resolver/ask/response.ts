@@ -76,6 +76,10 @@ export class ResponseReader {
   cookieAt = 0;
   cookieLength = 0;
 
+  /** Where the data of its client subnet is (RFC 7871); 0 bytes: it has none. */
+  subnetAt = 0;
+  subnetLength = 0;
+
   readonly #record = new RecordView();
   /** Scratch for names that are only checked. */
   readonly #owner = new Uint8Array(NAME_BYTES_MAX);
@@ -117,7 +121,7 @@ export class ResponseReader {
     this.answersAt = questionEnd;
     this.errors.clear();
     this.hasOpt = this.refers = false;
-    this.cookieLength = 0;
+    this.cookieLength = this.subnetLength = 0;
     // Cut to nothing, it is no denial but no answer at all.
     if (this.isCut && getU16(packet, 6) === 0) return Fit.Failure;
     return this.#readSections(packet, length, questionEnd);
@@ -187,6 +191,7 @@ export class ResponseReader {
       if (code === EdnsOption.Cookie && length >= COOKIE_BYTES_MIN && length <= COOKIE_BYTES_MAX) {
         [this.cookieAt, this.cookieLength] = [at + 4, length];
       }
+      if (code === EdnsOption.ClientSubnet) [this.subnetAt, this.subnetLength] = [at + 4, length];
       at += 4 + length;
     }
   }

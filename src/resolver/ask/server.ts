@@ -1,3 +1,4 @@
+import type { Query } from "../query.ts";
 import type { Remote } from "./ports.ts";
 import type { ResponseReader } from "./response.ts";
 
@@ -14,6 +15,11 @@ export class Server {
 
   /** `resolves`: it recurses for us; others are asked for what they are authoritative for. */
   constructor(readonly remote: Remote, readonly resolves: boolean) {}
+
+  /** Data of the client subnet option that a query to it carries (RFC 7871); `null`: none. */
+  subnetFor(_query: Query): Uint8Array | null {
+    return null;
+  }
 
   /** Keeps the cookie of its answer, where there is one. */
   keepCookie({ packet, cookieAt, cookieLength }: ResponseReader): void {

@@ -46,6 +46,8 @@ export class Flight {
   dnssec: DnssecState = DnssecState.None;
   /** Why that is not secure; "" where it is, or where nobody has validated. */
   reason = "";
+  /** Its answer is for the subnet that it was asked for, and for nobody else. */
+  isScoped = false;
   /** The finisher has had its word. */
   isFinished = false;
   /** Its answer is validated before it is anybody's. */
@@ -87,6 +89,7 @@ export class Flight {
       this.done =
       this.isOwnDomain =
       this.isFinished =
+      this.isScoped =
       this.isValidated =
         false;
     this.source = Outcome.Forwarded;
@@ -159,6 +162,7 @@ export function sameQuestion(a: Query, b: Query): boolean {
   if (a.qtype !== b.qtype || a.keyBits !== b.keyBits || a.qnameLength !== b.qnameLength) {
     return false;
   }
+  if (a.subnet !== b.subnet) return false;
   if (getU16(a.packet, a.qname + a.qnameLength) !== b.qtype) return false;
   for (let i = 0; i < a.qnameLength; i++) {
     const [x, y] = [a.packet[a.qname + i], b.packet[b.qname + i]];

@@ -54,7 +54,10 @@ export class KeptAnswers {
     // Of what was changed nothing is proven.
     const state = message === brought.message ? flight.dnssec : DnssecState.None;
     const { ttl } = brought;
-    return this.#store(flight.query, message, brought, { ttl, errors, state }, aside);
+    const { query } = flight;
+    // Among queries with a subnet, what holds everywhere is found by all of them.
+    const hash = query.subnet === null || flight.isScoped ? query.keyHash : query.openHash;
+    return this.#store(query, hash, message, brought, { ttl, errors, state }, aside);
   }
 
   /** Keeps what follows from proofs; returns its entry, or -1 when it is too large. */
@@ -64,7 +67,9 @@ export class KeptAnswers {
     const isWhole = message === brought.message;
     const state = isWhole ? DnssecState.Secure : DnssecState.None;
     const taken = isWhole ? undefined : this.#options.rebinding?.taken;
-    return this.#store(query, message, brought, { ttl, errors: NOTHING, state }, taken);
+    const { subnet, keyHash, openHash } = query;
+    const hash = subnet === null ? keyHash : openHash;
+    return this.#store(query, hash, message, brought, { ttl, errors: NOTHING, state }, taken);
   }
 
   /** A SERVFAIL message for a short while (RFC 9520). */
@@ -76,7 +81,7 @@ export class KeptAnswers {
     message.fill(0, 6, HEADER_BYTES);
     const kept = { length, ttlOffsets: NO_TTLS, ttlCount: 0 };
     const ttl = state === DnssecState.Bogus ? BOGUS_TTL : FAILURE_TTL;
-    this.#store(query, message, kept, { ttl, errors, state });
+    this.#store(query, query.keyHash, message, kept, { ttl, errors, state });
   }
 
   /** The entry that answers a question at this moment, or -1. */
@@ -89,9 +94,19 @@ export class KeptAnswers {
     return this.#options.serveStale === 0 ? -1 : this.#find(query, CacheHit.Stale);
   }
 
-  #find({ qtype, keyBits, keyHash, packet, qname, qnameLength }: Query, wanted: CacheHit): number {
+  #find(query: Query, wanted: CacheHit): number {
+    const entry = this.#findBy(query, query.keyHash, wanted);
+    if (entry >= 0 || query.subnet === null) return entry;
+    return this.#findBy(query, query.openHash, wanted);
+  }
+
+  #findBy(
+    { qtype, keyBits, packet, qname, qnameLength }: Query,
+    hash: number,
+    wanted: CacheHit,
+  ): number {
     const { cache, nowSeconds } = this.#options;
-    const entry = cache.find(keyHash, qtype, keyBits, packet, qname, qnameLength);
+    const entry = cache.find(hash, qtype, keyBits, packet, qname, qnameLength);
     return entry >= 0 && cache.freshness(entry, nowSeconds()) === wanted ? entry : -1;
   }
 
@@ -105,7 +120,8 @@ export class KeptAnswers {
   }
 
   #store(
-    { qtype, keyBits, keyHash: hash, qnameLength }: Query,
+    { qtype, keyBits, qnameLength }: Query,
+    hash: number,
     message: Uint8Array,
     { length, ttlOffsets, ttlCount }: KeptMessage,
     { ttl, errors, state }: Kept,

@@ -16,6 +16,10 @@ const RCODE_TEXT: Readonly<Record<number, string>> = {
 
 export const NOBODY_SERVES = new ResolveFailure("unserved", "no upstream serves this name");
 export const NOBODY_ANSWERED = new ResolveFailure("timeout", "no upstream answered");
+export const NO_GROUP_UPSTREAM = new ResolveFailure(
+  "unserved",
+  "this node has none of the upstreams that the group names",
+);
 export const NO_SOCKET = new ResolveFailure(
   "noSocket",
   "no socket is left for queries to upstreams: raise the limit on open files",

@@ -2,11 +2,12 @@ import type { CounterBlock } from "../../telemetry/mod.ts";
 import { type Asker, type Exchange, Scrubber, type TtlBounds } from "../ask/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
 import type { Flight, Share, Source } from "../flights/mod.ts";
-import type { Query } from "../query.ts";
+import { type Query, routeOf } from "../query.ts";
 import { NOBODY_SERVES, tooMany } from "./failures.ts";
 import { type Elsewhere, Forwarding, type ForwardingMeans } from "./forwarding.ts";
 import { Health } from "./health.ts";
 import { Probes } from "./probes.ts";
+import { Routes } from "./routes.ts";
 import { Strategy, type StrategyOptions } from "./strategy.ts";
 import { type Upstream, UpstreamSet, type UpstreamSpec, UpstreamTable } from "./upstream.ts";
 
@@ -29,11 +30,14 @@ export interface ForwarderOptions {
 export class Forwarder implements Source {
   readonly #means: ForwardingMeans;
   readonly #probes: Probes;
+  /** Those that groups have in place of others. */
+  readonly routes: Routes;
 
   constructor(options: ForwarderOptions) {
     const { upstreams, exchange, asker, counters, ttl, nowMs, elsewhere = null } = options;
     const strategy = new Strategy(options.strategy, options.random);
     const table = new UpstreamTable(upstreams, (spec) => exchange.remote(spec));
+    this.routes = new Routes(table);
     const health = new Health(counters.values, nowMs);
     const scrubber = new Scrubber(ttl);
     this.#means = { table, asker, scrubber, health, strategy, nowMs, elsewhere };
@@ -60,8 +64,9 @@ export class Forwarder implements Source {
     return this.#means.table.forName(name, 0, length) !== null;
   }
 
-  shareOf({ packet, qname, qnameLength }: Query): UpstreamSet | ResolveFailure {
-    return this.#means.table.forName(packet, qname, qnameLength) ?? NOBODY_SERVES;
+  shareOf(query: Query): UpstreamSet | ResolveFailure {
+    const { packet, qname, qnameLength } = query;
+    return this.#means.table.forName(packet, qname, qnameLength, routeOf(query)) ?? NOBODY_SERVES;
   }
 
   full({ upstreams, names }: UpstreamSet): ResolveFailure {

@@ -14,17 +14,10 @@ import { formatName, HashedName, rcodeName } from "../../dns/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
 import type { Flight, KeptMessages, Task, Waiter } from "../flights/mod.ts";
 import { isServiceName } from "../own_names.ts";
-import { hashQuestion, keptQuery, KEY_DO, type Query } from "../query.ts";
+import { hashQuestion, keptQuery, KEY_DO, type Query, routeOf } from "../query.ts";
+import { isAboutSubnet, SCOPE_AT } from "../subnets.ts";
 import { questionText } from "../trace.ts";
-import {
-  endless,
-  leadsBack,
-  malformed,
-  NOBODY_ANSWERED,
-  NOBODY_SERVES,
-  tooMany,
-  unhelpful,
-} from "./failures.ts";
+import { endless, leadsBack, malformed, NOBODY_SERVES, tooMany, unhelpful } from "./failures.ts";
 import type { Health } from "./health.ts";
 import type { Strategy } from "./strategy.ts";
 import { type Upstream, UpstreamSet, type UpstreamTable } from "./upstream.ts";
@@ -112,7 +105,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   }
 
   get failure(): ResolveFailure {
-    return this.#failure ?? NOBODY_ANSWERED;
+    return this.#failure ?? this.#set.failure;
   }
 
   tick(nowMs: number): void {
@@ -178,7 +171,10 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     const { response } = asker;
     const { server: upstream } = ask;
     const dnssecOk = (this.#flight.askBits & KEY_DO) !== 0;
-    const scrubbed = fit === Fit.Response
+    const scope = scopeOf(ask, response);
+    const scrubbed = scope < 0
+      ? Scrubbed.Broken
+      : fit === Fit.Response
       ? scrubber.scrub(response, dnssecOk, this.#lead)
       : Scrubbed.Nothing;
     if (scrubbed === Scrubbed.Broken && !ask.overStream) {
@@ -190,12 +186,14 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     if (scrubbed === Scrubbed.Whole && isDenial) {
       health.countOvertaken(this.asks, upstream);
       asker.release(ask);
+      this.#flight.isScoped ||= scope > 0;
       this.#answer(upstream, scrubber.ttl);
       return;
     }
     if (scrubbed === Scrubbed.Open) {
       health.countOvertaken(this.asks, upstream);
       asker.release(ask);
+      this.#flight.isScoped ||= scope > 0;
       this.#follow(upstream);
       return;
     }
@@ -333,7 +331,12 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#lead = scrubber.message.slice(0, scrubber.length);
     this.#leadTtl = Math.min(this.#leadTtl, scrubber.ttl);
     this.#asked.length = this.#declined.length = 0;
-    const set = table.forName(asking.packet, asking.qname, asking.qnameLength);
+    const set = table.forName(
+      asking.packet,
+      asking.qname,
+      asking.qnameLength,
+      routeOf(flight.query),
+    );
     if (set === null) {
       this.#askElsewhere(asking);
       return;
@@ -392,4 +395,18 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     for (const index of this.#asked) if (index === upstream.index) count++;
     return count;
   }
+}
+
+/**
+ * Bits of the client's subnet that a response holds for; 0: it holds for everybody. -1: it is about
+ * another one, as none from the upstream itself is (RFC 7871 §11.2).
+ */
+function scopeOf(
+  { subnet, server: { spec } }: Ask<Upstream>,
+  { packet, subnetAt, subnetLength }: ResponseReader,
+): number {
+  if (subnet === null || subnetLength === 0) return 0;
+  if (subnetLength !== subnet.length || !isAboutSubnet(subnet, packet, subnetAt)) return -1;
+  // One that is the same for all clients is asked for by all of them.
+  return spec.clientSubnet === "client" ? packet[subnetAt + SCOPE_AT] : 0;
 }

@@ -1,5 +1,8 @@
 import { type Remote, Server, type ServerAddress } from "../ask/mod.ts";
+import type { ResolveFailure } from "../failure.ts";
 import { FLIGHT_MS, type Share } from "../flights/mod.ts";
+import type { Query } from "../query.ts";
+import { NO_GROUP_UPSTREAM, NOBODY_ANSWERED } from "./failures.ts";
 
 /** Failures in a row before an upstream is left alone for a while. */
 const FAILURES_MAX = 3;
@@ -19,6 +22,15 @@ export interface UpstreamSpec extends ServerAddress {
   readonly timeoutMs: number;
   /** Names at or below which it serves, uncompressed and in lower case; empty: every name. */
   readonly domains: readonly Uint8Array[];
+  /**
+   * What it is told of where clients are: a part of their own address, always the same (data of the
+   * option), or, left out, nothing.
+   */
+  readonly clientSubnet?: "client" | Uint8Array;
+  /** What groups call it by, beside its address; left out: by that alone. */
+  readonly name?: string;
+  /** It is asked for groups that name it, and for nobody else. */
+  readonly groupsOnly?: boolean;
 }
 
 /** A resolver that is asked, its health and its speed. */
@@ -49,6 +61,11 @@ export class Upstream extends Server {
 
   constructor(readonly index: number, readonly spec: UpstreamSpec, remote: Remote) {
     super(remote, true);
+  }
+
+  override subnetFor({ subnet }: Query): Uint8Array | null {
+    const { clientSubnet = null } = this.spec;
+    return clientSubnet === "client" ? subnet?.option ?? null : clientSubnet;
   }
 
   /** How long to wait before another upstream is asked as well; this one may still answer. */
@@ -113,7 +130,12 @@ export class UpstreamSet implements Share {
   readonly flightsMax: number = Infinity;
 
   /** `domain` is what they serve, uncompressed and in lower case. */
-  constructor(readonly domain: Uint8Array, readonly upstreams: Upstream[]) {}
+  constructor(
+    readonly domain: Uint8Array,
+    readonly upstreams: Upstream[],
+    /** Why there is no answer where nobody says anything. */
+    readonly failure: ResolveFailure = NOBODY_ANSWERED,
+  ) {}
 
   /** Long enough for each to have its time. */
   get flightMs(): number {
@@ -133,37 +155,78 @@ export class UpstreamSet implements Share {
   }
 }
 
+/** Serves every name by nobody: a group names upstreams, and none of them is here. */
+const NO_GROUP_SET = new UpstreamSet(Uint8Array.of(0), [], NO_GROUP_UPSTREAM);
+
 /**
  * Which upstreams serve a name, in the order they are asked: those with the longest matching
  * domain, else those for every name; the healthy ones first, each group in the order configured.
  */
 export class UpstreamTable {
   readonly all: readonly Upstream[];
-  /** Longest domain first; the set for every name last. */
-  readonly #sets: readonly UpstreamSet[];
+  /** By route, 0 for everybody: longest domain first; the set for every name last. */
+  readonly #sets: (readonly UpstreamSet[])[];
 
   constructor(specs: readonly UpstreamSpec[], remote: (spec: UpstreamSpec) => Remote) {
     this.all = specs.map((spec, index) => new Upstream(index, spec, remote(spec)));
-    const root = Uint8Array.of(0);
-    const sets = new Map<string, UpstreamSet>();
-    for (const upstream of this.all) {
-      const domains = upstream.spec.domains.length > 0 ? upstream.spec.domains : [root];
-      for (const domain of domains) {
-        const set = sets.get(domain.join()) ?? new UpstreamSet(domain, []);
-        set.upstreams.push(upstream);
-        sets.set(domain.join(), set);
-      }
+    this.#sets = [setsOf(this.all.filter(({ spec }) => spec.groupsOnly !== true))];
+  }
+
+  /** The indexes of upstreams by names or addresses, those that there are. */
+  find(names: readonly string[]): number[] {
+    return names.flatMap((name) => {
+      const found = this.all.find(({ spec }) => spec.name === name || spec.address === name);
+      return found === undefined ? [] : [found.index];
+    });
+  }
+
+  /**
+   * Has these upstreams asked on a route: for the names that they serve, in place of those for
+   * everybody. None at all: nobody is asked.
+   */
+  addRoute(route: number, indexes: readonly number[]): void {
+    if (indexes.length === 0) {
+      this.#sets[route] = [NO_GROUP_SET];
+      return;
     }
-    this.#sets = [...sets.values()].sort((a, b) => b.domain.length - a.domain.length);
+    const own = setsOf(indexes.map((index) => this.all[index]));
+    const domains = new Set(own.map(({ domain }) => domain.join()));
+    const others = this.#sets[0].filter(({ domain }) => !domains.has(domain.join()));
+    this.#sets[route] = inOrder([...own, ...others]);
   }
 
   /** The upstreams for the uncompressed name at `offset`; `null` when none serves it. */
-  forName(packet: Uint8Array, offset: number, length: number): UpstreamSet | null {
-    for (const set of this.#sets) {
+  forName(
+    packet: Uint8Array,
+    offset: number,
+    length: number,
+    route = 0,
+  ): UpstreamSet | null {
+    for (const set of this.#sets[route] ?? [NO_GROUP_SET]) {
       if (endsWith(packet, offset, length, set.domain)) return set;
     }
     return null;
   }
+}
+
+/** Puts upstreams that serve the same names together. */
+function setsOf(upstreams: readonly Upstream[]): UpstreamSet[] {
+  const root = Uint8Array.of(0);
+  const sets = new Map<string, UpstreamSet>();
+  for (const upstream of upstreams) {
+    const domains = upstream.spec.domains.length > 0 ? upstream.spec.domains : [root];
+    for (const domain of domains) {
+      const set = sets.get(domain.join()) ?? new UpstreamSet(domain, []);
+      set.upstreams.push(upstream);
+      sets.set(domain.join(), set);
+    }
+  }
+  return inOrder([...sets.values()]);
+}
+
+/** Longest domain first. */
+function inOrder(sets: UpstreamSet[]): UpstreamSet[] {
+  return sets.sort((a, b) => b.domain.length - a.domain.length);
 }
 
 /** Says whether the name ends with `domain` at a label boundary; ASCII case is folded. */

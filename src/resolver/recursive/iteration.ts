@@ -16,7 +16,7 @@ import type { ResolveFailure } from "../failure.ts";
 import type { Flight, Task, Waiter } from "../flights/mod.ts";
 import { Outcome } from "../outcome.ts";
 import { isServiceName } from "../own_names.ts";
-import { KEY_CD, KEY_DO, keyHashOf } from "../query.ts";
+import { KEY_CD, KEY_DO, keyHashOf, setKeyHashes } from "../query.ts";
 import { AliasTrail } from "./alias_trail.ts";
 import { Budget } from "./budget.ts";
 import { countEnd } from "./count_end.ts";
@@ -236,7 +236,7 @@ export class Iteration implements Task, StepOwner {
       const { asking } = this.#step;
       asking.keep(query);
       asking.rename(this.#name);
-      asking.keyHash = keyHashOf(hash, asking.qtype, asking.keyBits);
+      setKeyHashes(asking, hash);
       this.#step.enter(null);
       if (!this.#flight.ask(asking)) this.#fail(ENDLESS);
       return true;

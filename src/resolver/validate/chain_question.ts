@@ -1,6 +1,15 @@
 import { setU16 } from "../../bytes/mod.ts";
 import { CD_BIT, finishHash, HashedName, HEADER_BYTES, Qclass, RD_BIT } from "../../dns/mod.ts";
-import { keptQuery, KEY_CD, KEY_DO, keyHashOf, type Query, QUESTION_BYTES_MAX } from "../query.ts";
+import {
+  keptQuery,
+  KEY_CD,
+  KEY_DO,
+  keyHashOf,
+  type Query,
+  QUESTION_BYTES_MAX,
+  routeOf,
+  withRoute,
+} from "../query.ts";
 
 const IPV6_BYTES = 16;
 /** Bytes of an IPv6 address that stand for one household. */
@@ -17,8 +26,8 @@ export class ChainQuestion {
     this.#seed = seed;
   }
 
-  /** A question, good until the next call. */
-  about(name: Uint8Array, type: number): Query {
+  /** A question on the way of another one, good until the next call. */
+  about(name: Uint8Array, type: number, asker: Query): Query {
     const query = this.#query;
     const { packet } = query;
     packet.set(name, HEADER_BYTES);
@@ -28,7 +37,7 @@ export class ChainQuestion {
     query.flags = RD_BIT | CD_BIT;
     query.qtype = type;
     query.qclass = Qclass.IN;
-    query.keyBits = KEY_DO | KEY_CD;
+    query.keyBits = withRoute(KEY_DO | KEY_CD, routeOf(asker));
     query.edns = query.dnssecOk = true;
     this.#name.read(packet, HEADER_BYTES, QUESTION_BYTES_MAX, this.#seed);
     query.keyHash = keyHashOf(this.#name.hashes[0], type, query.keyBits);

@@ -35,6 +35,8 @@ export interface CheckQueueOptions {
 /** Somebody who wants to know. `client` is any number that tells clients apart. */
 export interface CheckOwner {
   readonly client: number;
+  /** Called as it begins to wait for a result, and once there is one: before its promise is settled. */
+  onWaits?(isWaiting: boolean): void;
 }
 
 /** Said where there are too many checks, of whoever has had the most. */
@@ -92,13 +94,14 @@ export class CheckQueue {
       return Promise.resolve(known);
     }
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    owner.onWaits?.(true);
     const wanted = { owner, resolve, reject };
     const same = this.#jobs.get(key);
     if (same !== undefined) {
       same.wanted.push(wanted);
       return promise;
     }
-    const id = ++this.#lastId;
+    const id = this.#lastId = this.#lastId + 1 >>> 0; // 32 bits go to a thread and back.
     const [client, zone] = [placeOf(owner.client), PLACES + placeOf(zoneOf(check.data))];
     const job: Job = { id, key, check, client, zone, wanted: [wanted] };
     this.#jobs.set(key, job);
@@ -127,7 +130,10 @@ export class CheckQueue {
     this.#sent.delete(id);
     this.#jobs.delete(job.key);
     this.#remember(job.key, fits);
-    for (const { resolve } of job.wanted) resolve(fits);
+    for (const { owner, resolve } of job.wanted) {
+      owner.onWaits?.(false);
+      resolve(fits);
+    }
     this.#feed();
   }
 
@@ -185,7 +191,10 @@ export class CheckQueue {
       this.#used[zone]--;
     }
     this.#jobs.delete(job.key);
-    for (const { reject } of job.wanted) reject(new ChecksRefused());
+    for (const { owner, reject } of job.wanted) {
+      owner.onWaits?.(false);
+      reject(new ChecksRefused());
+    }
   }
 
   /** Takes the waiting one out whose use is before that of all others; there is one at least. */

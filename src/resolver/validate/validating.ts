@@ -26,7 +26,7 @@ import { Counter } from "../../telemetry/mod.ts";
 import { ownError, withoutDnssecErrors } from "../extended_errors.ts";
 import { ResolveFailure, TOO_LARGE } from "../failure.ts";
 import type { BroughtMessage, Flight, Task, Waiter } from "../flights/mod.ts";
-import { DnssecState } from "../query.ts";
+import { DnssecState, routeOf } from "../query.ts";
 import type { Reply } from "../reply.ts";
 import { questionText } from "../trace.ts";
 import { type CheckOwner, type CheckQueue, ChecksRefused, SIGNER_OFFSET } from "./check_queue.ts";
@@ -78,6 +78,8 @@ export interface ValidatingMeans {
   readonly nowSeconds: () => number;
   /** Has work done in a turn of its own, at whose end answers are sent. */
   readonly inTurn: (work: () => void) => void;
+  /** How many wait for nobody. */
+  readonly work: { busy: number };
   /** One has ended. */
   readonly ended: (one: Validating) => void;
   readonly found: (finding: Finding) => void;
@@ -103,6 +105,8 @@ export class Validating implements Task, CheckOwner {
   /** `null` once it is over: flights are used again. */
   #flight: Flight | null;
   #lookUps: LookUp[] = [];
+  /** What it waits for. */
+  #waits = 0;
 
   /** The message is looked at within this call alone. */
   constructor(
@@ -118,6 +122,7 @@ export class Validating implements Task, CheckOwner {
     this.#response = responseOf(message, length);
     this.#ttl = ttl;
     this.#errors = withoutDnssecErrors(errors);
+    means.work.busy++;
   }
 
   /** Comes to an end by one of the flight's. */
@@ -161,6 +166,7 @@ export class Validating implements Task, CheckOwner {
   end(): void {
     if (this.#flight === null) return;
     this.#flight = null;
+    if (this.#waits === 0) this.#means.work.busy--;
     this.#lookUps = [];
     this.#means.checks.forget(this);
     this.#means.ended(this);
@@ -184,12 +190,20 @@ export class Validating implements Task, CheckOwner {
     const flight = this.#flight;
     const { promise, resolve } = Promise.withResolvers<RrSetResponse | null>();
     if (flight === null) return promise; // Nobody goes on with it.
-    const lookUp = { name, type, resolve };
+    this.onWaits(true);
+    const lookUp = {
+      name,
+      type,
+      resolve: (response: RrSetResponse | null) => {
+        this.onWaits(false);
+        resolve(response);
+      },
+    };
     this.#lookUps.push(lookUp);
     this.#means.inTurn(() => {
-      if (flight.ask(this.#means.question.about(name, type), attempt)) return;
+      if (flight.ask(this.#means.question.about(name, type, flight.query), attempt)) return;
       this.#lookUps = this.#lookUps.filter((one) => one !== lookUp);
-      resolve(null);
+      lookUp.resolve(null);
     });
     return promise;
   }
@@ -202,6 +216,14 @@ export class Validating implements Task, CheckOwner {
       detail: `${describeCheck(check.data)} ${fits ? "fits" : "does not fit"}`,
     });
     return fits;
+  }
+
+  onWaits(isWaiting: boolean): void {
+    const { work } = this.#means;
+    const wasBusy = this.#waits === 0;
+    this.#waits += isWaiting ? 1 : -1;
+    const isBusy = this.#waits === 0;
+    if (this.#flight !== null && isBusy !== wasBusy) work.busy += isBusy ? 1 : -1;
   }
 
   #readEntry(entry: number): RrSetResponse | null {
@@ -232,7 +254,9 @@ export class Validating implements Task, CheckOwner {
     const { security, ede, reason } = finding;
     // Addresses of a network of one's own are for names that are asked for there.
     const learned = flight.isOwnDomain ? { ...verdict, answer: [] } : verdict;
-    if (security === Security.Secure) gaps.learn(learned, nowSeconds());
+    // What upstreams of a group say is for nobody else.
+    const isForAll = routeOf(flight.query) === 0;
+    if (security === Security.Secure && isForAll) gaps.learn(learned, nowSeconds());
     const proven = { rcode, security, answer, authority, ttlMax: this.#ttl };
     if (!message.write(flight.query, proven)) flight.fail(TOO_LARGE);
     else flight.settle(message, ede === null ? this.#errors : ownError(ede, reason));

@@ -5,7 +5,7 @@ import { type Finding, Security, TrustAnchors } from "../../dnssec/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import type { BroughtMessage, Flight, Judge } from "../flights/mod.ts";
 import { ResolveFailure } from "../failure.ts";
-import type { Query } from "../query.ts";
+import { type Query, routeOf } from "../query.ts";
 import { streamReply } from "../reply.ts";
 import { ChainQuestion } from "./chain_question.ts";
 import { type CheckQueue } from "./check_queue.ts";
@@ -47,6 +47,7 @@ export class Validation implements Judge {
   readonly #active = new Set<Validating>();
   /** What those take. */
   #activeBytes = 0;
+  readonly #work = { busy: 0 };
   #anchors: TrustAnchors;
   #believesClock = true;
 
@@ -69,6 +70,7 @@ export class Validation implements Judge {
       room: streamReply(),
       nowSeconds,
       inTurn,
+      work: this.#work,
       ended: (one) => {
         if (this.#active.delete(one)) this.#activeBytes -= one.bytes;
       },
@@ -79,6 +81,11 @@ export class Validation implements Judge {
   /** Answers that are being validated. */
   get active(): number {
     return this.#active.size;
+  }
+
+  /** Those of them that wait for nobody: they go on with the next microtasks. */
+  get busy(): number {
+    return this.#work.busy;
   }
 
   /** Goes on with other anchors, and with nothing that was found by the former ones. */
@@ -134,6 +141,7 @@ export class Validation implements Judge {
   }
 
   deduce(query: Query): BroughtMessage | null {
+    if (routeOf(query) !== 0) return null; // Its upstreams may say otherwise.
     const { message, nowSeconds } = this.#means;
     const proven = this.#gaps.deduce(query, nowSeconds());
     if (proven === null || !message.write(query, proven)) return null;

@@ -86,6 +86,33 @@ Deno.test("Validation takes what another upstream can prove", none, async () => 
   bench.bench.checkIdle();
 });
 
+Deno.test("Validation says how many go on by themselves", none, async () => {
+  const bench = benchOf();
+  const { validation, threads } = bench;
+  const seen = new Set<number>();
+  threads.isHeld = true;
+  bench.bench.ask("www.test", { edns: {} });
+  // Until it waits for a thread, by way of the questions for its chain.
+  for (let i = 0; i < 100 && threads.sent.length === 0; i++) {
+    await bench.settle();
+    seen.add(validation.busy);
+  }
+  assert.deepEqual([threads.sent.length, [...seen]], [1, [0]], "it waits whenever all has settled");
+  threads.step(bench.checks);
+  assert.equal(validation.busy, 1, "before anything that has awaited the result runs");
+  threads.isHeld = false;
+  for (let i = 0; i < 100 && validation.active > 0; i++) await bench.settle();
+  assert.deepEqual([validation.active, validation.busy], [0, 0]);
+  // One that is given up is not counted either, whatever it waits for.
+  threads.isHeld = true;
+  bench.bench.ask("other.test", { edns: {} });
+  for (let i = 0; i < 200 && validation.active > 0; i++) {
+    await bench.settle();
+    bench.bench.advance(50);
+  }
+  assert.deepEqual([validation.active, validation.busy], [0, 0]);
+});
+
 Deno.test("Validation says what was bogus where nobody else answers", none, async () => {
   const bench = benchOf();
   bench.said.set("a www.test A", { answer: [plain(WWW)] });
@@ -347,5 +374,38 @@ Deno.test("Validation serves others while signatures are a flood (KeyTrap)", non
   );
   assert.ok(bench.threads.checked <= each * count + 10, `${bench.threads.checked}`);
   assert.equal(bench.validation.active, 0);
+  bench.bench.checkIdle();
+});
+
+Deno.test("Validation of what upstreams of a group say asks these alone", none, async () => {
+  const bench = benchOf();
+  const { front: { pipeline }, forwarder } = bench.bench;
+  const asGroup = (names: readonly string[]) => {
+    const lists = new Map(names.length === 0 ? [] : [[0, names] as const]);
+    pipeline.routes = forwarder.routes.of(lists, 1);
+  };
+  asGroup(["b"]);
+  const secure = await bench.ask("www.test", DO);
+  assert.match(secure.answer, /^NOERROR rd ra ad; /);
+  assert.deepEqual(bench.news(), ["b www.test A cd", "b test DNSKEY cd"]);
+  // What one of its upstreams proves not to be there is for it alone to say.
+  const gap = bench.signed("a.test 60 IN NSEC www.test. A RRSIG NSEC");
+  const apex = bench.signed("test 60 IN NSEC a.test. NS SOA RRSIG NSEC DNSKEY");
+  const denied = { rcode: Rcode.NXDomain, authority: [bench.signed(SOA), gap, apex] };
+  bench.said.set("gone.test A", denied);
+  assert.match((await bench.ask("gone.test", DO)).answer, /^NXDOMAIN rd ra ad; /);
+  assert.deepEqual(bench.news(), ["b gone.test A cd"]);
+  asGroup([]);
+  bench.said.set("here.test A", denied);
+  await bench.ask("here.test", DO);
+  assert.deepEqual(bench.news(), ["a here.test A cd"]);
+  assert.match((await bench.ask("there.test", DO)).answer, /^NXDOMAIN rd ra ad; /);
+  assert.deepEqual(bench.news(), [], "follows from what was said to everybody");
+  asGroup(["b"]);
+  bench.said.set("there.test A", {
+    answer: [spoilt(bench.signed("there.test 300 IN A 192.0.2.9"))],
+  });
+  assert.match((await bench.ask("there.test", { edns: {} })).answer, /^SERVFAIL .*DNSSEC Bogus/);
+  assert.ok(bench.news().every((asked) => asked.startsWith("b ")));
   bench.bench.checkIdle();
 });

@@ -20,17 +20,19 @@ export class UdpListener {
   }
 
   /** Takes what is there, up to a bound, and sends the responses of each batch together. */
-  receive(): void {
+  receive(packetsMax: number = BATCHES_AT_ONCE * UdpBatch.BATCH): void {
     const { batch } = this;
-    for (let batches = 0; batches < BATCHES_AT_ONCE; batches++) {
-      const count = batch.receive();
+    for (let left = packetsMax; left > 0;) {
+      const most = Math.min(left, UdpBatch.BATCH);
+      const count = batch.receive(most);
       for (let i = 0; i < count; i++) {
         // Responses of queries that waited share the room with those of this batch.
         if (batch.queued === batch.capacity) batch.flush();
         this.#handler.onPacket(this, i);
       }
       if (batch.queued > 0) batch.flush();
-      if (count < UdpBatch.BATCH) return; // The socket was empty.
+      if (count < most) return; // The socket was empty.
+      left -= count;
     }
   }
 }

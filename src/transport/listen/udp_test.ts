@@ -52,6 +52,14 @@ Deno.test({
       clients.send(late, Uint8Array.of(0xff), 1);
       for (let i = 0; i < 200; i++) assert.ok(clients.send(client, Uint8Array.of(i), 1));
       const endMs = performance.now() + WAIT_MS_MAX;
+      listener.receive(0);
+      assert.equal(received, 0);
+      while (received < 70 && performance.now() < endMs) {
+        const before: number = received;
+        listener.receive(7);
+        assert.ok(received - before <= 7, "no more than it is told");
+      }
+      assert.equal(received, 70);
       while (received < 201 && performance.now() < endMs) listener.receive();
       assert.equal(received, 201);
       assert.equal(listener.batch.queued, 0);
