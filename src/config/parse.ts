@@ -8,8 +8,6 @@ import type {
   ApiConfig,
   CacheConfig,
   Config,
-  ConfigList,
-  FilterConfig,
   RecursionConfig,
   SecurityConfig,
   ServerConfig,
@@ -18,6 +16,7 @@ import type {
   TlsFiles,
 } from "./config.ts";
 import { readDevices } from "./devices.ts";
+import { readFilter } from "./filter.ts";
 import { readDns64 } from "./dns64.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
@@ -26,10 +25,8 @@ import {
   domain,
   duration,
   integer,
-  isInside,
   matching,
   network,
-  oneOf,
   origin,
   path,
   ratio,
@@ -56,13 +53,6 @@ export const TEXT_LENGTH_MAX = 4 * 2 ** 20;
 const ENTRY_COUNT_MAX = 1_000;
 /** Most upstreams; each costs sockets and a health check. */
 const UPSTREAM_COUNT_MAX = 64;
-/** Most lists; each takes a number in every group's bit set. */
-const LIST_COUNT_MAX = 1_000;
-/** Most rules of the file; more belong in a list. */
-const RULE_COUNT_MAX = 100_000;
-/** A name has 253 characters; modifiers take the rest. */
-const RULE_LENGTH_MAX = 1_024;
-const NAME_LENGTH_MAX = 128;
 
 /** Where receivers of households are. */
 const WEBHOOK_NETWORKS = [
@@ -385,54 +375,6 @@ function readCache(t: Table): CacheConfig {
     );
   }
   return cache;
-}
-
-function readFilter(t: Table, directory: string): FilterConfig {
-  const localListsDir = t.read("local_lists_dir", path(directory), "lists");
-  const names = new Set<string>();
-  const services = t.read("services", boolean, true);
-  return {
-    lists: t.tables("lists", LIST_COUNT_MAX, (list) => {
-      const read = readList(list, directory, localListsDir);
-      if (read !== null && names.has(read.name)) {
-        return list.place.at("name").problem(`is ${quote(read.name)} once more: rename one`);
-      }
-      if (read !== null) names.add(read.name);
-      return read;
-    }),
-    rules: t.read("rules", arrayOf(text(RULE_LENGTH_MAX), RULE_COUNT_MAX), []),
-    services,
-    servicesFile: t.optional("services_file", path(directory)),
-    servicesUrl: t.optional("services_url", url({ plainHttp: false })),
-    directory: t.read("directory", boolean, true),
-    directoryUrl: t.optional("directory_url", url({ plainHttp: false })),
-    defaultLists: t.read("default_lists", boolean, true),
-    onFailure: t.read("on_failure", oneOf("open", "closed"), "open"),
-    localListsDir,
-  };
-}
-
-function readList(t: Table, directory: string, localListsDir: string): ConfigList | null {
-  const name = t.required("name", text(NAME_LENGTH_MAX));
-  const address = t.optional("url", url({ plainHttp: false }));
-  const file = t.optional("path", path(directory));
-  if (t.has("url") === t.has("path")) {
-    return t.place.problem(
-      t.has("url") ? "has both url and path: take one away" : "has neither url nor path: set one",
-    );
-  }
-  if (name === null) return null;
-  if (address !== null) return { kind: "url", name, url: address };
-  if (file === null) return null;
-  const isReadable = isInside(file, localListsDir);
-  if (!isReadable) {
-    t.place.at("path").problem(
-      `is outside of filter.local_lists_dir, so the list is skipped: move the file into ` +
-        quote(localListsDir),
-      "check",
-    );
-  }
-  return { kind: "path", name, path: file, isInside: isReadable };
 }
 
 function readRecursion(t: Table, directory: string): RecursionConfig {
