@@ -32,7 +32,6 @@ import {
   ratio,
   size,
   Sockets,
-  text,
   url,
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
