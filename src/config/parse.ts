@@ -1,8 +1,10 @@
 import { formatHostPort, formatPrefix, type HostPort, isLoopback } from "../addr/mod.ts";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { messageOf } from "../errors.ts";
+import { readAcme } from "./acme.ts";
 import { readCluster } from "./cluster.ts";
 import type {
+  AcmeConfig,
   ApiConfig,
   CacheConfig,
   Config,
@@ -102,6 +104,7 @@ const TABLES = {
   api: false,
   store: true,
   update: false,
+  acme: false,
   cluster: true,
   vrrp: false,
   telemetry: false,
@@ -204,7 +207,11 @@ function forWitness(
 
 function readConfig(t: Table, directory: string, role: "node" | "witness"): Config {
   const sockets = new Sockets();
-  const server = t.table("server", (s) => readServer(s, directory, sockets));
+  const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
+  const acme = t.has("acme")
+    ? t.table("acme", (a) => readAcme(a, { directory, storeDir: store.dir, sockets }))
+    : t.table("acme", () => null);
+  const server = t.table("server", (s) => readServer(s, directory, sockets, acme));
   const upstreams = t.tables("upstream", UPSTREAM_COUNT_MAX, (u) => readUpstream(u, directory));
   const forwarding = t.table("forwarding", readForwarding);
   const dns64 = t.table("dns64", readDns64);
@@ -215,9 +222,8 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   checkGroupUpstreams(upstreams, recursion.enabled, t.place.at("upstream"));
   if (recursion.enabled) noteIgnored(upstreams, t.place.at("upstream"));
   else checkNames(upstreams, t.place.at("upstream"));
-  const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
   const querylog = t.table("querylog", (q) => readQuerylog(q, store.dir, directory));
-  const api = t.table("api", (a) => readApi(a, directory, sockets));
+  const api = t.table("api", (a) => readApi(a, directory, sockets, acme));
   const update = t.table("update", (u) => ({ url: u.optional("url", url({ plainHttp: false })) }));
   // A witness opens none of the other sockets, not even those that a node has by default.
   const clusterSockets = role === "witness" ? new Sockets() : sockets;
@@ -250,6 +256,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     api,
     store,
     update,
+    acme,
     cluster,
     vrrp,
     telemetry,
@@ -258,7 +265,12 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   };
 }
 
-function readServer(t: Table, directory: string, sockets: Sockets): ServerConfig {
+function readServer(
+  t: Table,
+  directory: string,
+  sockets: Sockets,
+  acme: AcmeConfig | null,
+): ServerConfig {
   const listen = t.read(
     "listen",
     arrayOf(sockets.listen(DNS_PORT, "udp", "tcp"), ENTRY_COUNT_MAX),
@@ -268,7 +280,7 @@ function readServer(t: Table, directory: string, sockets: Sockets): ServerConfig
     /^[A-Za-z_][A-Za-z0-9_.-]{0,30}\$?$/,
     'a user name: write one such as "svc"',
   );
-  const tls = t.table("tls", (inner) => readServerTls(inner, directory, sockets));
+  const tls = t.table("tls", (inner) => readServerTls(inner, directory, sockets, acme));
   const encryptedCount = tls.dot.length + tls.doh.length + tls.doq.length;
   if (t.has("listen") && listen.length + encryptedCount === 0) {
     t.place.at("listen").problem("leaves no listener at all: name an address", "check");
@@ -298,11 +310,16 @@ function readServer(t: Table, directory: string, sockets: Sockets): ServerConfig
   };
 }
 
-function readServerTls(t: Table, directory: string, sockets: Sockets): ServerTlsConfig {
+function readServerTls(
+  t: Table,
+  directory: string,
+  sockets: Sockets,
+  acme: AcmeConfig | null,
+): ServerTlsConfig {
   const listen = (key: string, port: number, ...transports: ("udp" | "tcp")[]): HostPort[] =>
     t.read(key, arrayOf(sockets.listen(port, ...transports), ENTRY_COUNT_MAX), []);
   const tls = {
-    files: readTlsFiles(t, "cert", "key", directory),
+    files: readTlsFiles(t, "cert", "key", directory, acme),
     serverName: t.optional("server_name", domain),
     dot: listen("dot", TLS_PORT, "tcp"),
     doh: listen("doh", HTTPS_PORT, "tcp"),
@@ -310,10 +327,12 @@ function readServerTls(t: Table, directory: string, sockets: Sockets): ServerTls
     odoh: t.read("odoh", boolean, false),
     requireClientId: t.read("require_client_id", boolean, false),
   };
-  if (!t.has("cert") && !t.has("key")) {
+  if (!t.has("cert") && !t.has("key") && acme === null) {
     for (const key of ["dot", "doh", "doq"] as const) {
       if (tls[key].length === 0) continue;
-      t.place.at(key).problem("needs a certificate: set server.tls.cert and server.tls.key");
+      t.place.at(key).problem(
+        "needs a certificate: set server.tls.cert and server.tls.key, or [acme]",
+      );
     }
   }
   if (tls.odoh && tls.doh.length === 0) {
@@ -335,6 +354,7 @@ function readTlsFiles(
   certKey: string,
   keyKey: string,
   directory: string,
+  acme: AcmeConfig | null,
 ): TlsFiles | null {
   const certFile = t.optional(certKey, path(directory));
   const keyFile = t.optional(keyKey, path(directory));
@@ -342,6 +362,10 @@ function readTlsFiles(
     const [given, missing] = t.has(certKey) ? [certKey, keyKey] : [keyKey, certKey];
     t.place.at(given).problem(`goes together with ${missing}: set that as well`);
   }
+  if (acme !== null && t.has(certKey)) {
+    t.place.at(certKey).problem("is a second certificate beside that of [acme]: take one away");
+  }
+  if (acme !== null) return acme.files;
   return certFile === null || keyFile === null ? null : { certFile, keyFile };
 }
 
@@ -443,7 +467,12 @@ function readSecurity(t: Table): SecurityConfig {
   };
 }
 
-function readApi(t: Table, directory: string, sockets: Sockets): ApiConfig {
+function readApi(
+  t: Table,
+  directory: string,
+  sockets: Sockets,
+  acme: AcmeConfig | null,
+): ApiConfig {
   // Never repeated in a problem: what stands here by mistake is the token itself.
   const sha256: Reader<string> = (value, place) =>
     typeof value === "string" && /^[0-9a-fA-F]{64}$/.test(value)
@@ -464,7 +493,7 @@ function readApi(t: Table, directory: string, sockets: Sockets): ApiConfig {
   return {
     listen: t.read("listen", listen, ["127.0.0.1:8053"]),
     tokenSha256: t.optional("token_sha256", sha256),
-    tls: readTlsFiles(t, "tls_cert", "tls_key", directory),
+    tls: readTlsFiles(t, "tls_cert", "tls_key", directory, acme?.api === true ? acme : null),
     docs: t.read("docs", boolean, false),
     webUi: t.read("web_ui", boolean, true),
     publicUrl: t.optional("public_url", origin),
