@@ -1,23 +1,21 @@
-import { formatHostPort, formatPrefix, type HostPort, isLoopback } from "../addr/mod.ts";
+import { formatHostPort, formatPrefix, isLoopback } from "../addr/mod.ts";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { messageOf } from "../errors.ts";
 import { readAcme } from "./acme.ts";
+import { readServerTls, readTlsFiles } from "./server_tls.ts";
 import { readCluster } from "./cluster.ts";
 import type {
   AcmeConfig,
   ApiConfig,
   CacheConfig,
   Config,
-  ConfigList,
-  FilterConfig,
   RecursionConfig,
   SecurityConfig,
   ServerConfig,
-  ServerTlsConfig,
   TelemetryConfig,
-  TlsFiles,
 } from "./config.ts";
 import { readDevices } from "./devices.ts";
+import { readFilter } from "./filter.ts";
 import { readDns64 } from "./dns64.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
@@ -26,16 +24,13 @@ import {
   domain,
   duration,
   integer,
-  isInside,
   matching,
   network,
-  oneOf,
   origin,
   path,
   ratio,
   size,
   Sockets,
-  text,
   url,
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
@@ -56,13 +51,6 @@ export const TEXT_LENGTH_MAX = 4 * 2 ** 20;
 const ENTRY_COUNT_MAX = 1_000;
 /** Most upstreams; each costs sockets and a health check. */
 const UPSTREAM_COUNT_MAX = 64;
-/** Most lists; each takes a number in every group's bit set. */
-const LIST_COUNT_MAX = 1_000;
-/** Most rules of the file; more belong in a list. */
-const RULE_COUNT_MAX = 100_000;
-/** A name has 253 characters; modifiers take the rest. */
-const RULE_LENGTH_MAX = 1_024;
-const NAME_LENGTH_MAX = 128;
 
 /** Where receivers of households are. */
 const WEBHOOK_NETWORKS = [
@@ -86,8 +74,6 @@ const HOUR_MS = 3_600_000;
 const SERVE_STALE_MS_MAX = 30 * DAY_MS;
 
 const DNS_PORT = 53;
-const TLS_PORT = 853;
-const HTTPS_PORT = 443;
 const API_PORT = 8053;
 
 /** Every table of the file, and whether a witness has it as well. */
@@ -310,65 +296,6 @@ function readServer(
   };
 }
 
-function readServerTls(
-  t: Table,
-  directory: string,
-  sockets: Sockets,
-  acme: AcmeConfig | null,
-): ServerTlsConfig {
-  const listen = (key: string, port: number, ...transports: ("udp" | "tcp")[]): HostPort[] =>
-    t.read(key, arrayOf(sockets.listen(port, ...transports), ENTRY_COUNT_MAX), []);
-  const tls = {
-    files: readTlsFiles(t, "cert", "key", directory, acme),
-    serverName: t.optional("server_name", domain),
-    dot: listen("dot", TLS_PORT, "tcp"),
-    doh: listen("doh", HTTPS_PORT, "tcp"),
-    doq: listen("doq", TLS_PORT, "udp"),
-    odoh: t.read("odoh", boolean, false),
-    requireClientId: t.read("require_client_id", boolean, false),
-  };
-  if (!t.has("cert") && !t.has("key") && acme === null) {
-    for (const key of ["dot", "doh", "doq"] as const) {
-      if (tls[key].length === 0) continue;
-      t.place.at(key).problem(
-        "needs a certificate: set server.tls.cert and server.tls.key, or [acme]",
-      );
-    }
-  }
-  if (tls.odoh && tls.doh.length === 0) {
-    t.place.at("odoh").problem("needs a DNS over HTTPS listener: set server.tls.doh");
-  }
-  const hasNamed = t.has("server_name") && tls.dot.length + tls.doq.length > 0;
-  if (tls.requireClientId && tls.doh.length === 0 && !hasNamed) {
-    t.place.at("require_client_id").problem(
-      "leaves nobody to answer, as no client can tell its ID: set server.tls.doh, or " +
-        "server.tls.server_name with dot or doq",
-    );
-  }
-  return tls;
-}
-
-/** A certificate and its key; one without the other is a problem. */
-function readTlsFiles(
-  t: Table,
-  certKey: string,
-  keyKey: string,
-  directory: string,
-  acme: AcmeConfig | null,
-): TlsFiles | null {
-  const certFile = t.optional(certKey, path(directory));
-  const keyFile = t.optional(keyKey, path(directory));
-  if (t.has(certKey) !== t.has(keyKey)) {
-    const [given, missing] = t.has(certKey) ? [certKey, keyKey] : [keyKey, certKey];
-    t.place.at(given).problem(`goes together with ${missing}: set that as well`);
-  }
-  if (acme !== null && t.has(certKey)) {
-    t.place.at(certKey).problem("is a second certificate beside that of [acme]: take one away");
-  }
-  if (acme !== null) return acme.files;
-  return certFile === null || keyFile === null ? null : { certFile, keyFile };
-}
-
 function readCache(t: Table): CacheConfig {
   const ttl = integer(0, TTL_MAX);
   const cache = {
@@ -385,54 +312,6 @@ function readCache(t: Table): CacheConfig {
     );
   }
   return cache;
-}
-
-function readFilter(t: Table, directory: string): FilterConfig {
-  const localListsDir = t.read("local_lists_dir", path(directory), "lists");
-  const names = new Set<string>();
-  const services = t.read("services", boolean, true);
-  return {
-    lists: t.tables("lists", LIST_COUNT_MAX, (list) => {
-      const read = readList(list, directory, localListsDir);
-      if (read !== null && names.has(read.name)) {
-        return list.place.at("name").problem(`is ${quote(read.name)} once more: rename one`);
-      }
-      if (read !== null) names.add(read.name);
-      return read;
-    }),
-    rules: t.read("rules", arrayOf(text(RULE_LENGTH_MAX), RULE_COUNT_MAX), []),
-    services,
-    servicesFile: t.optional("services_file", path(directory)),
-    servicesUrl: t.optional("services_url", url({ plainHttp: false })),
-    directory: t.read("directory", boolean, true),
-    directoryUrl: t.optional("directory_url", url({ plainHttp: false })),
-    defaultLists: t.read("default_lists", boolean, true),
-    onFailure: t.read("on_failure", oneOf("open", "closed"), "open"),
-    localListsDir,
-  };
-}
-
-function readList(t: Table, directory: string, localListsDir: string): ConfigList | null {
-  const name = t.required("name", text(NAME_LENGTH_MAX));
-  const address = t.optional("url", url({ plainHttp: false }));
-  const file = t.optional("path", path(directory));
-  if (t.has("url") === t.has("path")) {
-    return t.place.problem(
-      t.has("url") ? "has both url and path: take one away" : "has neither url nor path: set one",
-    );
-  }
-  if (name === null) return null;
-  if (address !== null) return { kind: "url", name, url: address };
-  if (file === null) return null;
-  const isReadable = isInside(file, localListsDir);
-  if (!isReadable) {
-    t.place.at("path").problem(
-      `is outside of filter.local_lists_dir, so the list is skipped: move the file into ` +
-        quote(localListsDir),
-      "check",
-    );
-  }
-  return { kind: "path", name, path: file, isInside: isReadable };
 }
 
 function readRecursion(t: Table, directory: string): RecursionConfig {
