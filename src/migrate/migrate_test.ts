@@ -106,6 +106,13 @@ Deno.test("the part of svc.toml is one that is read", none, async () => {
   }
 });
 
+Deno.test("upstreams over QUIC come along", none, async () => {
+  const { fragment } = await wishesFrom("adguard", ADGUARD);
+  assert.match(fragment, /^address = "quic:\/\/dns\.adguard-dns\.com"$/m);
+  // Others look its name up.
+  assert.match(fragment, /^domains = .*"dns\.adguard-dns\.com"/m);
+});
+
 Deno.test("AdGuard Home: every kind of thing is told of", none, async (t) => {
   const wishes = await wishesFrom("adguard", ADGUARD);
   const { items, change } = planMigration("adguard", wishes, stateAfter(), PLACE);

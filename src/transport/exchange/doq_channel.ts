@@ -120,14 +120,17 @@ export class DoqChannel extends OpenChannel {
 
   #fail(query: EncryptedQuery, stream: QueryStream, reason: string): void {
     if (!this.#forget(query, stream)) return;
-    stream.release();
     this.events.onFailure(query, reason);
   }
 
-  /** Says whether the query was still waiting for what came on the stream. */
+  /**
+   * Lets go of a stream, answered or not: a server that answers need not have taken the query. Says
+   * whether that was still waited for.
+   */
   #forget(query: EncryptedQuery, stream: QueryStream): boolean {
     if (this.#sent.get(query) !== stream) return false;
     this.#sent.delete(query);
+    stream.release();
     this.silence.heard(this.pending);
     return true;
   }
