@@ -7,7 +7,8 @@ import { Conditions } from "./conditions.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
 import type { LogFilter, TakenEntry } from "./entry.ts";
-import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
+import type { HourSeries } from "./client_hours.ts";
+import { type CountsQuery, LogCounts, type SeenAddress, type SeriesQuery } from "./log_counts.ts";
 import { LiveFeed } from "./live_feed.ts";
 import { LogExports } from "./log_exports.ts";
 import { OpenShares } from "./open_shares.ts";
@@ -173,8 +174,8 @@ export class QueryLogStore {
   }
 
   /**
-   * The same by short steps; or for some clients, of what the log still has: in pieces of work,
-   * between which others have their turn.
+   * The same by short steps, or for some clients: in pieces of work, between which others have their
+   * turn.
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
    */
@@ -185,6 +186,11 @@ export class QueryLogStore {
   /** The addresses that asked in the last hours, in pieces of work as well. */
   seen(hours: number): Generator<undefined, readonly SeenAddress[]> {
     return this.#inPieces(({ counts }) => counts.seen(hours, this.#clock.nowMs()));
+  }
+
+  /** Queries of some clients by the hour, in pieces of work as well. */
+  series(query: SeriesQuery): Generator<undefined, HourSeries> {
+    return this.#inPieces(({ counts }) => counts.series(query, this.#clock.nowMs()));
   }
 
   *#inPieces<T>(begin: (open: Open) => Generator<undefined, T>): Generator<undefined, T> {

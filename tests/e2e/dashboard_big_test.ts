@@ -135,8 +135,29 @@ Deno.test({
       await assertSmall(visit, "log by name");
     });
     await t.step("clients are found among all, and one's page stands", async () => {
+      let asked: readonly string[] = [];
+      page.on("request", (request) => {
+        const { pathname, searchParams } = new URL(request.url());
+        if (!pathname.endsWith("/clients/series")) return;
+        asked = searchParams.get("clients")?.split(",") ?? [];
+        assert.ok(asked.length <= 100, `runs of ${asked.length} clients`);
+      });
+      const drawn = async () =>
+        await page.locator(".virtual-row .k-name a").evaluateAll((links) =>
+          links.map((link) => link.getAttribute("href")!.slice("/clients/".length))
+        );
       await visit.open("/clients");
       await rows.first().waitFor();
+      const first = await drawn();
+      await until("runs of rows in sight", () => asked.length > 0);
+      await page.locator(".virtual").focus();
+      await page.keyboard.press("PageDown");
+      await page.keyboard.press("PageDown");
+      await page.keyboard.press("PageDown");
+      await until("runs of those in sight now", async () => {
+        const ids = await drawn();
+        return ids[0] !== first[0] && asked.length > 0 && asked.every((id) => ids.includes(id));
+      });
       await page.getByText(new Intl.NumberFormat("en").format(SIZE.clients).replace(",", ""))
         .first().waitFor();
       await assertSmall(visit, "clients");

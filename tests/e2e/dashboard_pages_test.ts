@@ -142,6 +142,29 @@ Deno.test({
         assert.notEqual(await visit.page.title(), "gone");
       });
     }
+    await t.step("who asked has the run of that beside the number, for eyes alone", async () => {
+      await using visit = await visitAs(LOOKS[0]);
+      const asked: string[] = [];
+      visit.page.on("request", (request) => {
+        const { pathname, searchParams } = new URL(request.url());
+        if (pathname.endsWith("/clients/series")) asked.push(searchParams.get("clients") ?? "");
+      });
+      await visit.open("/clients");
+      const run = visit.page.locator(".k-queries svg.sparkline");
+      await run.waitFor();
+      assert.equal(await run.getAttribute("aria-hidden"), "true");
+      assert.equal(await run.textContent(), "");
+      const cell = visit.page.locator(".k-queries", { has: visit.page.locator("svg") });
+      assert.equal(await cell.textContent(), "3");
+      assert.deepEqual(asked, [own[0].slice("/clients/".length)]);
+      await visit.open("/");
+      await visit.page.locator(".tile", { hasText: "Devices" }).locator("svg.sparkline").waitFor();
+      await visit.open("/?hours=168");
+      await visit.settled();
+      const tile = visit.page.locator(".tile", { hasText: "Devices" });
+      await tile.waitFor();
+      assert.equal(await tile.locator("svg.sparkline").count(), 0);
+    });
     await t.step("a drawer, a dialog and the search", async () => {
       await using visit = await visitAs(LOOKS[0]);
       await visit.open("/log");
