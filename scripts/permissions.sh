@@ -12,7 +12,10 @@ argon2_env=$argon2_env,NAPI_RS_ENFORCE_VERSION_CHECK
 #   space for young objects, MiB: 1 | 2 | 4 | 16. 10,000 queries over QUIC take 226 | 113 | 45 to 70 |
 #   45 collections, at 58 | 51 | 48 | 49 us a query; at rest 4 takes some 10 MiB more than 1. Recursion
 #   leaves as much garbage, nothing else enough to count.
-#   heap-growing-percent: 20 | 100 | default. 1 to 4 markings in 10,000 queries, over whatever, with each.
+#   heap-growing-percent: 20 | 50 | 100 | default. 1 to 4 markings in 10,000 queries, over whatever, with
+#   each; at rest 90 | 89 | 89 | 91 MiB that are of no file; most, with the log under load and three
+#   builds of a million rules behind it, 285 to 291 | 289 | 270 | 311; CPU of a query over UDP, and the time
+#   of a build, alike.
 # Each isolate collects its own: the threads that would help stand behind all others, and whoever
 # collects would have to wait for them. What is at rest after work collects by itself (expose-gc).
 #

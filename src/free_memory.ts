@@ -34,8 +34,11 @@ export class FreeMemory {
   }
 }
 
-/** Collects this isolate's garbage and gives back its pages, where V8's `--expose-gc` is set. */
-export function giveBackHeap(): void {
+/**
+ * Collects this isolate's garbage and gives back its pages, where V8's `--expose-gc` is set; as a last
+ * resort also what V8 would have to compile or learn again.
+ */
+export function giveBackHeap(flavor: "regular" | "last-resort" = "last-resort"): void {
   const { gc } = globalThis as { gc?: (how: Readonly<Record<string, string>>) => void };
-  gc?.({ type: "major", flavor: "last-resort" });
+  gc?.({ type: "major", flavor });
 }

@@ -77,6 +77,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
   },
   http: { imports: ["addr", "model"], scope: ["net"], entrances: ["node_http.ts"] },
+  acme: { imports: ["http"], scope: none },
   install: { imports: [], scope: ["read", "write", "run"] },
   update: { imports: ["http", "install"], scope: ["read", "write"] },
   auth: { imports: ["bytes", "addr", "clock", "model"], scope: ["ffi"] },
@@ -122,7 +123,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
       ...["telemetry", "otlp"],
       ...["logqueue", "resolver", "config", "native", "process", "floating", "transport", "http"],
       ...["auth", "store", "lists", "querylog", "cluster", "api", "isolate", "update", "backup"],
-      ...["migrate", "netlink", "hosts", "webhooks"],
+      ...["migrate", "netlink", "hosts", "webhooks", "acme"],
     ],
     scope: "what it wires",
     entrances: [

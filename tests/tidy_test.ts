@@ -466,3 +466,13 @@ Deno.test("no file holds unfinished work without its number", reading, () => {
   );
   assert.deepEqual(problems, []);
 });
+
+Deno.test(
+  "zod comes by its parts, so that a bundle has no more of it than is used",
+  reading,
+  () => {
+    const whole = /^import (?!type )\{[^}]*\} from "zod"/m;
+    const found = readFiles(...PROGRAM).filter(({ text }) => whole.test(text));
+    assert.deepEqual(found.map(({ path }) => path), []);
+  },
+);

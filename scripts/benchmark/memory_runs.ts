@@ -3,7 +3,15 @@ import { askUntil, freePort } from "./ask.ts";
 import type { Cpus } from "./dns_runs.ts";
 import { runLoad, runProbe } from "./dnsperf.ts";
 import { mix, type QueryNames, writeQueries } from "./names.ts";
-import { type Child, isInstalled, type Memory, pin, readMemory, resetPeak } from "./processes.ts";
+import {
+  type Child,
+  isInstalled,
+  type Memory,
+  pin,
+  readMemory,
+  resetPeak,
+  weighAsService,
+} from "./processes.ts";
 import {
   BLOCKED,
   LIST_PATH,
@@ -124,6 +132,7 @@ export async function measureMemory(setup: Setup, plan: MemoryPlan): Promise<Mem
     const cpu = cpus === null ? null : cpus.load;
     // Whoever asks is no part of what it asks about.
     if (cpus !== null) await pin(child.pid, [cpus.server]);
+    weighAsService(child.pid);
     for (let round = 0; round < plan.rounds; round++) {
       progress(
         `round ${round + 1} of ${plan.rounds}: queries alone, then while rules are compiled`,

@@ -64,6 +64,9 @@ export interface Memory {
   readonly sharedBytes: number;
 }
 
+/** Some ten times the weight of others, as `CPUWeight=1000`: sched(7). */
+const SERVICE_NICE = "-10";
+
 /** Resident memory of a process; `null` when it has ended. */
 export function readMemory(pid: number): Memory | null {
   const text = readProc(pid, "status");
@@ -89,6 +92,18 @@ export function resetPeak(pid: number): boolean {
   } catch (error) {
     console.error(`the peak of process ${pid} can't be reset: ${messageOf(error)}`);
     return false;
+  }
+}
+
+/**
+ * Gives a session the weight beside others that a service has from its unit; where the system does
+ * not let us, it stays as it is.
+ */
+export function weighAsService(pid: number): void {
+  try {
+    Deno.writeTextFileSync(`/proc/${pid}/autogroup`, SERVICE_NICE);
+  } catch (error) {
+    console.error(`process ${pid} has the weight of all others: ${messageOf(error)}`);
   }
 }
 

@@ -38,8 +38,8 @@ export type Visit = typeof VISITS[number];
 const MEMORY_NAMES = 100_000;
 /** Longest time that is waited for all of them. */
 const MEMORY_S_MAX = 600;
-/** After this a process has given back what it will by itself. */
-const SETTLE_MS = 3_000;
+/** After this a process has given back what it will by itself: svc looks every five seconds. */
+const SETTLE_MS = 20_000;
 /** Zones whose names are asked for side by side, where there are several of each. */
 const ZONES_AT_ONCE = 100;
 /** Names one after another whose latency counts, a second. */

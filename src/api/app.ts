@@ -81,6 +81,8 @@ export function createApi(deps: ApiDeps, options: ApiOptions = {}): ApiHandler {
     app.all(DOCS_PATH, (c) => refuseMethod(deps, ["GET"], c));
   }
   app.notFound(async (c) => {
+    const proof = c.req.method === "GET" ? deps.proofAt(c.req.path) : null;
+    if (proof !== null) return c.text(proof);
     const page = deps.ui === null ? null : serveUi(deps.ui, c.req.raw);
     if (page !== null) return page;
     await checkBrowser(deps, c);

@@ -252,6 +252,7 @@ class FakeNode implements NodePort {
       listeners: [{ protocol: "udp", address: "127.0.0.1:53" }],
       addresses: [{ protocol: "udp", address: "127.0.0.1:53" }],
       encrypted: null,
+      acme: null,
       recursion: { enabled: false, dnssec: true, servers: 0 },
       filter: {
         rules: 3,
@@ -505,6 +506,7 @@ export function fakeDeps(over: Partial<ApiDeps> = {}): Fakes {
     inForce: () => Promise.resolve(),
     clock,
     newId: (prefix) => prefix + (++ids).toString(16).padStart(16, "0"),
+    proofAt: () => null,
     docs: true,
     ui: null,
     publicUrl: null,

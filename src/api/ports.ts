@@ -111,6 +111,7 @@ export interface NodePort {
     | "listeners"
     | "addresses"
     | "encrypted"
+    | "acme"
     | "recursion"
     | "filter"
     | "cache"
@@ -224,6 +225,8 @@ export interface ApiDeps {
   readonly clock: Clock;
   /** A new ID: the prefix and 16 hexadecimal digits. */
   readonly newId: (prefix: string) => string;
+  /** What an authority is shown at a path, to prove a name; `null`: nothing. */
+  readonly proofAt: (path: string) => string | null;
   /** Whether `/api/docs` is served. */
   readonly docs: boolean;
   /** The dashboard; `null`: it is off. */

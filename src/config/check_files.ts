@@ -37,6 +37,8 @@ export interface InterfaceFacts {
   readonly addresses: readonly Uint8Array[];
 }
 
+/** At least as long as what it is for (RFC 2104 §3), as authorities give it. */
+const HMAC_KEY = /^[A-Za-z0-9_-]{22,1024}={0,2}$/;
 /** Most certificates of one file; a private CA has one, the public ones together some 150. */
 const CERTIFICATE_COUNT_MAX = 1_000;
 
@@ -52,8 +54,10 @@ export async function checkFiles(
 ): Promise<Problem[]> {
   const checker = new Checker(facts, source);
   const { server, filter, recursion, api, store, cluster, vrrp } = config;
-  const { telemetry, devices, querylog } = config;
-  await checker.certificate(server.tls.files, ["server", "tls"], ["cert", "key"], {
+  const { telemetry, devices, querylog, acme } = config;
+  // Its own certificate the service makes itself.
+  const given = (files: TlsFiles | null) => files === acme?.files ? null : files;
+  await checker.certificate(given(server.tls.files), ["server", "tls"], ["cert", "key"], {
     serverName: server.tls.serverName,
     idsByName: server.tls.dot.length + server.tls.doq.length > 0,
   });
@@ -76,7 +80,7 @@ export async function checkFiles(
   }
   await checker.records(recursion.rootHintsFile, ["recursion", "root_hints"], /\s(A|AAAA)\s/i);
   await checker.trustAnchors(recursion.trustAnchorFile, ["recursion", "trust_anchor"]);
-  await checker.certificate(api.tls, ["api"], ["tls_cert", "tls_key"], {});
+  await checker.certificate(given(api.tls), ["api"], ["tls_cert", "tls_key"], {});
   await checker.folder(store.dir, ["store", "path"]);
   if (cluster !== null) {
     const authorities = await checker.authorities(cluster.caFile, ["cluster", "ca"]);
@@ -96,6 +100,8 @@ export async function checkFiles(
     await checker.headers(one?.headersFile ?? null, [...path, "headers_file"]);
     await checker.authorities(one?.caFile ?? null, [...path, "ca_file"]);
   }
+  await checker.authorities(acme?.caFile ?? null, ["acme", "ca_file"]);
+  await checker.hmacKey(acme?.external?.hmacKeyFile ?? null, ["acme", "eab_key_file"]);
   return checker.problems.sort((a, b) => a.line - b.line);
 }
 
@@ -169,6 +175,13 @@ class Checker {
     const parsed = parseHeaders(text);
     if (parsed.kind === "headers") return;
     this.#problem(key, `${quote(file)}: line ${parsed.line} ${parsed.message}`);
+  }
+
+  /** A file of a key in base64url, which is never repeated. */
+  async hmacKey(file: string | null, key: KeyPath): Promise<void> {
+    const text = await this.text(file, key);
+    if (file === null || text === null || HMAC_KEY.test(text.trim())) return;
+    this.#problem(key, `${quote(file)} holds no key in base64url: write the one of the authority`);
   }
 
   /** Files about devices: without one the service goes on, with fewer names. */

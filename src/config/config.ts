@@ -271,6 +271,27 @@ export interface TelemetryConfig {
   readonly intervalMs: number;
 }
 
+/** A certificate that the service gets by itself (RFC 8555). */
+export interface AcmeConfig {
+  /** URL of the authority's directory. */
+  readonly directory: string;
+  readonly email: string | null;
+  /** Lower-case A-labels, `*.` before the name that a wildcard is of. */
+  readonly domains: readonly string[];
+  readonly challenge: "http-01" | "dns-01";
+  /** Where proofs are shown: over HTTP, beside the API, or over DNS. */
+  readonly listen: readonly HostPort[];
+  /** The API shows it too. */
+  readonly api: boolean;
+  /** The CA file of a private authority's own listener; `null` trusts the public ones. */
+  readonly caFile: string | null;
+  /** Of an account that the authority knows already; the file has its HMAC key in base64url. */
+  readonly external: { readonly kid: string; readonly hmacKeyFile: string } | null;
+  /** What is kept, and where the certificate lies with its key. */
+  readonly dir: string;
+  readonly files: TlsFiles;
+}
+
 export interface WebhooksConfig {
   /** Beside the Internet, where webhooks may be sent. */
   readonly networks: readonly IpPrefix[];
@@ -301,6 +322,8 @@ export interface Config {
   readonly api: ApiConfig;
   readonly store: StoreConfig;
   readonly update: UpdateConfig;
+  /** `null`: certificates are files of somebody else's. */
+  readonly acme: AcmeConfig | null;
   /** `null`: the node is on its own. */
   readonly cluster: ClusterConfig | null;
   /** `null`: there is no floating address. */

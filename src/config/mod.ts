@@ -5,6 +5,7 @@
  * Scope: none. TOML 1.0.0. @module
  */
 export type {
+  AcmeConfig,
   ApiConfig,
   CacheConfig,
   ClusterConfig,

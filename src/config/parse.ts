@@ -1,21 +1,21 @@
-import { formatHostPort, formatPrefix, type HostPort, isLoopback } from "../addr/mod.ts";
+import { formatHostPort, formatPrefix, isLoopback } from "../addr/mod.ts";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { messageOf } from "../errors.ts";
+import { readAcme } from "./acme.ts";
+import { readServerTls, readTlsFiles } from "./server_tls.ts";
 import { readCluster } from "./cluster.ts";
 import type {
+  AcmeConfig,
   ApiConfig,
   CacheConfig,
   Config,
-  ConfigList,
-  FilterConfig,
   RecursionConfig,
   SecurityConfig,
   ServerConfig,
-  ServerTlsConfig,
   TelemetryConfig,
-  TlsFiles,
 } from "./config.ts";
 import { readDevices } from "./devices.ts";
+import { readFilter } from "./filter.ts";
 import { readDns64 } from "./dns64.ts";
 import { DEPTH_MAX, KeyLines } from "./key_lines.ts";
 import { formatKeyPath, type KeyPath, type Problem, quote } from "./problem.ts";
@@ -24,16 +24,13 @@ import {
   domain,
   duration,
   integer,
-  isInside,
   matching,
   network,
-  oneOf,
   origin,
   path,
   ratio,
   size,
   Sockets,
-  text,
   url,
 } from "./readers.ts";
 import { arrayOf, Place, type Reader, readWhole, type Report, Table } from "./table.ts";
@@ -54,13 +51,6 @@ export const TEXT_LENGTH_MAX = 4 * 2 ** 20;
 const ENTRY_COUNT_MAX = 1_000;
 /** Most upstreams; each costs sockets and a health check. */
 const UPSTREAM_COUNT_MAX = 64;
-/** Most lists; each takes a number in every group's bit set. */
-const LIST_COUNT_MAX = 1_000;
-/** Most rules of the file; more belong in a list. */
-const RULE_COUNT_MAX = 100_000;
-/** A name has 253 characters; modifiers take the rest. */
-const RULE_LENGTH_MAX = 1_024;
-const NAME_LENGTH_MAX = 128;
 
 /** Where receivers of households are. */
 const WEBHOOK_NETWORKS = [
@@ -84,8 +74,6 @@ const HOUR_MS = 3_600_000;
 const SERVE_STALE_MS_MAX = 30 * DAY_MS;
 
 const DNS_PORT = 53;
-const TLS_PORT = 853;
-const HTTPS_PORT = 443;
 const API_PORT = 8053;
 
 /** Every table of the file, and whether a witness has it as well. */
@@ -102,6 +90,7 @@ const TABLES = {
   api: false,
   store: true,
   update: false,
+  acme: false,
   cluster: true,
   vrrp: false,
   telemetry: false,
@@ -204,7 +193,11 @@ function forWitness(
 
 function readConfig(t: Table, directory: string, role: "node" | "witness"): Config {
   const sockets = new Sockets();
-  const server = t.table("server", (s) => readServer(s, directory, sockets));
+  const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
+  const acme = t.has("acme")
+    ? t.table("acme", (a) => readAcme(a, { directory, storeDir: store.dir, sockets }))
+    : t.table("acme", () => null);
+  const server = t.table("server", (s) => readServer(s, directory, sockets, acme));
   const upstreams = t.tables("upstream", UPSTREAM_COUNT_MAX, (u) => readUpstream(u, directory));
   const forwarding = t.table("forwarding", readForwarding);
   const dns64 = t.table("dns64", readDns64);
@@ -215,9 +208,8 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   checkGroupUpstreams(upstreams, recursion.enabled, t.place.at("upstream"));
   if (recursion.enabled) noteIgnored(upstreams, t.place.at("upstream"));
   else checkNames(upstreams, t.place.at("upstream"));
-  const store = t.table("store", (s) => ({ dir: s.read("path", path(directory), "/var/lib/svc") }));
   const querylog = t.table("querylog", (q) => readQuerylog(q, store.dir, directory));
-  const api = t.table("api", (a) => readApi(a, directory, sockets));
+  const api = t.table("api", (a) => readApi(a, directory, sockets, acme));
   const update = t.table("update", (u) => ({ url: u.optional("url", url({ plainHttp: false })) }));
   // A witness opens none of the other sockets, not even those that a node has by default.
   const clusterSockets = role === "witness" ? new Sockets() : sockets;
@@ -250,6 +242,7 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
     api,
     store,
     update,
+    acme,
     cluster,
     vrrp,
     telemetry,
@@ -258,7 +251,12 @@ function readConfig(t: Table, directory: string, role: "node" | "witness"): Conf
   };
 }
 
-function readServer(t: Table, directory: string, sockets: Sockets): ServerConfig {
+function readServer(
+  t: Table,
+  directory: string,
+  sockets: Sockets,
+  acme: AcmeConfig | null,
+): ServerConfig {
   const listen = t.read(
     "listen",
     arrayOf(sockets.listen(DNS_PORT, "udp", "tcp"), ENTRY_COUNT_MAX),
@@ -268,7 +266,7 @@ function readServer(t: Table, directory: string, sockets: Sockets): ServerConfig
     /^[A-Za-z_][A-Za-z0-9_.-]{0,30}\$?$/,
     'a user name: write one such as "svc"',
   );
-  const tls = t.table("tls", (inner) => readServerTls(inner, directory, sockets));
+  const tls = t.table("tls", (inner) => readServerTls(inner, directory, sockets, acme));
   const encryptedCount = tls.dot.length + tls.doh.length + tls.doq.length;
   if (t.has("listen") && listen.length + encryptedCount === 0) {
     t.place.at("listen").problem("leaves no listener at all: name an address", "check");
@@ -298,53 +296,6 @@ function readServer(t: Table, directory: string, sockets: Sockets): ServerConfig
   };
 }
 
-function readServerTls(t: Table, directory: string, sockets: Sockets): ServerTlsConfig {
-  const listen = (key: string, port: number, ...transports: ("udp" | "tcp")[]): HostPort[] =>
-    t.read(key, arrayOf(sockets.listen(port, ...transports), ENTRY_COUNT_MAX), []);
-  const tls = {
-    files: readTlsFiles(t, "cert", "key", directory),
-    serverName: t.optional("server_name", domain),
-    dot: listen("dot", TLS_PORT, "tcp"),
-    doh: listen("doh", HTTPS_PORT, "tcp"),
-    doq: listen("doq", TLS_PORT, "udp"),
-    odoh: t.read("odoh", boolean, false),
-    requireClientId: t.read("require_client_id", boolean, false),
-  };
-  if (!t.has("cert") && !t.has("key")) {
-    for (const key of ["dot", "doh", "doq"] as const) {
-      if (tls[key].length === 0) continue;
-      t.place.at(key).problem("needs a certificate: set server.tls.cert and server.tls.key");
-    }
-  }
-  if (tls.odoh && tls.doh.length === 0) {
-    t.place.at("odoh").problem("needs a DNS over HTTPS listener: set server.tls.doh");
-  }
-  const hasNamed = t.has("server_name") && tls.dot.length + tls.doq.length > 0;
-  if (tls.requireClientId && tls.doh.length === 0 && !hasNamed) {
-    t.place.at("require_client_id").problem(
-      "leaves nobody to answer, as no client can tell its ID: set server.tls.doh, or " +
-        "server.tls.server_name with dot or doq",
-    );
-  }
-  return tls;
-}
-
-/** A certificate and its key; one without the other is a problem. */
-function readTlsFiles(
-  t: Table,
-  certKey: string,
-  keyKey: string,
-  directory: string,
-): TlsFiles | null {
-  const certFile = t.optional(certKey, path(directory));
-  const keyFile = t.optional(keyKey, path(directory));
-  if (t.has(certKey) !== t.has(keyKey)) {
-    const [given, missing] = t.has(certKey) ? [certKey, keyKey] : [keyKey, certKey];
-    t.place.at(given).problem(`goes together with ${missing}: set that as well`);
-  }
-  return certFile === null || keyFile === null ? null : { certFile, keyFile };
-}
-
 function readCache(t: Table): CacheConfig {
   const ttl = integer(0, TTL_MAX);
   const cache = {
@@ -361,54 +312,6 @@ function readCache(t: Table): CacheConfig {
     );
   }
   return cache;
-}
-
-function readFilter(t: Table, directory: string): FilterConfig {
-  const localListsDir = t.read("local_lists_dir", path(directory), "lists");
-  const names = new Set<string>();
-  const services = t.read("services", boolean, true);
-  return {
-    lists: t.tables("lists", LIST_COUNT_MAX, (list) => {
-      const read = readList(list, directory, localListsDir);
-      if (read !== null && names.has(read.name)) {
-        return list.place.at("name").problem(`is ${quote(read.name)} once more: rename one`);
-      }
-      if (read !== null) names.add(read.name);
-      return read;
-    }),
-    rules: t.read("rules", arrayOf(text(RULE_LENGTH_MAX), RULE_COUNT_MAX), []),
-    services,
-    servicesFile: t.optional("services_file", path(directory)),
-    servicesUrl: t.optional("services_url", url({ plainHttp: false })),
-    directory: t.read("directory", boolean, true),
-    directoryUrl: t.optional("directory_url", url({ plainHttp: false })),
-    defaultLists: t.read("default_lists", boolean, true),
-    onFailure: t.read("on_failure", oneOf("open", "closed"), "open"),
-    localListsDir,
-  };
-}
-
-function readList(t: Table, directory: string, localListsDir: string): ConfigList | null {
-  const name = t.required("name", text(NAME_LENGTH_MAX));
-  const address = t.optional("url", url({ plainHttp: false }));
-  const file = t.optional("path", path(directory));
-  if (t.has("url") === t.has("path")) {
-    return t.place.problem(
-      t.has("url") ? "has both url and path: take one away" : "has neither url nor path: set one",
-    );
-  }
-  if (name === null) return null;
-  if (address !== null) return { kind: "url", name, url: address };
-  if (file === null) return null;
-  const isReadable = isInside(file, localListsDir);
-  if (!isReadable) {
-    t.place.at("path").problem(
-      `is outside of filter.local_lists_dir, so the list is skipped: move the file into ` +
-        quote(localListsDir),
-      "check",
-    );
-  }
-  return { kind: "path", name, path: file, isInside: isReadable };
 }
 
 function readRecursion(t: Table, directory: string): RecursionConfig {
@@ -443,7 +346,12 @@ function readSecurity(t: Table): SecurityConfig {
   };
 }
 
-function readApi(t: Table, directory: string, sockets: Sockets): ApiConfig {
+function readApi(
+  t: Table,
+  directory: string,
+  sockets: Sockets,
+  acme: AcmeConfig | null,
+): ApiConfig {
   // Never repeated in a problem: what stands here by mistake is the token itself.
   const sha256: Reader<string> = (value, place) =>
     typeof value === "string" && /^[0-9a-fA-F]{64}$/.test(value)
@@ -464,7 +372,7 @@ function readApi(t: Table, directory: string, sockets: Sockets): ApiConfig {
   return {
     listen: t.read("listen", listen, ["127.0.0.1:8053"]),
     tokenSha256: t.optional("token_sha256", sha256),
-    tls: readTlsFiles(t, "tls_cert", "tls_key", directory),
+    tls: readTlsFiles(t, "tls_cert", "tls_key", directory, acme?.api === true ? acme : null),
     docs: t.read("docs", boolean, false),
     webUi: t.read("web_ui", boolean, true),
     publicUrl: t.optional("public_url", origin),

@@ -101,6 +101,7 @@ Deno.test("defaultConfig() has the documented defaults", none, () => {
     },
     store: { dir: "/var/lib/svc" },
     update: { url: null },
+    acme: null,
     cluster: null,
     vrrp: null,
     telemetry: {
@@ -400,6 +401,7 @@ Deno.test("parseConfig() reads every key", none, () => {
     },
     store: { dir: "/etc/data/svc" },
     update: { url: "https://releases.example/svc" },
+    acme: null,
     cluster: {
       node: "node-a",
       bootstrap: true,
@@ -511,7 +513,7 @@ Deno.test("parseConfig() lets a witness have [cluster] and [store] only", none, 
 
 /** Every table of a file, as problems name them. */
 const TABLES =
-  "api, cache, cluster, devices, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks";
+  "acme, api, cache, cluster, devices, dns64, filter, forwarding, querylog, recursion, security, server, store, telemetry, update, upstream, vrrp, webhooks";
 
 /** Lines of a file, and its problems without the file's name. */
 const BAD: readonly (readonly [string[], string[]])[] = [
@@ -541,7 +543,7 @@ const BAD: readonly (readonly [string[], string[]])[] = [
   ]],
   [["[server]", 'user = ""'], ["2: server.user: is empty: write a value or take it away"]],
   [["[server.tls]", 'dot = ["127.0.0.1:853"]'], [
-    "2: server.tls.dot: needs a certificate: set server.tls.cert and server.tls.key",
+    "2: server.tls.dot: needs a certificate: set server.tls.cert and server.tls.key, or [acme]",
   ]],
   [["[server.tls]", 'cert = "a.crt"', "odoh = true", "require_client_id = true"], [
     "2: server.tls.cert: goes together with key: set that as well",

@@ -4,6 +4,7 @@
  * size, redirects and content encodings included. In goes a `Lookup`. Scope: net. RFC 9110. @module
  */
 export { askJson, type JsonAnswer, type JsonQuestion } from "./ask_json.ts";
+export { askText, type TextAnswer } from "./ask_text.ts";
 export { askLength, download, type DownloadLimits, type Validators } from "./download.ts";
 export { fetchJson } from "./fetch_json.ts";
 export { nodeHttpAsk, nodeHttpGet, nodeHttpPost, nodeHttpPostStatus } from "./node_http.ts";

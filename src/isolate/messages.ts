@@ -230,6 +230,8 @@ export type FromDns =
   | { readonly type: "drained" }
   | { readonly type: "leak"; readonly lookup: LeakLookup }
   | { readonly type: "flushed" }
+  /** Its garbage is collected: the C library has what that was made of. */
+  | { readonly type: "gaveBack" }
   | { readonly type: "saved"; readonly answers: SharedArrayBuffer }
   | { readonly type: "lookedUp"; readonly id: number; readonly found: Found }
   | { readonly type: "asked"; readonly id: number; readonly answer: OwnAnswer }

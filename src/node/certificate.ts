@@ -178,9 +178,10 @@ export class ServerCertificate {
   async #read(): Promise<Loaded> {
     const { certFile, keyFile } = this.#files;
     const { certKey, keyKey } = this.#place;
-    const cert = await readBytes(certKey, certFile);
-    const key = await readBytes(keyKey, keyFile);
     const text = new TextDecoder();
+    let cert = await readBytes(certKey, certFile);
+    let key = await readBytes(keyKey, keyFile);
+    if (certFile === keyFile) [cert, key] = [blocksOf(cert, CERTIFICATE), blocksOf(key, KEY)];
     let certificate: X509Certificate;
     try {
       certificate = new X509Certificate(text.decode(cert)); // The first: the chain is behind it.
@@ -207,6 +208,15 @@ export class ServerCertificate {
       validToMs: certificate.validToDate.getTime(),
     };
   }
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g;
+const KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----\n?/g;
+
+/** Those of one kind, of a file that holds a certificate and its key. */
+function blocksOf(pem: Uint8Array, kind: RegExp): Uint8Array<ArrayBuffer> {
+  const found = new TextDecoder().decode(pem).match(kind) ?? [];
+  return new TextEncoder().encode(found.join("\n"));
 }
 
 function instant(ms: number): string {

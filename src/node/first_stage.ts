@@ -3,7 +3,6 @@
  * and executes the program anew. Loads nothing that answers anybody. Scope: ffi, read, write. @module
  */
 import { dirname } from "node:path/posix";
-import type { HostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
@@ -77,7 +76,7 @@ export async function enterFirstStage(
   const rules = placesOf(config, places, realPath);
   const sockets = namedSockets(openSockets(native, config, workersOf(config)), config);
   const userName = nameOf(process, user?.uid ?? process.symbols.geteuid());
-  const keep = needsLowPorts(config.server.tls.doq) ? [Capability.NetBindService] : [];
+  const keep = needsLowPorts(config) ? [Capability.NetBindService] : [];
   dropPrivileges(process, keep.filter((one) => hasCapabilities(process, [one])), user);
   const fence = config.security.sandbox ? raiseFence(process, rules) : NO_FENCE;
   const args = config.security.sandbox ? narrowed(program.args, rules) : program.args;
@@ -162,9 +161,10 @@ function makeStoreDirectory(
   if (user !== null) symbols.chown(cString(dir), user.uid, user.gid);
 }
 
-/** QUIC's sockets are the runtime's: no other process can open them. */
-function needsLowPorts(doq: readonly HostPort[]): boolean {
-  return doq.some(({ port }) => port > 0 && port < UNPRIVILEGED_PORT_MIN);
+/** QUIC's sockets are the runtime's, as those of proofs over DNS: no other process can open them. */
+function needsLowPorts({ server: { tls: { doq } }, acme }: Config): boolean {
+  const proofs = acme?.challenge === "dns-01" ? acme.listen : [];
+  return [...doq, ...proofs].some(({ port }) => port > 0 && port < UNPRIVILEGED_PORT_MIN);
 }
 
 /** Has the kernel deny what it can deny; a kernel that can't is a problem, and no failure. */

@@ -1,19 +1,21 @@
 import type { Config } from "../config/mod.ts";
 import { type Native, openNative } from "../native/mod.ts";
-import { ApiListeners, ChannelListeners, openSockets, type Sockets } from "./sockets.ts";
+import { ApiListeners, LateListeners, openSockets, type Sockets } from "./sockets.ts";
 
 /** The sockets of a node, and who takes those of TLS and HTTP. */
 export class Listening {
   readonly native: Native;
   readonly sockets: Sockets;
   readonly api: ApiListeners;
-  readonly channel: ChannelListeners;
+  readonly channel: LateListeners;
+  readonly acme: LateListeners;
 
   private constructor(native: Native, sockets: Sockets) {
     this.native = native;
     this.api = new ApiListeners(native, sockets);
-    this.channel = new ChannelListeners(native, sockets);
-    this.sockets = { ...sockets, cluster: this.channel.opened };
+    this.channel = new LateListeners(native, sockets.cluster, "cluster.listen");
+    this.acme = new LateListeners(native, sockets.acme, "acme.listen");
+    this.sockets = { ...sockets, cluster: this.channel.opened, acme: this.acme.opened };
   }
 
   /**
@@ -31,5 +33,6 @@ export class Listening {
   close(): void {
     this.api.close();
     this.channel.close();
+    this.acme.close();
   }
 }

@@ -47,6 +47,10 @@ export interface MetricsFacts {
   /** `null` where the API is not served. */
   readonly apiOccupancy: Occupancy | null;
   readonly eventReadersDropped: number;
+  /** Of the encrypted listeners; `null`: there is none. */
+  readonly certificateEndsMs: number | null;
+  /** `null` where the service gets no certificate by itself. */
+  readonly acme: { readonly issued: number; readonly failed: number } | null;
   readonly webhooks: Webhooks["figures"];
   /** Addresses are shortened, as in the query log. */
   readonly isAnonymized: boolean;
@@ -111,6 +115,7 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       querylog.dropped,
     ),
     ...logExportFamilies(facts.logExports),
+    ...certificateFamilies(facts),
     gauge("svc_degraded", "1 while the status names a problem.", problems.length > 0 ? 1 : 0),
     counter(
       "svc_telemetry_export_failures_total",
@@ -398,6 +403,20 @@ function upstreamFamilies({ counters, reports, status: { upstreams } }: MetricsF
     ),
   ];
   return families;
+}
+
+function certificateFamilies({ certificateEndsMs, acme }: MetricsFacts): MetricFamily[] {
+  return [
+    ...(certificateEndsMs === null ? [] : [gauge(
+      "svc_certificate_expiry_timestamp_seconds",
+      "When the certificate of the encrypted listeners ends, in seconds since 1970.",
+      certificateEndsMs / 1_000,
+    )]),
+    ...(acme === null ? [] : [
+      counter("svc_acme_issued_total", "Certificates that the authority has issued.", acme.issued),
+      counter("svc_acme_failures_total", "Attempts at a certificate that failed.", acme.failed),
+    ]),
+  ];
 }
 
 function gauge(name: string, help: string, value: number): MetricFamily {

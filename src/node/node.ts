@@ -1,6 +1,5 @@
 import { formatHostPort } from "../addr/mod.ts";
 import type { Config } from "../config/mod.ts";
-import { messageOf } from "../errors.ts";
 import { DnsSupervisor, PARKED_MS } from "../isolate/mod.ts";
 import { denoDisk } from "../lists/mod.ts";
 import { log } from "../log.ts";
@@ -21,7 +20,7 @@ import { type NodeParts, openParts } from "./node_parts.ts";
 import { nodeName } from "./open_parts.ts";
 import { OwnAddresses } from "./own_addresses.ts";
 import { dnsProblems, openResolverProblems, Problems } from "./problems.ts";
-import { type RunningApi, serveApi, type ServeApiOptions } from "./serve_api.ts";
+import { type RunningApi, type ServeApiOptions, tryServeApi } from "./serve_api.ts";
 import { type SecondStage, secondStage } from "./second_stage.ts";
 import { closeDnsSockets, namedSockets } from "./sockets.ts";
 import { StopTime } from "./stop_time.ts";
@@ -114,7 +113,7 @@ export class Node {
   /** Follows changes, keeps lists new, serves the API and tells of itself. */
   async #serve(gone: Promise<void> | null): Promise<void> {
     const { config, problems, store, policy, dns, telemetry, filtering, cluster } = this.#parts;
-    const { listening } = this.#parts;
+    const { listening, acme } = this.#parts;
     const uncaught = this.#uncaught;
     const inForce = follow(store.replicator, this.#parts.devices, policy, filtering, problems);
     // A former program has left store and log since before this one had them.
@@ -130,7 +129,7 @@ export class Node {
     this.#watchProblems();
     const webhooks = this.#webhooks = this.#opened.use(await startWebhooks(this.#parts));
     const options = this.#apiOptions(inForce, webhooks);
-    this.#api = await startApi(problems, options);
+    this.#api = await tryServeApi(problems, options);
     problems.watch("certificate", () => this.#api?.problems ?? []);
     await uncaught.survive(() =>
       telemetry.start({
@@ -144,6 +143,7 @@ export class Node {
       })
     );
     await isWriting;
+    acme?.start(() => this.#renewCertificates());
   }
 
   /** Has rules deleted that come to their end, once the time is known. */
@@ -160,8 +160,9 @@ export class Node {
 
   #watchProblems(): void {
     const { config, problems, store, cluster, filtering, certificate, dns } = this.#parts;
-    const { upstreams, telemetry, querylog } = this.#parts;
+    const { upstreams, telemetry, querylog, acme } = this.#parts;
     const { replicator } = store;
+    problems.watch("acme", () => acme?.problems ?? []);
     problems.watch("cluster", () => cluster?.problems ?? []);
     problems.watch("filter", () => filtering.problems);
     problems.watch("certificate", () => certificate?.problems ?? []);
@@ -189,7 +190,7 @@ export class Node {
     const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
       this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
-    const { listening, stage, certificate, logExports } = this.#parts;
+    const { listening, stage, certificate, logExports, acme } = this.#parts;
     return {
       config,
       node: nodeName(config),
@@ -205,6 +206,7 @@ export class Node {
       devices: this.#parts.devices,
       dns,
       certificate,
+      acme,
       ownAddresses: this.#ownAddresses,
       upstreams: upstreams.map(({ address }) => address),
       lists: new NodeLists({
@@ -242,10 +244,15 @@ export class Node {
 
   /** Reads again what may have changed. Resolves when certificates are; lists take their time. */
   async reload(): Promise<void> {
-    const { cluster, filtering, certificate, dns } = this.#parts;
+    const { cluster, filtering } = this.#parts;
     log.info("reloading the lists");
     void filtering.reload();
     void cluster?.renew();
+    await this.#renewCertificates();
+  }
+
+  async #renewCertificates(): Promise<void> {
+    const { certificate, dns } = this.#parts;
     const show = certificate?.renewFor((identity) => dns.renewCertificate(identity));
     await Promise.all([this.#api?.renewTls(), show]);
   }
@@ -261,11 +268,11 @@ export class Node {
    * answered all the while.
    */
   async suspend(memory: Memory): Promise<void> {
-    const { policy, odoh, dns, store, querylog, cluster } = this.#parts;
+    const { policy, odoh, dns, store, querylog, cluster, acme } = this.#parts;
     querylog?.endWatchers();
     this.#webhooks?.pause();
     // Side by side: a change that waits for a leader is answered before its connection is closed.
-    await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend()]);
+    await Promise.all([this.#api?.suspend(SUSPEND_MS_MAX), cluster?.suspend(), acme?.stop()]);
     await store.suspend();
     await saveFormer(memory, {
       pausedUntilMs: policy.pausedUntilMs,
@@ -281,11 +288,12 @@ export class Node {
    * @throws {SvcError} As long as the other process has the store; it may be tried again.
    */
   async resume(): Promise<void> {
-    const { store, cluster } = this.#parts;
+    const { store, cluster, acme } = this.#parts;
     await store.resume();
     await cluster?.resume();
     await this.#api?.resume();
     this.#webhooks?.watch();
+    acme?.start(() => this.#renewCertificates());
   }
 
   /** Has the API answer what needs no store, until `resume` has that back. */
@@ -341,19 +349,4 @@ function encryptedAddresses({ listeners }: DnsSupervisor): Record<string, string
     (found[protocol] ??= []).push(formatHostPort(address));
   }
   return found;
-}
-
-/** Serves the API; without it DNS goes on, and the log and the status say so. */
-async function startApi(
-  problems: Problems,
-  options: ServeApiOptions,
-): Promise<RunningApi | null> {
-  try {
-    return await serveApi(options);
-  } catch (error) {
-    options.sockets?.close();
-    problems.add("api", messageOf(error));
-    log.error("the API can't be served; DNS goes on without it", { error });
-    return null;
-  }
 }

@@ -11,6 +11,7 @@ import {
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
 import type { FileLimit } from "../native/mod.ts";
 import type { OpenStore, Replicator, Store } from "../store/mod.ts";
+import { AcmePart, standIn } from "./acme.ts";
 import { DNS_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import { type NodeCluster, openCluster } from "./cluster.ts";
 import { designatedRecords } from "./designated.ts";
@@ -72,6 +73,8 @@ export interface NodeParts {
   /** Those who check signatures; `null`: nothing is validated. */
   readonly checks: CheckSupervisor | null;
   readonly trust: TrustKeeper | null;
+  /** `null`: certificates are somebody else's to get. */
+  readonly acme: AcmePart | null;
 }
 
 /**
@@ -134,6 +137,7 @@ export async function openParts(
   laterPolicy.open(policy);
   const isolates = workersOf(config);
   const { files, serverName, odoh: isTarget } = config.server.tls;
+  await standIn(config.acme, clock.judge.nowMs(), problems);
   const certificate = await ServerCertificate.open(
     { place: DNS_CERTIFICATE, files, serverName },
     clock.judge,
@@ -159,6 +163,10 @@ export async function openParts(
   });
   const listening = Listening.open(config, isolates, stage.sockets);
   opened.defer(() => listening?.close());
+  const acme = config.acme === null ? null : await AcmePart.open({
+    ...{ config: config.acme, clock: clock.judge, lookup, listeners: listening?.acme ?? null },
+  });
+  opened.defer(() => acme?.stop());
   const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
   laterDns.open(dns);
   return {
@@ -166,6 +174,6 @@ export async function openParts(
     ...{ keeper, services, store: { ...store, replicator } },
     ...{ filtering, devices, policy, certificate, upstreams, odoh, querylog, logExports },
     ...{ isolates, listening, dns },
-    ...{ checks, trust: trustKeeper },
+    ...{ checks, trust: trustKeeper, acme },
   };
 }

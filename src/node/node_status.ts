@@ -6,6 +6,7 @@ import { memoryOf } from "../snapshot/mod.ts";
 import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import type { NodeCluster } from "./cluster.ts";
+import type { AcmePart } from "./acme.ts";
 import type { NodeLogExports } from "./log_exports.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { ServerCertificate } from "./certificate.ts";
@@ -36,6 +37,8 @@ export interface NodeParts {
   readonly ownAddresses: Pick<OwnAddresses, "of">;
   /** The certificate of encrypted DNS; `null`: none is configured. */
   readonly certificate: Pick<ServerCertificate, "identity" | "validToMs"> | null;
+  /** `null`: certificates are somebody else's to get. */
+  readonly acme: Pick<AcmePart, "counts" | "proofAt" | "status"> | null;
   /** `null`: no query is logged. */
   readonly querylog: Pick<QuerylogSupervisor, "figures"> | null;
   /** When the lists' rules in force were built, and how long the last build took. */
@@ -91,6 +94,7 @@ export function statusOf(node: NodeParts): Status {
     })),
     addresses: node.ownAddresses.of(listeners),
     encrypted: encryptedOf(node),
+    acme: acmeOf(node),
     recursion: {
       enabled: config.recursion.enabled,
       dnssec: config.recursion.dnssec,
@@ -137,6 +141,21 @@ function encryptedOf({ config, dns, certificate }: NodeParts): Status["encrypted
   };
 }
 
+function acmeOf({ acme }: NodeParts): Status["acme"] {
+  if (acme === null) return null;
+  const { certificate, directory, domains, isOrdering, failure, notAfterMs, nextAtMs } =
+    acme.status;
+  return {
+    certificate,
+    directory,
+    domains: [...domains],
+    ordering: isOrdering,
+    error: failure,
+    not_after: notAfterMs === null ? null : new Date(notAfterMs).toISOString(),
+    next_try: new Date(nextAtMs).toISOString(),
+  };
+}
+
 /** The same and more in numbers, for whoever scrapes them or gets them sent. */
 export function familiesOf(node: NodeParts): MetricFamily[] {
   const { counters, crashes, running, reports } = node.dns;
@@ -160,6 +179,8 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
     channel: node.cluster?.channel ?? null,
     apiOccupancy: node.apiOccupancy(),
     eventReadersDropped: node.eventReadersDropped(),
+    certificateEndsMs: node.certificate?.validToMs ?? null,
+    acme: node.acme?.counts ?? null,
     webhooks: node.webhooks.webhooks.figures,
     isAnonymized: node.config.querylog.anonymize,
   });

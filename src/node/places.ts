@@ -100,7 +100,7 @@ export function placesOf(
 /** The files that a configuration names, whatever for. */
 function filesOf(config: Config) {
   const { server, upstreams, filter, recursion, api, cluster, telemetry } = config;
-  const { devices, querylog } = config;
+  const { devices, querylog, acme } = config;
   return [
     ...[server.tls.files, api.tls, cluster].flatMap((files) =>
       files === null ? [] : [files.certFile, files.keyFile]
@@ -113,6 +113,7 @@ function filesOf(config: Config) {
     ...[querylog.dnstap?.caFile, querylog.otlp?.headersFile, querylog.otlp?.caFile].map((file) =>
       file ?? null
     ),
+    ...[acme?.caFile ?? null, acme?.external?.hmacKeyFile ?? null],
   ];
 }
 

@@ -29,7 +29,7 @@ import {
 import { encodeHex } from "../bytes/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
-import { SvcError } from "../errors.ts";
+import { messageOf, SvcError } from "../errors.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { type HttpGet, nodeHttpAsk } from "../http/mod.ts";
 import { log } from "../log.ts";
@@ -49,6 +49,7 @@ import { familiesOf, type NodeParts, problemsOf, statusOf } from "./node_status.
 import { nodeLogs } from "./node_logs.ts";
 import type { NodeWebhooks } from "./node_webhooks.ts";
 import type { Policy } from "./policy.ts";
+import type { Problems } from "./problems.ts";
 import { Profiles } from "./profiles.ts";
 import { openUiFiles } from "./ui_files.ts";
 import { VERSION } from "../version.ts";
@@ -187,6 +188,21 @@ export async function serveApi(options: ServeApiOptions): Promise<RunningApi> {
   };
 }
 
+/** Serves the API; without it DNS goes on, and the log and the status say so. */
+export async function tryServeApi(
+  problems: Problems,
+  options: ServeApiOptions,
+): Promise<RunningApi | null> {
+  try {
+    return await serveApi(options);
+  } catch (error) {
+    options.sockets?.close();
+    problems.add("api", messageOf(error));
+    log.error("the API can't be served; DNS goes on without it", { error });
+    return null;
+  }
+}
+
 function pemOf({ cert, key }: TlsIdentity): TlsPem {
   const text = new TextDecoder();
   return { cert: text.decode(cert), key: text.decode(key) };
@@ -259,6 +275,7 @@ function apiDeps(
     inForce: options.inForce,
     clock,
     newId: (prefix) => prefix + randomHex(ID_BYTES),
+    proofAt: (path) => options.acme?.proofAt(path) ?? null,
     docs: api.docs,
     ui,
     publicUrl: api.publicUrl,

@@ -15,6 +15,8 @@ export interface Sockets {
   readonly api: OpenedApi;
   /** By address as text; `null`: it could not be listened on yet. */
   readonly cluster: ReadonlyMap<string, number | null>;
+  /** For proofs over HTTP; the same. */
+  readonly acme: ReadonlyMap<string, number | null>;
 }
 
 /** In the order of `api.listen`; or why there are none: DNS goes on without the API. */
@@ -28,7 +30,7 @@ const NOT_ENCRYPTED = { dot: [], doh: [] };
 
 /** What an inherited socket is for, and where it listens as the configuration has it. */
 export interface SocketName {
-  readonly use: SocketUse | "api" | "cluster";
+  readonly use: SocketUse | "api" | "cluster" | "acme";
   readonly address: string;
 }
 
@@ -58,7 +60,7 @@ export class LeftSockets {
   }
 }
 
-type Listens = Pick<Config, "server" | "api" | "cluster">;
+type Listens = Pick<Config, "server" | "api" | "cluster" | "acme">;
 
 /**
  * Has the sockets that a configuration asks for, for so many dns isolates: those of `left`, and new
@@ -73,8 +75,12 @@ export function openSockets(
   left: LeftSockets = new LeftSockets(native, [], []),
 ): Sockets {
   const dns = openSeats(native, dnsAddresses(config), isolates, left.take);
-  const cluster = openChannel(native, config.cluster, left);
-  const sockets = { dns, api: openApi(native, config.api, left), cluster };
+  const sockets = {
+    dns,
+    api: openApi(native, config.api, left),
+    cluster: openOthers(native, "cluster", serverAddresses(config.cluster?.listen ?? []), left),
+    acme: openOthers(native, "acme", proofAddresses(config.acme), left),
+  };
   left.closeRest();
   return sockets;
 }
@@ -101,17 +107,23 @@ function openApi(native: Native, { listen }: Config["api"], left: LeftSockets): 
   }
 }
 
-/** The cluster does without what can't be had yet: its channel tries again. */
-function openChannel(
+/** Proofs over DNS are shown by sockets of the runtime's. */
+function proofAddresses(acme: Config["acme"]): readonly HostPort[] {
+  return acme?.challenge === "http-01" ? serverAddresses(acme.listen) : [];
+}
+
+/** Those that the service does without as long as they can't be had: who listens tries again. */
+function openOthers(
   native: Native,
-  cluster: Config["cluster"],
+  use: "cluster" | "acme",
+  addresses: readonly HostPort[],
   left: LeftSockets,
 ): Map<string, number | null> {
   const sockets = new Map<string, number | null>();
-  for (const address of serverAddresses(cluster?.listen ?? [])) {
+  for (const address of addresses) {
     const text = formatHostPort(address);
     try {
-      sockets.set(text, left.take("cluster", address) ?? openEveryFamily(native, address));
+      sockets.set(text, left.take(use, address) ?? openEveryFamily(native, address));
     } catch {
       sockets.set(text, null);
     }
@@ -136,7 +148,7 @@ function hasIpv6(native: Native): boolean {
 
 /** The sockets as another process may inherit them, by the names of `LeftSockets`. */
 export function namedSockets(
-  { dns: { seats }, api, cluster }: Sockets,
+  { dns: { seats }, api, cluster, acme }: Sockets,
   config: Listens,
 ): { readonly name: SocketName; readonly fd: number }[] {
   const { listen, dot, doh } = dnsAddresses(config);
@@ -153,8 +165,8 @@ export function namedSockets(
       ...named("doh", doh, seat.doh),
     ]),
     ...named("api", config.api.listen, api.kind === "open" ? api.sockets : []),
-    ...[...cluster].flatMap(([address, fd]) =>
-      fd === null ? [] : [{ name: { use: "cluster" as const, address }, fd }]
+    ...([["cluster", cluster], ["acme", acme]] as const).flatMap(([use, opened]) =>
+      [...opened].flatMap(([address, fd]) => fd === null ? [] : [{ name: { use, address }, fd }])
     ),
   ];
 }
@@ -190,15 +202,18 @@ export class ApiListeners implements ApiSockets {
   }
 }
 
-/** Those of the cluster's channel, which are there for the next program too. */
-export class ChannelListeners implements ChannelSockets {
+/** Those of the cluster's channel, or of proofs, which are there for the next program too. */
+export class LateListeners implements ChannelSockets {
   readonly #native: Native;
   readonly #opened: Map<string, number | null>;
+  readonly #key: string;
   #isClosed = false;
 
-  constructor(native: Native, { cluster }: Pick<Sockets, "cluster">) {
+  /** `key`: where the configuration has them. */
+  constructor(native: Native, opened: ReadonlyMap<string, number | null>, key: string) {
     this.#native = native;
-    this.#opened = new Map(cluster);
+    this.#opened = new Map(opened);
+    this.#key = key;
   }
 
   /** As they are by now. */
@@ -208,11 +223,11 @@ export class ChannelListeners implements ChannelSockets {
 
   copy(address: HostPort): number {
     const text = formatHostPort(address);
-    if (this.#isClosed) throw new SvcError("unavailable", `cluster.listen: ${text} is closed`);
+    if (this.#isClosed) throw new SvcError("unavailable", `${this.#key}: ${text} is closed`);
     const fd = this.#opened.get(text) ?? openEveryFamily(this.#native, address);
     this.#opened.set(text, fd);
     const copy = dupSocket(this.#native, fd);
-    if (copy < 0) throw new SvcError("unavailable", "cluster.listen: no more file descriptors");
+    if (copy < 0) throw new SvcError("unavailable", `${this.#key}: no more file descriptors`);
     return copy;
   }
 

@@ -6,8 +6,8 @@ import { SvcError } from "../errors.ts";
 import { openNative } from "../native/mod.ts";
 import {
   ApiListeners,
-  ChannelListeners,
   closeDnsSockets,
+  LateListeners,
   LeftSockets,
   namedSockets,
   openSockets,
@@ -103,14 +103,14 @@ function freePort(): number {
 }
 
 Deno.test(
-  "ChannelListeners has sockets that the next program finds under their addresses",
+  "LateListeners has sockets that the next program finds under their addresses",
   options,
   async () => {
     const config = clustered([at(freePort())]);
     const [address] = config.cluster!.listen;
     const sockets = openSockets(native!, config, 1);
     closeDnsSockets(native!, sockets);
-    const channel = new ChannelListeners(native!, sockets);
+    const channel = new LateListeners(native!, sockets.cluster, "cluster.listen");
     const named = namedSockets({ ...sockets, cluster: channel.opened }, config)
       .filter(({ name }) => name.use === "cluster");
     assert.equal(named.length, 1);
@@ -126,7 +126,7 @@ Deno.test(
     channel.close();
     assert.throws(() => channel.copy(address), SvcError);
     (await Deno.connect({ hostname: "127.0.0.1", port: address.port })).close();
-    new ChannelListeners(native!, next).close();
+    new LateListeners(native!, next.cluster, "cluster.listen").close();
     await assert.rejects(
       Deno.connect({ hostname: "127.0.0.1", port: address.port }),
       Deno.errors.ConnectionRefused,
@@ -147,13 +147,13 @@ Deno.test("ApiServer serves both families at one port, as they are named", optio
   await server.stop(0);
 });
 
-Deno.test("ChannelListeners tries again for an address that somebody else had", options, () => {
+Deno.test("LateListeners tries again for an address that somebody else had", options, () => {
   const other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const address = at((other.addr as Deno.NetAddr).port);
   const config = clustered([address]);
   const sockets = openSockets(native!, config, 1);
   closeDnsSockets(native!, sockets);
-  const channel = new ChannelListeners(native!, sockets);
+  const channel = new LateListeners(native!, sockets.cluster, "cluster.listen");
   const names = () =>
     namedSockets({ ...sockets, cluster: channel.opened }, config)
       .filter(({ name }) => name.use === "cluster").length;

@@ -96,6 +96,7 @@ class Node implements AsyncDisposable {
         running: { now: 1, wanted: 1 },
       },
       certificate: null,
+      acme: null,
       ownAddresses: { of: () => [] },
       upstreams: ["192.0.2.1:53"],
       logExports: { figures: [] },

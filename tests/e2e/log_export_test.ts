@@ -7,7 +7,8 @@ import { Api } from "./api.ts";
 import { makeAuthority } from "./certificates.ts";
 import { Collector } from "./collector.ts";
 import { DnstapReceiver } from "./dnstap_receiver.ts";
-import { address, FakeUpstream } from "./fake_upstream.ts";
+import { Qtype } from "../../src/dns/mod.ts";
+import { address, answer, FakeUpstream } from "./fake_upstream.ts";
 import {
   freePort,
   hasProgram,
@@ -194,10 +195,13 @@ Deno.test("dnstap over TLS: only to whom the certificate names, and anonymised a
 }, async (t) => {
   await using home = await OwnDirectory.make();
   const authority = await makeAuthority();
-  const tls = await authority.issue({ names: ["tap.example"] });
+  const tls = await authority.issue({ names: ["tap.home.arpa"] });
   await Deno.writeTextFile(`${home.path}/ca.pem`, authority.cert);
   using way = new Way();
-  await using upstream = await FakeUpstream.start((query) => address(query, "192.0.2.7"));
+  await using upstream = await FakeUpstream.start((query) => {
+    if (query.name.toLowerCase() !== "tap.home.arpa") return address(query, "192.0.2.7");
+    return query.type === Qtype.A ? address(query, "127.0.0.1") : answer(query);
+  });
   await using service = await Service.start({
     directory: home.path,
     config: {
@@ -205,7 +209,7 @@ Deno.test("dnstap over TLS: only to whom the certificate names, and anonymised a
       querylog: {
         anonymize: true,
         max_entries: 0,
-        dnstap: { address: `tls://127.0.0.1:${way.port}#tap.example`, ca: `${home.path}/ca.pem` },
+        dnstap: { address: `tls://tap.home.arpa:${way.port}`, ca: `${home.path}/ca.pem` },
       },
     },
   });

@@ -4,7 +4,7 @@ import { changeSettings, mayChange, putSettings, readSettings, status } from "..
 import type { KeptSettings } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
-import type { Settings, UpdateCheck } from "../data/types.ts";
+import type { NodeStatus, Settings, UpdateCheck } from "../data/types.ts";
 import { BackupAndRestore } from "../parts/backup.tsx";
 import { Button, Card, Name, PageHead } from "../parts/basics.tsx";
 import { Field, Select, Switch } from "../parts/controls.tsx";
@@ -270,6 +270,18 @@ function Upstreams() {
   );
 }
 
+/** The certificate that the service gets by itself: its names, and how it stands, a line each. */
+function certificateText(acme: NonNullable<NodeStatus["acme"]>): string {
+  const { domains, certificate, ordering, not_after, next_try, error } = acme;
+  const next = fullTime(new Date(next_try));
+  const state = ordering
+    ? t.settings.ordering
+    : certificate === "issued" && not_after !== null
+    ? t.settings.issued(fullTime(new Date(not_after)), next)
+    : t.settings.standIn(next);
+  return [domains.join(", "), state, ...(error === null ? [] : [error])].join("\n");
+}
+
 function Node() {
   const update = useSignal<UpdateCheck | null>(null);
   const now = status.value;
@@ -289,6 +301,7 @@ function Node() {
       t.settings.node.listeners,
       now.listeners.map(({ protocol, address }) => `${protocol} ${address}`).join("\n"),
     ],
+    ...(now.acme ? [[t.settings.node.certificate, certificateText(now.acme)] as const] : []),
     [t.settings.node.rules, number(now.filter.rules)],
     [t.settings.node.cache, t.settings.cached(number(now.cache.entries))],
     [

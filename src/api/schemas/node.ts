@@ -70,6 +70,17 @@ export const Status = answer(
       require_client_id: z.boolean().describe("queries without a known client ID are refused"),
       not_after: timestamp.nullable().describe("when the certificate ends; null: there is none"),
     }).nullable().describe("encrypted DNS; null: none is configured"),
+    acme: z.object({
+      certificate: z.enum(["issued", "stand_in"]).describe(
+        "issued: the authority's; stand_in: one of the service's own, until there is one",
+      ),
+      directory: z.string().describe("the authority"),
+      domains: z.array(z.string()).describe("the names of the certificate"),
+      ordering: z.boolean().describe("whether one is ordered at this moment"),
+      error: z.string().nullable().describe("why the last attempt came to nothing"),
+      not_after: timestamp.nullable().describe("when the certificate ends; null: there is none"),
+      next_try: timestamp.describe("when it is renewed, or tried again"),
+    }).nullable().describe("the certificate that the service gets by itself; null: it gets none"),
     recursion: z.object({
       enabled: z.boolean().describe("resolves from the root servers itself"),
       dnssec: z.boolean().describe("validates what it resolves"),
@@ -130,6 +141,7 @@ export const Status = answer(
       require_client_id: false,
       not_after: "2026-04-01T00:00:00.000Z",
     },
+    acme: null,
     recursion: { enabled: false, dnssec: true, servers: 0 },
     filter: { rules: 120_345, generation: 7, built_at: EXAMPLE_TIME, memory_bytes: 4_194_304 },
     cache: { entries: 1_204, bytes: 262_144, hits: 9_120, misses: 1_500 },

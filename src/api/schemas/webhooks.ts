@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import {
   CREDENTIAL_PREFIX,
   CREDENTIAL_SPECS,

@@ -9,11 +9,13 @@ import { DnsIsolate } from "./dns_isolate.ts";
 import type { FromKept } from "../kept_isolate.ts";
 import { LogLines } from "../log_lines.ts";
 import type { DnsStart, FromDns, ToDns } from "../messages.ts";
+import { queriesOf, Rest } from "./rest.ts";
 
 /** What an isolate is told once it is started. */
 type Told = Exclude<ToDns, { readonly type: "start" }>;
 
 let isolate: DnsIsolate | null = null;
+let rest: Rest | null = null;
 /** Came while the isolate was opened, and wait for it. */
 const early: Told[] = [];
 /** More than who sends them ever has on their way. */
@@ -32,6 +34,10 @@ async function open(start: DnsStart): Promise<void> {
   if (start.handsLogOn) handLogLines(lines.take);
   const opened = await DnsIsolate.open(start, (lookup) => tell({ type: "leak", lookup }));
   isolate = opened;
+  rest = new Rest(() => queriesOf(start.counters), () => Deno.memoryUsage().heapTotal, () => {
+    giveBackHeap("regular");
+    tell({ type: "gaveBack" });
+  });
   opened.heard(); // Of its start.
   const listening = opened.listen();
   for (const message of early.splice(0)) take(opened, message);
@@ -91,6 +97,7 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
     case "ping":
       lines.reset();
       tell({ type: "pong", report: opened.report(), slow: opened.takeSlow() });
+      rest?.look();
   }
 }
 

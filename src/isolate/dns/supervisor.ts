@@ -11,6 +11,7 @@ import {
   openHost,
   openNative,
   openWake,
+  returnFreeAllocations,
   threadCpuMs,
   wake,
 } from "../../native/mod.ts";
@@ -438,6 +439,9 @@ export class DnsSupervisor {
       case "flushed":
         member.flushed?.resolve();
         member.flushed = null;
+        return;
+      case "gaveBack":
+        if (this.#host !== null) returnFreeAllocations(this.#host);
         return;
       case "lookedUp":
         member.lookups.end(message.id, message.found);

@@ -121,10 +121,11 @@ export class ExportSupervisor {
           this.#ending.signal,
           AbortSignal.timeout(LOOK_UP_MS_MAX),
         ]);
-        const found = (await lookup(host, timely)).toSorted();
+        const found = await lookup(host, timely);
         if (this.#ending.signal.aborted) break;
         this.#lookedUpAtMs = performance.now();
-        if (found.length > 0 && found.join() !== this.#addresses.join()) this.#launch(found);
+        const isKnown = found.toSorted().join() === this.#addresses.toSorted().join();
+        if (found.length > 0 && !isKnown) this.#launch(found);
         break;
       } catch (error) {
         if (this.#addresses.length > 0) break; // Those that are known may yet be right.
