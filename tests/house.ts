@@ -74,7 +74,10 @@ export const TABLE: Readonly<Record<string, Row>> = {
   transport: {
     imports: ["bytes", "addr", "dns", "native"],
     scope: ["net", "ffi"],
-    entrances: ["listen_encrypted.ts", "oblivious.ts", "exchange_encrypted.ts", "http1.ts"],
+    entrances: [
+      ...["listen_encrypted.ts", "oblivious.ts", "http1.ts"],
+      ...["exchange_encrypted.ts", "exchange_quic.ts"],
+    ],
   },
   http: { imports: ["addr", "model"], scope: ["net"], entrances: ["node_http.ts"] },
   acme: { imports: ["http"], scope: none },

@@ -338,6 +338,7 @@ Deno.test("a dns isolate holds encrypted DNS only where it is asked for", readin
     ...["src/transport/listen/dot.ts", "src/transport/listen/doh.ts"],
     ...["src/transport/listen/doq.ts", "src/transport/listen/tls.ts"],
     ...["src/transport/listen/http2/connection.ts", "src/transport/exchange/encrypted.ts"],
+    ...["src/transport/exchange/quic_dial.ts", "src/transport/exchange/doq_channel.ts"],
     ...["node:tls", "@hpke/core"],
   ];
   const atStart = loadedBy(entry, files, false);
@@ -345,6 +346,7 @@ Deno.test("a dns isolate holds encrypted DNS only where it is asked for", readin
   assert.ok(atStart.has("src/transport/listen/tcp.ts") && atStart.has("node:net"));
   const ever = loadedBy(entry, files, true);
   assert.deepEqual(parts.filter((part) => !ever.has(part)), [], "they are still there");
+  assert.ok(!loadedBy("src/transport/exchange_encrypted.ts", files, true).has(parts[6]));
   // Oblivious DoH is a matter of its own, and the largest.
   assert.ok(!loadedBy("src/isolate/dns/encrypted.ts", files, false).has("@hpke/core"));
   // A third of what an isolate would hold: those who answer have nothing to check with it.

@@ -73,8 +73,8 @@ interface EncryptedUpstream extends UpstreamCommon {
   readonly caFile: string | null;
 }
 
-export interface TlsUpstream extends EncryptedUpstream {
-  readonly kind: "tls";
+export interface StreamUpstream extends EncryptedUpstream {
+  readonly kind: "tls" | "quic";
 }
 
 export interface HttpsUpstream extends EncryptedUpstream {
@@ -83,7 +83,7 @@ export interface HttpsUpstream extends EncryptedUpstream {
   readonly path: string;
 }
 
-export type Upstream = UdpUpstream | TlsUpstream | HttpsUpstream;
+export type Upstream = UdpUpstream | StreamUpstream | HttpsUpstream;
 
 /** How the upstreams that serve a name are chosen among. */
 export interface ForwardingConfig {

@@ -26,7 +26,6 @@ export type {
   StoreConfig,
   TelemetryConfig,
   TlsFiles,
-  TlsUpstream,
   UdpUpstream,
   UpdateConfig,
   Upstream,

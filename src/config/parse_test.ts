@@ -576,11 +576,11 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     "[[upstream]]",
     'address = "dns.example"',
     "[[upstream]]",
-    'address = "quic://dns.example"',
+    'address = "sdns://dns.example"',
   ], [
     "1: upstream[0].address: is missing: the table is of no use without it",
     '3: upstream[1].address: is "dns.example", and plain DNS takes an IP address: write that, or tls://dns.example',
-    '5: upstream[2].address: has the scheme "quic": use tls://, https:// or an IP address alone',
+    '5: upstream[2].address: has the scheme "sdns": use tls://, https://, quic:// or an IP address alone',
   ]],
   [[
     "[[upstream]]",
@@ -591,7 +591,7 @@ const BAD: readonly (readonly [string[], string[]])[] = [
     'timeout = "1ms"',
   ], [
     "3: upstream[0].bootstrap: is for upstreams with a name: take it away",
-    "4: upstream[0].ca: is for tls:// and https:// upstreams: take it away",
+    "4: upstream[0].ca: is for tls://, https:// and quic:// upstreams: take it away",
     "5: upstream[0].domains: names no domain: take it away to ask for every name here",
     "6: upstream[0].timeout: is 1ms, out of range: write one from 100ms to 30s",
   ]],

@@ -24,7 +24,8 @@ import {
 import { arrayOf, type Place, type Reader, type Table } from "./table.ts";
 
 const DNS_PORT = 53;
-const DOT_PORT = 853;
+/** Of DNS over TLS (RFC 7858 §3.1) and over QUIC (RFC 9250 §4.1.1). */
+const SECURE_PORT = 853;
 const HTTPS_PORT = 443;
 
 /** Most addresses of one named upstream. */
@@ -43,7 +44,7 @@ const PARALLEL_MAX = 5;
 /** Where an upstream is, read from its `address` alone. */
 type Target =
   | { kind: "udp"; ip: IpBytes; port: number }
-  | { kind: "tls"; host: string; ip: IpBytes | null; port: number; serverName: string }
+  | { kind: "tls" | "quic"; host: string; ip: IpBytes | null; port: number; serverName: string }
   | {
     kind: "https";
     host: string;
@@ -142,7 +143,7 @@ export function readUpstream(table: Table, directory: string): Upstream | null {
   const common = { address, timeoutMs, domains: domains ?? [], clientSubnet, name, groupsOnly };
   if (target.kind === "udp") {
     if (caFile !== null) {
-      table.place.at("ca").problem("is for tls:// and https:// upstreams: take it away");
+      table.place.at("ca").problem("is for tls://, https:// and quic:// upstreams: take it away");
     }
     if (bootstrap !== null) {
       table.place.at("bootstrap").problem("is for upstreams with a name: take it away");
@@ -157,9 +158,9 @@ export function readUpstream(table: Table, directory: string): Upstream | null {
   const { host, port, serverName } = target;
   const ips = target.ip !== null ? [target.ip] : bootstrap ?? [];
   const encrypted = { ...common, host, ips, port, serverName, caFile };
-  return target.kind === "tls"
-    ? { kind: "tls", ...encrypted }
-    : { kind: "https", ...encrypted, path: target.path };
+  return target.kind === "https"
+    ? { kind: "https", ...encrypted, path: target.path }
+    : { kind: target.kind, ...encrypted };
 }
 
 /**
@@ -215,11 +216,11 @@ function labelsOf(domain: string): string[] {
 
 function parseTarget(address: string, place: Place): Target | null {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1].toLowerCase();
-  if (scheme === "tls") return parseTls(address, place);
+  if (scheme === "tls" || scheme === "quic") return parseSecure(address, scheme, place);
   if (scheme === "https") return parseHttps(address, place);
   if (scheme !== undefined) {
     return place.problem(
-      `has the scheme ${quote(scheme)}: use tls://, https:// or an IP address alone`,
+      `has the scheme ${quote(scheme)}: use tls://, https://, quic:// or an IP address alone`,
     );
   }
   const plain = parseHostPort(address, DNS_PORT);
@@ -234,18 +235,23 @@ function parseTarget(address: string, place: Place): Target | null {
   );
 }
 
-/** `tls://dns.example`, `tls://192.0.2.1:853#dns.example`: behind the `#` is the server's name. */
-function parseTls(address: string, place: Place): Target | null {
-  const match = /^tls:\/\/(\[[^\]]*\]|[^:/#?@]+)(?::(\d{1,5}))?(?:#(.*))?$/i.exec(address);
+/**
+ * `tls://dns.example`, `quic://192.0.2.1:853#dns.example`: behind the `#` is the server's name.
+ * `kind` is the scheme.
+ */
+function parseSecure(address: string, kind: "tls" | "quic", place: Place): Target | null {
+  const match = /^[a-z]+:\/\/(\[[^\]]*\]|[^:/#?@]+)(?::(\d{1,5}))?(?:#(.*))?$/i.exec(address);
   if (match === null) {
     return place.problem(
-      `is ${quote(address)}, not a DNS over TLS upstream: write "tls://dns.example" or ` +
-        `"tls://192.0.2.1#dns.example"`,
+      `is ${
+        quote(address)
+      }, not a DNS over ${kind.toUpperCase()} upstream: write "${kind}://dns.example" ` +
+        `or "${kind}://192.0.2.1#dns.example"`,
     );
   }
   const server = parseServer(match[1], match[3], place);
-  const port = match[2] === undefined ? DOT_PORT : parsePort(match[2], place);
-  return server === null || port === null ? null : { kind: "tls", ...server, port };
+  const port = match[2] === undefined ? SECURE_PORT : parsePort(match[2], place);
+  return server === null || port === null ? null : { kind, ...server, port };
 }
 
 /** A URL (RFC 8484); with an address as its host, the server's name may stand behind a `#`. */

@@ -25,6 +25,9 @@ const ROWS = [
     "tls://[2620:FE::FE]:853#dns.quad9.net",
     "tls 2620:fe::fe port 853 at 2620:fe::fe as dns.quad9.net",
   ],
+  ["quic://dns.example", "quic dns.example port 853 at looked up as dns.example"],
+  ["QUIC://192.0.2.1:8853#dns.example", "quic 192.0.2.1 port 8853 at 192.0.2.1 as dns.example"],
+  ["quic://[2001:db8::1]", "quic 2001:db8::1 port 853 at 2001:db8::1 as 2001:db8::1"],
   [
     "https://dns.quad9.net/dns-query",
     "https dns.quad9.net port 443 at looked up as dns.quad9.net path /dns-query",
@@ -61,6 +64,7 @@ Deno.test("readUpstream() refuses what is no upstream", none, async (t) => {
   const bad = ["9.9.9.9:65536", "dns.example:53", "9.9.9", "tls://2620:fe::fe", "tls://a b"];
   bad.push("tls://9.9.9.9:0", "tls://9.9.9.9#", "tls://u@dns.example", "https://u:p@dns.example/q");
   bad.push("https://dns.example", "http://dns.example/dns-query", "sdns://AgcA", "tls://-.example");
+  bad.push("quic://", "quic://dns.example/path", "quic://192.0.2.1:0", "quic://u@dns.example");
   for (const address of bad) {
     await t.step(address, () => {
       const text = `[[upstream]]\naddress = "${address}"\n`;

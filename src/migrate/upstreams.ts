@@ -26,10 +26,6 @@ function convert(written: string): Converted {
       return { address: plain(rest), adapted: "asked over UDP, and over TCP for long answers" };
     case "h3":
       return { address: `https://${rest}`, adapted: "over HTTP/2 in place of HTTP/3" };
-    case "quic":
-      return {
-        problem: "upstreams are not asked over QUIC: look for its tls:// or https:// address",
-      };
     case "sdns":
       return { problem: "DNS stamps are not read: write its address" };
     default:
@@ -46,7 +42,7 @@ function plain(text: string): string {
 
 /** The name that has to be looked up before an upstream can be asked; `null`: it has an address. */
 function hostOf(address: string): string | null {
-  const host = /^(?:tls|https):\/\/([^:/#?[\]]+)/i.exec(address)?.[1];
+  const host = /^(?:tls|https|quic):\/\/([^:/#?[\]]+)/i.exec(address)?.[1];
   return host === undefined || /^[\d.]+$/.test(host) ? null : host.toLowerCase();
 }
 

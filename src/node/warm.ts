@@ -13,6 +13,7 @@ const SERVING = [
   new URL("../isolate/workers.ts", import.meta.url),
   new URL("../transport/listen_encrypted.ts", import.meta.url),
   new URL("../transport/exchange_encrypted.ts", import.meta.url),
+  new URL("../transport/exchange_quic.ts", import.meta.url),
   new URL("../transport/oblivious.ts", import.meta.url),
 ];
 /** Files and folders of a program that are looked at: far more than there are. */

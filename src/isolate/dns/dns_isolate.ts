@@ -156,7 +156,12 @@ export class DnsIsolate {
       },
     };
     const queue = this.#exchangeQueue();
-    const exchange = this.#exchange = new UpstreamExchange(events, queue, loaded.Exchange);
+    const exchange = this.#exchange = new UpstreamExchange(
+      events,
+      queue,
+      loaded.Exchange,
+      loaded.Quic,
+    );
     const { asker, forwarder, recursion, validation, flights } = openResolving(start, loaded, {
       ...{ exchange, cache, counters },
       nowMs: () => performance.now(),

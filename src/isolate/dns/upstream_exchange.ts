@@ -2,6 +2,7 @@ import { invariant } from "../../errors.ts";
 import { log } from "../../log.ts";
 import type { Exchange, PlainAddress, Remote, Sending } from "../../resolver/mod.ts";
 import type { EncryptedExchange } from "../../transport/exchange_encrypted.ts";
+import type { QuicDialer } from "../../transport/exchange_quic.ts";
 import {
   type EncryptedRemote,
   type EncryptedUpstream,
@@ -34,16 +35,17 @@ export class UpstreamExchange implements Exchange {
   readonly #encrypted: EncryptedExchange | null;
 
   /**
-   * `queue` is `null` where the C library can't be had, `Encrypted` where no upstream needs it: it is
-   * loaded only then.
+   * `queue` is `null` where the C library can't be had, `Encrypted` and `Quic` where no upstream needs
+   * them: they are loaded only then.
    */
   constructor(
     events: ExchangeEvents,
     queue: ExchangeQueue | null,
     Encrypted: typeof EncryptedExchange | null,
+    Quic: typeof QuicDialer | null,
   ) {
     this.#tcp = new TcpExchange(events);
-    this.#encrypted = Encrypted === null ? null : new Encrypted(events);
+    this.#encrypted = Encrypted === null ? null : new Encrypted(events, Quic);
     if (queue === null) {
       this.native = null;
       this.#udp = new PortableUdpExchange(events);

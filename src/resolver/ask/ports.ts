@@ -1,7 +1,7 @@
 import type { HostPort } from "../../addr/mod.ts";
 
-/** How a server is asked: in the clear, over TLS (RFC 7858), over HTTPS (RFC 8484). */
-export type ServerTransport = "udp" | "tls" | "https";
+/** How a server is asked: in the clear, over TLS (RFC 7858), HTTPS (RFC 8484), QUIC (RFC 9250). */
+export type ServerTransport = "udp" | "tls" | "https" | "quic";
 
 /** Where a server is. What else there is to say is between whoever says it and the exchange. */
 export interface ServerAddress {

@@ -73,11 +73,11 @@ export class Silence {
 }
 
 /** A connection whose handshake is done, whichever protocol it speaks. */
-export abstract class SocketChannel implements Channel {
+export abstract class OpenChannel implements Channel {
   protected isOpen = true;
   protected readonly silence: Silence = new Silence();
 
-  constructor(protected readonly socket: TLSSocket, protected readonly events: ChannelEvents) {}
+  constructor(protected readonly events: ChannelEvents) {}
 
   abstract readonly room: number;
   abstract readonly pending: number;
@@ -85,6 +85,7 @@ export abstract class SocketChannel implements Channel {
   abstract cancel(query: EncryptedQuery): void;
   /** Forgets the queries on it, and returns them. */
   protected abstract takeAll(): EncryptedQuery[];
+  protected abstract destroy(): void;
 
   sweep(nowMs: number): void {
     if (this.silence.isOver(nowMs, this.pending)) this.end();
@@ -105,8 +106,15 @@ export abstract class SocketChannel implements Channel {
     this.events.onEnd(this);
     for (const query of unanswered) this.events.onLost(query);
   }
+}
 
-  protected destroy(): void {
+/** One over a TLS socket. */
+export abstract class SocketChannel extends OpenChannel {
+  constructor(protected readonly socket: TLSSocket, events: ChannelEvents) {
+    super(events);
+  }
+
+  protected override destroy(): void {
     this.socket.destroy();
   }
 

@@ -1,9 +1,10 @@
-import type { TLSSocket } from "node:tls";
-import { messageOf } from "../../errors.ts";
+import { invariant, messageOf } from "../../errors.ts";
 import { type Channel, type ChannelEvents, type EncryptedQuery, SWEEP_MS } from "./channel.ts";
 import { DohChannel } from "./doh_channel.ts";
 import { DotChannel } from "./dot_channel.ts";
-import { dialTls, type TlsTarget } from "./tls_dial.ts";
+import { DialError, doesNotSpeak, type TlsTarget } from "./dial.ts";
+import type { QuicDialer } from "./quic_dial.ts";
+import { dialTls } from "./tls_dial.ts";
 import { type ExchangeEvents, lacksSocket, type Sending } from "./udp.ts";
 
 /** Connections to one server at a time. */
@@ -14,13 +15,22 @@ export const WAITING_MAX = 1_024;
 const REDIAL_MS = 100;
 const HTTPS_PORT = 443;
 
-/** An upstream over TLS or HTTPS. */
+export type EncryptedTransport = "tls" | "https" | "quic";
+
+/** What each transport offers in its handshake, and is called in messages. */
+const PROTOCOLS = {
+  tls: ["dot", "DNS over TLS"],
+  https: ["h2", "HTTP/2, which DNS over HTTPS goes by"],
+  quic: ["doq", "DNS over QUIC"],
+} as const satisfies Record<EncryptedTransport, readonly [string, string]>;
+
+/** An upstream over TLS, HTTPS or QUIC. */
 export interface EncryptedUpstream {
-  readonly transport: "tls" | "https";
+  readonly transport: EncryptedTransport;
   /** The name or address that its certificate has to cover. */
   readonly serverName: string;
   readonly port: number;
-  /** Path and query of the URL; "" for `tls`. */
+  /** Path and query of the URL; "" but for `https`. */
   readonly path: string;
   /** PEM of the authorities of a private upstream; `null` trusts the public ones. */
   readonly ca: string | null;
@@ -28,12 +38,13 @@ export interface EncryptedUpstream {
   readonly ips: readonly Uint8Array[];
 }
 
-/** A server that is asked over TLS or HTTPS: its connections, and what waits for one. */
+/** A server that is asked over TLS, HTTPS or QUIC: its connections, and what waits for one. */
 export class EncryptedRemote implements ChannelEvents {
   readonly channels: Channel[] = [];
   readonly #upstream: EncryptedUpstream;
   readonly #target: TlsTarget;
   readonly #owner: RemoteOwner;
+  readonly #quic: QuicDialer | null;
   readonly #waiting: EncryptedQuery[] = [];
   readonly #abort = new AbortController();
   #ips: readonly Uint8Array[];
@@ -44,21 +55,23 @@ export class EncryptedRemote implements ChannelEvents {
   /** Of the last connection, to resume (RFC 8446 §2.2). */
   #session: Uint8Array | null = null;
 
-  constructor(upstream: EncryptedUpstream, owner: RemoteOwner) {
+  /** `quic` may be `null` for upstreams of other kinds. */
+  constructor(upstream: EncryptedUpstream, owner: RemoteOwner, quic: QuicDialer | null) {
     this.#upstream = upstream;
     this.#owner = owner;
+    this.#quic = quic;
     this.#ips = upstream.ips;
-    const isDot = upstream.transport === "tls";
+    const [alpn, protocol] = PROTOCOLS[upstream.transport];
     this.#target = {
       serverName: upstream.serverName,
       port: upstream.port,
       ca: upstream.ca,
-      alpn: [isDot ? "dot" : "h2"],
-      protocol: isDot ? "DNS over TLS" : "HTTP/2, which DNS over HTTPS goes by",
+      alpn: [alpn],
+      protocol,
     };
   }
 
-  get transport(): "tls" | "https" {
+  get transport(): EncryptedTransport {
     return this.#upstream.transport;
   }
 
@@ -161,15 +174,9 @@ export class EncryptedRemote implements ChannelEvents {
     for (let i = 0; i < ips.length; i++) {
       const index = (this.#ipIndex + i) % ips.length;
       try {
-        const { signal } = this.#abort;
-        const onSession = (session: Uint8Array) => this.#session = session;
-        const socket = await dialTls(this.#target, ips[index], this.#session, signal, onSession);
-        if (signal.aborted) {
-          socket.destroy();
-          return;
-        }
+        await this.#connect(ips[index]);
         if (ips === this.#ips) this.#ipIndex = index;
-        this.#open(socket);
+        this.#sendWaiting();
         return;
       } catch (error) {
         reason = messageOf(error);
@@ -185,18 +192,31 @@ export class EncryptedRemote implements ChannelEvents {
     this.failWaiting(reason, isOwn);
   }
 
-  #open(socket: TLSSocket): void {
+  /** @throws {DialError} */
+  async #connect(ip: Uint8Array): Promise<void> {
     const { transport, path } = this.#upstream;
-    if (transport === "https" && socket.alpnProtocol !== "h2") {
-      socket.destroy();
-      this.failWaiting(`does not speak ${this.#target.protocol}`);
+    const { signal } = this.#abort;
+    if (transport === "quic") {
+      invariant(this.#quic !== null, "what upstreams over QUIC need is loaded");
+      this.#add(this.#quic.open(await this.#quic.dial(this.#target, ip, signal), this));
       return;
     }
-    const channel = transport === "tls"
-      ? new DotChannel(socket, this)
-      : new DohChannel(socket, authorityOf(this.#target), path, this);
-    this.channels.push(channel);
-    this.#sendWaiting();
+    const onSession = (session: Uint8Array) => this.#session = session;
+    const socket = await dialTls(this.#target, ip, this.#session, signal, onSession);
+    if (transport === "https" && socket.alpnProtocol !== "h2") {
+      socket.destroy();
+      throw new DialError(doesNotSpeak(this.#target));
+    }
+    this.#add(
+      transport === "tls"
+        ? new DotChannel(socket, this)
+        : new DohChannel(socket, authorityOf(this.#target), path, this),
+    );
+  }
+
+  #add(channel: Channel): void {
+    if (this.#abort.signal.aborted) channel.close();
+    else this.channels.push(channel);
   }
 
   /** Sends what waits, as far as there is room. */
@@ -216,11 +236,12 @@ interface RemoteOwner {
 }
 
 /**
- * Queries over TLS (RFC 7858) and HTTPS (RFC 8484). Connections are made when there is something to
+ * Queries over TLS (RFC 7858), HTTPS (RFC 8484) and QUIC (RFC 9250). Connections are made when there is something to
  * ask, shared, kept while they are of use, and made anew without losing who waits.
  */
 export class EncryptedExchange {
   readonly #owner: RemoteOwner;
+  readonly #quic: QuicDialer | null;
   /** All but those that are idle. */
   readonly #inUse = new Set<EncryptedRemote>();
   readonly #byToken = new Map<
@@ -229,7 +250,9 @@ export class EncryptedExchange {
   >();
   #sweeper: ReturnType<typeof setInterval> | undefined;
 
-  constructor(events: ExchangeEvents) {
+  /** `Quic` may be `null` where no upstream is asked over QUIC: it is loaded only then. */
+  constructor(events: ExchangeEvents, Quic: typeof QuicDialer | null) {
+    this.#quic = Quic === null ? null : new Quic();
     this.#owner = {
       onAnswer: ({ token }, packet) => events.onPacket(token, packet, packet.length),
       onFailure: ({ token }, reason, isOwn) => {
@@ -246,15 +269,16 @@ export class EncryptedExchange {
     return sum;
   }
 
-  /** There are connections, or there are to be. */
+  /** There are connections, or there are to be, or one has just ended. */
   get isInUse(): boolean {
+    if (this.#quic?.isInUse) return true;
     for (const remote of this.#inUse) if (remote.isInUse) return true;
     return false;
   }
 
   /** What queries to a server are sent to; nothing is opened before there is one. */
   remote(upstream: EncryptedUpstream): EncryptedRemote {
-    return new EncryptedRemote(upstream, this.#owner);
+    return new EncryptedRemote(upstream, this.#owner, this.#quic);
   }
 
   send(remote: EncryptedRemote, packet: Uint8Array, lengthBytes: number, token: number): Sending {
@@ -281,6 +305,7 @@ export class EncryptedExchange {
     this.#byToken.clear();
     for (const remote of this.#inUse) remote.close();
     this.#inUse.clear();
+    this.#quic?.close();
   }
 
   #sweep(): void {

@@ -15,8 +15,10 @@ import { QUERIES_PER_CONNECTION_MAX } from "./channel.ts";
 import {
   type Asked,
   type AskedHttps,
+  type AskedQuic,
   echo,
   fakeDoh,
+  fakeDoq,
   fakeDot,
   type FakeServer,
   LOOPBACK,
@@ -25,20 +27,22 @@ import {
   until,
   upstreamAt,
 } from "./fakes.ts";
+import { DoqChannel, STREAMS_MAX } from "./doq_channel.ts";
+import { QuicDialer } from "./quic_dial.ts";
 
 const net = { permissions: { net: true, env: true } } as const;
 const authority = await makeAuthority();
 const issued = await authority.issue({ names: ["dns.test"], ips: ["127.0.0.1"] });
 
-const KINDS = [["tls", fakeDot], ["https", fakeDoh]] as const;
+const KINDS = [["tls", fakeDot], ["https", fakeDoh], ["quic", fakeDoq]] as const;
 
 /** An exchange with one upstream, which is closed in the end. */
 function exchangeOf(upstream: EncryptedUpstream) {
   const notes = new Notes();
-  const exchange = new EncryptedExchange(notes);
+  const exchange = new EncryptedExchange(notes, QuicDialer);
   const remote = exchange.remote(upstream);
   notes.cancel = (token) => exchange.cancel(token);
-  const send = (token: number, packet = message(0x100 + token, 1)) =>
+  const send = (token: number, packet = message(0x100 + token, token)) =>
     exchange.send(remote, packet, packet.length, token);
   return { notes, exchange, remote, send, [Symbol.dispose]: () => exchange.close() };
 }
@@ -57,10 +61,10 @@ for (const [transport, start] of KINDS) {
     await until("three queries", () => server.asked.length === 3);
     assert.deepEqual(notes.lines, []);
     for (const asked of server.asked.toReversed()) echo(asked);
-    await notes.expect("1: 1 1 2", "2: 1 2 2", "3: 1 3 2");
+    await notes.expect("1: 1 1 2", "2: 1 2 3", "3: 1 3 4");
     server.script = echo;
     assert.ok(send(4));
-    await notes.expect("4: 1 4 2");
+    await notes.expect("4: 1 4 5");
     assert.deepEqual(server.connections, { opened: 1, open: 1 });
   });
 
@@ -74,8 +78,8 @@ for (const [transport, start] of KINDS) {
     await until("both, on another connection", () => server.asked.length === 4);
     assert.deepEqual(server.connections, { opened: 2, open: 1 });
     echo(server.asked[2]);
-    const [first] = server.asked[2].packet.subarray(1, 2);
-    await notes.expect(`${first}: 1 ${first} 2`);
+    const [first] = server.asked[2].packet.subarray(2);
+    await notes.expect(`${first}: 1 ${first} ${first + 1}`);
     server.asked[3].hangUp();
     await notes.expect(`${3 - first} closed the connection`);
     assert.equal(server.connections.opened, 2, "a third time would be no use");
@@ -90,7 +94,7 @@ for (const [transport, start] of KINDS) {
     server.asked[0].hangUp();
     await until("no connection", () => exchange.connections === 0);
     send(2);
-    await notes.expect("2: 1 2 2");
+    await notes.expect("2: 1 2 3");
     assert.equal(server.connections.opened, 2);
   });
 
@@ -118,7 +122,7 @@ for (const [transport, start] of KINDS) {
     await until("the third", () => server.asked.length === 2);
     exchange.cancel(2);
     for (const asked of server.asked) echo(asked);
-    await notes.expect("3: 1 3 2");
+    await notes.expect("3: 1 3 4");
   });
 
   test("refuses servers that are not the right one, and says why", async () => {
@@ -195,13 +199,14 @@ for (const [transport, start] of KINDS) {
     );
     named.send(3);
     named.remote.ips = [LOOPBACK];
-    await named.notes.expect("3: 1 3 2");
+    await named.notes.expect("3: 1 3 4");
   });
 
   test("bounds connections and those who wait", async (server) => {
     using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
     const { send, exchange, notes } = bench;
-    const perConnection = transport === "https" ? 100 : QUERIES_PER_CONNECTION_MAX;
+    const perConnection =
+      { tls: QUERIES_PER_CONNECTION_MAX, https: 100, quic: STREAMS_MAX }[transport];
     const most = CONNECTIONS_MAX * perConnection;
     let sent = 0;
     while (sent < WAITING_MAX) assert.equal(send(sent++), "sent", `query ${sent}`);
@@ -305,7 +310,7 @@ Deno.test("EncryptedExchange takes no response of HTTP that is no answer", net, 
       await bench.notes.expect(`1 ${want}`);
       server.script = echo;
       bench.send(2);
-      await bench.notes.expect("2: 1 2 2");
+      await bench.notes.expect("2: 1 2 3");
       assert.equal(server.connections.opened, 1, "the connection is as good as before");
     });
   }
@@ -335,14 +340,149 @@ Deno.test("EncryptedExchange lets a server go that says so, and loses no answer"
   await until("the other, on a connection of its own", () => server.asked.length === 2);
   assert.deepEqual(server.asked.map(({ connection }) => connection), [0, 1]);
   for (const asked of server.asked) echo(asked);
-  await bench.notes.expect("1: 1 1 2", "2: 1 2 2");
+  await bench.notes.expect("1: 1 1 2", "2: 1 2 3");
 });
 
-Deno.test("EncryptedExchange leaves a dead connection, and those who wait go on", net, async () => {
-  await using server = await fakeDot(issued);
-  server.script = (asked) => asked.connection > 0 ? echo(asked) : undefined; // Silent at first.
-  using bench = exchangeOf(upstreamAt("tls", server.port, authority.cert));
+for (const [transport, start] of KINDS) {
+  const name =
+    `EncryptedExchange leaves a dead connection of ${transport}, and those who wait go on`;
+  Deno.test(name, net, async () => {
+    await using server = await start(issued);
+    server.script = (asked) => asked.connection > 0 ? echo(asked) : undefined; // Silent at first.
+    using bench = exchangeOf(upstreamAt(transport, server.port, authority.cert));
+    bench.send(1);
+    await bench.notes.expect("1: 1 1 2");
+    assert.equal(server.connections.opened, 2);
+  });
+}
+
+Deno.test(
+  "DoqChannel asks with ID 0 and the end behind the query (RFC 9250 §4.2)",
+  net,
+  async () => {
+    await using server = fakeDoq(issued);
+    using bench = exchangeOf(upstreamAt("quic", server.port, authority.cert));
+    bench.send(1, message(7, 1));
+    bench.send(2, message(7, 5));
+    await until("both", () => server.asked.length === 2); // The server saw the end of each.
+    assert.ok(server.asked.every(({ packet }) => packet[0] === 0 && packet[1] === 0));
+    for (const asked of server.asked.toReversed()) echo(asked);
+    await bench.notes.expect("1: 0 7 2", "2: 0 7 6");
+  },
+);
+
+Deno.test("DoqChannel takes the longest answer there is", net, async () => {
+  await using server = fakeDoq(issued);
+  server.script = ({ reply }) => reply(new Uint8Array(0xffff));
+  using bench = exchangeOf(upstreamAt("quic", server.port, authority.cert));
   bench.send(1);
-  await bench.notes.expect("1: 1 1 2");
-  assert.equal(server.connections.opened, 2);
+  await until("the answer", () => bench.notes.lines.length === 1);
+  assert.equal(bench.notes.lines[0].split(" ").length, 1 + 0xffff);
+});
+
+const OTHER = "1 sent something else than one DNS message";
+/** Streams that are no answer, and what is said of each. */
+const MISDEEDS: readonly (readonly [string, (asked: AskedQuic) => void, string])[] = [
+  ["half an answer", ({ write }) => write(Uint8Array.of(0, 9, 0, 0, 1), true), OTHER],
+  ["half a length", ({ write }) => write(Uint8Array.of(0), true), OTHER],
+  ["nothing", ({ write }) => write(new Uint8Array(0), true), OTHER],
+  ["a length that is too short", ({ write }) => write(Uint8Array.of(0, 2, 0, 0, 1), true), OTHER],
+  [
+    "two answers",
+    ({ write }) => write(Uint8Array.of(0, 3, 0, 0, 1, 0, 3, 0, 0, 1), true),
+    OTHER,
+  ],
+  ["more than an answer, without end", ({ write }) => write(new Uint8Array(70_000), false), OTHER],
+  ["an ID", ({ packet, reply }) => reply(Uint8Array.of(1, 1, ...packet.subarray(2))), OTHER],
+];
+
+Deno.test("DoqChannel takes no stream that is no answer, and keeps the others", net, async (t) => {
+  for (const [name, react, want] of MISDEEDS) {
+    await t.step(name, async () => {
+      await using server = fakeDoq(issued);
+      using bench = exchangeOf(upstreamAt("quic", server.port, authority.cert));
+      bench.send(1);
+      bench.send(2);
+      await until("both", () => server.asked.length === 2);
+      const [wrong, other] = server.asked.toSorted((a, b) => a.packet[2] - b.packet[2]);
+      react(wrong as AskedQuic);
+      await bench.notes.expect(want);
+      echo(other);
+      await bench.notes.expect("2: 1 2 3");
+      assert.deepEqual(server.connections, { opened: 1, open: 1 }, "as good as before");
+    });
+  }
+});
+
+/** A connection whose streams end as a test says: the runtime's own servers reset none. */
+function connOf(readError: string): Deno.QuicConn {
+  const createBidirectionalStream = () =>
+    Promise.resolve({
+      readable: new ReadableStream({ type: "bytes", pull: () => Promise.reject(Error(readError)) }),
+      writable: new WritableStream(),
+    });
+  const closed = new Promise<never>(() => {});
+  const conn = { closed, createBidirectionalStream, close: () => {} };
+  return conn as unknown as Deno.QuicConn;
+}
+
+Deno.test("DoqChannel tells a stream that was reset from a connection that is gone", async () => {
+  const rows = [
+    ["stream reset by peer: error 3", ["failed: broke off the answer"]],
+    ["connection lost", ["ended", "lost"]],
+  ] as const;
+  for (const [readError, want] of rows) {
+    const lines: string[] = [];
+    const channel = new DoqChannel(connOf(readError), {
+      onAnswer: () => lines.push("answered"),
+      onFailure: (_query, reason) => lines.push(`failed: ${reason}`),
+      onLost: () => lines.push("lost"),
+      onEnd: () => lines.push("ended"),
+    });
+    channel.send({ token: 1, packet: message(1, 1), channel: null, isAgain: false });
+    await until("what becomes of it", () => lines.length === want.length);
+    assert.deepEqual(lines, want);
+    assert.equal(channel.pending, 0);
+    channel.close();
+  }
+});
+
+Deno.test("DoqChannel lets go of an answer that never ends", net, async () => {
+  await using server = fakeDoq(issued);
+  server.script = (asked) => (asked as AskedQuic).write(Uint8Array.of(0, 3, 0, 0, 1), false);
+  using bench = exchangeOf(upstreamAt("quic", server.port, authority.cert));
+  bench.send(1);
+  await until("the query", () => server.asked.length === 1);
+  bench.exchange.cancel(1); // As who asks does, when its time is over.
+  server.script = echo;
+  bench.send(2);
+  await bench.notes.expect("2: 1 2 3");
+  assert.deepEqual(server.connections, { opened: 1, open: 1 });
+});
+
+Deno.test("DoqChannel waits where the server takes few streams", net, async () => {
+  await using server = fakeDoq(issued, 2);
+  using bench = exchangeOf(upstreamAt("quic", server.port, authority.cert));
+  for (let token = 1; token <= 5; token++) bench.send(token);
+  await until("as many as fit", () => server.asked.length === 2);
+  bench.exchange.cancel(3); // Its stream is another one's.
+  server.script = echo;
+  for (const asked of server.asked.slice()) echo(asked);
+  await bench.notes.expect("1: 1 1 2", "2: 1 2 3", "4: 1 4 5", "5: 1 5 6");
+  for (let token = 6; token <= 9; token++) {
+    bench.send(token);
+    await bench.notes.expect(`${token}: 1 ${token} ${token + 1}`);
+  }
+  assert.equal(server.connections.opened, 1);
+});
+
+Deno.test("QuicDialer says who speaks something else, and where there is nobody", net, async () => {
+  await using other = fakeDoq(issued, 1, "h3");
+  using refused = exchangeOf(upstreamAt("quic", other.port, authority.cert));
+  refused.send(1);
+  await refused.notes.expect("1 does not speak DNS over QUIC");
+  const nobody = LOOPBACK.map((byte, i) => i === 3 ? 9 : byte);
+  using silent = exchangeOf(upstreamAt("quic", other.port, authority.cert, { ips: [nobody] }));
+  silent.send(1);
+  await silent.notes.expect("1 took no connection within 3000 ms");
 });

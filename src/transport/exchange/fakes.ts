@@ -1,4 +1,4 @@
-/** Servers of DNS over TLS and over HTTPS that a test has under its thumb. */
+/** Servers of DNS over TLS, HTTPS and QUIC that a test has under its thumb. */
 import assert from "node:assert/strict";
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo, Server, Socket } from "node:net";
@@ -7,7 +7,7 @@ import type { Issued } from "../../../tests/e2e/certificates.ts";
 import { parseIp } from "../../addr/mod.ts";
 import { setU16 } from "../../bytes/mod.ts";
 import { FrameReader } from "../frames.ts";
-import type { EncryptedUpstream } from "./encrypted.ts";
+import type { EncryptedTransport, EncryptedUpstream } from "./encrypted.ts";
 import type { ExchangeEvents } from "./udp.ts";
 
 export const LOOPBACK = parseIp("127.0.0.1")!;
@@ -204,6 +204,112 @@ class FakeDoh extends Fake {
   }
 }
 
+/** A query over QUIC, with its stream. */
+export interface AskedQuic extends Asked {
+  /** Sends bytes as they are, and `isEnd` ends the stream. */
+  write(bytes: Uint8Array, isEnd: boolean): void;
+}
+
+/** Its socket stays while it is away: the runtime frees none at a certain time. */
+class FakeDoq implements FakeServer {
+  readonly port: number;
+  readonly asked: AskedQuic[] = [];
+  readonly connections = { opened: 0, open: 0 };
+  script: FakeServer["script"] = null;
+  readonly #endpoint = new Deno.QuicEndpoint({ hostname: "127.0.0.1", port: 0 });
+  readonly #listener: Deno.QuicListener;
+  readonly #conns = new Set<Deno.QuicConn>();
+  #isAway = false;
+
+  constructor({ cert, key }: Issued, streamsMax: number, alpn: string) {
+    this.port = this.#endpoint.addr.port;
+    this.#listener = this.#endpoint.listen({
+      cert,
+      key,
+      alpnProtocols: [alpn],
+      maxConcurrentBidirectionalStreams: streamsMax,
+    });
+    void this.#listen();
+  }
+
+  async #listen(): Promise<void> {
+    for (;;) {
+      let incoming: Deno.QuicIncoming;
+      try {
+        incoming = await this.#listener.incoming();
+      } catch {
+        return; // The endpoint is closed.
+      }
+      if (this.#isAway) incoming.refuse();
+      else void this.#take(incoming).catch(() => {}); // It speaks something else.
+    }
+  }
+
+  async #take(incoming: Deno.QuicIncoming): Promise<void> {
+    // Any other option would have it show the endpoint's first certificate.
+    const conn = incoming.accept({ zeroRtt: true });
+    conn.closed.catch(() => {});
+    const { connections } = this;
+    if (!await conn.handshake.then(() => true, () => false)) return;
+    this.#conns.add(conn);
+    connections.open++;
+    const connection = connections.opened++;
+    const onClose = () => {
+      connections.open--;
+      this.#conns.delete(conn);
+    };
+    conn.closed.then(onClose, onClose);
+    try {
+      for await (const stream of conn.incomingBidirectionalStreams) {
+        void this.#read(conn, connection, stream).catch(() => {}); // The client gave it up.
+      }
+    } catch {
+      // The connection is closed.
+    }
+  }
+
+  async #read(
+    conn: Deno.QuicConn,
+    connection: number,
+    { readable, writable }: Deno.QuicBidirectionalStream,
+  ): Promise<void> {
+    const chunks: number[] = [];
+    for await (const chunk of readable) chunks.push(...chunk);
+    assert.equal(chunks.length, 2 + 256 * chunks[0] + chunks[1], "one message, and the end");
+    const writer = writable.getWriter();
+    writer.closed.catch(() => {});
+    const write = (bytes: Uint8Array, isEnd: boolean) => {
+      writer.write(Uint8Array.from(bytes)).catch(() => {});
+      if (isEnd) writer.close().catch(() => {});
+    };
+    const asked: AskedQuic = {
+      connection,
+      packet: Uint8Array.from(chunks.slice(2)),
+      write,
+      reply: (packet) => write(framed(packet), true),
+      hangUp: () => conn.close({ closeCode: 0, reason: "" }),
+    };
+    this.asked.push(asked);
+    this.script?.(asked);
+  }
+
+  stop(): Promise<void> {
+    this.#isAway = true;
+    for (const conn of this.#conns) conn.close({ closeCode: 0, reason: "" });
+    return Promise.resolve();
+  }
+
+  restart(): Promise<void> {
+    this.#isAway = false;
+    return Promise.resolve();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#endpoint.close();
+    return Promise.resolve();
+  }
+}
+
 /** DNS over TLS; `alpn` is left out for a server that knows nothing of it. */
 export async function fakeDot(issued: Issued, alpn?: string[]): Promise<FakeServer> {
   const server = new FakeDot(issued, alpn);
@@ -218,9 +324,14 @@ export async function fakeDoh(issued: Issued, streamsMax = 100): Promise<FakeSer
   return server;
 }
 
+/** DNS over QUIC. */
+export function fakeDoq(issued: Issued, streamsMax = 256, alpn = "doq"): FakeServer {
+  return new FakeDoq(issued, streamsMax, alpn);
+}
+
 /** An upstream on loopback, by the name that its certificate covers. */
 export function upstreamAt(
-  transport: "tls" | "https",
+  transport: EncryptedTransport,
   port: number,
   ca: string | null,
   more: Partial<EncryptedUpstream> = {},

@@ -1,27 +1,21 @@
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { formatIp, parseIp } from "../../addr/mod.ts";
 import { messageOf } from "../../errors.ts";
-
-/** Longest wait for a connection and its handshake, at one address. */
-export const DIAL_MS_MAX = 3_000;
-
-/** Whom to connect to, and whom to find there. */
-export interface TlsTarget {
-  /** The name or address that the certificate has to cover. */
-  readonly serverName: string;
-  readonly port: number;
-  /** PEM of the authorities that are trusted in place of the public ones, or `null`. */
-  readonly ca: string | null;
-  /** Protocols offered (RFC 7301). */
-  readonly alpn: readonly string[];
-  /** What the server is to speak, for messages: "DNS over TLS". */
-  readonly protocol: string;
-}
-
-/** A connection that was not made. The message stands behind the server's name: "refused …". */
-export class DialError extends Error {
-  override readonly name = "DialError";
-}
+import {
+  DIAL_MS_MAX,
+  DialError,
+  doesNotSpeak,
+  expired,
+  HUNG_UP,
+  NOT_WANTED,
+  notFor,
+  notYetValid,
+  REFUSED,
+  SILENT,
+  type TlsTarget,
+  UNTRUSTED,
+  untrusted,
+} from "./dial.ts";
 
 /**
  * Connects and makes sure of whom to: the certificate is valid now, comes from a trusted authority,
@@ -79,7 +73,7 @@ function handshake(
   };
   const timer = setTimeout(() => fail(new DialError(SILENT)), DIAL_MS_MAX);
   const onAbort = () => fail(new DialError(NOT_WANTED));
-  const onClose = () => fail(new DialError("closed the connection before it was secure"));
+  const onClose = () => fail(new DialError(HUNG_UP));
   signal.addEventListener("abort", onAbort, { once: true });
   // From the beginning to the end: the runtime may tell in the same turn as either.
   if (onSession !== null) socket.on("session", onSession);
@@ -96,10 +90,6 @@ function handshake(
   });
 }
 
-const NOT_WANTED = "is not asked any more";
-const UNTRUSTED = "shows a certificate of an authority that is not trusted";
-const SILENT = `took no connection within ${DIAL_MS_MAX} ms`;
-
 /** Says what is wrong with a certificate. Looks at it on a connection that carries nothing else. */
 async function findFault(target: TlsTarget, ip: Uint8Array, signal: AbortSignal): Promise<string> {
   let socket: TLSSocket;
@@ -111,18 +101,12 @@ async function findFault(target: TlsTarget, ip: Uint8Array, signal: AbortSignal)
   const { valid_from: from, valid_to: to } = socket.getPeerCertificate();
   socket.destroy();
   const [fromMs, toMs, nowMs] = [Date.parse(from), Date.parse(to), Date.now()];
-  if (nowMs > toMs) return `shows a certificate that expired at ${instant(toMs)}`;
-  if (nowMs < fromMs) {
-    return `shows a certificate that is not valid before ${instant(fromMs)}`;
-  }
-  return target.ca === null ? UNTRUSTED : `${UNTRUSTED}: the file of \`ca\` does not lead to it`;
+  if (nowMs > toMs) return expired(toMs);
+  if (nowMs < fromMs) return notYetValid(fromMs);
+  return untrusted(target);
 }
 
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
-}
-
-function described({ serverName, protocol }: TlsTarget, error: unknown): DialError {
+function described(target: TlsTarget, error: unknown): DialError {
   if (error instanceof DialError) return error;
   const code = codeOf(error);
   const text = messageOf(error).split("\n", 1)[0];
@@ -130,9 +114,9 @@ function described({ serverName, protocol }: TlsTarget, error: unknown): DialErr
   const message = fact !== undefined
     ? fact
     : code === "ERR_TLS_CERT_ALTNAME_INVALID"
-    ? `shows a certificate that is not valid for ${serverName}`
+    ? notFor(target)
     : code.includes("NO_APPLICATION_PROTOCOL")
-    ? `does not speak ${protocol}`
+    ? doesNotSpeak(target)
     : code.startsWith("ERR_SSL")
     ? `and this service find no common way to TLS 1.2 or later (${text})`
     : `took no connection (${code === "" ? text : code})`;
@@ -141,8 +125,8 @@ function described({ serverName, protocol }: TlsTarget, error: unknown): DialErr
 
 /** What the codes of the system mean. */
 const FACTS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "refused the connection",
-  ECONNRESET: "closed the connection before it was secure",
+  ECONNREFUSED: REFUSED,
+  ECONNRESET: HUNG_UP,
   ETIMEDOUT: "took no connection in time",
   ENETUNREACH: "can't be reached from here",
   EHOSTUNREACH: "can't be reached from here",

@@ -3,7 +3,8 @@ import { createServer } from "node:net";
 import * as tls from "node:tls";
 import { makeAuthority } from "../../../tests/e2e/certificates.ts";
 import { echo, fakeDot, LOOPBACK } from "./fakes.ts";
-import { DialError, dialTls, type TlsTarget } from "./tls_dial.ts";
+import { DialError, type TlsTarget } from "./dial.ts";
+import { dialTls } from "./tls_dial.ts";
 
 /** Node has it, and the types of this runtime do not yet. */
 const { setDefaultCACertificates } = tls as unknown as {

@@ -1,8 +1,9 @@
 import { formatHostPort, formatIp, type HostPort } from "../../addr/mod.ts";
 import { equalBytes, equalConstantTime } from "../../bytes/mod.ts";
 import { messageOf, SvcError } from "../../errors.ts";
+import { DoqError } from "../quic_message.ts";
 import { clientOf, ConnectionTable, type Occupancy, type TableLimits } from "./connection_table.ts";
-import { Connection, DoqError, type DoqHandler } from "./doq_connection.ts";
+import { Connection, type DoqHandler } from "./doq_connection.ts";
 import { PlacedSender, type Sender } from "./sender.ts";
 import { CHUNK_UNITS, HANDSHAKE_UNITS, type Reader } from "./read_queue.ts";
 import { SharedBounds } from "./shared_bounds.ts";

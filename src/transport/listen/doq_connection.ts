@@ -1,4 +1,4 @@
-import { getU16, setU16 } from "../../bytes/mod.ts";
+import { getU16 } from "../../bytes/mod.ts";
 import {
   EdnsOption,
   findOption,
@@ -10,19 +10,21 @@ import {
   readOpt,
   skipName,
 } from "../../dns/mod.ts";
+import {
+  DoqError,
+  INTO_ROOM,
+  LENGTH_BYTES,
+  newRoom,
+  type ReadAccount,
+  readMessage,
+  ROOM_BYTES,
+  writeFrame,
+} from "../quic_message.ts";
 import type { Account } from "./byte_budget.ts";
 import type { Sender } from "./sender.ts";
 import { CHUNK_UNITS, QUIC_STREAM_UNITS, type Reader } from "./read_queue.ts";
 import type { SharedBounds } from "./shared_bounds.ts";
 import type { StreamGate } from "./stream_server.ts";
-
-/** Why a connection is closed (RFC 9250 §4.3). */
-export const DoqError = {
-  NoError: 0x0,
-  ProtocolError: 0x2,
-  ExcessiveLoad: 0x4,
-} as const;
-export type DoqError = typeof DoqError[keyof typeof DoqError];
 
 /** A connection after its handshake. */
 export interface DoqClient {
@@ -51,18 +53,9 @@ export interface DoqHandler extends StreamGate {
   onHandshakeFailure(): void;
 }
 
-/** Bytes of the length before a message (RFC 9250 §4.2). */
-const LENGTH_BYTES = 2;
-
-/** Room for a query and then its answer, which nearly all fit; for a longer query it doubles. */
-const ROOM_BYTES = 512;
-/** Rooms kept for queries to come. */
+/** Rooms kept for queries to come; an answer goes out in its query's room where it fits. */
 const ROOMS_MAX = 64;
 const rooms: Uint8Array<ArrayBuffer>[] = [];
-/** Reads into a buffer of ours: the runtime's own would be 64 KiB, twice a query. */
-const INTO_ROOM = { mode: "byob" } as const;
-/** Reads until the room is full: as a rule, data and end come in one. */
-const FULL_ROOM = { min: ROOM_BYTES };
 
 /**
  * What a stream is taken to hold until its query is whole, beside what is read of it: the runtime
@@ -70,7 +63,7 @@ const FULL_ROOM = { min: ROOM_BYTES };
  */
 const STREAM_BYTES = 16 * 1024;
 
-class Exchange implements DoqExchange {
+class Exchange implements DoqExchange, ReadAccount {
   /** The query is read and its answer not yet written: nothing waits for the client. */
   isOurs = false;
   /** The answer while the client takes it. */
@@ -86,6 +79,7 @@ class Exchange implements DoqExchange {
     readonly from: Connection,
     private readonly stream: Deno.QuicBidirectionalStream,
     readonly startedMs: number,
+    private readonly bounds: SharedBounds,
   ) {
     this.#reader = stream.readable.getReader(INTO_ROOM);
   }
@@ -102,8 +96,7 @@ class Exchange implements DoqExchange {
     let room = this.#room;
     if (room === null || room.length < frameBytes) room = new Uint8Array(frameBytes);
     this.#room = room;
-    setU16(room, 0, length);
-    room.set(message.subarray(offset, offset + length), LENGTH_BYTES);
+    writeFrame(room, message.subarray(offset, offset + length));
     void this.#write(room.subarray(0, frameBytes));
   }
 
@@ -136,36 +129,20 @@ class Exchange implements DoqExchange {
     this.from.forget(this);
   }
 
-  /**
-   * Reads the one message of the stream, and at most a room more of it; `null` if the client broke
-   * the rules, or the stream was let go of meanwhile.
-   */
-  async read({ reads, unfinished }: SharedBounds): Promise<Uint8Array | null> {
-    let { value, done } = await this.#reader.read(rooms.pop() ?? newRoom(), FULL_ROOM);
-    if (value === undefined) return null;
-    reads.charge(CHUNK_UNITS);
-    let room = new Uint8Array(value.buffer);
-    let { length } = value;
-    while (!done) {
-      const whole = LENGTH_BYTES + getU16(room, 0);
-      // More than one message, or more than one can have.
-      if (length > whole) return null;
-      // As far as it has come; one byte more shows that something stands behind it.
-      const larger = new Uint8Array(Math.min(2 * room.length, whole + 1));
-      unfinished.grew(larger.length - room.length);
-      this.#roomBytes = larger.length;
-      larger.set(room);
-      const min = larger.length - length;
-      ({ value, done } = await this.#reader.read(larger.subarray(length), { min }));
-      if (value === undefined) return null;
-      reads.charge(CHUNK_UNITS);
-      room = new Uint8Array(value.buffer);
-      length += value.length;
-    }
-    this.#room = room;
-    // The end came before the message was whole, or before there was one, or something is behind it.
-    if (length < LENGTH_BYTES || length !== LENGTH_BYTES + getU16(room, 0)) return null;
-    return room.subarray(LENGTH_BYTES, length);
+  /** Reads the one message of the stream; `null` if the client broke the rules, or there is no use. */
+  async read(): Promise<Uint8Array | null> {
+    const message = await readMessage(this.#reader, rooms.pop() ?? newRoom(), this);
+    if (message !== null) this.#room = new Uint8Array(message.buffer);
+    return message;
+  }
+
+  onRead(): void {
+    this.bounds.reads.charge(CHUNK_UNITS);
+  }
+
+  onGrown(roomBytes: number, byBytes: number): void {
+    this.bounds.unfinished.grew(byBytes);
+    this.#roomBytes = roomBytes;
   }
 
   /** Leaves the room to a query to come. */
@@ -174,10 +151,6 @@ class Exchange implements DoqExchange {
     this.#room = null;
     if (room?.length === ROOM_BYTES && rooms.length < ROOMS_MAX) rooms.push(room);
   }
-}
-
-function newRoom(): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(ROOM_BYTES);
 }
 
 function ignore(): void {}
@@ -252,7 +225,7 @@ export class Connection implements DoqClient, Reader {
         if (done) break;
         if (!this.#takesSlice()) await this.#slice();
         if (this.#draining || this.#closed) continue; // Whoever asks now, asks again elsewhere.
-        const exchange = new Exchange(this, stream, performance.now());
+        const exchange = new Exchange(this, stream, performance.now(), this.#bounds);
         this.#exchanges.add(exchange);
         unfinished.grew(exchange.unfinishedBytes);
         void this.#serve(exchange);
@@ -302,7 +275,7 @@ export class Connection implements DoqClient, Reader {
   async #serve(exchange: Exchange): Promise<void> {
     let message: Uint8Array | null;
     try {
-      message = await exchange.read(this.#bounds);
+      message = await exchange.read();
     } catch {
       exchange.cancel(); // The client has reset the stream, or has gone.
       return;

@@ -8,8 +8,9 @@ import { runInNewContext } from "node:vm";
 import { parseIp } from "../../addr/mod.ts";
 import { encodeQuery, Qtype } from "../../dns/mod.ts";
 import { AUTHORITY, DOMAIN, identityOf, until } from "../fakes.ts";
+import { DoqError } from "../quic_message.ts";
 import { CERTIFICATES_MAX, type DoqLimits, DoqListener } from "./doq.ts";
-import { type DoqClient, DoqError, type DoqExchange, type DoqHandler } from "./doq_connection.ts";
+import type { DoqClient, DoqExchange, DoqHandler } from "./doq_connection.ts";
 import { SharedBounds } from "./shared_bounds.ts";
 import type { TlsIdentity } from "./tls.ts";
 
