@@ -246,6 +246,9 @@ function refineRecord(
   if (spec.type === "CNAME" && value !== undefined && value === name) {
     report("value", "it is the record's own name");
   }
+  if (spec.type === "SOA" && name?.startsWith(WILDCARD)) {
+    report("name", "a zone is a name, without *: all below it is in the zone");
+  }
   return { ...(name !== undefined && { name }), ...(value !== undefined && { value }) };
 }
 
@@ -291,6 +294,8 @@ const VALUE_TEXTS = {
   HTTPS: "service: write a priority, a name and parameters, such as 1 . alpn=h2 port=8443",
   SVCB: "service: write a priority, a name and parameters, such as 1 dns.example alpn=dot",
   CAA: "authority: write flags, a tag and a text, such as 0 issue letsencrypt.org",
+  SOA: "zone: write server, mailbox, serial, refresh, retry, expire and minimum, such as " +
+    "ns.home.arpa admin.home.arpa 1 3600 600 86400 300",
 } as const;
 
 function refineClient(spec: Partial<SpecOf<"clients">>, report: Report) {

@@ -154,6 +154,7 @@ export const RECORD_TYPES = [
   "HTTPS",
   "SVCB",
   "CAA",
+  "SOA",
 ] as const;
 
 /** An answer of your own: an exact name, or `*.domain` for every name below it. */
@@ -163,7 +164,8 @@ export const RecordSpec = z.strictObject({
   type: z.enum(RECORD_TYPES).describe("what value is"),
   value: z.string().min(1).max(2_048).describe(
     "an address of the family of type, a name, or what a record of type has in a zone file: " +
-      "10 mail.example for MX, 0 0 389 ldap.example for SRV",
+      "10 mail.example for MX, 0 0 389 ldap.example for SRV. With an SOA record a name is a zone of yours: " +
+      "names below it without records do not exist, and nobody else is asked for them",
   ),
   ttl: z.int().min(0).max(2_147_483_647).default(300).describe("seconds"),
   enabled,

@@ -117,8 +117,9 @@ function countAnswers({ bytes, offset }: Reply, more: number): void {
 }
 
 /**
- * Answers with the records of ours that are of QTYPE, all of them; without one that is NODATA, kept
- * for `negativeTtl` seconds. Cut when it does not fit the client.
+ * Answers with the records of ours that are of QTYPE, all of them; without one that is NODATA, and
+ * NXDOMAIN for a name that is not in a zone of ours, kept for `negativeTtl` seconds. Cut when it does
+ * not fit the client.
  */
 export function writeLocal(
   query: Query,
@@ -135,7 +136,8 @@ export function writeLocal(
     lengthBytes += RECORD_HEAD_BYTES + records.rdataLength(record);
   }
   if (lengthBytes === 0) {
-    writeNegative(query, reply, Rcode.NoError, negativeTtl);
+    const rcode = records.isAbsent(set) ? Rcode.NXDomain : Rcode.NoError;
+    writeNegative(query, reply, rcode, negativeTtl);
     return;
   }
   let at = writeAnswerHead(query, reply, Rcode.NoError);

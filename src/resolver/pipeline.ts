@@ -250,7 +250,7 @@ export class Pipeline {
     const { records, blockTtl } = this.snapshot;
     let set = records.find(query.packet, this.name);
     if (set === NO_RECORDS) return Verdict.Next;
-    if (query.qtype === Qtype.ANY) {
+    if (query.qtype === Qtype.ANY && !records.isAbsent(set)) {
       this.#settle(query, Outcome.Local);
       writeAnyAnswer(query, reply);
       return Verdict.Send;

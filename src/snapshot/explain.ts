@@ -237,6 +237,7 @@ function findClient(snapshot: Snapshot, client: string | null): number {
 }
 
 function recordTexts({ records }: Snapshot, set: number, qtype: number): string[] {
+  if (records.isAbsent(set)) return [rcodeText(Rcode.NXDomain)];
   const first = records.first(set);
   const all = Array.from({ length: records.count(set) }, (_, i) => first + i);
   return all.filter((record) => [qtype, Qtype.CNAME].includes(records.type(record)))

@@ -35,6 +35,13 @@ const SLOTS_MIN = 4;
 
 const WILDCARD = "*.";
 
+/** Types of no record: below a zone of ours no name is but those with records, and those above them. */
+const Mark = { Absent: 0x1_0000, Empty: 0x1_0001 } as const;
+const MARKS = {
+  absent: { type: Mark.Absent, ttl: 0, rdata: new Uint8Array() },
+  empty: { type: Mark.Empty, ttl: 0, rdata: new Uint8Array() },
+} as const;
+
 /** No record of ours is about the name. */
 export const NO_RECORDS = -1;
 
@@ -65,6 +72,7 @@ export function compileRecords(specs: Iterable<RecordSpec>, seed: number): Recor
     if (!isWildcard) hosts.push(spec);
   }
   for (const host of hosts) addPointer(owners, host);
+  owners.markZones();
   return layOut(owners.all.filter(({ exact, below }) => exact.length + below.length > 0));
 }
 
@@ -85,9 +93,31 @@ class Owners {
   /** The owner of a name; `null` for a text that is none. */
   of(text: string): Owner | null {
     const wire = parseName(text);
-    if (wire === null) return null;
-    const name = wire.map((byte) => FOLD[byte]);
-    const key = String.fromCharCode(...name);
+    return wire === null ? null : this.#ofName(wire.map((byte) => FOLD[byte]));
+  }
+
+  /**
+   * Notes of each name with an SOA record that all below it is ours: names without records are not
+   * there (RFC 2308 §2.1), and those between it and records have none (RFC 8020 §3.1).
+   */
+  markZones(): void {
+    const zones = this.all.filter(({ exact }) => exact.some(({ type }) => type === Qtype.SOA));
+    const ends = new Set(zones.map(({ name }) => keyOf(name)));
+    for (const { below } of zones) below.push(MARKS.absent);
+    if (zones.length === 0) return;
+    for (const { name, exact } of this.all) {
+      // A wildcard's own name is above it; below a zone's top nothing is for it to mark.
+      const above = exact.length > 0 ? parentsOf(name).slice(1) : parentsOf(name);
+      const top = above.findIndex((one) => ends.has(keyOf(one)));
+      for (const one of above.slice(0, Math.max(0, top))) {
+        const owner = this.#ofName(one);
+        if (owner.exact.length === 0) owner.exact.push(MARKS.empty);
+      }
+    }
+  }
+
+  #ofName(name: Uint8Array): Owner {
+    const key = keyOf(name);
     const known = this.#owners.get(key);
     if (known !== undefined) return known;
     this.#hashed.read(name, 0, name.length, this.#seed);
@@ -95,6 +125,17 @@ class Owners {
     this.#owners.set(key, owner);
     return owner;
   }
+}
+
+function keyOf(name: Uint8Array): string {
+  return String.fromCharCode(...name);
+}
+
+/** A name in wire format, and those above it up to a top-level one. */
+function parentsOf(name: Uint8Array): Uint8Array[] {
+  const found: Uint8Array[] = [];
+  for (let at = 0; name[at] > 0; at += name[at] + 1) found.push(name.slice(at));
+  return found;
 }
 
 /** Lets the address of a host lead back to its name: the first that has it, and no record is there. */
@@ -195,6 +236,11 @@ export class LocalRecords {
       if (slot === slots.length) slot = 0;
     }
     return -1;
+  }
+
+  /** Says of a set of `find` that its name is not there. */
+  isAbsent(set: number): boolean {
+    return this.count(set) === 1 && this.type(this.first(set)) === Mark.Absent;
   }
 
   /** The number of the first record of a set; the others follow. */

@@ -156,6 +156,7 @@ Deno.test("a client generated from the document drives every endpoint", async ()
       "watchQuerylog",
       "watchEvents",
       "getStatistics",
+      "exportStatistics",
       "listAudit",
       "listClientsSeen",
       "getAuthState",

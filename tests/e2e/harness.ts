@@ -347,10 +347,13 @@ export class Service {
     assert.deepEqual([errors, this.rest], [[], []], this.transcript());
   }
 
-  /** Resident memory in bytes. */
+  /** Resident memory in bytes, without files: pages of the program come and go. */
   async residentBytes(): Promise<number> {
     const { stdout } = await runProgram("cat", `/proc/${this.pid}/status`);
-    return Number(/VmRSS:\s*(\d+) kB/.exec(stdout)?.[1]) * 1_024;
+    const kib = [...stdout.matchAll(/Rss(?:Anon|Shmem):\s*(\d+) kB/g)].map(([, one]) =>
+      Number(one)
+    );
+    return kib.reduce((sum, one) => sum + one) * 1_024;
   }
 
   /** Ends it by SIGTERM; how it ended, which must be soon. */

@@ -25,6 +25,31 @@ const RECORDS: readonly (readonly [name: string, type: string, value: string])[]
   ["_dns.example", "SVCB", "1 dns.example alpn=dot"],
 ];
 
+/** What a zone of one's own says: the status, and the answer. */
+const ZONE = [
+  ["lan.example SOA", "NOERROR ns.lan.example. admin.lan.example. 1 3600 600 86400 300"],
+  ["LAN.example A", "NOERROR"],
+  ["nas.lan.example A", "NOERROR 192.168.1.7"],
+  ["gone.lan.example A", "NXDOMAIN"],
+  ["gone.lan.example ANY", "NXDOMAIN"],
+  ["deep.gone.lan.example AAAA", "NXDOMAIN"],
+  ["below.nas.lan.example A", "NXDOMAIN"],
+  ["attic.lan.example A", "NOERROR"],
+  ["b.attic.lan.example A", "NOERROR"],
+  ["a.b.attic.lan.example A", "NOERROR 192.168.1.8"],
+  ["any.wild.lan.example A", "NOERROR 192.168.1.6"],
+  ["any.wild.lan.example AAAA", "NOERROR"],
+  ["wild.lan.example A", "NOERROR"],
+  ["alias.lan.example A", "NXDOMAIN gone.lan.example."],
+] as const;
+const ZONE_RECORDS: typeof RECORDS = [
+  ["lan.example", "SOA", "ns.lan.example admin.lan.example 1 3600 600 86400 300"],
+  ["nas.lan.example", "A", "192.168.1.7"],
+  ["a.b.attic.lan.example", "A", "192.168.1.8"],
+  ["*.wild.lan.example", "A", "192.168.1.6"],
+  ["alias.lan.example", "CNAME", "gone.lan.example"],
+];
+
 const ANSWERS: readonly (readonly [question: string, want: string])[] = [
   ["nas.example A", "192.168.1.5"],
   ["nas.example TXT", '"the box below the stairs; \\195\\188"'],
@@ -60,6 +85,34 @@ Deno.test("records of every type are answered", { permissions: PERMISSIONS }, as
     });
   }
   assert.deepEqual(upstream.seen.filter(({ name }) => !name.startsWith("health")), []);
+  await t.step("a zone of one's own has the names that it has, and no others", async () => {
+    for (const [name, type, value] of ZONE_RECORDS) {
+      await api.create("records", { name, type, value });
+    }
+    for (const [question, want] of ZONE) {
+      const args = ["@127.0.0.1", "-p", `${service.address.port}`, "+notcp"];
+      const { stdout } = await runProgram("dig", ...args, ...question.split(" "));
+      const answers = [...stdout.matchAll(/^\S+\s+\d+\s+IN\s+(?:A|CNAME|SOA)\s+(.*)$/gm)];
+      const said = /;; ANSWER SECTION:/.test(stdout) ? answers.map(([, rdata]) => rdata) : [];
+      const status = /status: (\w+)/.exec(stdout)?.[1];
+      const negative = said.length === 0 || status === "NXDOMAIN";
+      assert.equal([status, ...said.slice(0, 1)].join(" "), want, question);
+      assert.equal(
+        negative,
+        / SOA|\tSOA/.test(stdout.split("AUTHORITY SECTION")[1] ?? ""),
+        question,
+      );
+    }
+    assert.deepEqual(upstream.seen.filter(({ name }) => name.includes("lan.example")), []);
+    const { records } = await api.call("GET", "explain?name=gone.lan.example&type=A");
+    assert.deepEqual(records, ["NXDOMAIN"]);
+    const { status } = await api.call("POST", "records", {
+      name: "*.lan.example",
+      type: "SOA",
+      value: "ns.lan.example admin.lan.example 1 3600 600 86400 300",
+    });
+    assert.equal(status, 422);
+  });
   await t.step("explain shows them", async () => {
     const { outcome, records } = await api.call("GET", "explain?name=home.example&type=MX");
     assert.deepEqual([outcome, records], ["local", ["10 mail.home.example", "20 nas.example"]]);

@@ -29,6 +29,7 @@ const EXAMPLES = {
   HTTPS: "1 . alpn=h2 port=8443",
   SVCB: "1 dns.home.arpa alpn=dot",
   CAA: "0 issue letsencrypt.org",
+  SOA: "ns.home.arpa admin.home.arpa 1 3600 600 86400 300",
 } as const satisfies Record<Specs["records"]["type"], string>;
 const TYPES = Object.keys(EXAMPLES) as Specs["records"]["type"][];
 

@@ -101,6 +101,7 @@ export const pages: typeof english = {
       HTTPS: "HTTPS (Webserver)",
       SVCB: "SVCB (Dienst)",
       CAA: "CAA (wer zertifizieren darf)",
+      SOA: "SOA (eine eigene Zone)",
     },
   },
   clients: {

@@ -100,6 +100,7 @@ export const pages = {
       HTTPS: "HTTPS (web server)",
       SVCB: "SVCB (service)",
       CAA: "CAA (who may certify)",
+      SOA: "SOA (a zone of your own)",
     },
   },
   clients: {
