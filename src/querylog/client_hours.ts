@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import { IDS_PER_MS } from "./entries.ts";
-import { COUNTED_SQL, type StoredEntry } from "./entry.ts";
+import { COUNTED_SQL, listOf, namesNoUpstream, type StoredEntry } from "./entry.ts";
 import { latencyBucket } from "./latency.ts";
 import {
   countOfRow,
@@ -358,9 +358,10 @@ function addTo(tallies: Tallies, entry: StoredEntry, hasName: boolean): void {
     if (entry.outcome === BLOCKED) tops.blocked.add(entry.name);
   }
   if (entry.outcome === BLOCKED) {
-    const list = entry.rule.split(TEXT_SEPARATOR, 1)[0];
+    const list = listOf(entry.rule);
     if (list !== "") tops.lists.add(list);
   }
+  if (namesNoUpstream(entry.kind)) return;
   const [, rcode, , , , upstream] = entry.kind.split(TEXT_SEPARATOR);
   if (upstream === "") return;
   const answered = minutes.ofUpstream(minute, upstream);

@@ -124,7 +124,7 @@ function handle(message: ToLog): void {
   switch (message.type) {
     case "start":
       if (message.handsLogOn) handLogLines(lines.take);
-      stepBack(Nice.Last);
+      stepBack(Nice.Log);
       store = new QueryLogStore(message.options, {
         wallMs: () => Date.now(),
         monotonicMs: () => performance.now(),
