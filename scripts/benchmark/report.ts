@@ -450,6 +450,8 @@ export function formatUi(ui: UiResults): string {
     ["a key while the log runs, 95th percentile", `${figure(ui.inputP95Ms)} ms`],
     ["a key where nothing comes, 95th percentile", `${figure(ui.quietP95Ms)} ms`],
     ["an hour of the log", `${figure(ui.heapGrownMib, 1)} MiB, ${figure(ui.nodes)} nodes`],
+    ["a filter over a million entries, from the last key", `${figure(ui.filterMs)} ms`],
+    ["10,000 clients open", `${figure(ui.clientsMs)} ms`],
   ];
   return formatTable([["the dashboard", "here"], ...rows]);
 }

@@ -413,5 +413,7 @@ export function uiTargets(ui: UiResults): Target[] {
     most("dashboard: a key in the running log, 95th percentile", ui.inputP95Ms, 100, "ms"),
     most("dashboard: heap of an hour of the log", ui.heapGrownMib, 10, "MiB"),
     most("dashboard: nodes of the page", ui.nodes, 3_000, "nodes"),
+    most("dashboard: a filter over a million entries", ui.filterMs, 300, "ms"),
+    most("dashboard: 10,000 clients open", ui.clientsMs, 500, "ms"),
   ];
 }

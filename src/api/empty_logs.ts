@@ -2,11 +2,15 @@ import type { Clock } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import type { LogsPort } from "./ports.ts";
 import type { LeakTests } from "./leak_tests.ts";
+import type { ClientSeries } from "./schemas/clients_seen.ts";
 import { type Statistics, STEPS } from "./schemas/statistics.ts";
 
 const HOUR_MS = 3_600_000;
 
 export const NO_LATENCY = { p50_ms: null, p95_ms: null, p99_ms: null } as const;
+
+/** Of a node that counts nothing by client. */
+export const NO_SERIES: ClientSeries = { since: null, active: [], items: [] };
 
 /** Zero for each outcome. */
 export function noCounts(): Statistics["outcomes"] {
@@ -50,6 +54,7 @@ export function emptyLogs(
       });
     },
     clientsSeen: () => Promise.resolve({ items: [] }),
+    clientSeries: () => Promise.resolve(NO_SERIES),
     startLeakTest: () => leakTests.start(),
     leakTest: (id) => leakTests.find(id),
     leakTests: () => leakTests.all(),

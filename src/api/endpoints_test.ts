@@ -38,7 +38,7 @@ GET /api/v1/stats | GET /api/v1/stats/export | GET /api/v1/audit | GET /api/v1/e
 POST /api/v1/lists/preset
 GET DELETE /api/v1/auth/sessions | DELETE /api/v1/auth/sessions/{id}
 GET /api/v1/events | POST /api/v1/profiles | GET /api/v1/profiles/{id}
-POST /api/v1/migrate | GET /api/v1/clients/seen | POST /api/v1/explain | GET /api/v1/auth/state
+POST /api/v1/migrate | GET /api/v1/clients/seen | GET /api/v1/clients/series | POST /api/v1/explain | GET /api/v1/auth/state
 GET /api/v1/cluster | POST /api/v1/cluster/promote | POST /api/v1/cluster/demote
 DELETE /api/v1/cluster/members/{node} | GET /metrics
 POST /api/v1/auth/recovery | POST /api/v1/auth/logout | GET /api/v1/auth/me

@@ -35,7 +35,7 @@ import type {
   MigrationPort,
   NodePort,
 } from "./ports.ts";
-import { ClientsSeen } from "./schemas/clients_seen.ts";
+import { ClientSeries, ClientsSeen } from "./schemas/clients_seen.ts";
 import { exampleOf } from "./schemas/common.ts";
 import { Profile } from "./schemas/profiles.ts";
 import { StatusEvent } from "./schemas/events.ts";
@@ -398,6 +398,7 @@ function fakeLogs(): LogsPort {
         unreachable: [],
       }),
     clientsSeen: () => Promise.resolve(exampleOf(ClientsSeen)),
+    clientSeries: () => Promise.resolve(exampleOf(ClientSeries)),
     startLeakTest: () => test,
     leakTest: (id) => id === test.id ? test : null,
     leakTests: () => [test],

@@ -42,7 +42,7 @@ export type {
   ScheduleSpec,
   Settings,
 } from "../model/mod.ts";
-export { emptyLogs } from "./empty_logs.ts";
+export { emptyLogs, NO_SERIES } from "./empty_logs.ts";
 export type { Me } from "./schemas/accounts.ts";
 export type { ChangeEvent, StatusEvent } from "./schemas/events.ts";
 export type { ListStatus } from "./schemas/resources.ts";
@@ -52,7 +52,7 @@ export { LeakTests, type SavedLeakTest } from "./leak_tests.ts";
 export type { BackupFile } from "../backup/mod.ts";
 export type { MigrateBody, Migrated } from "./schemas/migrate.ts";
 export type { Restored } from "./schemas/backup.ts";
-export type { ClientsSeen } from "./schemas/clients_seen.ts";
+export type { ClientSeries, ClientsSeen } from "./schemas/clients_seen.ts";
 export type { ClusterReport } from "./schemas/cluster.ts";
 export type { ErrorAnswer } from "./schemas/common.ts";
 export type {

@@ -6,7 +6,12 @@ import type { Actor, Role, RuleSpec, Session, StoredUser } from "../model/mod.ts
 import type { LocalStore, Replicator } from "../store/mod.ts";
 import type { Webhooks } from "../webhooks/mod.ts";
 import type { EventFeed } from "./event_feed.ts";
-import type { ClientsSeen, ClientsSeenQuery } from "./schemas/clients_seen.ts";
+import type {
+  ClientSeries,
+  ClientSeriesQuery,
+  ClientsSeen,
+  ClientsSeenQuery,
+} from "./schemas/clients_seen.ts";
 import type { ClusterReport } from "./schemas/cluster.ts";
 import type {
   LeakTest,
@@ -157,6 +162,7 @@ export interface LogsPort {
   watch(filter: QuerylogFilter, watcher: LogWatcher): () => void;
   statistics(query: StatisticsQuery): Promise<Statistics>;
   clientsSeen(query: ClientsSeenQuery): Promise<ClientsSeen>;
+  clientSeries(query: ClientSeriesQuery): Promise<ClientSeries>;
   startLeakTest(): LeakTest;
   leakTest(id: string): LeakTest | null;
   leakTests(): readonly LeakTest[];

@@ -53,6 +53,7 @@ Deno.test(
         search: () => Promise.reject(new Error("nothing is searched")),
         seen: () => Promise.reject(new Error("nobody is looked for")),
         names: () => Promise.reject(new Error("nothing is searched")),
+        series: () => Promise.reject(new Error("no hours are asked for")),
         watch: () => () => undefined,
       },
       new LeakTests({ clock: { nowMs: () => 0 }, randomHex: () => "" }),

@@ -1,10 +1,10 @@
 import type { LogsPort, QuerylogEntry, QuerylogFilter, Statistics } from "../api/mod.ts";
-import { LeakTests, STEPS } from "../api/mod.ts";
+import { LeakTests, NO_SERIES, STEPS } from "../api/mod.ts";
 import type { HostNames } from "./host_names.ts";
 import { ClientFinder } from "./client_finder.ts";
 import { parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
-import type { State } from "../model/mod.ts";
+import type { ClientSpec, State } from "../model/mod.ts";
 import type { QuerylogSupervisor } from "../isolate/mod.ts";
 import type { LogEntry, LogFilter } from "../querylog/mod.ts";
 
@@ -20,7 +20,7 @@ export function nodeLogs(
   node: string,
   querylog: Pick<
     QuerylogSupervisor,
-    "counts" | "names" | "seen" | "search" | "statistics" | "watch"
+    "counts" | "names" | "seen" | "search" | "series" | "statistics" | "watch"
   >,
   leakTests: LeakTests,
   state: () => State,
@@ -90,6 +90,19 @@ export function nodeLogs(
         }),
       };
     },
+    clientSeries: async ({ clients: ids = [], hours }) => {
+      // What an anonymised log has of a client is its neighbours' as well.
+      if (names === null) return NO_SERIES;
+      const { clients } = state().collections;
+      const found = ids.flatMap((id) => clients.get(id) ?? []);
+      const query = { clients: found.map(ownKeys), hours };
+      const { since, active, counts } = await querylog.series(query);
+      return {
+        since,
+        active,
+        items: found.map(({ id }, i) => ({ client: id, queries: counts[i] })),
+      };
+    },
     startLeakTest: () => leakTests.start(),
     leakTest: (id) => leakTests.find(id),
     leakTests: () => leakTests.all(),
@@ -99,8 +112,11 @@ export function nodeLogs(
 /** What the log has a client by: its addresses and client IDs; else the text as it is. */
 function keysOf({ collections: { clients } }: State, text: string): readonly string[] {
   const named = [...clients.values()].filter(({ id, spec }) => id === text || spec.name === text);
-  const keys = named.flatMap(({ spec }) => [...spec.addresses, ...spec.ids, spec.name]);
-  return named.length === 0 ? [text] : keys;
+  return named.length === 0 ? [text] : named.flatMap(ownKeys);
+}
+
+function ownKeys({ spec }: { readonly spec: ClientSpec }): string[] {
+  return [...spec.addresses, ...spec.ids, spec.name];
 }
 
 type TopClient = Statistics["top"]["clients"][number];

@@ -77,7 +77,7 @@ export interface ServeApiOptions extends NodeParts {
   readonly querylog:
     | Pick<
       QuerylogSupervisor,
-      "counts" | "figures" | "names" | "seen" | "search" | "statistics" | "watch"
+      "counts" | "figures" | "names" | "seen" | "search" | "series" | "statistics" | "watch"
     >
     | null;
   /** Resolves once every change applied so far holds for the next query. */

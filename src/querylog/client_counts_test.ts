@@ -6,7 +6,8 @@ import { figuresMemory, queueMemory, QueueWriter } from "../logqueue/mod.ts";
 import { openDatabase } from "./database.ts";
 import { type FakeQuery, note } from "./fakes.ts";
 import { LocalDays } from "./local_days.ts";
-import type { CountsQuery } from "./log_counts.ts";
+import type { HourSeries } from "./client_hours.ts";
+import type { CountsQuery, SeriesQuery } from "./log_counts.ts";
 import type { LogStatistics } from "./log_statistics.ts";
 import type { QueryLogOptions } from "./options.ts";
 import { QueryLogStore } from "./query_log.ts";
@@ -89,11 +90,11 @@ class Bench implements Disposable {
   }
 
   count(query: CountsQuery): LogStatistics {
-    const pieces = this.store.counts(query);
-    for (;;) {
-      const { done, value } = pieces.next();
-      if (done) return value;
-    }
+    return whole(this.store.counts(query));
+  }
+
+  series(query: SeriesQuery): HourSeries {
+    return whole(this.store.series(query));
   }
 
   days(count: number, more: Partial<CountsQuery> = {}): Record<string, number> {
@@ -107,6 +108,13 @@ class Bench implements Disposable {
   [Symbol.dispose](): void {
     this.store.close();
     Deno.removeSync(this.directory, { recursive: true });
+  }
+}
+
+function whole<T>(pieces: Generator<undefined, T>): T {
+  for (;;) {
+    const { done, value } = pieces.next();
+    if (done) return value;
   }
 }
 
@@ -152,6 +160,51 @@ Deno.test("hours that an earlier program wrote are counted of the log, once", di
   assert.equal(bench.count(query).total, 58);
   const read = bench.read.filter(({ sql, rows }) => /FROM entries e/.test(sql) && rows > 0);
   assert.deepEqual(read, []);
+});
+
+Deno.test("clients' queries by the hour are told without an entry that is read", disk, () => {
+  using bench = new Bench();
+  const ask = (...addresses: string[]) => {
+    for (const address of addresses) bench.ask(3, { address });
+    bench.ask(2, { address: "198.51.100.9", clientId: "phone", clientName: "Phone" });
+    bench.nowMs = (Math.floor(bench.nowMs / HOUR_MS) + 1) * HOUR_MS;
+  };
+  ask("192.0.2.7", "192.0.2.8");
+  ask("192.0.2.8", "2001:db8::1");
+  ask();
+  ask("192.0.2.7", "192.0.2.7", "203.0.113.1");
+  // A network has those of its addresses that are nobody else's.
+  const clients = [["192.0.2.7"], ["192.0.2.0/24", "2001:db8::/64"], ["phone"], ["192.0.2.99"]];
+  bench.read.length = 0;
+  const want = {
+    since: "2026-03-27T10:00:00.000Z",
+    active: [3, 3, 1, 3, 0],
+    counts: [[3, 0, 0, 6, 0], [3, 6, 0, 0, 0], [2, 2, 2, 2, 0], [0, 0, 0, 0, 0]],
+  };
+  assert.deepEqual(bench.series({ clients, hours: 5 }), want);
+  assert.deepEqual(bench.read.filter(({ sql }) => /\bentries\b/.test(sql)), []);
+  assert.deepEqual(bench.series({ clients, hours: 2 }).counts[0], [6, 0]);
+  bench.store.close();
+  bench.store = bench.open();
+  assert.deepEqual(bench.series({ clients, hours: 5 }), want);
+});
+
+Deno.test("hours that were not counted by client are not told as empty", disk, () => {
+  using bench = new Bench();
+  bench.ask(5, { address: "192.0.2.7" });
+  bench.store.close();
+  const db = openDatabase(`${bench.directory}/querylog`, bench.nowMs);
+  for (const table of ["sharers", "client_hours", "client_hours_since", "client_days"]) {
+    db.exec(`DROP TABLE ${table}`);
+  }
+  db.close();
+  bench.store = bench.open();
+  bench.nowMs += HOUR_MS;
+  bench.ask(7, { address: "192.0.2.7" });
+  bench.read.length = 0;
+  const { since, active, counts } = bench.series({ clients: [["192.0.2.7"]], hours: 24 });
+  assert.deepEqual([since, active, counts], ["2026-03-27T11:00:00.000Z", [1], [[7]]]);
+  assert.deepEqual(bench.read.filter(({ sql }) => /FROM entries e/.test(sql)), []);
 });
 
 Deno.test("many addresses of one query each push nobody out who asks more", disk, () => {

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import { IDS_PER_MS } from "./entries.ts";
-import { COUNTED_SQL, type StoredEntry } from "./entry.ts";
+import { COUNTED_SQL, listOf, namesNoUpstream, type StoredEntry } from "./entry.ts";
 import { latencyBucket } from "./latency.ts";
 import {
   countOfRow,
@@ -12,6 +12,7 @@ import {
   Minutes,
   UPSTREAM_LATENCY_AT,
 } from "./minutes.ts";
+import { timeOf } from "./search.ts";
 import { keepMost, type Sharers } from "./sharers.ts";
 import { type TopRow, TopSketch } from "./top_sketch.ts";
 
@@ -26,8 +27,9 @@ const ROWS_MAX = 50_000;
 const NAMES_MAX = 100;
 /** Hours that stay in memory, as those of all do. */
 const OPEN_MAX = 2;
-/** Entries of one step of the work. */
+/** Entries of one step of the work, and clients of one where no entries are read. */
 const SLICE_ENTRIES = 10_000;
+const SERIES_SLICE = 50;
 const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
 const FAILED = OUTCOME_NAMES.indexOf("failed");
 /** The number of no client: its row says that the hour was counted from its beginning. */
@@ -50,6 +52,16 @@ export interface ClientHour {
   readonly client: string;
   readonly minutes: MinuteRows;
   readonly tops: ClientTops;
+}
+
+/** Queries by the hour, from an hour on. */
+export interface HourSeries {
+  /** RFC 3339. */
+  readonly since: string;
+  /** How many clients asked. */
+  readonly active: readonly number[];
+  /** Of each client that was asked for. */
+  readonly counts: readonly (readonly number[])[];
 }
 
 /** What of clients is kept, and for how long. */
@@ -194,6 +206,51 @@ export class ClientHours {
     return found;
   }
 
+  /**
+   * Queries by the hour of some clients, by what `numberOf` gives a client's text (-1: none of them),
+   * and how many clients asked in each; in pieces of work. Reads no entries: begins behind the last
+   * hour that was not counted so.
+   */
+  *series(
+    numberOf: (text: string) => number,
+    clients: number,
+    wanted: number,
+    last: number,
+  ): Generator<undefined, HourSeries> {
+    const first = Math.max(wanted, (this.#uncounted(wanted, last).at(-1) ?? -Infinity) + 1);
+    const none = () => Array.from({ length: last - first + 1 }, () => 0);
+    const [active, counts] = [none(), Array.from({ length: clients }, none)];
+    const isOpen = (hour: number) => (this.#open.get(hour) ?? null) !== null;
+    const asked = this.#db.prepare(
+      "SELECT hour, count(*) AS count FROM client_hours " +
+        "WHERE hour BETWEEN ? AND ? AND client <> ? GROUP BY 1",
+    );
+    for (const { hour, count } of asked.all(first, last, WHOLE)) {
+      if (!isOpen(Number(hour))) active[Number(hour) - first] = Number(count);
+    }
+    const read = this.#db.prepare(
+      "SELECT hour, counts FROM client_hours WHERE client = ? AND hour BETWEEN ? AND ?",
+    );
+    type Counts = Pick<Row, "hour" | "counts">;
+    for (const [i, { id, text }] of this.#sharers.matching((one) => numberOf(one) >= 0).entries()) {
+      if (i % SERIES_SLICE === SERIES_SLICE - 1) yield undefined;
+      const own = counts[numberOf(text)];
+      for (const { hour, counts } of read.all(id, first, last) as unknown as Counts[]) {
+        const { all } = JSON.parse(counts) as MinuteRows;
+        if (!isOpen(hour)) own[hour - first] += all.reduce((sum, row) => sum + countOfRow(row), 0);
+      }
+    }
+    for (const [hour, tallies] of this.#open) {
+      if (tallies === null || hour < first || hour > last) continue;
+      active[hour - first] = tallies.size;
+      for (const [text, { queries }] of tallies) {
+        const number = numberOf(text);
+        if (number >= 0) counts[number][hour - first] += queries;
+      }
+    }
+    return { since: timeOf(first * HOUR_MS * IDS_PER_MS), active, counts };
+  }
+
   /** Hours with entries that nobody counted from their beginning. */
   #uncounted(first: number, last: number): number[] {
     const next = this.#db.prepare("SELECT id FROM entries WHERE id >= ? ORDER BY id LIMIT 1");
@@ -301,9 +358,10 @@ function addTo(tallies: Tallies, entry: StoredEntry, hasName: boolean): void {
     if (entry.outcome === BLOCKED) tops.blocked.add(entry.name);
   }
   if (entry.outcome === BLOCKED) {
-    const list = entry.rule.split(TEXT_SEPARATOR, 1)[0];
+    const list = listOf(entry.rule);
     if (list !== "") tops.lists.add(list);
   }
+  if (namesNoUpstream(entry.kind)) return;
   const [, rcode, , , , upstream] = entry.kind.split(TEXT_SEPARATOR);
   if (upstream === "") return;
   const answered = minutes.ofUpstream(minute, upstream);

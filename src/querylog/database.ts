@@ -20,7 +20,7 @@ const SCHEMA_VERSION = 1;
 const BUSY_MS_MAX = 2_000;
 const CACHE_KIB = 4_096;
 /** Pages of the write-ahead log before it goes into the file, and the log's bytes at most after it. */
-const CHECKPOINT_PAGES = 1_000;
+const CHECKPOINT_PAGES = 2_000;
 const LOG_BYTES_MAX = 8 * 1024 * 1024;
 
 // What SQLite says (its result codes), without the upper bits that tell more.

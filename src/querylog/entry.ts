@@ -125,6 +125,17 @@ export function kindText(
   return parts.join(TEXT_SEPARATOR);
 }
 
+/** Says of most kinds without an upstream that they have none: it would be the last of the text. */
+export function namesNoUpstream(kind: string): boolean {
+  return kind.endsWith(TEXT_SEPARATOR);
+}
+
+/** The list of an entry's `rule`, or "". */
+export function listOf(rule: string): string {
+  const end = rule.indexOf(TEXT_SEPARATOR);
+  return end < 0 ? rule : rule.slice(0, end);
+}
+
 /** What a stored entry says. */
 export function showEntry(stored: StoredEntry): ShownEntry {
   const [client, id, group, ...name] = stored.client.split(TEXT_SEPARATOR);

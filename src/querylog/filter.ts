@@ -1,4 +1,13 @@
-import { formatIp, parseIp, parsePrefix, prefixHolds, unmapIpv4 } from "../addr/mod.ts";
+import {
+  compilePrefixes,
+  formatIp,
+  NO_VALUE,
+  parseIp,
+  parsePrefix,
+  prefixHolds,
+  PrefixTable,
+  unmapIpv4,
+} from "../addr/mod.ts";
 import { OUTCOME_NAMES, PROTOCOL_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import { clientLabel, type LogFilter, type StoredEntry } from "./entry.ts";
 
@@ -36,6 +45,33 @@ export function clientTest(client: string, isAnonymized: boolean): (text: string
   const wanted = client.toLowerCase();
   return (text) =>
     text.split(TEXT_SEPARATOR, 2)[1] === wanted || clientLabel(text).toLowerCase() === wanted;
+}
+
+/**
+ * Says which of some clients, each by its addresses, networks, client IDs and name, a client's text is
+ * of; -1: of none. For many texts and clients at once: the narrowest network counts.
+ */
+export function clientNumber(
+  clients: readonly (readonly string[])[],
+): (text: string) => number {
+  const byName = new Map<string, number>();
+  const prefixes = clients.flatMap((keys, value) =>
+    keys.flatMap((key) => {
+      const prefix = parsePrefix(key);
+      if (prefix === null) byName.set(key.toLowerCase(), value);
+      return prefix === null ? [] : [{ prefix, value }];
+    })
+  );
+  const table = new PrefixTable(compilePrefixes(prefixes));
+  return (text) => {
+    const [address, id] = text.split(TEXT_SEPARATOR, 2);
+    const named = byName.get(id) ?? byName.get(clientLabel(text).toLowerCase());
+    const parsed = named === undefined ? parseIp(address) : null;
+    if (parsed === null) return named ?? -1;
+    const ip = unmapIpv4(parsed);
+    const number = table.find(ip, 0, ip.length);
+    return number === NO_VALUE ? -1 : number;
+  };
 }
 
 /** Says whether a client's text is of one of these, and in the group; `null`: all are asked for. */

@@ -4,7 +4,8 @@ import { clientSteps, countDays, type Shares } from "./client_counts.ts";
 import type { Condition, Conditions } from "./conditions.ts";
 import { IDS_PER_MS } from "./entries.ts";
 import { clientKey, COUNTED_SQL } from "./entry.ts";
-import { subjectTest } from "./filter.ts";
+import type { HourSeries } from "./client_hours.ts";
+import { clientNumber, subjectTest } from "./filter.ts";
 import { latencyBucketSql } from "./latency.ts";
 import { DAY_MS } from "./local_days.ts";
 import { timeOf } from "./search.ts";
@@ -45,6 +46,13 @@ export interface CountsQuery {
   /** Addresses, networks, client IDs or names. */
   readonly clients?: readonly string[];
   readonly group?: string;
+}
+
+/** Which clients' queries are counted by the hour, each by its keys as of `clientNumber`. */
+export interface SeriesQuery {
+  readonly clients: readonly (readonly string[])[];
+  /** The present one among them. */
+  readonly hours: number;
 }
 
 /** An address that asked; what is counted is of the hours asked for, its first query of the log. */
@@ -233,6 +241,13 @@ export class LogCounts {
     if (this.#parts.size >= PARTS_MAX) this.#parts.clear();
     this.#parts.set(key, found);
     return found;
+  }
+
+  /** Queries of some clients by the hour; in pieces of work, of what was counted as they came. */
+  series({ clients, hours }: SeriesQuery, nowMs: number): Generator<undefined, HourSeries> {
+    const last = Math.floor(nowMs / HOUR_MS);
+    const numberOf = clientNumber(clients);
+    return this.#shares.hours.series(numberOf, clients.length, last - hours + 1, last);
   }
 
   /** The addresses that asked in the last hours, the one that asked last first; in pieces of work. */

@@ -7,25 +7,25 @@ import { Conditions } from "./conditions.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
 import type { LogFilter, TakenEntry } from "./entry.ts";
-import { type CountsQuery, LogCounts, type SeenAddress } from "./log_counts.ts";
+import type { HourSeries } from "./client_hours.ts";
+import { type CountsQuery, LogCounts, type SeenAddress, type SeriesQuery } from "./log_counts.ts";
 import { LiveFeed } from "./live_feed.ts";
 import { LogExports } from "./log_exports.ts";
 import { OpenShares } from "./open_shares.ts";
 import type { QueryLogOptions, QueryLogPorts } from "./options.ts";
+import { Pace } from "./pace.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
 import type { LogStatistics } from "./log_statistics.ts";
 import { Statistics } from "./statistics.ts";
 
-/** Records of one transaction: some tens of milliseconds, while nothing else is done here. */
-const BATCH_MAX = 2_000;
+/**
+ * Records of one transaction: some tens of milliseconds, while nothing else is done here. The more
+ * there are, the fewer pages of the indexes each of them costs.
+ */
+const BATCH_MAX = 5_000;
 /** Batches written before a question is answered: what full queues hold, and not what keeps coming. */
 const CATCH_UP_BATCHES_MAX = 16;
-/**
- * Records written a second: a fifth of what a processor answers, for about a fifth of its time. More
- * wait, and of what the queues have no room for then some of each client's are left out.
- */
-const RECORDS_PER_SECOND_MAX = 30_000;
 /** Records wait this long, so that a quiet night is few writes; who ends the process loses no more. */
 const WRITE_MS = 5_000;
 /** The same where so much of a queue waits: some dozens of records. */
@@ -77,8 +77,8 @@ export class QueryLogStore {
   #open: Open | null = null;
   /** Since when something waits that was seen; `Infinity`: nothing was. */
   #waitsSinceMs = Infinity;
-  /** Records taken from the queues so far, and when the next ones may be. */
-  #taken = 0;
+  /** When the next records may be taken from the queues. */
+  readonly #pace = new Pace();
   #restsUntilMs = -Infinity;
   #savedAtMs: number;
   /** Something was counted since. */
@@ -122,10 +122,9 @@ export class QueryLogStore {
     else this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
     let isMore = false;
     if (fill > FILL_MAX || nowMs >= this.#dueAtMs(fill)) {
-      const before = this.#taken;
+      const before = this.#pace.taken;
       isMore = this.#write();
-      const takenMs = Math.round(1_000 * (this.#taken - before) / RECORDS_PER_SECOND_MAX);
-      this.#restsUntilMs = nowMs + takenMs;
+      this.#restsUntilMs = nowMs + this.#pace.restMs(nowMs, this.#pace.taken - before);
       this.#waitsSinceMs = isMore ? nowMs : Infinity;
     } else if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim();
     if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
@@ -173,8 +172,8 @@ export class QueryLogStore {
   }
 
   /**
-   * The same by short steps; or for some clients, of what the log still has: in pieces of work,
-   * between which others have their turn.
+   * The same by short steps, or for some clients: in pieces of work, between which others have their
+   * turn.
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
    */
@@ -185,6 +184,11 @@ export class QueryLogStore {
   /** The addresses that asked in the last hours, in pieces of work as well. */
   seen(hours: number): Generator<undefined, readonly SeenAddress[]> {
     return this.#inPieces(({ counts }) => counts.seen(hours, this.#clock.nowMs()));
+  }
+
+  /** Queries of some clients by the hour, in pieces of work as well. */
+  series(query: SeriesQuery): Generator<undefined, HourSeries> {
+    return this.#inPieces(({ counts }) => counts.series(query, this.#clock.nowMs()));
   }
 
   *#inPieces<T>(begin: (open: Open) => Generator<undefined, T>): Generator<undefined, T> {
@@ -271,7 +275,9 @@ export class QueryLogStore {
         const dropped = reader.takeDropped();
         statistics.addDropped(dropped, nowMs);
         shares.days.addDropped(dropped, nowMs);
-        this.#isUnsaved ||= dropped.some((count) => count > 0);
+        const sum = dropped.reduce((a, b) => a + b);
+        this.#pace.drop(sum);
+        this.#isUnsaved ||= sum > 0;
       }
       this.#isUnsaved ||= batch.length > 0;
       this.#figures[LogFigure.Entries] = entries.count;
@@ -298,7 +304,7 @@ export class QueryLogStore {
         for (let i = 0; i < most; i++) {
           const lengthBytes = reader.next(words);
           if (lengthBytes === NO_RECORD) break;
-          this.#taken++;
+          this.#pace.take();
           const entry = this.#record.read();
           if (entry === null) this.#figures[LogFigure.Unreadable]++;
           else if (!this.#exports.wants(entry)) batch.push(this.#dated(entry));

@@ -345,12 +345,13 @@ Deno.test(
   disk,
   () => {
     for (
-      const { perMs, floodMs, keptMin, keptMax } of [
+      const { perMs, floodMs, keptMin, keptMax, queueBytes } of [
         { perMs: 21, floodMs: 1_000, keptMin: 1, keptMax: 1 },
         { perMs: 120, floodMs: 500, keptMin: 1 / 5, keptMax: 2 / 3 },
+        { perMs: 250, floodMs: 500, keptMin: 1 / 5, keptMax: 1 / 3, queueBytes: 256 * 1024 },
       ]
     ) {
-      using bench = new Bench();
+      using bench = new Bench({}, 1, queueBytes);
       const clients = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
       for (let ms = 0; ms < floodMs; ms++) {
         for (let i = 0; i < perMs; i++) bench.ask({ address: clients[i % 3] });

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
-import { clientKey, type StoredEntry } from "./entry.ts";
+import { clientKey, listOf, namesNoUpstream, type StoredEntry } from "./entry.ts";
 import { latencyBucket } from "./latency.ts";
 import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
 import {
@@ -120,9 +120,10 @@ export class Statistics {
     if (entry.outcome === BLOCKED) {
       tops.blocked.add(entry.name);
       if (client !== "") tops.blocked_clients.add(client);
-      const list = entry.rule.split(TEXT_SEPARATOR, 1)[0];
+      const list = listOf(entry.rule);
       if (list !== "") tops.lists.add(list);
     }
+    if (namesNoUpstream(entry.kind)) return;
     const [, rcode, , , , address] = entry.kind.split(TEXT_SEPARATOR);
     if (address === "") return;
     let upstream = upstreams.get(address);

@@ -45,9 +45,23 @@ export class TopSketch {
   }
 
   #shrink(): void {
-    const rows = this.#sorted();
-    this.#floor = Math.max(this.#floor, rows[this.#capacity][1]);
-    this.#counts.clear();
-    for (const [name, count] of rows.slice(0, this.#capacity)) this.#counts.set(name, count);
+    // Of numbers alone, as this comes with every so many names.
+    const sorted = Float64Array.from(this.#counts.values()).sort();
+    const most = sorted[sorted.length - 1 - this.#capacity];
+    let excess = this.#counts.size - this.#capacity;
+    this.#floor = Math.max(this.#floor, most);
+    for (const [name, count] of this.#counts) {
+      if (count < most) {
+        this.#counts.delete(name);
+        excess--;
+      }
+    }
+    // Of those with as many, the ones that came first go.
+    for (const [name, count] of this.#counts) {
+      if (excess <= 0) break;
+      if (count > most) continue;
+      this.#counts.delete(name);
+      excess--;
+    }
   }
 }

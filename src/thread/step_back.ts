@@ -9,6 +9,8 @@ const THIS_THREAD = 0;
 export const Nice = {
   /** A build is waited for: on a busy machine it still gets its part. */
   Build: 5,
+  /** What may lag: beside one that is always busy it gets a tenth of the processor. */
+  Log: 10,
   /** What is done when nobody else has anything to do. */
   Last: 19,
 } as const;

@@ -132,6 +132,15 @@ Deno.test({
       const { items } = await api.call("GET", "clients/seen?known=true");
       assert.deepEqual([items[0].address, items[0].client], ["127.0.0.1", client]);
       assert.deepEqual((await api.call("GET", "clients/seen?known=false")).items, []);
+      const series = await api.call("GET", `clients/series?clients=${client},cl_gone`);
+      assert.deepEqual(series.items.map((one: { client: string }) => one.client), [client]);
+      assert.deepEqual([series.active.length, series.items[0].queries.length], [24, 24]);
+      assert.ok(series.active.at(-1) + series.active.at(-2) >= 1); // An hour may have gone by.
+      const sum = (counts: number[]) => counts.reduce((all, count) => all + count, 0);
+      assert.equal(sum(series.items[0].queries), items[0].queries);
+      const many = Array.from({ length: 101 }, (_, i) => `cl_${i}`).join(",");
+      assert.equal((await api.call("GET", `clients/series?clients=${many}`)).status, 400);
+      assert.equal((await api.call("GET", "clients/series?hours=25")).status, 400);
       assert.equal((await api.call("GET", "stats?hours=25&step=1m")).status, 400);
     });
     await t.step("a stream goes on behind an entry", async () => {

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { hasProgram, until } from "./harness.ts";
 import { BROWSER_PERMISSIONS, Dashboard, type Visit } from "./dashboard.ts";
 import { fillLog } from "./full_log.ts";
+import { addressOf, fillStore } from "./full_store.ts";
 
 const SIZE = Deno.env.get("SVC_UI_BIG") === "whole"
   ? { clients: 10_000, groups: 1_000, rules: 20_000, entries: 1_000_000 }
@@ -14,55 +15,6 @@ const SIZE = Deno.env.get("SVC_UI_BIG") === "whole"
 /** Of a page, however much there is to show. */
 const NODES_MAX = 5_000;
 const HEAP_BYTES_MAX = 48 * 1024 * 1024;
-
-// deno-lint-ignore no-explicit-any -- answers of every shape
-type Json = any;
-
-const two = (i: number) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`;
-const idOf = (prefix: string, i: number) => `${prefix}_${(i + 1).toString(16).padStart(16, "0")}`;
-
-/** Puts clients, groups and rules there at once. */
-async function fillStore({ api }: Dashboard): Promise<void> {
-  const backup: Json = await api.call("GET", "backup");
-  const now = new Date().toISOString();
-  const many = (prefix: string, count: number, spec: (i: number) => Json) =>
-    Array.from({ length: count }, (_, i) => ({
-      id: idOf(prefix, i),
-      revision: 1,
-      created_at: now,
-      updated_at: now,
-      spec: spec(i),
-    }));
-  const [group] = backup.groups;
-  const restored = await api.call("POST", "restore", {
-    ...backup,
-    groups: [
-      group,
-      ...many("gr", SIZE.groups, (i) => ({
-        ...group.spec,
-        name: `Group ${i}`,
-        blocked_services: i % 3 === 0 ? [{ service: "youtube" }] : [],
-      })),
-    ],
-    clients: many("cl", SIZE.clients, (i) => ({
-      name: `Device ${i}`,
-      addresses: [two(i)],
-      ids: [],
-      group: i % 2 === 0 ? group.id : idOf("gr", i % SIZE.groups),
-      paused_until: null,
-    })),
-    rules: many("ru", SIZE.rules, (i) => ({
-      rule: `||host${i}.blocked.example^`,
-      enabled: true,
-      comment: "",
-      managed_by: "api",
-      expires_at: null,
-      groups: [],
-      clients: [],
-    })),
-  });
-  assert.equal(restored.done, true, JSON.stringify(restored));
-}
 
 /** The page is small, whatever is behind it. */
 async function assertSmall(visit: Visit, what: string): Promise<void> {
@@ -82,9 +34,9 @@ Deno.test({
   fn: async (t) => {
     await using dashboard = await Dashboard.start(
       { store: { path: "store" }, querylog: { max_entries: 1_500_000 } },
-      (directory) => fillLog(`${directory}/store/querylog`, SIZE.entries, SIZE.clients, two),
+      (directory) => fillLog(`${directory}/store/querylog`, SIZE.entries, SIZE.clients, addressOf),
     );
-    await fillStore(dashboard);
+    await fillStore(dashboard.api, SIZE);
     await using visit = await dashboard.visit();
     const { page } = visit;
     const rows = page.locator(".virtual-row");
@@ -135,8 +87,29 @@ Deno.test({
       await assertSmall(visit, "log by name");
     });
     await t.step("clients are found among all, and one's page stands", async () => {
+      let asked: readonly string[] = [];
+      page.on("request", (request) => {
+        const { pathname, searchParams } = new URL(request.url());
+        if (!pathname.endsWith("/clients/series")) return;
+        asked = searchParams.get("clients")?.split(",") ?? [];
+        assert.ok(asked.length <= 100, `runs of ${asked.length} clients`);
+      });
+      const drawn = async () =>
+        await page.locator(".virtual-row .k-name a").evaluateAll((links) =>
+          links.map((link) => link.getAttribute("href")!.slice("/clients/".length))
+        );
       await visit.open("/clients");
       await rows.first().waitFor();
+      const first = await drawn();
+      await until("runs of rows in sight", () => asked.length > 0);
+      await page.locator(".virtual").focus();
+      await page.keyboard.press("PageDown");
+      await page.keyboard.press("PageDown");
+      await page.keyboard.press("PageDown");
+      await until("runs of those in sight now", async () => {
+        const ids = await drawn();
+        return ids[0] !== first[0] && asked.length > 0 && asked.every((id) => ids.includes(id));
+      });
       await page.getByText(new Intl.NumberFormat("en").format(SIZE.clients).replace(",", ""))
         .first().waitFor();
       await assertSmall(visit, "clients");

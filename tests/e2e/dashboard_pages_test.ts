@@ -13,7 +13,7 @@ import {
   PASSED,
   type Visit,
 } from "./dashboard.ts";
-import { hasProgram, PROGRAM, ROOT } from "./harness.ts";
+import { hasProgram, PROGRAM, ROOT, until } from "./harness.ts";
 
 const AXE = await Deno.readTextFile(`${ROOT}node_modules/axe-core/axe.min.js`);
 
@@ -142,6 +142,68 @@ Deno.test({
         assert.notEqual(await visit.page.title(), "gone");
       });
     }
+    await t.step("who asked has the run of that beside the number, for eyes alone", async () => {
+      await using visit = await visitAs(LOOKS[0]);
+      const asked: string[] = [];
+      visit.page.on("request", (request) => {
+        const { pathname, searchParams } = new URL(request.url());
+        if (pathname.endsWith("/clients/series")) asked.push(searchParams.get("clients") ?? "");
+      });
+      await visit.open("/clients");
+      const run = visit.page.locator(".k-queries svg.sparkline");
+      await run.waitFor();
+      assert.equal(await run.getAttribute("aria-hidden"), "true");
+      assert.equal(await run.textContent(), "");
+      const cell = visit.page.locator(".k-queries", { has: visit.page.locator("svg") });
+      assert.equal(await cell.textContent(), "3");
+      assert.deepEqual(asked, [own[0].slice("/clients/".length)]);
+      await visit.open("/");
+      await visit.page.locator(".tile", { hasText: "Devices" }).locator("svg.sparkline").waitFor();
+      await visit.open("/?hours=168");
+      await visit.settled();
+      const tile = visit.page.locator(".tile", { hasText: "Devices" });
+      await tile.waitFor();
+      assert.equal(await tile.locator("svg.sparkline").count(), 0);
+    });
+    await t.step("the legend switches each outcome, by pointer and by key", async () => {
+      await using visit = await visitAs(LOOKS[0]);
+      const { page } = visit;
+      await visit.open("/?hours=1");
+      const switches = page.getByRole("group", { name: "Outcomes in the chart" })
+        .getByRole("button");
+      await switches.first().waitFor();
+      assert.equal(await switches.count(), 9);
+      const legend = page.locator(".legend");
+      const tells = (what: string) =>
+        until(what, async () => (await legend.textContent())?.includes(what) ?? false);
+      await tells("Blocked");
+      const hidden: string[] = [];
+      for (let i = 0; i < 9; i++) {
+        const one = switches.nth(i);
+        const key = [null, "Enter", "Space"][i % 3];
+        if (key === null) await one.click();
+        else await one.press(key);
+        await page.locator(`.legend-switches button:nth-child(${i + 1})[aria-pressed=false]`)
+          .waitFor();
+        const told = new URL(page.url()).searchParams.get("hidden")?.split(",") ?? [];
+        assert.equal(told.length, i + 1);
+        hidden.push(told.at(-1)!);
+        if (i === 0) assert.ok(!(await legend.textContent())?.includes("Blocked"));
+      }
+      assert.equal(new Set(hidden).size, 9);
+      assert.equal(await legend.textContent(), "");
+      await assertAccessible(visit, "legend, all switched off");
+      await page.reload();
+      await page.locator(".legend-switches [aria-pressed=false]").nth(8).waitFor();
+      await visit.button("As table").click();
+      await page.locator(".chart-table tbody tr").first().waitFor();
+      const blocked = await page.locator(".chart-table tbody td:nth-child(2)").allTextContents();
+      assert.ok(blocked.some((count) => Number(count) > 0), "the table is of all");
+      await visit.button("As chart").click();
+      for (let i = 0; i < 9; i++) await switches.nth(i).press("Space");
+      await until("none is hidden", () => !page.url().includes("hidden"));
+      await tells("Blocked");
+    });
     await t.step("a drawer, a dialog and the search", async () => {
       await using visit = await visitAs(LOOKS[0]);
       await visit.open("/log");

@@ -9,6 +9,7 @@ import type { Resource, Seen, Specs } from "../data/types.ts";
 import { Button, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
 import { groupOptions } from "../parts/choices.ts";
 import { ClientFields, NEW_CLIENT, prepareClient } from "../parts/client_fields.tsx";
+import { ClientRun, type ClientRuns, useClientRuns } from "../parts/client_runs.tsx";
 import { AddButton, Collected, PageSearch, ResourceDialog } from "../parts/collection.tsx";
 import { Select, Tabs } from "../parts/controls.tsx";
 import { attempt, Shown } from "../parts/errors.tsx";
@@ -137,6 +138,7 @@ function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[
   const active = useSignal(0);
   const marked = useSignal<ReadonlySet<string>>(new Set());
   const isPhone = useMedia("(max-width: 639px)");
+  const runs = useClientRuns();
   const words = param("q").toLowerCase();
   const activity = activityOf(seen, items);
   const shown = items.filter(({ spec }) =>
@@ -173,6 +175,7 @@ function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[
             <Row
               client={client}
               activity={activity.get(client.id)}
+              runs={isPhone ? null : runs}
               isMarked={marked.value.has(client.id)}
               onMark={(on) => mark(client.id, on)}
             />
@@ -197,9 +200,11 @@ function Head() {
 }
 
 function Row(
-  { client: { id, spec }, activity, isMarked, onMark }: {
+  { client: { id, spec }, activity, runs, isMarked, onMark }: {
     client: Client;
     activity: Activity | undefined;
+    /** `null`: there is no room for them. */
+    runs: ClientRuns | null;
     isMarked: boolean;
     onMark: (on: boolean) => void;
   },
@@ -247,6 +252,7 @@ function Row(
           : <Name text={groupName(spec.group)} />}
       </span>
       <span role="gridcell" class="k-queries">
+        {activity !== undefined && runs !== null && <ClientRun of={runs} id={id} />}
         {activity === undefined ? "–" : compact(activity.queries)}
       </span>
       <span role="gridcell" class="k-blocked">

@@ -6,6 +6,7 @@ import { hasCluster, status } from "../data/node.ts";
 import { apiPath, type Span, spanOf, SPANS, statsParams } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin, isOpen } from "../data/session.ts";
+import { readSeries } from "../data/seen.ts";
 import { type BlockedClient, readBlockedJustNow, readStats } from "../data/stats.ts";
 import type { Seen, Stats } from "../data/types.ts";
 import { Button, Card, Empty, Name, PageHead, Popover, Skeleton } from "../parts/basics.tsx";
@@ -44,6 +45,13 @@ export default function Overview() {
   const fresh = useLoaded(
     () => get<{ items: readonly Seen[] }>("clients/seen", { hours: 24, known: false }),
     [],
+    60_000,
+  );
+  // Of one day and node, as it is kept.
+  const isOfDay = hours === 24 && scope === "node";
+  const devices = useLoaded(
+    (signal) => isOfDay ? readSeries([], signal) : Promise.resolve(null),
+    [isOfDay],
     60_000,
   );
   useCollection("lists");
@@ -101,7 +109,12 @@ export default function Overview() {
             {data.unreachable.length > 0 && (
               <p class="muted">{t.overview.unreachable(data.unreachable.join(", "))}</p>
             )}
-            <Tiles stats={data} hours={hours} newCount={newCount.value} />
+            <Tiles
+              stats={data}
+              hours={hours}
+              newCount={newCount.value}
+              active={devices.data.value?.active ?? []}
+            />
             <div class="grid two-one">
               <Card
                 title={t.overview.overTime}
@@ -196,7 +209,13 @@ function signed(share: number): string {
 }
 
 function Tiles(
-  { stats, hours, newCount }: { stats: Stats; hours: number; newCount: number | null },
+  { stats, hours, newCount, active }: {
+    stats: Stats;
+    hours: number;
+    newCount: number | null;
+    /** Devices that asked, by the hour. */
+    active: readonly number[];
+  },
 ) {
   const points = pointsOf(stats.series);
   const { total, outcomes, previous, latency } = stats;
@@ -247,7 +266,7 @@ function Tiles(
             )}
           </>
         }
-        values={[]}
+        values={active}
         href="/clients"
       />
       <Tile

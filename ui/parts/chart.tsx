@@ -2,19 +2,21 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import type uPlot from "uplot";
-import type { Stats } from "../data/types.ts";
-import { hrefOf, navigate } from "../router.ts";
+import type { Outcome, Stats } from "../data/types.ts";
+import { hrefOf, navigate, param, setParams } from "../router.ts";
 import { language, t } from "../text/mod.ts";
 import { isDark } from "../theme.ts";
 import { Button } from "./basics.tsx";
 import { compact, fullTime, moment, number, percent, tick } from "./format.ts";
-import { type Band, BANDS, OUTCOME_NAMES, OUTCOMES } from "./outcome.tsx";
+import { type Band, BANDS, OUTCOME_NAMES, OUTCOMES, OutcomeTag } from "./outcome.tsx";
 import { isPrinting } from "./printing.ts";
 
 const HEIGHT_PX = 220;
 const AXIS_PX = 48;
 /** A bar and the line around it. */
 const BAR_PX_MIN = 3;
+/** The parameter of the page's address. */
+const HIDDEN = "hidden";
 const PAPER_POINTS = 30;
 /** How many points next to each other are one on paper: an hour, some hours, or a day of them. */
 const PAPER_STEPS = [1, 2, 3, 6, 12, 24, 48, 96];
@@ -26,10 +28,14 @@ interface Point {
   readonly total: number;
 }
 
-export function pointsOf(series: Stats["series"]): Point[] {
+/** What to draw of these outcomes. */
+export function pointsOf(
+  series: Stats["series"],
+  outcomes: readonly Outcome[] = OUTCOME_NAMES,
+): Point[] {
   return series.map((row, i) => {
     const bands: Record<Band, number> = { blocked: 0, asked: 0, ours: 0, failed: 0 };
-    for (const outcome of OUTCOME_NAMES) bands[OUTCOMES[outcome]] += row[outcome];
+    for (const outcome of outcomes) bands[OUTCOMES[outcome]] += row[outcome];
     const time = new Date(row.time);
     const next = series[i + 1]?.time;
     const stepMs = series.length > 1
@@ -160,7 +166,11 @@ export function OverTime({ series }: { series: Stats["series"] }) {
   const ref = useRef<HTMLDivElement>(null);
   const at = useSignal<number | null>(null);
   const isTable = useSignal(false);
-  const points = pointsOf(series);
+  // The table is of all: what is left out of it would be missing from its shares.
+  const hidden = isTable.value || isPrinting.value ? [] : hiddenOutcomes();
+  const shown = OUTCOME_NAMES.filter((outcome) => !hidden.includes(outcome));
+  const bands = BANDS.filter((band) => shown.some((outcome) => OUTCOMES[outcome] === band));
+  const points = pointsOf(series, shown);
   const key = `${isDark.value} ${language.value} ${
     JSON.stringify(points.map(({ bands }) => bands))
   }`;
@@ -211,11 +221,11 @@ export function OverTime({ series }: { series: Stats["series"] }) {
       <figcaption>
         <span class="legend" aria-live="polite">
           {point === null
-            ? BANDS.map((band) => <Key key={band} band={band} text={t.bands[band]} />)
+            ? bands.map((band) => <Key key={band} band={band} text={t.bands[band]} />)
             : (
               <>
                 <strong>{fullTime(point.time)}</strong>
-                {BANDS.map((band) => (
+                {bands.map((band) => (
                   <Key
                     key={band}
                     band={band}
@@ -232,7 +242,36 @@ export function OverTime({ series }: { series: Stats["series"] }) {
           onClick={() => isTable.value = !isTable.value}
         />
       </figcaption>
+      {!isTable.value && <Switches hidden={hidden} />}
     </figure>
+  );
+}
+
+/** Outcomes that the address of the page leaves out of its chart. */
+function hiddenOutcomes(): Outcome[] {
+  const names = param(HIDDEN).split(",");
+  return OUTCOME_NAMES.filter((outcome) => names.includes(outcome));
+}
+
+/** The legend's outcomes: each is in the chart or is not. */
+function Switches({ hidden }: { hidden: readonly Outcome[] }) {
+  const change = (outcome: Outcome) => {
+    const next = OUTCOME_NAMES.filter((one) => hidden.includes(one) !== (one === outcome));
+    setParams({ [HIDDEN]: next.join(",") });
+  };
+  return (
+    <div class="legend-switches" role="group" aria-label={t.overview.legend}>
+      {OUTCOME_NAMES.map((outcome) => (
+        <button
+          key={outcome}
+          type="button"
+          aria-pressed={!hidden.includes(outcome)}
+          onClick={() => change(outcome)}
+        >
+          <OutcomeTag outcome={outcome} />
+        </button>
+      ))}
+    </div>
   );
 }
 

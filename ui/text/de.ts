@@ -253,6 +253,7 @@ export const de: Text = {
     silent: "stumm",
     asTable: "Als Tabelle",
     asChart: "Als Bild",
+    legend: "Ergebnisse im Diagramm",
     chartHelp:
       "Anfragen im Lauf der Zeit: Pfeiltasten nennen Werte, Enter öffnet dort das Protokoll",
     blockedShare: "Anteil gesperrt",

@@ -253,6 +253,7 @@ export const en = {
     silent: "silent",
     asTable: "As table",
     asChart: "As chart",
+    legend: "Outcomes in the chart",
     chartHelp: "Queries over time: arrow keys tell values, Enter opens the log there",
     blockedShare: "Share blocked",
   },

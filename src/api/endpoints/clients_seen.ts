@@ -1,5 +1,10 @@
 import { type Endpoint, endpoint } from "../endpoint.ts";
-import { ClientsSeen, ClientsSeenQuery } from "../schemas/clients_seen.ts";
+import {
+  ClientSeries,
+  ClientSeriesQuery,
+  ClientsSeen,
+  ClientsSeenQuery,
+} from "../schemas/clients_seen.ts";
 
 export const clientsSeenEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/clients/seen", {
@@ -11,5 +16,15 @@ export const clientsSeenEndpoints: readonly Endpoint[] = [
     answer: ClientsSeen,
     errors: ["unavailable"],
     handle: async ({ deps, query }) => ({ body: await deps.logs.clientsSeen(query) }),
+  }),
+  endpoint("GET /api/v1/clients/series", {
+    operationId: "listClientSeries",
+    tag: "clients",
+    summary: "Queries of some clients by the hour, and how many clients asked in each",
+    need: "viewer",
+    query: ClientSeriesQuery,
+    answer: ClientSeries,
+    errors: ["unavailable"],
+    handle: async ({ deps, query }) => ({ body: await deps.logs.clientSeries(query) }),
   }),
 ];

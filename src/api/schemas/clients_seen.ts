@@ -59,3 +59,40 @@ export const ClientsSeen = answer(
   },
 );
 export type ClientsSeen = Shown<z.infer<typeof ClientsSeen>>;
+
+/** Clients whose rows a large screen shows at once. */
+const SERIES_CLIENTS_MAX = 100;
+const SERIES_HOURS_MAX = 24;
+const ID_LENGTH_MAX = 64;
+
+export const ClientSeriesQuery = z.strictObject({
+  clients: z.string().max(SERIES_CLIENTS_MAX * (ID_LENGTH_MAX + 1))
+    .transform((text) => [...new Set(text.split(","))])
+    .pipe(z.array(z.string().min(1).max(ID_LENGTH_MAX)).max(SERIES_CLIENTS_MAX)).optional()
+    .describe("IDs of clients with commas between them, 100 at most; left out: of none")
+    .meta({ example: `cl_${EXAMPLE_DIGITS}` }),
+  hours: queryInteger(1, SERIES_HOURS_MAX).default(HOURS_DEFAULT)
+    .describe("how many hours to count, this one among them"),
+});
+export type ClientSeriesQuery = z.infer<typeof ClientSeriesQuery>;
+
+export const ClientSeries = answer(
+  "ClientSeries",
+  z.object({
+    since: timestamp.nullable().describe(
+      "when the first of the hours begins; later than was asked for where older ones were not " +
+        "counted by client; null: none is",
+    ),
+    active: z.array(count).describe("how many clients asked in each hour, known or not"),
+    items: z.array(z.object({
+      client: z.string().describe("the ID of the client"),
+      queries: z.array(count).describe("in each hour"),
+    })).describe("those that were asked for and are there"),
+  }),
+  {
+    since: EXAMPLE_TIME,
+    active: [3, 5, 4],
+    items: [{ client: `cl_${EXAMPLE_DIGITS}`, queries: [12, 40, 31] }],
+  },
+);
+export type ClientSeries = Shown<z.infer<typeof ClientSeries>>;

@@ -1,6 +1,7 @@
 import type { ErrorCode } from "../../errors.ts";
 import type {
   CountsQuery,
+  HourSeries,
   LiveBatch,
   LogFilter,
   LogPage,
@@ -8,6 +9,7 @@ import type {
   NamePage,
   QueryLogOptions,
   SeenAddress,
+  SeriesQuery,
 } from "../../querylog/mod.ts";
 import type { ToKept } from "../kept_isolate.ts";
 
@@ -24,9 +26,10 @@ export type LogQuestion =
   | { readonly type: "statistics"; readonly hours: number }
   /** By short steps, or for some clients. */
   | { readonly type: "counts"; readonly query: CountsQuery }
-  | { readonly type: "seen"; readonly hours: number };
+  | { readonly type: "seen"; readonly hours: number }
+  | { readonly type: "series"; readonly query: SeriesQuery };
 
-export type LogAnswer = LogPage | NamePage | LogStatistics | readonly SeenAddress[];
+export type LogAnswer = LogPage | NamePage | LogStatistics | readonly SeenAddress[] | HourSeries;
 
 export type ToLog =
   | {

@@ -57,7 +57,7 @@ async function pause(log: QueryLogStore, ms: number, bytes: number): Promise<voi
 async function ask(id: number, question: LogQuestion): Promise<void> {
   if (store === null) return;
   try {
-    const answer = question.type === "counts" || question.type === "seen"
+    const answer = isLong(question)
       ? await inTurn(() => inPieces(question))
       : answerOf(store, question);
     tell({ type: "answer", id, answer });
@@ -90,15 +90,28 @@ function inTurn<T>(work: () => Promise<T>): Promise<T> {
   return done;
 }
 
-type LongQuestion = Extract<LogQuestion, { type: "counts" | "seen" }>;
+type LongQuestion = Extract<LogQuestion, { type: "counts" | "seen" | "series" }>;
+
+function isLong(question: LogQuestion): question is LongQuestion {
+  return question.type === "counts" || question.type === "seen" || question.type === "series";
+}
+
+function begin(log: QueryLogStore, question: LongQuestion): Iterator<undefined, LogAnswer> {
+  switch (question.type) {
+    case "counts":
+      return log.counts(question.query);
+    case "seen":
+      return log.seen(question.hours);
+    case "series":
+      return log.series(question.query);
+  }
+}
 
 /** Answers, and lets others have their turn between two pieces of that. */
 async function inPieces(question: LongQuestion): Promise<LogAnswer> {
   if (store === null) throw new SvcError("unavailable", "it is being closed");
   const log = store;
-  const pieces: Iterator<undefined, LogAnswer> = question.type === "counts"
-    ? log.counts(question.query)
-    : log.seen(question.hours);
+  const pieces = begin(log, question);
   for (;;) {
     const { done, value } = pieces.next();
     if (done) return value;
@@ -111,7 +124,7 @@ function handle(message: ToLog): void {
   switch (message.type) {
     case "start":
       if (message.handsLogOn) handLogLines(lines.take);
-      stepBack(Nice.Last);
+      stepBack(Nice.Log);
       store = new QueryLogStore(message.options, {
         wallMs: () => Date.now(),
         monotonicMs: () => performance.now(),

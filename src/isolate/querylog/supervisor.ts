@@ -3,6 +3,7 @@ import { areLogLinesHanded, log } from "../../log.ts";
 import { figuresMemory, LogFigure, queueFigures, queueMemory } from "../../logqueue/mod.ts";
 import type {
   CountsQuery,
+  HourSeries,
   LiveBatch,
   LogExport,
   LogFilter,
@@ -10,6 +11,7 @@ import type {
   LogStatistics,
   NamePage,
   SeenAddress,
+  SeriesQuery,
 } from "../../querylog/mod.ts";
 import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
@@ -189,6 +191,15 @@ export class QuerylogSupervisor {
    */
   seen(hours: number): Promise<readonly SeenAddress[]> {
     return this.#ask({ type: "seen", hours }) as Promise<readonly SeenAddress[]>;
+  }
+
+  /**
+   * Queries of some clients in each of the last hours.
+   *
+   * @throws {SvcError} `unavailable`.
+   */
+  series(query: SeriesQuery): Promise<HourSeries> {
+    return this.#ask({ type: "series", query }) as Promise<HourSeries>;
   }
 
   /**

@@ -1,0 +1,38 @@
+/** Records written a second, for about a tenth of a processor's time; of a flood, this part. */
+const RECORDS_PER_SECOND = 22_000;
+const FLOOD_PART = 1 / 5;
+
+/**
+ * How soon after some records the next are taken from the queues. More wait there, and of what finds
+ * no room then some of each client's are left out.
+ */
+export class Pace {
+  #taken = 0;
+  #dropped = 0;
+  /** When a rest was last asked for, and how many had come by then. */
+  #last = { ms: -Infinity, come: 0 };
+
+  /** Records taken so far. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** A record was taken from a queue. */
+  take(): void {
+    this.#taken++;
+  }
+
+  /** So many found no room in one. */
+  drop(count: number): void {
+    this.#dropped += count;
+  }
+
+  /** Milliseconds from taking so many to the next ones. */
+  restMs(nowMs: number, count: number): number {
+    const { ms, come: before } = this.#last;
+    const come = this.#taken + this.#dropped;
+    this.#last = { ms: nowMs, come };
+    const comePerMs = (come - before) / Math.max(1, nowMs - ms);
+    return Math.round(count / Math.max(RECORDS_PER_SECOND / 1_000, FLOOD_PART * comePerMs));
+  }
+}
