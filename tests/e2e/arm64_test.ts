@@ -69,9 +69,9 @@ async function unpack(directory: string): Promise<string> {
 }
 
 /** Deno's flags behind its command, for what was unpacked. */
-function flagsOf(root: string): string[] {
+function flagsOf(config: string): string[] {
   const found = ["--quiet", "--no-prompt", "--no-remote", "--cached-only", "--no-lock"];
-  return [...found, "--config", `${root}/program/deno.json`];
+  return [...found, "--config", config];
 }
 
 Deno.test("the file built for ARM64 works under emulation", {
@@ -101,19 +101,28 @@ Deno.test("the file built for ARM64 works under emulation", {
       ROOT,
       program,
     );
+    // Their packages are in the bundle: here they are those of the checkout.
+    const config = `${program}/tests.json`;
+    const { unstable, imports } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+    const packages = { nodeModulesDir: "manual", unstable, imports };
+    await Deno.writeTextFile(config, JSON.stringify(packages));
+    await Deno.symlink(
+      await Deno.realPath(`${ROOT}node_modules/zod`),
+      `${program}/node_modules/zod`,
+    );
     const filter = ["--filter", `/^(${FIRST.join("|")})/`];
     // As one file: under emulation each takes seconds to begin with.
     const file = `${program}/native_parts_test.ts`;
     await Deno.writeTextFile(file, FILES.map((one) => `import "./${one}";\n`).join(""));
     // Compiling TypeScript is the same work on either processor, and faster on this one.
     const compiled = await new Deno.Command(Deno.execPath(), {
-      args: ["cache", "--quiet", "--no-lock", "--config", `${program}/deno.json`, file],
+      args: ["cache", "--quiet", "--no-lock", "--config", config, file],
       env,
       stdin: "null",
     }).output();
     assert.ok(compiled.success, new TextDecoder().decode(compiled.stderr));
     const command = new Deno.Command(emulator, {
-      args: [...before, "test", "-A", "--no-check", ...flagsOf(root), ...filter, file],
+      args: [...before, "test", "-A", "--no-check", ...flagsOf(config), ...filter, file],
       env,
       stdin: "null",
     });
@@ -155,7 +164,7 @@ Deno.test("the file built for ARM64 works under emulation", {
           ...before,
           "run",
           "-A",
-          ...flagsOf(root),
+          ...flagsOf(`${program}/deno.json`),
           `${program}/src/cli/run_main.js`,
           "run",
           ...file,
