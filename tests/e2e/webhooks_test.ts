@@ -211,7 +211,11 @@ Deno.test({
         const at = ["@127.0.0.1", "-p", `${service.address.port}`];
         await api.create("clients", { name: "known", addresses: ["127.0.0.8"] });
         for (const from of ["127.0.0.8", "127.0.0.9", "127.0.0.9"]) {
-          await runProgram("dig", "-b", from, ...at, "nas.example", "+tries=1");
+          await until(`a query from ${from}`, async () => {
+            await runProgram("dig", "-b", from, ...at, "nas.example", "+tries=1");
+            const { items } = await api.call("GET", "clients/seen");
+            return items.some(({ address }: { address: string }) => address === from);
+          });
         }
         await receiver.event("client_seen", (data) => data.address === "127.0.0.9");
         const seen = receiver.received.filter(({ json }) => json.event === "client_seen")
