@@ -159,6 +159,7 @@ Deno.test("a client generated from the document drives every endpoint", async ()
       "exportStatistics",
       "listAudit",
       "listClientsSeen",
+      "listClientSeries",
       "getAuthState",
       "listLeakTests",
       "getCluster",
