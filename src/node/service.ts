@@ -111,11 +111,11 @@ async function live(
   node.problems.watch("upgrade", () => upgrade.problems);
   supervisor?.ready();
   const endWatchdog = await feedWatchdog(supervisor, node.listening);
-  signals.onHangup = () => {
+  signals.reload.onWish = () => {
     supervisor?.reloading();
     void node.reload().then(() => supervisor?.ready());
   };
-  signals.onUpgrade = () => {
+  signals.upgrade.onWish = () => {
     upgrading = upgrade.run().then((isDone) => {
       if (isDone) handedOver.resolve("SIGUSR2");
     });
@@ -123,8 +123,8 @@ async function live(
   const signal = await Promise.race([signals.stop, handedOver.promise]);
   log.info("stopping", { signal });
   endWatchdog();
-  signals.onHangup = () => {};
-  signals.onUpgrade = null;
+  signals.reload.onWish = null;
+  signals.upgrade.onWish = null;
   if (signal === "SIGUSR2") {
     await node.retire();
   } else {

@@ -2,11 +2,10 @@
 export class Signals {
   /** Resolves with the signal that asks for the end. A second one ends at once. */
   readonly stop: Promise<Deno.Signal>;
-  /** Asked to read again what may have changed; unheard, the signal would end the process. */
-  onHangup: () => void = () => {};
-  #upgrade: (() => void) | null = null;
-  /** Somebody has asked for an upgrade while nobody could begin one. */
-  #isUpgradeAsked = false;
+  /** To read again what may have changed; unheard, the signal would end the process. */
+  readonly reload = new Wish();
+  /** To hand over to the program as it is on disk by then. */
+  readonly upgrade = new Wish();
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<Deno.Signal>();
@@ -19,21 +18,26 @@ export class Signals {
         resolve(signal);
       });
     }
-    Deno.addSignalListener("SIGHUP", () => this.onHangup());
-    Deno.addSignalListener("SIGUSR2", () => {
-      if (this.#upgrade === null) this.#isUpgradeAsked = true;
-      else this.#upgrade();
-    });
+    Deno.addSignalListener("SIGHUP", () => this.reload.express());
+    Deno.addSignalListener("SIGUSR2", () => this.upgrade.express());
+  }
+}
+
+/** What may be asked for before anybody can do it. */
+export class Wish {
+  #fulfil: (() => void) | null = null;
+  #isWaiting = false;
+
+  express(): void {
+    if (this.#fulfil === null) this.#isWaiting = true;
+    else this.#fulfil();
   }
 
-  /**
-   * Called when it is asked to hand over to the program as it is on disk by then, and now, if that was
-   * asked before; `null`: later.
-   */
-  set onUpgrade(upgrade: (() => void) | null) {
-    this.#upgrade = upgrade;
-    if (upgrade === null || !this.#isUpgradeAsked) return;
-    this.#isUpgradeAsked = false;
-    upgrade();
+  /** Called when it is expressed, and now, if it was before; `null`: later. */
+  set onWish(fulfil: (() => void) | null) {
+    this.#fulfil = fulfil;
+    if (fulfil === null || !this.#isWaiting) return;
+    this.#isWaiting = false;
+    fulfil();
   }
 }
