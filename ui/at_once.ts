@@ -3,6 +3,8 @@
  * bytes that one page has no use for.
  */
 import "./data/poll.ts";
+import "./data/seen.ts";
+import "./data/stats.ts";
 import "./parts/chart.tsx";
 import "./parts/names.ts";
 import "./parts/outcome.tsx";
