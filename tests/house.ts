@@ -79,7 +79,11 @@ export const TABLE: Readonly<Record<string, Row>> = {
       ...["exchange_encrypted.ts", "exchange_quic.ts"],
     ],
   },
-  http: { imports: ["addr", "model"], scope: ["net"], entrances: ["node_http.ts"] },
+  http: {
+    imports: ["addr", "model"],
+    scope: ["net"],
+    entrances: ["node_http.ts", "secured.ts"],
+  },
   acme: { imports: ["http"], scope: none },
   install: { imports: [], scope: ["read", "write", "run"] },
   update: { imports: ["http", "install"], scope: ["read", "write"] },
@@ -96,7 +100,7 @@ export const TABLE: Readonly<Record<string, Row>> = {
     entrances: ["entry.ts", "record.ts"],
   },
   logexport: {
-    imports: ["bytes", "addr", "dns", "otlp", "logqueue", "querylog"],
+    imports: ["bytes", "addr", "dns", "otlp", "logqueue", "querylog", "http"],
     scope: ["net", "read", "write"],
   },
   cluster: {

@@ -5,6 +5,7 @@ import http from "node:http";
 import { Duplex } from "node:stream";
 import { bareHost, isLocalhostName, parseIp } from "../addr/mod.ts";
 import { SvcError } from "../errors.ts";
+import { secured } from "./secured.ts";
 import type { HttpAsk, HttpGet, HttpGetOptions, HttpPost, HttpResponse, Lookup } from "./ports.ts";
 
 /** Most addresses of a host that are tried. */
@@ -169,23 +170,7 @@ async function connect(
   if (!secure) return duplexOf(tcp);
   // The certificate is checked against the name of the URL, not against the address.
   const caCerts = caPem === undefined ? [] : [caPem];
-  const tls = await Deno.startTls(tcp, { hostname: bareHost(url.hostname), caCerts });
-  let open = true;
-  const close = () => {
-    if (open) tls.close();
-    open = false;
-  };
-  signal.addEventListener("abort", close);
-  try {
-    signal.throwIfAborted();
-    await tls.handshake();
-  } catch (error) {
-    close();
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", close);
-  }
-  return duplexOf(tls);
+  return duplexOf(await secured(tcp, { hostname: bareHost(url.hostname), caCerts }, signal));
 }
 
 function duplexOf({ readable, writable }: Deno.Conn): Duplex {

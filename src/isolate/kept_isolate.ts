@@ -18,6 +18,16 @@ export interface KeepLimits {
   readonly stableMs: number;
 }
 
+/** Of one that stands behind all others: under load it is slow, and no worse than that. */
+export const BEHIND_OTHERS: KeepLimits = {
+  startMsMax: 120_000,
+  lookMs: 10_000,
+  silenceMsMax: 120_000,
+  restartMsMin: 200,
+  restartMsMax: 60_000,
+  stableMs: 60_000,
+};
+
 /** What is said to every isolate that is kept, beside what is its own. */
 export type ToKept = { readonly type: "ping" };
 

@@ -1,4 +1,5 @@
 import { messageOf, SvcError } from "../errors.ts";
+import { secured } from "../http/secured.ts";
 
 /** Longest wait for a connection and its handshake, at one address. */
 const DIAL_MS_MAX = 5_000;
@@ -53,22 +54,8 @@ async function connect(
   const tcp = await Deno.connect({ hostname, port, signal });
   tcp.setNoDelay(true);
   if (kind === "tcp") return tcp;
-  const tls = await Deno.startTls(tcp, {
-    hostname: serverName,
-    caCerts: caPem === null ? [] : [caPem],
-  });
-  const close = closing(tls);
-  signal.addEventListener("abort", close);
-  try {
-    signal.throwIfAborted();
-    await tls.handshake();
-  } catch (error) {
-    close();
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", close);
-  }
-  return tls;
+  const caCerts = caPem === null ? [] : [caPem];
+  return await secured(tcp, { hostname: serverName, caCerts }, signal);
 }
 
 /** Gives up after a time; a connection that is made all the same is closed. */

@@ -14,8 +14,8 @@ const DOMAIN = "dns.svc.test";
 const OWN_NAME = "health.svc.test";
 const AUTHORITY = await makeAuthority();
 const permissions = PERMISSIONS;
-/** What an attack may cost, whatever it sends, with the heaps of an isolate that was at rest before. */
-const COST_BYTES_MAX = 80 * 1024 * 1024;
+/** What an attack may cost, whatever it sends. */
+const COST_BYTES_MAX = 64 * 1024 * 1024;
 const ATTACKERS = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 const CONNECTIONS = 128;
 /** Memory is looked at for this long, so often. */
@@ -156,15 +156,18 @@ Deno.test("attacks with what is never whole, or never read, take no more than a 
     ["half messages over QUIC", () => attackOverQuic(doq.port)],
   ];
   await ask(plain, OWN_NAME, Qtype.A);
+  // Heaps that are collected at rest take what they had again.
+  let taken = 0;
   for (const [name, begin] of rows) {
     await t.step(name, async () => {
-      const before = await service.residentBytes();
+      const before = Math.max(taken, await service.residentBytes());
       const end = await begin();
       let most = 0;
       for (let ms = 0; ms < WATCH_MS; ms += LOOK_MS) {
         most = Math.max(most, await service.residentBytes());
         await pause(LOOK_MS);
       }
+      taken = Math.max(taken, most);
       await ask(plain, OWN_NAME, Qtype.A);
       using client = await TcpClient.connect(plain);
       await client.send(encodeQuery(OWN_NAME, Qtype.A, { id: 7 }));

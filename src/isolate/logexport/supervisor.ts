@@ -2,19 +2,11 @@ import { messageOf } from "../../errors.ts";
 import { areLogLinesHanded, log } from "../../log.ts";
 import { ExportFigure, figuresMemory, queueFigures, queueMemory } from "../../logqueue/mod.ts";
 import type { LogExport } from "../../querylog/mod.ts";
-import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
+import { BEHIND_OTHERS, KeptIsolate } from "../kept_isolate.ts";
 import { pause } from "../pause.ts";
 import { startIsolate } from "../scopes.ts";
 import type { ExportTo, FromExport, ToExport } from "./messages.ts";
 
-const LIMITS: KeepLimits = {
-  startMsMax: 120_000,
-  lookMs: 10_000,
-  silenceMsMax: 120_000,
-  restartMsMin: 200,
-  restartMsMax: 60_000,
-  stableMs: 60_000,
-};
 const LINES = {
   crashed: "an isolate that sends the query log crashed",
   startedAgain: "an isolate that sends the query log was started again",
@@ -149,7 +141,7 @@ export class ExportSupervisor {
     this.#addresses = addresses;
     this.#isolate?.end();
     const isolate: KeptIsolate<ToExport, FromExport> = new KeptIsolate({
-      limits: LIMITS,
+      limits: BEHIND_OTHERS,
       lines: LINES,
       fields: { exporter },
       crashes: this.#crashes,

@@ -13,19 +13,10 @@ import type {
   SeenAddress,
   SeriesQuery,
 } from "../../querylog/mod.ts";
-import { type KeepLimits, KeptIsolate } from "../kept_isolate.ts";
+import { BEHIND_OTHERS, KeptIsolate } from "../kept_isolate.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
 import { startIsolate } from "../scopes.ts";
 
-/** It has the lowest priority: under load it is slow, and no worse than that. */
-const LIMITS: KeepLimits = {
-  startMsMax: 120_000,
-  lookMs: 10_000,
-  silenceMsMax: 120_000,
-  restartMsMin: 200,
-  restartMsMax: 60_000,
-  stableMs: 60_000,
-};
 const LINES = {
   crashed: "the query log's isolate crashed",
   startedAgain: "the query log's isolate was started again",
@@ -108,7 +99,7 @@ export class QuerylogSupervisor {
     this.#options = options;
     this.queues = Array.from({ length: options.writers }, () => queueMemory());
     this.#isolate = new KeptIsolate<ToLog, FromLog>({
-      limits: LIMITS,
+      limits: BEHIND_OTHERS,
       lines: LINES,
       fields: {},
       crashes: this.#crashes,
