@@ -106,7 +106,7 @@ function loadedWith(entry: string, outputs: Metafile["outputs"]): Set<string> {
 }
 
 /** What terminal and page have in common: it asks nobody and loads nothing. */
-const SHARED = /\/src\/client\/remedy\.ts$/;
+const SHARED = /\/src\/client\/(remedy|far_clock)\.ts$/;
 
 /**
  * Pictures of style sheets: `url("icon:ban/blocked.svg")` is the icon in that colour of the light theme,

@@ -4,6 +4,7 @@ import { effect, signal, untracked } from "@preact/signals";
 import "./at_once.ts";
 import { awaySince, token } from "./data/api.ts";
 import { allBegun, forgetBegun } from "./data/begun.ts";
+import { nodeClock } from "./data/clock.ts";
 import { followStatus, nowMs, pausedUntil } from "./data/node.ts";
 import { authState, me, readAuthState, recognise, refused } from "./data/session.ts";
 import { followEvents } from "./data/events.ts";
@@ -151,7 +152,7 @@ async function start(): Promise<void> {
       break;
     } catch {
       await spoken;
-      awaySince.value ??= new Date();
+      awaySince.value ??= nodeClock.now();
       root.textContent = t.errors.away;
       await new Promise((resolve) => setTimeout(resolve, 2_000));
     }

@@ -1,8 +1,9 @@
 import { signal } from "@preact/signals";
 import { takeBegun } from "./begun.ts";
+import { nodeClock } from "./clock.ts";
 import { apiPath, type Params } from "./paths.ts";
 
-/** Longest wait for an answer that is no stream. */
+/** Longest wait for an answer, where nothing else is said. */
 const ANSWER_MS_MAX = 30_000;
 /** Polls that fail in a row before the page says that nobody answers. */
 const FAILURES_UNTIL_AWAY = 2;
@@ -65,7 +66,7 @@ function answered(): void {
 }
 
 function unanswered(): void {
-  firstFailure ??= new Date();
+  firstFailure ??= nodeClock.now();
   if (++failures >= FAILURES_UNTIL_AWAY) awaySince.value = firstFailure;
 }
 
@@ -74,6 +75,8 @@ export interface Options {
   readonly body?: unknown;
   readonly ifMatch?: number;
   readonly signal?: AbortSignal;
+  /** Longest wait for the answer; `null`: it is a stream, and lasts. */
+  readonly timeoutMs?: number | null;
   /** A 401 is an answer like others: to a sign-in, or to the question who one is. */
   readonly takes401?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
@@ -82,21 +85,29 @@ export interface Options {
 /** Sends a request; the one place that does. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const { params, body, ifMatch, signal: given, takes401 = false } = options;
+  const { timeoutMs = ANSWER_MS_MAX } = options;
   const headers: Record<string, string> = { ...options.headers };
   const url = apiPath(path, params);
   if (body !== undefined) headers["content-type"] = "application/json";
   if (ifMatch !== undefined) headers["if-match"] = String(ifMatch);
   for (;;) {
     if (token.value !== null) headers.authorization = `Bearer ${token.value}`;
+    // Each try has its own time: between two of them somebody may have signed in at leisure.
+    const ends = [
+      ...(given === undefined ? [] : [given]),
+      ...(timeoutMs === null ? [] : [AbortSignal.timeout(timeoutMs)]),
+    ];
     let response: Response;
     try {
       const begun = method === "GET" && token.value === null ? takeBegun(url) : undefined;
-      response = await (begun ?? fetch(url, {
+      const sentMs = begun?.sentMs ?? Date.now();
+      response = await (begun?.response ?? fetch(url, {
         method,
         headers,
-        signal: given ?? AbortSignal.timeout(ANSWER_MS_MAX),
+        signal: AbortSignal.any(ends),
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }));
+      nodeClock.learn(response.headers.get("date"), sentMs);
       given?.throwIfAborted();
     } catch (error) {
       if (given?.aborted) throw error;

@@ -2,7 +2,12 @@
  * Requests that the shell's own script begins while the rest of the scripts is on its way. It and they
  * are built apart, so what was begun lies where both find it.
  */
-type Begun = Map<string, Promise<Response>>;
+interface One {
+  readonly response: Promise<Response>;
+  /** When it was sent, by the browser's clock. */
+  readonly sentMs: number;
+}
+type Begun = Map<string, One>;
 
 const NAME = "svcBegun";
 const MS_MAX = 30_000;
@@ -15,7 +20,7 @@ function begun(): Begun {
 export function begin(path: string): Promise<Response> {
   const response = ask(path);
   response.catch(() => undefined); // Whoever takes it says so.
-  begun().set(path, response);
+  begun().set(path, { response, sentMs: Date.now() });
   return response;
 }
 
@@ -29,14 +34,14 @@ async function ask(path: string): Promise<Response> {
 
 /** Resolves once there is an answer to all that was begun. */
 export async function allBegun(): Promise<void> {
-  await Promise.allSettled(begun().values());
+  await Promise.allSettled(Array.from(begun().values(), ({ response }) => response));
 }
 
 /** The answer to come, if it was begun; each is for one that asks. */
-export function takeBegun(path: string): Promise<Response> | undefined {
-  const response = begun().get(path);
+export function takeBegun(path: string): One | undefined {
+  const one = begun().get(path);
   begun().delete(path);
-  return response;
+  return one;
 }
 
 /** What nobody took by now would be old by the time that somebody does. */

@@ -3,17 +3,20 @@ import { computed, signal } from "@preact/signals";
 import { t } from "../text/mod.ts";
 import { toast } from "../parts/toasts.tsx";
 import { ApiError, call, get, send } from "./api.ts";
+import { nodeClock } from "./clock.ts";
 import { isAdmin } from "./session.ts";
 import type { NodeStatus, ProblemItem, Settings } from "./types.ts";
 
 const STATUS_MS = 5_000;
 const RETRY_MS_MAX = 30_000;
+/** Longest wait for the status: it is at hand, and who takes longer is not there. */
+const STATUS_MS_MAX = 10_000;
 
 export const status = signal<NodeStatus | null>(null);
 /** The program was replaced by another version since the page was loaded. */
 export const isUpgraded = signal(false);
 /** Ticks each second while something counts down. */
-export const nowMs = signal(Date.now());
+export const nowMs = signal(nodeClock.nowMs);
 
 export const pausedUntil = computed(() => {
   const until = status.value?.paused_until ?? null;
@@ -41,9 +44,10 @@ export async function readStatus(): Promise<void> {
   clearTimeout(timer);
   let nextMs = STATUS_MS;
   try {
-    const got = await get<NodeStatus>("status");
+    const got = await call<NodeStatus>("GET", "status", { timeoutMs: STATUS_MS_MAX });
     version ??= got.version;
     isUpgraded.value = got.version !== version;
+    nowMs.value = nodeClock.nowMs;
     status.value = got;
     retryMs = 1_000;
   } catch {
@@ -64,7 +68,7 @@ export function followStatus(): () => void {
   };
   document.addEventListener("visibilitychange", onLook);
   const second = setInterval(() => {
-    nowMs.value = Date.now();
+    nowMs.value = nodeClock.nowMs;
   }, 1_000);
   void readStatus();
   return () => {

@@ -1,3 +1,5 @@
+import { nodeClock } from "./clock.ts";
+
 /** For how long: an hour, the rest of today, for ever. */
 export const PERIODS = ["hour", "today", "ever"] as const;
 export type Period = typeof PERIODS[number];
@@ -9,7 +11,7 @@ export function isPeriod(text: string): text is Period {
 /** When a period that begins now ends; `null`: never. */
 export function endOf(period: Exclude<Period, "ever">, now?: Date): Date;
 export function endOf(period: Period, now?: Date): Date | null;
-export function endOf(period: Period, now = new Date()): Date | null {
+export function endOf(period: Period, now = nodeClock.now()): Date | null {
   if (period === "ever") return null;
   if (period === "hour") return new Date(now.getTime() + 3_600_000);
   const midnight = new Date(now);
@@ -18,7 +20,7 @@ export function endOf(period: Period, now = new Date()): Date | null {
 }
 
 /** Seconds until the next time that clock shows `hour`. */
-export function secondsUntilHour(hour: number, now = new Date()): number {
+export function secondsUntilHour(hour: number, now = nodeClock.now()): number {
   const then = new Date(now);
   then.setDate(then.getDate() + 1);
   then.setHours(hour, 0, 0, 0);

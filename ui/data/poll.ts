@@ -1,6 +1,7 @@
 import { useLayoutEffect } from "preact/hooks";
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { awaySince } from "./api.ts";
+import { nodeClock } from "./clock.ts";
 
 /** Between two tries of who does not answer: doubles up to the longest. */
 const RETRY_MS = { min: 1_000, max: 30_000 };
@@ -43,10 +44,10 @@ export function useLoaded<T>(
       clearTimeout(timer);
       let nextMs = everyMs;
       try {
-        const got = await fetchIt(AbortSignal.any([aborter.signal, AbortSignal.timeout(30_000)]));
+        const got = await fetchIt(aborter.signal);
         if (aborter.signal.aborted) return;
         data.value = got;
-        at.value = new Date();
+        at.value = nodeClock.now();
         error.value = null;
         retryMs = RETRY_MS.min;
       } catch (failure) {

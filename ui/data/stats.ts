@@ -1,4 +1,5 @@
 import { get } from "./api.ts";
+import { nodeClock } from "./clock.ts";
 import { statsParams, type StatsQuery } from "./paths.ts";
 import type { Entry, EntryPage, Stats } from "./types.ts";
 
@@ -19,7 +20,7 @@ const ENTRIES_MAX = 500;
 
 /** Who was blocked in the last minutes, the most first. */
 export async function readBlockedJustNow(signal: AbortSignal): Promise<BlockedClient[]> {
-  const since = new Date(Date.now() - JUST_NOW_MS).toISOString();
+  const since = new Date(nodeClock.nowMs - JUST_NOW_MS).toISOString();
   const params = { outcome: "blocked", since, limit: ENTRIES_MAX };
   const { entries } = await get<EntryPage>("querylog", params, signal);
   const clients = new Map<string, BlockedClient>();

@@ -15,7 +15,7 @@ export async function readEvents(
   onOpen: () => void,
   onEvent: (event: ServerEvent) => void,
 ): Promise<void> {
-  const response = await send("GET", path, { params, signal });
+  const response = await send("GET", path, { params, signal, timeoutMs: null });
   onOpen();
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let kept = "";

@@ -1,6 +1,7 @@
 /** What is typed into which device, ready to be copied or scanned. */
 import { useSignal } from "@preact/signals";
 import { call, get } from "../data/api.ts";
+import { nodeClock } from "../data/clock.ts";
 import { change, useCollection } from "../data/collections.ts";
 import { plainAddresses, status } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
@@ -175,7 +176,7 @@ function AppleProfile({ clientId, isDoh }: { clientId: string | null; isDoh: boo
 
 /** Tells when somebody asks who was not there before. */
 function Arrival() {
-  const since = useSignal(new Date().toISOString());
+  const since = useSignal(nodeClock.now().toISOString());
   const latest = useLoaded(
     async (signal) => ({
       entry:

@@ -1,6 +1,7 @@
 /** Does it work, and what was blocked just now? */
 import { useComputed } from "@preact/signals";
 import { get } from "../data/api.ts";
+import { nodeClock } from "../data/clock.ts";
 import { useCollection } from "../data/collections.ts";
 import { hasCluster, status } from "../data/node.ts";
 import { apiPath, type Span, spanOf, SPANS, statsParams } from "../data/paths.ts";
@@ -153,7 +154,7 @@ function Origin({ hours }: { hours: Span }) {
   if (!isPrinting.value) return null;
   return (
     <p class="for-paper">
-      {`${status.value?.node ?? ""}, ${t.overview.spans[hours]}, ${fullTime(new Date())}`}
+      {`${status.value?.node ?? ""}, ${t.overview.spans[hours]}, ${fullTime(nodeClock.now())}`}
     </p>
   );
 }
@@ -175,7 +176,7 @@ function Begin({ stats }: { stats: Stats | null }) {
 }
 
 function since(hours: number): string {
-  return new Date(Date.now() - hours * 3_600_000).toISOString();
+  return new Date(nodeClock.nowMs - hours * 3_600_000).toISOString();
 }
 
 function Tile(

@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { call, get } from "../data/api.ts";
+import { nodeClock } from "../data/clock.ts";
 import { keptOf } from "../data/collections.ts";
 import { plainAddresses, readStatus, status } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
@@ -250,7 +251,7 @@ function Addresses({ onNext }: StepProps) {
 }
 
 function First({ onNext }: StepProps) {
-  const began = useSignal(new Date(Date.now() - 10 * 60_000).toISOString());
+  const began = useSignal(new Date(nodeClock.nowMs - 10 * 60_000).toISOString());
   const latest = useLoaded(
     async () => {
       const page = await get<EntryPage>("querylog", { since: began.value, limit: 1 });

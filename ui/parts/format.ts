@@ -1,4 +1,5 @@
 /** Numbers, times and texts as people of the page's language write them. */
+import { nodeClock } from "../data/clock.ts";
 import { language, t } from "../text/mod.ts";
 
 const made = new Map<string, Intl.NumberFormat | Intl.DateTimeFormat | Intl.RelativeTimeFormat>();
@@ -69,7 +70,7 @@ function isSameDay(a: Date, b: Date): boolean {
 }
 
 /** A moment to the minute; with its day where that is not today. */
-export function moment(date: Date, now = new Date()): string {
+export function moment(date: Date, now = nodeClock.now()): string {
   return isSameDay(date, now) ? hourAndMinute(date) : dated("d", { ...DAY, ...TIME }, date);
 }
 
@@ -98,7 +99,7 @@ export function weekday(index: number, width: "short" | "long" = "short"): strin
 const STEPS = [[60, "minute", 1], [3_600, "hour", 60], [86_400, "day", 3_600]] as const;
 
 /** How long ago, up to a day; a date from there on. */
-export function ago(date: Date, nowMs = Date.now()): string {
+export function ago(date: Date, nowMs = nodeClock.nowMs): string {
   const seconds = Math.round((nowMs - date.getTime()) / 1_000);
   if (seconds < 45) return t.common.now;
   if (seconds >= 86_400) return moment(date, new Date(nowMs));

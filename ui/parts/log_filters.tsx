@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
+import { nodeClock } from "../data/clock.ts";
 import type { LogFilter } from "../data/log.ts";
 import { param, setParams } from "../router.ts";
 import { t } from "../text/mod.ts";
@@ -94,7 +95,7 @@ export function LogFilters(
                 type="button"
                 onClick={() => {
                   close();
-                  const since = new Date(Date.now() - age * 60_000).toISOString();
+                  const since = new Date(nodeClock.nowMs - age * 60_000).toISOString();
                   setParams({ since, until: null });
                 }}
               >
@@ -105,7 +106,7 @@ export function LogFilters(
               type="button"
               onClick={() => {
                 close();
-                setParams({ until: new Date().toISOString(), live: null });
+                setParams({ until: nodeClock.now().toISOString(), live: null });
               }}
             >
               {t.log.freeze}
