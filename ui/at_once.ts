@@ -6,6 +6,7 @@ import "./data/poll.ts";
 import "./data/seen.ts";
 import "./data/stats.ts";
 import "./parts/chart.tsx";
+import "./parts/file_link.tsx";
 import "./parts/names.ts";
 import "./parts/outcome.tsx";
 import "./parts/table.tsx";

@@ -5,6 +5,7 @@ import "./at_once.ts";
 import { awaySince, token } from "./data/api.ts";
 import { allBegun, forgetBegun } from "./data/begun.ts";
 import { nodeClock } from "./data/clock.ts";
+import { forgetCollections } from "./data/collections.ts";
 import { followStatus, nowMs, pausedUntil } from "./data/node.ts";
 import { authState, me, readAuthState, recognise, refused } from "./data/session.ts";
 import { followEvents } from "./data/events.ts";
@@ -15,7 +16,7 @@ import { Confirmation } from "./parts/dialog.tsx";
 import { countdown } from "./parts/format.ts";
 import { Shell } from "./parts/shell.tsx";
 import { Toasts } from "./parts/toasts.tsx";
-import { preferredLanguage } from "./preferences.ts";
+import { keep, kept, preferredLanguage } from "./preferences.ts";
 import { hrefOf, listenToLinks, navigate, route } from "./router.ts";
 import { language, setLanguage, t } from "./text/mod.ts";
 import "./theme.ts";
@@ -120,11 +121,12 @@ function tellTitle(): void {
 function guard(): void {
   const { page, path } = route.value;
   if (page === null) return;
+  const here = path + location.search;
   if (me.value === null && refused.value === null) {
     if (isAlone(page)) return;
     if (authState.value?.setup === true) void navigate("/setup", true);
     else {void navigate(
-        hrefOf("/sign-in", { next: path === "/" ? "" : path + location.search }),
+        hrefOf("/sign-in", { next: here === "/" ? "" : here }),
         true,
       );}
   } else if (me.value?.kind === "unauthenticated" && page === "/" && !wasOffered()) {
@@ -135,10 +137,12 @@ function guard(): void {
 /** Setting up is offered once to who has no user; whoever wants none is left in peace. */
 function wasOffered(): boolean {
   const key = "svc.setup";
-  const was = sessionStorage.getItem(key) !== null;
-  sessionStorage.setItem(key, "offered");
+  const was = isOffered || kept(key, () => sessionStorage) !== null;
+  isOffered = true;
+  keep(key, "offered", () => sessionStorage);
   return was;
 }
+let isOffered = false;
 
 async function start(): Promise<void> {
   const root = document.getElementById("app")!;
@@ -174,6 +178,7 @@ async function start(): Promise<void> {
     const isIn = me.value !== null;
     void token.value;
     stop?.();
+    if (!isIn) forgetCollections();
     const stops = untracked(() => isIn ? [followStatus(), followEvents()] : []);
     stop = () => stops.forEach((end) => end());
   });

@@ -35,7 +35,8 @@ export async function navigate(href: string, replace = false): Promise<void> {
   if (!replace && next.hash === "") scrollTo(0, 0);
 }
 
-async function leaves(): Promise<boolean> {
+/** Says whether the page may be left; whoever has typed is asked. */
+export async function leaves(): Promise<boolean> {
   if (mayLeave.value === null || await mayLeave.value()) {
     mayLeave.value = null;
     return true;

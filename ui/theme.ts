@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { DARK, keepTheme, keptTheme, showTheme, type Theme } from "./preferences.ts";
+import { DARK, keep, keepTheme, kept, keptTheme, showTheme, type Theme } from "./preferences.ts";
 
 export const theme = signal<Theme>(keptTheme());
 /** What is seen; charts are drawn in its colours. */
@@ -13,10 +13,10 @@ export function setTheme(next: Theme): void {
 
 /** Single keys can get in the way of who dictates; they can be switched off. */
 const KEYS = "svc.keys";
-export const hasKeys = signal(localStorage.getItem(KEYS) !== "off");
+export const hasKeys = signal(kept(KEYS) !== "off");
 export function setKeys(on: boolean): void {
   hasKeys.value = on;
-  localStorage.setItem(KEYS, on ? "on" : "off");
+  keep(KEYS, on ? "on" : "off");
 }
 
 DARK.addEventListener("change", () => isDark.value = showTheme(theme.value));

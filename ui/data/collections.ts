@@ -10,7 +10,10 @@ export interface Kept<C extends Collection> {
   readonly items: Signal<readonly Resource<C>[] | null>;
   readonly byId: ReadonlySignal<ReadonlyMap<string, Resource<C>>>;
   readonly error: Signal<unknown>;
+  /** Resolves once there is an answer that was asked for behind this call. */
   readonly load: () => Promise<void>;
+  /** Shows what a change came to before the whole is read again. */
+  readonly alter: (change: (items: readonly Resource<C>[]) => readonly Resource<C>[]) => void;
 }
 
 const kept = new Map<Collection, Kept<Collection>>();
@@ -19,22 +22,38 @@ function keep<C extends Collection>(collection: C): Kept<C> {
   const items = signal<readonly Resource<C>[] | null>(null);
   const error = signal<unknown>(null);
   let loading: Promise<void> | null = null;
-  const load = async () => {
-    try {
-      const answer = await get<{ items: readonly Resource<C>[] }>(collection);
-      items.value = answer.items;
-      error.value = null;
-    } catch (failure) {
-      error.value = failure;
-    } finally {
-      loading = null;
-    }
+  let isAskedAgain = false;
+  /** Changed since it was asked for: the answer on its way may be from before. */
+  let isAltered = false;
+  const read = async () => {
+    do {
+      isAskedAgain = false;
+      isAltered = false;
+      try {
+        const answer = await get<{ items: readonly Resource<C>[] }>(collection);
+        if (isAltered) continue;
+        items.value = answer.items;
+        error.value = null;
+      } catch (failure) {
+        error.value = failure;
+      }
+    } while (isAskedAgain);
+    loading = null;
+  };
+  const load = () => {
+    isAskedAgain = true;
+    return loading ??= read();
   };
   return {
     items,
     byId: computed(() => new Map((items.value ?? []).map((item) => [item.id, item]))),
     error,
-    load: () => loading ??= load(),
+    load,
+    alter: (change) => {
+      if (items.value !== null) items.value = change(items.value);
+      isAltered = true;
+      void load();
+    },
   };
 }
 
@@ -67,6 +86,11 @@ export function reloadChanged(type: string): void {
   if (kept.has(collection)) void kept.get(collection)!.load();
 }
 
+/** Forgets all of it: whoever signs in next may be shown less. */
+export function forgetCollections(): void {
+  kept.clear();
+}
+
 /** Reads again all that pages show. */
 export async function reloadAll(): Promise<void> {
   await Promise.all(Array.from(kept.values(), ({ load }) => load()));
@@ -74,13 +98,11 @@ export async function reloadAll(): Promise<void> {
 
 /** Takes a changed resource over before the whole is read again. */
 function takeOver<C extends Collection>(collection: C, resource: Resource<C>): void {
-  const { items, load } = keptOf(collection);
-  const all = items.value ?? [];
-  const isThere = all.some(({ id }) => id === resource.id);
-  items.value = isThere
-    ? all.map((one) => one.id === resource.id ? { ...one, ...resource } : one)
-    : [...all, resource];
-  void load();
+  keptOf(collection).alter((all) =>
+    all.some(({ id }) => id === resource.id)
+      ? all.map((one) => one.id === resource.id ? { ...one, ...resource } : one)
+      : [...all, resource]
+  );
 }
 
 /** What a toast says of a change; left out: it says nothing. */
@@ -166,9 +188,7 @@ export async function remove<C extends Collection>(
   { said, undo = isUndoable(collection) }: Said = {},
 ): Promise<void> {
   await call("DELETE", `${collection}/${id}`);
-  const { items, load } = keptOf(collection);
-  items.value = items.value?.filter((one) => one.id !== id) ?? null;
-  void load();
+  keptOf(collection).alter((all) => all.filter((one) => one.id !== id));
   if (said !== undefined) {
     const back = () => create(collection, spec, { undo: false, said: t.common.undone });
     toast(said, undo ? back : null);

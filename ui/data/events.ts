@@ -1,5 +1,5 @@
 /** What others change, as the node tells it. */
-import { reloadChanged } from "./collections.ts";
+import { reloadAll, reloadChanged } from "./collections.ts";
 import { readStatus } from "./node.ts";
 import { pause, readEvents } from "./stream.ts";
 
@@ -14,10 +14,15 @@ export function followEvents(): () => void {
 
 async function follow(signal: AbortSignal): Promise<void> {
   let againMs = AGAIN_MS.min;
+  let hasMissed = false;
   while (!signal.aborted) {
-    let isKnown = true; // What a stream begins with is what was just read.
+    let isKnown = !hasMissed; // What the first stream begins with is what was just read.
+    const onOpen = () => {
+      againMs = AGAIN_MS.min;
+      if (hasMissed) void reloadAll(); // Nobody has told what was changed meanwhile.
+    };
     try {
-      await readEvents("events", {}, signal, () => againMs = AGAIN_MS.min, ({ event, data }) => {
+      await readEvents("events", {}, signal, onOpen, ({ event, data }) => {
         if (event === "status") {
           if (!isKnown) void readStatus();
           isKnown = false;
@@ -26,6 +31,7 @@ async function follow(signal: AbortSignal): Promise<void> {
     } catch {
       if (signal.aborted) return;
     }
+    hasMissed = true;
     await pause(againMs, signal);
     againMs = Math.min(2 * againMs, AGAIN_MS.max);
   }

@@ -45,6 +45,8 @@ export class Log {
   #search: AbortController | null = null;
   #watch: AbortController | null = null;
   #batch: Entry[] = [];
+  /** Where to go on below what waits: more came than was read, and what is shown is too old. */
+  #hole: string | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Searches anew; a search under way is given up. */
@@ -60,6 +62,7 @@ export class Log {
       this.entries.value = page.entries;
       this.next.value = page.next;
       this.waiting.value = [];
+      this.#hole = null;
     } catch (error) {
       if (aborted.aborted) return;
       this.error.value = error;
@@ -112,6 +115,11 @@ export class Log {
   release(): void {
     const waited = this.waiting.value;
     this.waiting.value = [];
+    if (this.#hole !== null) {
+      this.entries.value = [];
+      this.next.value = this.#hole;
+      this.#hole = null;
+    }
     this.#show(waited);
   }
 
@@ -154,6 +162,13 @@ export class Log {
         { ...filter, since, limit: PAGE_ENTRIES },
         aborted,
       );
+      if (newest !== null && page.next !== null) {
+        // Shown above the others, it would look as if nothing was between.
+        this.waiting.value = page.entries;
+        this.#hole = page.next;
+        if (!this.isHeld.value) this.release();
+        return;
+      }
       for (const entry of page.entries.toReversed()) this.#take(entry);
     } catch {
       // The stream goes on, or the next try says why not.

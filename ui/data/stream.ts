@@ -7,7 +7,14 @@ export interface ServerEvent {
   readonly id: string | null;
 }
 
-/** Hands events on until the stream ends. @throws {ApiError} 503, where too many watch. */
+/** Longest silence of a stream: the node gives a sign of life each 15 seconds. */
+const SILENCE_MS_MAX = 40_000;
+
+/**
+ * Hands events on until the stream ends or falls silent.
+ *
+ * @throws {ApiError} 503, where too many watch.
+ */
 export async function readEvents(
   path: string,
   params: Readonly<Record<string, string | null>>,
@@ -15,13 +22,34 @@ export async function readEvents(
   onOpen: () => void,
   onEvent: (event: ServerEvent) => void,
 ): Promise<void> {
-  const response = await send("GET", path, { params, signal, timeoutMs: null });
-  onOpen();
-  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const silence = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const isHeard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silence.abort(), SILENCE_MS_MAX);
+  };
+  isHeard();
+  try {
+    const ends = AbortSignal.any([signal, silence.signal]);
+    const { body } = await send("GET", path, { params, signal: ends, timeoutMs: null });
+    onOpen();
+    await readBody(body!, isHeard, onEvent);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readBody(
+  body: NonNullable<Response["body"]>,
+  isHeard: () => void,
+  onEvent: (event: ServerEvent) => void,
+): Promise<void> {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let kept = "";
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
+    isHeard();
     const blocks = (kept + value).split("\n\n");
     kept = blocks.pop() ?? "";
     for (const block of blocks) {

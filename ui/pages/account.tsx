@@ -9,13 +9,14 @@ import { Form } from "../parts/form.tsx";
 import { moment } from "../parts/format.ts";
 import { NewPassword } from "../parts/new_password.tsx";
 import { Qr } from "../parts/qr.tsx";
-import { navigate } from "../router.ts";
+import { mayLeave, navigate } from "../router.ts";
 import { toast } from "../parts/toasts.tsx";
 import { t } from "../text/mod.ts";
 
 /** A new password or factor ends one's sessions. */
 async function toSignIn(said: string): Promise<void> {
   sessionEnds();
+  mayLeave.value = null; // What was typed is done.
   me.value = null;
   toast(said);
   await navigate("/sign-in?next=/account");

@@ -4,7 +4,6 @@ import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { keyOf, Log, type LogFilter } from "../data/log.ts";
-import { apiPath } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import { wayBack } from "../data/ways_back.ts";
 import type { Entry, NamePage } from "../data/types.ts";
@@ -13,6 +12,7 @@ import { Switch } from "../parts/controls.tsx";
 import { attempt, ErrorBox, Shown } from "../parts/errors.tsx";
 import { ago, clock, moment, number } from "../parts/format.ts";
 import { EntryDrawer } from "../parts/entry_drawer.tsx";
+import { FileLink } from "../parts/file_link.tsx";
 import { LogFilters, useFilter } from "../parts/log_filters.tsx";
 import { deciderName } from "../parts/names.ts";
 import { clientOf, OutcomeTag } from "../parts/outcome.tsx";
@@ -45,14 +45,13 @@ function Export({ filter }: { filter: LogFilter }) {
       {(close) => (
         <div class="menu">
           {(["csv", "ndjson"] as const).map((format) => (
-            <a
+            <FileLink
               key={format}
-              href={apiPath("querylog/export", { ...filter, format })}
-              download
-              onClick={close}
-            >
-              {t.log.formats[format]}
-            </a>
+              path="querylog/export"
+              params={{ ...filter, format }}
+              label={t.log.formats[format]}
+              onGo={close}
+            />
           ))}
         </div>
       )}

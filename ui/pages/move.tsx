@@ -41,7 +41,7 @@ async function ask({ product, url, user, password }: Source, isDry: boolean): Pr
       user: product === "adguard" && user !== "" ? user : null,
       password: password === "" ? null : password,
     },
-    signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    timeoutMs: ANSWER_MS_MAX,
   });
 }
 

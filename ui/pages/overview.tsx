@@ -4,16 +4,17 @@ import { get } from "../data/api.ts";
 import { nodeClock } from "../data/clock.ts";
 import { useCollection } from "../data/collections.ts";
 import { hasCluster, status } from "../data/node.ts";
-import { apiPath, type Span, spanOf, SPANS, statsParams } from "../data/paths.ts";
+import { type Span, spanOf, SPANS, statsParams } from "../data/paths.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin, isOpen } from "../data/session.ts";
 import { readSeries } from "../data/seen.ts";
 import { type BlockedClient, readBlockedJustNow, readStats } from "../data/stats.ts";
 import type { Seen, Stats } from "../data/types.ts";
-import { Button, Card, Empty, Name, PageHead, Popover, Skeleton } from "../parts/basics.tsx";
+import { Button, Card, Empty, Name, PageHead, Popover } from "../parts/basics.tsx";
 import { OverTime, pointsOf, Sparkline } from "../parts/chart.tsx";
 import { Segmented } from "../parts/controls.tsx";
 import { Shown } from "../parts/errors.tsx";
+import { FileLink } from "../parts/file_link.tsx";
 import {
   clock,
   compact,
@@ -81,14 +82,13 @@ export default function Overview() {
           {(close) => (
             <div class="menu">
               {(["csv", "json"] as const).map((format) => (
-                <a
+                <FileLink
                   key={format}
-                  href={apiPath("stats/export", { ...statsParams({ hours, scope }), format })}
-                  download
-                  onClick={close}
-                >
-                  {format.toUpperCase()}
-                </a>
+                  path="stats/export"
+                  params={{ ...statsParams({ hours, scope }), format }}
+                  label={format.toUpperCase()}
+                  onGo={close}
+                />
               ))}
             </div>
           )}
@@ -133,9 +133,7 @@ export default function Overview() {
                 class="blocked-now"
                 actions={<a href="/log?outcome=blocked">{t.common.all}</a>}
               >
-                {blocked.data.value === null
-                  ? blocked.isSlow.value && <Skeleton />
-                  : <BlockedNow clients={blocked.data.value} />}
+                <Shown of={blocked}>{(clients) => <BlockedNow clients={clients} />}</Shown>
               </Card>
             </div>
             <div class="grid four">

@@ -1,6 +1,6 @@
 /** One's own rules, and what they come to: the trial beside them tells before anything is saved. */
 import { useSignal } from "@preact/signals";
-import { call } from "../data/api.ts";
+import { ApiError, call } from "../data/api.ts";
 import { create, keptOf, useCollection } from "../data/collections.ts";
 import { nowMs } from "../data/node.ts";
 import { endOf, isPeriod } from "../data/periods.ts";
@@ -121,6 +121,30 @@ function RuleFields({ value, set, problem }: Draft<Specs["rules"]>) {
   );
 }
 
+interface Line {
+  readonly rule: string;
+  /** From 1, as people count. */
+  readonly number: number;
+}
+
+function linesIn(text: string): Line[] {
+  return text.split("\n").map((line, i) => ({ rule: line.trim(), number: i + 1 }))
+    .filter(({ rule }) => rule !== "");
+}
+
+/** What is wrong with rules of a batch, by the lines that they were typed in. */
+function atLines(error: unknown, lines: readonly Line[]): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const { status, code, message } = error;
+  const details = error.details.map((one) => {
+    const [, index, path] = /^add\[(\d+)\]\.(.+)$/.exec(one.path) ?? [];
+    const line = lines[Number(index)];
+    if (line === undefined) return one;
+    return { path, message: `${t.rules.atLine(line.number, line.rule)}: ${one.message}` };
+  });
+  return new ApiError(status, code, message, details);
+}
+
 /** Adds one line, or many at once. */
 function AddRule({ onDraft }: { onDraft: (text: string) => void }) {
   const turn = useSignal(0);
@@ -133,17 +157,19 @@ function AddRule({ onDraft }: { onDraft: (text: string) => void }) {
     },
   ) => {
     const end = isPeriod(period) ? endOf(period) : null;
-    const specs = text.split("\n").map((line) => line.trim()).filter((line) => line !== "")
-      .map((rule): Specs["rules"] => ({
-        ...NEW,
-        rule,
-        comment,
-        ...forWhom(whom),
-        expires_at: end?.toISOString() ?? null,
-      }));
+    const lines = linesIn(text);
+    const specs = lines.map(({ rule }): Specs["rules"] => ({
+      ...NEW,
+      rule,
+      comment,
+      ...forWhom(whom),
+      expires_at: end?.toISOString() ?? null,
+    }));
     if (specs.length > 1) {
       const { added } = await call<{ added: readonly Rule[] }>("POST", "rules/batch", {
         body: { add: specs },
+      }).catch((error) => {
+        throw atLines(error, lines);
       });
       void keptOf("rules").load();
       const undo = async () => {
@@ -166,7 +192,7 @@ function AddRule({ onDraft }: { onDraft: (text: string) => void }) {
       saveLabel={t.common.add}
     >
       {({ value, set, problem }) => {
-        const lines = value.text.split("\n").filter((line) => line.trim() !== "");
+        const lines = linesIn(value.text);
         return (
           <>
             <Field

@@ -6,11 +6,12 @@ import { stretchesOf, windowsOf } from "../data/week.ts";
 import { Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
 import { AddButton, Collected, removeNow, RowActions } from "../parts/collection.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { mayCloseDialog } from "../parts/form.tsx";
 import { weekday } from "../parts/format.ts";
 import { newSchedule, ScheduleForm } from "../parts/schedule_form.tsx";
 import { scheduleState } from "../parts/schedule_words.ts";
 import { DAYS } from "../data/week.ts";
-import { mayLeave, navigate } from "../router.ts";
+import { navigate } from "../router.ts";
 import { t } from "../text/mod.ts";
 
 export default function Schedules() {
@@ -18,7 +19,7 @@ export default function Schedules() {
   useCollection("groups");
   const isAdding = useSignal(false);
   const close = async () => {
-    if (mayLeave.value === null || await mayLeave.value()) isAdding.value = false;
+    if (await mayCloseDialog()) isAdding.value = false;
   };
   return (
     <>

@@ -1,7 +1,6 @@
 import { useSignal } from "@preact/signals";
-import { ApiError, call } from "../data/api.ts";
-import { changeSettings, mayChange, putSettings, readSettings, status } from "../data/node.ts";
-import type { KeptSettings } from "../data/node.ts";
+import { call } from "../data/api.ts";
+import { changeSettings, mayChange, readSettings, status } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
 import type { NodeStatus, Settings, UpdateCheck } from "../data/types.ts";
@@ -25,7 +24,7 @@ export default function SettingsPage() {
       <PageHead title={t.pages.settings} />
       <div class="settings">
         <Shown of={settings}>
-          {(kept) => <Sections key={kept.revision} kept={kept} reload={settings.reload} />}
+          {(kept) => <Sections settings={kept.settings} reload={settings.reload} />}
         </Shown>
         <Upstreams />
         <Node />
@@ -36,12 +35,11 @@ export default function SettingsPage() {
 }
 
 interface SectionProps {
-  readonly kept: KeptSettings;
+  readonly settings: Settings;
   readonly reload: () => Promise<void>;
 }
 
-function Sections({ kept, reload }: SectionProps) {
-  const { settings } = kept;
+function Sections({ settings, reload }: SectionProps) {
   const disabled = !mayChange.value;
   return (
     <>
@@ -60,7 +58,7 @@ function Sections({ kept, reload }: SectionProps) {
         />
       </Card>
       <Card title={t.settings.blocking}>
-        <Part kept={kept} reload={reload}>
+        <Part settings={settings} reload={reload}>
           {({ value, set, problem }) => (
             <>
               <Field
@@ -124,7 +122,7 @@ function Sections({ kept, reload }: SectionProps) {
         </Part>
       </Card>
       <Card title={t.settings.lists}>
-        <Part kept={kept} reload={reload}>
+        <Part settings={settings} reload={reload}>
           {({ value, set, problem }) => (
             <Field label={t.settings.interval} error={problem("list_update_interval")}>
               {(ids) => (
@@ -146,7 +144,7 @@ function Sections({ kept, reload }: SectionProps) {
         </Part>
       </Card>
       <Card title={t.settings.access} id="access">
-        <Part kept={kept} reload={reload} prepare={cleanAccess} check={checkAccess}>
+        <Part settings={settings} reload={reload} prepare={cleanAccess} check={checkAccess}>
           {({ value, set, problem }) => (
             <>
               <p class="muted">{t.settings.accessText}</p>
@@ -197,30 +195,25 @@ async function checkAccess({ access }: Settings): Promise<boolean> {
   return await confirm(t.settings.openTitle, t.settings.openText, t.settings.openYes);
 }
 
-/** A part of the settings; what GET gave goes back whole, with this part changed. */
+/** A part of the settings: what is typed there stays, whatever becomes of the others. */
 function Part(
-  { kept, reload, children, prepare = (one) => one, check }: SectionProps & {
+  { settings, reload, children, prepare = (one) => one, check }: SectionProps & {
     children: Parameters<typeof Form<Settings>>[0]["children"];
     prepare?: (settings: Settings) => Settings;
     check?: (settings: Settings) => Promise<boolean>;
   },
 ) {
-  const { settings, revision } = kept;
-  const submit = async (value: Settings) => {
+  const submit = async (value: Settings, base: Settings) => {
     const next = prepare(value);
-    if (check !== undefined && !await check(next)) return;
-    try {
-      await putSettings(next, revision);
-    } catch (error) {
-      if (!(error instanceof ApiError && error.status === 412)) throw error;
-      // Somebody else changed another part: this one is put on top of theirs.
-      await changeSettings((theirs) => ({ ...theirs, ...changed(settings, next) }), null);
-    }
+    if (check !== undefined && !await check(next)) return false;
+    // On top of what others made of the rest meanwhile.
+    await changeSettings((now) => ({ ...now, ...changed(base, next) }), null);
     toast(t.common.saved(t.pages.settings), async () => {
-      await changeSettings((now) => ({ ...now, ...changed(next, settings) }), t.common.undone);
+      await changeSettings((now) => ({ ...now, ...changed(next, base) }), t.common.undone);
       await reload();
     });
     await reload();
+    return true;
   };
   if (!isAdmin.value) {
     return (

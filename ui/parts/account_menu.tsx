@@ -1,5 +1,5 @@
 import { me, signOut } from "../data/session.ts";
-import { navigate } from "../router.ts";
+import { leaves, navigate } from "../router.ts";
 import { LANGUAGES } from "../languages.ts";
 import { THEMES } from "../preferences.ts";
 import { language, setLanguage, t } from "../text/mod.ts";
@@ -14,6 +14,7 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
   const { kind, name } = me.value ?? { kind: "", name: null };
   const shown = name ?? (kind === "token" ? t.account.byToken : t.account.nobody);
   const leave = async () => {
+    if (!await leaves()) return;
     await signOut();
     await navigate("/sign-in");
   };

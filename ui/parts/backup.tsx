@@ -14,10 +14,13 @@ import { fullTime, number } from "./format.ts";
 import { NewPassword } from "./new_password.tsx";
 import { Pieces } from "./pieces.tsx";
 import { Table } from "./table.tsx";
+import { saveFile } from "./save_file.ts";
 import { toast } from "./toasts.tsx";
 
 /** Sealing and opening take their time on a small board. */
 const ANSWER_MS_MAX = 120_000;
+/** Most that the API takes: of a file that is larger nothing is read. */
+const FILE_MIB_MAX = 32;
 const KINDS = ["added", "changed", "removed", "left_out", "kept"] as const;
 
 /** A header holds no other letters, and an address of a request may hold no secret. */
@@ -43,10 +46,11 @@ function Download() {
     await attempt(async () => {
       const backup = await call<{ made_at: string }>("GET", "backup", {
         headers: passphraseHeader(passphrase.value),
-        signal: AbortSignal.timeout(ANSWER_MS_MAX),
+        timeoutMs: ANSWER_MS_MAX,
       });
       const day = backup.made_at.slice(0, 10);
-      save(JSON.stringify(backup), `svc-${status.value?.node ?? "backup"}-${day}.json`);
+      const file = new Blob([JSON.stringify(backup)], { type: "application/json" });
+      saveFile(file, `svc-${status.value?.node ?? "backup"}-${day}.json`);
       passphrase.value = "";
     });
     isBusy.value = false;
@@ -83,16 +87,6 @@ function Download() {
   );
 }
 
-/** Has the browser keep a text as a file. */
-function save(text: string, name: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name.replace(/[^\w.-]+/g, "_");
-  link.click();
-  URL.revokeObjectURL(url);
-}
-
 interface Chosen {
   readonly backup: unknown;
   readonly madeAt: string;
@@ -117,17 +111,20 @@ async function readFile(file: File): Promise<Chosen | null> {
 }
 
 function Restore({ onRestored }: { onRestored: () => Promise<void> }) {
-  const chosen = useSignal<Chosen | "none" | null>(null);
+  const chosen = useSignal<Chosen | null>(null);
+  const problem = useSignal<string | null>(null);
   const passphrase = useSignal("");
   const found = useSignal<Restored | null>(null);
   const isBusy = useSignal(false);
+  /** Another after each that was restored: the field is empty then. */
+  const turn = useSignal(0);
   const ask = async (dry_run: boolean) => {
-    const { backup } = chosen.value as Chosen;
+    const { backup } = chosen.value!;
     return await call<Restored>("POST", "restore", {
       params: { dry_run },
       body: backup,
       headers: passphraseHeader(passphrase.value),
-      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+      timeoutMs: ANSWER_MS_MAX,
     });
   };
   const compare = async () => {
@@ -138,9 +135,17 @@ function Restore({ onRestored }: { onRestored: () => Promise<void> }) {
   const choose = async (file: File | undefined) => {
     found.value = null;
     passphrase.value = "";
-    chosen.value = file === undefined ? null : await readFile(file) ?? "none";
+    chosen.value = null;
+    problem.value = null;
+    if (file === undefined) return;
+    if (file.size > FILE_MIB_MAX << 20) {
+      problem.value = t.errors.tooLarge(FILE_MIB_MAX);
+      return;
+    }
+    chosen.value = await readFile(file);
+    if (chosen.value === null) problem.value = t.backup.noBackup;
     // One that is sealed is compared when its passphrase is there, or is not to be.
-    if (chosen.value !== null && chosen.value !== "none" && !chosen.value.isSealed) await compare();
+    else if (!chosen.value.isSealed) await compare();
   };
   const restore = async () => {
     const { confirmTitle, confirmText } = t.backup;
@@ -152,6 +157,7 @@ function Restore({ onRestored }: { onRestored: () => Promise<void> }) {
     toast(t.backup.done);
     found.value = null;
     chosen.value = null;
+    turn.value++;
     await attempt(async () => {
       await Promise.all([onRestored(), reloadAll(), readStatus()]);
     });
@@ -160,21 +166,18 @@ function Restore({ onRestored }: { onRestored: () => Promise<void> }) {
     <Card title={t.backup.restore} id="restore">
       <div class="form">
         <p class="muted">{t.backup.restoreLead}</p>
-        <Field
-          label={t.backup.file}
-          error={chosen.value === "none" ? t.backup.noBackup : undefined}
-        >
+        <Field label={t.backup.file} error={problem.value ?? undefined}>
           {(ids) => (
             <input
               {...ids}
               type="file"
               accept=".json,application/json"
-              key={chosen.value === null ? "none" : "one"}
+              key={turn.value}
               onChange={(event) => void choose(event.currentTarget.files?.[0])}
             />
           )}
         </Field>
-        {chosen.value !== null && chosen.value !== "none" && (
+        {chosen.value !== null && (
           <>
             <p>{t.backup.madeAt(chosen.value.madeAt, chosen.value.program)}</p>
             {chosen.value.isSealed && (

@@ -1,6 +1,6 @@
 /** Forms of text: Save and Cancel, what is wrong at its field, and who was faster. */
-import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { type ReadonlySignal, useComputed, useSignal } from "@preact/signals";
 import { ApiError } from "../data/api.ts";
 import { create, replace } from "../data/collections.ts";
@@ -22,8 +22,10 @@ export interface Draft<S> {
 }
 
 interface FormProps<S> {
+  /** Where another takes its place, it is shown, unless somebody is typing. */
   readonly initial: S;
-  readonly submit: (value: S) => Promise<unknown>;
+  /** `base` is what the fields began with; resolves with `false` where nothing was saved. */
+  readonly submit: (value: S, base: S) => Promise<unknown>;
   readonly onCancel?: () => void;
   readonly saveLabel?: string;
   readonly isDanger?: boolean;
@@ -52,8 +54,18 @@ export function Form<S extends object>(
   const problems = useSignal<readonly { path: string; message: string }[]>([]);
   const trouble = useSignal<string | null>(null);
   const isBusy = useSignal(false);
-  const isDirty = useComputed(() => JSON.stringify(value.value) !== JSON.stringify(initial));
-  useWarning(warns, isDirty);
+  const base = useSignal(initial);
+  const isDirty = useComputed(() => JSON.stringify(value.value) !== JSON.stringify(base.value));
+  const ref = useRef<HTMLFormElement>(null);
+  useWarning(warns, isDirty, ref);
+  const offered = JSON.stringify(initial);
+  const taken = useRef(offered);
+  useEffect(() => {
+    if (isDirty.value || taken.current === offered) return;
+    taken.current = offered;
+    base.value = initial;
+    value.value = initial;
+  }, [offered, isDirty.value]);
   const shown = new Set<string>();
   const draft: Draft<S> = {
     value: value.value,
@@ -74,8 +86,9 @@ export function Form<S extends object>(
     trouble.value = null;
     isBusy.value = true;
     const form = event.currentTarget as HTMLFormElement;
+    const sent = value.value;
     try {
-      await submit(value.value);
+      if (await submit(sent, base.value) !== false) base.value = sent;
     } catch (error) {
       if (error instanceof ApiError && error.details.length > 0) problems.value = error.details;
       else trouble.value = errorText(error);
@@ -85,7 +98,7 @@ export function Form<S extends object>(
     }
   };
   return (
-    <form class="form" onSubmit={onSubmit} noValidate>
+    <form class="form" ref={ref} onSubmit={onSubmit} noValidate>
       {fields}
       {(trouble.value !== null || elsewhere.length > 0) && (
         <p class="problem" role="alert">
@@ -110,15 +123,37 @@ export function Form<S extends object>(
   );
 }
 
+/** Forms with something typed that is not saved. */
+const unsaved = new Set<HTMLFormElement>();
+
+function askToLeave(): Promise<boolean> {
+  return confirm(t.common.unsaved, t.common.unsavedText, t.common.leave);
+}
+
+/** Says whether a dialog may close: whoever has typed in it is asked. */
+export async function mayCloseDialog(): Promise<boolean> {
+  const isTypedIn = Array.from(unsaved).some((form) => form.closest("dialog") !== null);
+  return !isTypedIn || await askToLeave();
+}
+
 /** Asks before a page with something typed is left. */
-function useWarning(warns: boolean, isDirty: ReadonlySignal<boolean>): void {
+function useWarning(
+  warns: boolean,
+  isDirty: ReadonlySignal<boolean>,
+  ref: RefObject<HTMLFormElement>,
+): void {
   useEffect(() => {
-    if (!warns) return;
-    const ask = () => confirm(t.common.unsaved, t.common.unsavedText, t.common.leave);
-    const stop = isDirty.subscribe((dirty) => mayLeave.value = dirty ? ask : null);
+    const form = ref.current;
+    if (!warns || form === null) return;
+    const note = (dirty: boolean) => {
+      if (dirty) unsaved.add(form);
+      else unsaved.delete(form);
+      mayLeave.value = unsaved.size > 0 ? askToLeave : null;
+    };
+    const stop = isDirty.subscribe(note);
     return () => {
       stop();
-      if (mayLeave.value === ask) mayLeave.value = null;
+      note(false);
     };
   }, []);
 }
@@ -154,7 +189,9 @@ export function ResourceForm<C extends Collection>(
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 412)) throw error;
       theirs.value = await call<Resource<C>>("GET", `${collection}/${base.value!.id}`);
+      return false;
     }
+    return true;
   };
   const keepMine = () => {
     base.value = theirs.value; // The next save replaces theirs.

@@ -43,6 +43,8 @@ export function LogFilters(
   useEffect(() => {
     if (document.activeElement?.getAttribute("type") !== "search") typed.value = filter.name ?? "";
   }, [filter.name]);
+  // A search still on its way is not for the page that comes next.
+  useEffect(() => () => clearTimeout(timer.current), []);
   const outcomes = (filter.outcome ?? "").split(",").filter((one) => one !== "");
   const toggle = (outcome: string, on: boolean) => {
     const next = on ? [...outcomes, outcome] : outcomes.filter((one) => one !== outcome);

@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { t } from "../text/mod.ts";
 import { errorText } from "./error_text.ts";
+import { visible } from "./format.ts";
 import { Icon } from "./icon.tsx";
 
 /** How long a toast stays that nobody looks at. */
@@ -64,7 +65,7 @@ function OneToast({ one }: { one: Toast }) {
       onBlurCapture={run}
     >
       <Icon name={one.kind === "danger" ? "circle-alert" : "check"} />
-      <span class="toast-text">{one.text}</span>
+      <span class="toast-text">{visible(one.text)}</span>
       {one.links.map(({ href, label }) => <a key={href} href={href}>{label}</a>)}
       {one.undo !== null && (
         <button

@@ -193,6 +193,7 @@ export const de: Text = {
   },
   errors: {
     away: "Keine Antwort von der API.",
+    tooLarge: (mib) => `Die Datei ist größer als ${mib} MiB; mehr wird nicht genommen.`,
     other: (status) => `Die API hat mit ${status} geantwortet.`,
     codes: {
       forbidden: "Nicht erlaubt.",

@@ -61,6 +61,7 @@ export const pages: typeof english = {
     rule: "Regel",
     hint: "Eine je Zeile: ||ads.example^ oder ||ads*.example^ sperrt, @@||good.example^ erlaubt",
     lines: (count) => plural(count, "Regel", "Regeln"),
+    atLine: (line, rule) => `Zeile ${line}, ${rule}`,
     addedMany: (count) => `${plural(count, "Regel", "Regeln")} hinzugefügt`,
     ends: "Endet",
     over: "vorbei",

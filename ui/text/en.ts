@@ -193,6 +193,7 @@ export const en = {
   },
   errors: {
     away: "No answer from the API.",
+    tooLarge: (mib: number) => `The file is larger than ${mib} MiB, which is the most that is taken.`,
     other: (status: number) => `The API answered ${status}.`,
     codes: {
       forbidden: "Not allowed.",

@@ -60,6 +60,7 @@ export const pages = {
     rule: "Rule",
     hint: "One a line: ||ads.example^ or ||ads*.example^ blocks, @@||good.example^ allows",
     lines: (count: number) => plural(count, "rule", "rules"),
+    atLine: (line: number, rule: string) => `Line ${line}, ${rule}`,
     addedMany: (count: number) => `Added ${plural(count, "rule", "rules")}`,
     ends: "Ends",
     over: "over",
