@@ -24,6 +24,7 @@ import type {
   UpdateCheck,
 } from "../api/mod.ts";
 import { ERROR_CODES, type ErrorCode, messageOf, SvcError } from "../errors.ts";
+import { FarClock } from "./far_clock.ts";
 import { readEvents, type ServerEvent } from "./read_events.ts";
 
 /** Longest wait for an answer, its body included. */
@@ -120,6 +121,8 @@ export class ApiClient {
     return this.#base.origin;
   }
 
+  /** What time it is there. */
+  readonly clock = new FarClock();
   readonly #base: URL;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #timeoutMs: number;
@@ -180,6 +183,7 @@ export class ApiClient {
     };
     try {
       alive(this.#timeoutMs);
+      const sentMs = Date.now();
       const request = fetch(url, {
         headers: {
           ...this.#headers,
@@ -190,7 +194,8 @@ export class ApiClient {
         signal: AbortSignal.any([signal, silence.signal]),
       });
       const response = await answerFrom(url, request);
-      const { ok, status, body } = response;
+      const { ok, status, headers, body } = response;
+      this.clock.learn(headers.get("date"), sentMs);
       if (!ok || body === null) {
         const text = await answerFrom(url, this.#readBody(response));
         throw failureOf(url.origin, status, parseObject(text));
@@ -214,8 +219,10 @@ export class ApiClient {
   }
 
   async #ask(url: URL, request: RequestInit) {
+    const sentMs = Date.now();
     const response = await answerFrom(url, fetch(url, request));
-    const { ok, status } = response;
+    const { ok, status, headers } = response;
+    this.clock.learn(headers.get("date"), sentMs);
     return { ok, status, text: await answerFrom(url, this.#readBody(response)) };
   }
 

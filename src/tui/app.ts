@@ -201,7 +201,8 @@ export class App implements Ui {
   draw(width: number, height: number): Canvas {
     const canvas = new Canvas(width, height, this.abilities);
     if (width < SIZE_MIN.width || height < SIZE_MIN.height) {
-      canvas.put(0, 0, `${width} x ${height} is too small: make it 40 x 8`);
+      canvas.put(0, 0, `${width} x ${height} is too small`);
+      canvas.put(0, 1, `make it ${SIZE_MIN.width} x ${SIZE_MIN.height}`);
       return canvas;
     }
     const page = this.#pages[this.#page];
@@ -217,7 +218,7 @@ export class App implements Ui {
 
   #drawHead(canvas: Canvas): void {
     const { status } = this.node;
-    const filtering = status === null ? "" : filteringText(status, Date.now());
+    const filtering = status === null ? "" : filteringText(status, this.node.now.getTime());
     let x = 0;
     for (const [i, { title }] of this.#pages.entries()) {
       const isShown = i === this.#page;
@@ -239,9 +240,10 @@ export class App implements Ui {
     }
     const who = `${status?.node ?? "?"}  ${me?.role ?? "?"}`;
     const since = ago(Date.now() - connection.sinceMs);
+    const what = connection.isRefused ? "NOT LET IN" : "NO ANSWER";
     const text = connection.isUp
       ? `${who}  connected to ${this.client.origin}`
-      : `${who}  NO ANSWER (${
+      : `${who}  ${what} (${
         since === "now" ? "just now" : `for ${since}`
       }), trying again: ${connection.reason}`;
     canvas.put(0, y, text, connection.isUp ? Style.Dim : Style.Red);

@@ -64,8 +64,8 @@ function whomsOf({ client_name, group }: QuerylogEntry, ui: Ui): Whom[] {
   return [...whoms, { label: "everybody", clients: [], groups: [] }];
 }
 
-function untilText(end: string | null): string {
-  return end === null ? "for ever" : `until ${clockTime(end, new Date())}`;
+function untilText(end: string | null, now: Date): string {
+  return end === null ? "for ever" : `until ${clockTime(end, now)}`;
 }
 
 function decide(
@@ -75,11 +75,11 @@ function decide(
   remedy: Extract<Remedy, { kind: "exception" }>,
   ui: Ui,
 ): void {
-  const expires_at = endOf(period, new Date());
+  const expires_at = endOf(period, ui.node.now);
   const { clients, groups, label } = whom;
   const rule = ruleText(action, reach, remedy.modifiers);
   const done = action === "allow" ? "allowed" : "blocked";
-  ui.act(`${done} ${reach.label} for ${label} ${untilText(expires_at)}`, async () => {
+  ui.act(`${done} ${reach.label} for ${label} ${untilText(expires_at, ui.node.now)}`, async () => {
     const body = { rule, comment: "", clients, groups, expires_at };
     const { id } = await ui.client.call("POST rules", { body });
     const undo = async () => void await ui.client.call("DELETE rules/{id}", { id });
@@ -107,8 +107,8 @@ function allowService(
   ui: Ui,
 ): void {
   if (group === null) return ui.say("the group of this query is not known");
-  const until = endOf(period, new Date());
-  ui.act(`allowed ${service} ${untilText(until)}`, async () => {
+  const until = endOf(period, ui.node.now);
+  ui.act(`allowed ${service} ${untilText(until, ui.node.now)}`, async () => {
     await pauseService(ui, group, service, until);
     return { undo: () => pauseService(ui, group, service, null), but: null };
   });

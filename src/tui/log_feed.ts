@@ -1,6 +1,6 @@
 import type { QuerylogEntry } from "../api/mod.ts";
 import type { ApiClient } from "../client/mod.ts";
-import { messageOf, rethrowInvariant, SvcError } from "../errors.ts";
+import { type ErrorCode, messageOf, rethrowInvariant, SvcError } from "../errors.ts";
 import { AGAIN_MS, pause } from "./node_data.ts";
 
 /** Entries that are kept; older ones are in the log of the node. */
@@ -9,6 +9,9 @@ export const ENTRIES_MAX = 2_000;
 const PAGE_ENTRIES = "200";
 /** How often the log is read where no stream is to be had. */
 const POLL_MS = 3_000;
+
+/** Of what was asked for. */
+const WRONG: readonly string[] = ["bad_request", "invalid"] satisfies ErrorCode[];
 
 /** Fields that a filter may name; a word without one is searched for in names. */
 const FIELDS = [
@@ -102,8 +105,9 @@ export class LogFeed {
       } catch (error) {
         rethrowInvariant(error);
         if (signal.aborted) return;
-        const isRefused = error instanceof SvcError && error.code !== "unavailable";
-        if (isRefused) return this.#say("connecting", error.message);
+        // The filter is at fault, and stays so; whatever else it is may pass.
+        const isWrong = error instanceof SvcError && WRONG.includes(error.code);
+        if (isWrong) return this.#say("connecting", error.message);
         if (await this.#poll(signal)) continue;
         this.#say("connecting", messageOf(error));
       }

@@ -25,7 +25,7 @@ export async function statusText(
     client.call("GET stats", { query: { hours: "24" } }),
   ]);
   return {
-    text: formatStatus(status, day, new Date()),
+    text: formatStatus(status, day, client.clock.now()),
     isWell: status.problems.length === 0,
   };
 }

@@ -28,6 +28,8 @@ export interface Specs {
 
 export interface Connection {
   readonly isUp: boolean;
+  /** It answers, and lets us in no more. */
+  readonly isRefused: boolean;
   /** Why it is not; and when it was lost. */
   readonly reason: string;
   readonly sinceMs: number;
@@ -58,7 +60,12 @@ export class NodeData {
   clients: readonly Envelope<ClientSpec>[] = [];
   seen: ClientsSeen["items"] = [];
   services: Services["items"] = [];
-  connection: Connection = { isUp: false, reason: "connecting", sinceMs: Date.now() };
+  connection: Connection = {
+    isUp: false,
+    isRefused: false,
+    reason: "connecting",
+    sinceMs: Date.now(),
+  };
   readonly #client: ApiClient;
   readonly #onChange: () => void;
   #watched = new AbortController();
@@ -66,6 +73,11 @@ export class NodeData {
   constructor(client: ApiClient, onChange: () => void) {
     this.#client = client;
     this.#onChange = onChange;
+  }
+
+  /** What time it is there: what is written and counted down is in its time. */
+  get now(): Date {
+    return this.#client.clock.now();
   }
 
   /** What people call a group, a list, or another place that rules come from. */
@@ -86,7 +98,7 @@ export class NodeData {
       this.#loadHour(),
       this.#loadServices(),
     ]);
-    this.connection = { isUp: true, reason: "", sinceMs: Date.now() };
+    this.connection = { isUp: true, isRefused: false, reason: "", sinceMs: Date.now() };
     this.#onChange();
   }
 
@@ -169,9 +181,10 @@ export class NodeData {
     rethrowInvariant(error);
     if (!(error instanceof SvcError)) throw error;
     // An answer that refuses is one: the node is there.
-    const isAway = ["unavailable", "unauthorized"].includes(error.code);
-    if (!isAway || !this.connection.isUp) return;
-    this.connection = { isUp: false, reason: messageOf(error), sinceMs: Date.now() };
+    const isRefused = error.code === "unauthorized";
+    if (!isRefused && error.code !== "unavailable") return;
+    if (!this.connection.isUp && this.connection.isRefused === isRefused) return;
+    this.connection = { isUp: false, isRefused, reason: messageOf(error), sinceMs: Date.now() };
     this.#watched.abort(); // A stream may stay open where nothing else is answered.
     this.#onChange();
   }

@@ -30,7 +30,7 @@ export function pauseNodeMenu(ui: Ui): void {
     });
   ui.open(
     new Menu(`Pause filtering for everybody${where}`, [
-      ...PAUSES.map(([label, seconds]) => ({ label, run: () => start(seconds(new Date())) })),
+      ...PAUSES.map(([label, seconds]) => ({ label, run: () => start(seconds(ui.node.now)) })),
       {
         label: "for other minutes ...",
         run: () =>
@@ -81,8 +81,9 @@ export function pauseMenu(
       ...PAUSES.map(([label, seconds]) => ({
         label,
         run: () => {
-          const until = new Date(Date.now() + seconds(new Date()) * 1_000).toISOString();
-          act(`paused until ${clockTime(until, new Date())}`, until);
+          const { now } = ui.node;
+          const until = new Date(now.getTime() + seconds(now) * 1_000).toISOString();
+          act(`paused until ${clockTime(until, now)}`, until);
         },
       })),
       ...paused_until === null ? [] : [{

@@ -280,7 +280,9 @@ Deno.test({
         assert.equal(text.split("\n").length - 1, height);
       }
       await screen.resize(39, 7);
-      await screen.shows("39 x 7 is too small");
+      await screen.shows("39 x 7 is too small", "make it 40 x 8");
+      await screen.resize(20, 5);
+      await screen.shows("20 x 5 is too small", "make it 40 x 8");
       await screen.resize(80, 24);
       await screen.shows("[2 Log]", "live");
     });

@@ -64,20 +64,22 @@ export class ClientsPage implements Page {
     column(row.address, ADDRESS);
     column(row.group, GROUP);
     if (!hasCounts) return;
-    const seen = row.lastSeen === null ? "" : ago(Date.now() - Date.parse(row.lastSeen));
+    const nowMs = this.#node.now.getTime();
+    const seen = row.lastSeen === null ? "" : ago(nowMs - Date.parse(row.lastSeen));
     const share = percent(row.blocked, row.queries).padStart(5);
     column(`${counted(row.queries).padStart(9)} ${share}  ${seen}`, COUNTS);
   }
 
   #rows(): Row[] {
-    const { clients, seen, groups } = this.#node;
+    const { clients, seen, groups, now } = this.#node;
     const groupName = new Map(groups.map(({ id, spec }) => [id, spec.name]));
+    const seenOf = Map.groupBy(seen, ({ client }) => client);
     const known = clients.map((client): Row => {
       const { id, spec } = client;
-      const times = seen.filter((one) => one.client === id);
-      const end = pauseEnd(spec.paused_until, Date.now());
+      const times = seenOf.get(id) ?? [];
+      const end = pauseEnd(spec.paused_until, now.getTime());
       return {
-        name: end === null ? spec.name : `${spec.name} (paused to ${clockTime(end, new Date())})`,
+        name: end === null ? spec.name : `${spec.name} (paused to ${clockTime(end, now)})`,
         address: [...spec.addresses, ...spec.ids].at(0) ?? "",
         group: groupName.get(spec.group) ?? spec.group,
         queries: times.reduce((sum, { queries }) => sum + queries, 0),
@@ -86,7 +88,7 @@ export class ClientsPage implements Page {
         client,
       };
     });
-    const others = seen.filter((one) => one.client === null).map((one): Row => ({
+    const others = (seenOf.get(null) ?? []).map((one): Row => ({
       name: `New: ${one.hostname ?? one.address}`,
       address: one.address,
       group: "",

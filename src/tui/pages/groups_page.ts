@@ -46,14 +46,14 @@ export class GroupsPage implements Page {
   draw(canvas: Canvas, area: Area): void {
     const group = this.#group();
     if (group !== undefined) return this.#drawSwitches(canvas, area, group);
-    const { groups, clients } = this.#node;
+    const { groups, clients, now } = this.#node;
     this.#height = Math.max(1, area.height);
     const top = this.#groups.top(groups.length, this.#height);
     for (const [i, { id, spec }] of groups.slice(top, top + area.height).entries()) {
       const members = clients.filter((one) => one.spec.group === id).length;
       const words = [
         spec.name,
-        spec.filtering ? pausedText(spec.paused_until) || "filtering" : "NOT FILTERING",
+        spec.filtering ? pausedText(spec.paused_until, now) || "filtering" : "NOT FILTERING",
         spec.safe_search ? "safe search" : "",
         `${members} clients, ${spec.lists.length} lists, ${spec.blocked_services.length} services`,
       ];
@@ -67,7 +67,7 @@ export class GroupsPage implements Page {
   }
 
   #drawSwitches(canvas: Canvas, area: Area, group: Envelope<GroupSpec>): void {
-    const paused = pausedText(group.spec.paused_until);
+    const paused = pausedText(group.spec.paused_until, this.#node.now);
     const search = this.#search === "" ? "" : `   search: ${this.#search}`;
     const title = `${group.spec.name}${paused === "" ? "" : `   ${paused}`}${search}`;
     canvas.put(area.x, area.y, title, Style.Bold, area.width);
@@ -83,7 +83,7 @@ export class GroupsPage implements Page {
 
   /** All that can be switched, or what was searched for of it. */
   #switchesOf(spec: GroupSpec): Switch[] {
-    const { lists, services } = this.#node;
+    const { lists, services, now } = this.#node;
     const kinds: Switch[][] = [
       [
         {
@@ -116,7 +116,7 @@ export class GroupsPage implements Page {
       })),
       services.map(({ id, name }) => {
         const blocked = spec.blocked_services.find(({ service }) => service === id);
-        const paused = pausedText(blocked?.paused_until ?? null);
+        const paused = pausedText(blocked?.paused_until ?? null, now);
         return {
           text: `Block: ${name}${paused === "" ? "" : `   ${paused}`}`,
           name: `block ${name}`,
@@ -195,7 +195,7 @@ export class GroupsPage implements Page {
 }
 
 function allowAnHour(group: Envelope<GroupSpec>, service: string, ui: Ui): void {
-  const until = endOf("1 hour", new Date());
+  const until = endOf("1 hour", ui.node.now);
   ui.act(`${group.spec.name}: ${service} allowed for 1 hour`, async () => {
     await pauseService(ui, group.id, service, until);
     return { undo: () => pauseService(ui, group.id, service, null), but: null };
@@ -208,7 +208,7 @@ function pauseKey({ name }: Key, { id, spec }: Envelope<GroupSpec>, ui: Ui): boo
   return true;
 }
 
-function pausedText(until: string | null): string {
-  const end = pauseEnd(until, Date.now());
-  return end === null ? "" : `paused until ${clockTime(end, new Date())}`;
+function pausedText(until: string | null, now: Date): string {
+  const end = pauseEnd(until, now.getTime());
+  return end === null ? "" : `paused until ${clockTime(end, now)}`;
 }

@@ -21,7 +21,8 @@ export class ListsPage implements Page {
   }
 
   draw(canvas: Canvas, area: Area): void {
-    const { lists } = this.#node;
+    const { lists, now } = this.#node;
+    const nowMs = now.getTime();
     this.#height = Math.max(1, area.height);
     const top = this.#cursor.top(lists.length, this.#height);
     if (lists.length === 0) canvas.put(area.x, area.y, "there are no lists", Style.Dim);
@@ -31,7 +32,7 @@ export class ListsPage implements Page {
       putRow(canvas, area, y, `[${spec.enabled ? "x" : " "}] ${spec.name}`, isChosen);
       if (area.width <= 2 * STATE_COLUMNS) continue;
       const { state, rules, refreshed_at } = status;
-      const age = refreshed_at === null ? "" : ago(Date.now() - Date.parse(refreshed_at));
+      const age = refreshed_at === null ? "" : ago(nowMs - Date.parse(refreshed_at));
       const style = isChosen ? Style.Selected : state === "failed" ? Style.Red : Style.Plain;
       const x = area.x + area.width - STATE_COLUMNS;
       const text = `${counted(rules).padStart(9)} rules  ${state.padEnd(7)} ${age}`;

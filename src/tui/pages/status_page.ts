@@ -47,9 +47,10 @@ export class StatusPage implements Page {
     if (status === null || day === null || hour === null) {
       return [{ text: "reading the status ...", style: Style.Dim }];
     }
+    const nowMs = this.#node.now.getTime();
     const plain = (text: string): Line => ({ text, style: Style.Plain });
     const head = (text: string): Line[] => [plain(""), { text, style: Style.Bold }];
-    const filtering = filteringText(status, Date.now());
+    const filtering = filteringText(status, nowMs);
     const spark = Math.max(10, Math.min(60, width - SPARK_MARGIN));
     const bars = (label: string, values: readonly number[], behind: string) =>
       plain(`  ${label.padEnd(15)} ${sparkline(values, spark, unicode)} ${behind}`);
@@ -59,7 +60,7 @@ export class StatusPage implements Page {
     return [
       {
         text: `${filtering}, ${status.problems.length === 0 ? "no problems" : "degraded"}, up ${
-          ago(Date.now() - Date.parse(status.started_at))
+          ago(nowMs - Date.parse(status.started_at))
         }`,
         style: filtering === "filtering" && status.problems.length === 0
           ? Style.Green
