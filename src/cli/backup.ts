@@ -1,7 +1,8 @@
 import type { Restored } from "../api/mod.ts";
 import { ANSWER_BYTES_MAX } from "../client/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import { API_HELP, API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
+import { API_HELP, API_OPTIONS, apiClient, asked } from "./api_access.ts";
+import { harmless } from "./harmless.ts";
 import { writeNewFiles } from "./new_file.ts";
 import { readOperand, readOptions } from "./options.ts";
 import { readSecretFile } from "./secret_file.ts";

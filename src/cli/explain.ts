@@ -1,5 +1,6 @@
 import type { Explanation } from "../api/mod.ts";
-import { API_HELP, API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
+import { API_HELP, API_OPTIONS, apiClient, asked } from "./api_access.ts";
+import { harmless } from "./harmless.ts";
 import { readOperand } from "./options.ts";
 
 const HELP = `svc explain NAME [--type A] [--client ADDR] [--trace] [--api URL]

@@ -1,5 +1,6 @@
 import type { Migrated } from "../api/mod.ts";
-import { API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
+import { API_OPTIONS, apiClient, asked } from "./api_access.ts";
+import { harmless } from "./harmless.ts";
 import { writeNewFiles } from "./new_file.ts";
 import { readOperand, wrongUsage } from "./options.ts";
 import { readPassword } from "./password.ts";

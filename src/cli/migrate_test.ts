@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { harmless } from "./api_access.ts";
+import { harmless } from "./harmless.ts";
 import { formatMigrated } from "./migrate.ts";
 import { typedPassword } from "./password.ts";
 

@@ -1,4 +1,5 @@
 import { messageOf, SvcError } from "../errors.ts";
+import { harmless } from "./harmless.ts";
 
 /** The exit code of a command that failed. */
 const EXIT_FAILED = 1;
@@ -8,7 +9,9 @@ export async function runCommand(name: string, run: () => Promise<number>): Prom
   try {
     return await run();
   } catch (error) {
-    console.error(`svc ${name}: ${messageOf(error)}`);
+    // It may hold what a service, or whoever named something there, has written.
+    const lines = messageOf(error).split("\n").map(harmless);
+    console.error(`svc ${name}: ${lines.join("\n")}`);
     if (!(error instanceof SvcError) && error instanceof Error) console.error(error.stack);
     return EXIT_FAILED;
   }

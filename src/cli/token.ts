@@ -2,7 +2,8 @@ import { newToken, tokenSha256 } from "../auth/mod.ts";
 import type { ApiClient } from "../client/mod.ts";
 import { parseDuration } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
-import { API_HELP, API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
+import { API_HELP, API_OPTIONS, apiClient, asked } from "./api_access.ts";
+import { harmless } from "./harmless.ts";
 import { readOperands, wrongUsage } from "./options.ts";
 
 const HELP = `svc token [add NAME | list | remove NAME]

@@ -2,7 +2,8 @@ import type { Explanation } from "../api/mod.ts";
 import { type ApiClient, ELSEWHERE, remedyFor, ruleText } from "../client/mod.ts";
 import { formatDuration, parseDuration } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
-import { API_HELP, API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
+import { API_HELP, API_OPTIONS, apiClient, asked } from "./api_access.ts";
+import { harmless } from "./harmless.ts";
 import { readOperand, wrongUsage } from "./options.ts";
 
 const SECOND_MS = 1_000;

@@ -3,6 +3,7 @@ import { keptOf } from "../data/collections.ts";
 import { groupsUsing, useListIn } from "../data/list_use.ts";
 import type { Resource } from "../data/types.ts";
 import { t } from "../text/mod.ts";
+import { Name } from "./basics.tsx";
 import { ResourceDialog } from "./collection.tsx";
 import { Check, Field, TextField } from "./controls.tsx";
 import { attempt } from "./errors.tsx";
@@ -21,9 +22,9 @@ export function ListDialog(
     onClose: () => void;
   },
 ) {
-  const groups = useSignal<readonly string[]>(
-    resource === null ? [DEFAULT_GROUP] : groupsUsing(resource.id).map(({ id }) => id),
-  );
+  /** What was chosen here; until then the list stays where it is. */
+  const chosen = useSignal<readonly string[] | null>(resource === null ? [DEFAULT_GROUP] : null);
+  const groups = chosen.value ?? groupsUsing(resource!.id).map(({ id }) => id);
   return (
     <ResourceDialog
       title={resource === null ? t.lists.add : t.lists.edit}
@@ -32,7 +33,10 @@ export function ListDialog(
       initial={{ ...initial, enabled: true, comment: "", managed_by: "api" }}
       nameOf={({ name }) => name}
       onClose={onClose}
-      onDone={({ id }) => void attempt(() => useListIn(id, groups.value))}
+      onDone={({ id }) => {
+        const { value } = chosen;
+        if (value !== null) void attempt(() => useListIn(id, value));
+      }}
       prepare={(spec) => ({
         ...spec,
         name: spec.name.trim() || nameFrom(spec.url ?? spec.path ?? ""),
@@ -77,12 +81,10 @@ export function ListDialog(
             {(keptOf("groups").items.value ?? []).map(({ id, spec }) => (
               <Check
                 key={id}
-                isOn={groups.value.includes(id)}
-                label={<bdi>{spec.name}</bdi>}
+                isOn={groups.includes(id)}
+                label={<Name text={spec.name} />}
                 onChange={(on) =>
-                  groups.value = on
-                    ? [...groups.value, id]
-                    : groups.value.filter((one) => one !== id)}
+                  chosen.value = on ? [...groups, id] : groups.filter((one) => one !== id)}
               />
             ))}
           </fieldset>

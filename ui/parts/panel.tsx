@@ -9,7 +9,7 @@ import { t } from "../text/mod.ts";
 import { Button } from "./basics.tsx";
 import { Segmented, Select } from "./controls.tsx";
 import { attempt } from "./errors.tsx";
-import { lowered, moment } from "./format.ts";
+import { lowered, moment, visible } from "./format.ts";
 import { groupName, parentsOf, serviceName } from "./names.ts";
 
 export interface PanelProps {
@@ -110,9 +110,9 @@ export function Panel({ name, type, decider, client, group, entry, onDone }: Pan
         onChange={(value) => who.value = value}
         wrap
         choices={[
-          ...(client.id !== null ? [{ value: "client" as const, label: client.label }] : []),
+          ...(client.id !== null ? [{ value: "client" as const, label: visible(client.label) }] : []),
           ...(group !== null
-            ? [{ value: "group" as const, label: t.panel.group(groupName(group)) }]
+            ? [{ value: "group" as const, label: t.panel.group(visible(groupName(group))) }]
             : []),
           { value: "all", label: t.panel.everybody },
         ]}
@@ -130,7 +130,7 @@ export function Panel({ name, type, decider, client, group, entry, onDone }: Pan
         class="panel-go"
         data-action={action}
         icon={action === "allow" ? "shield-check" : "ban"}
-        label={label(whom.value, lowered(t.panel.periods[period.value]))}
+        label={label(visible(whom.value), lowered(t.panel.periods[period.value]))}
         isBusy={isBusy.value}
         disabled={isReadOnly.value}
       />
