@@ -313,10 +313,10 @@ Deno.test({
   },
 });
 
-/** What an API says that has gone mad: all is well, and nothing is there. */
-function emptyApi(): Deno.HttpServer<Deno.NetAddr> {
+/** An API that says the same to everybody, whatever they ask. */
+function apiThatSays(json: unknown, status = 200): Deno.HttpServer<Deno.NetAddr> {
   const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-  return Deno.serve(options, () => Response.json({}));
+  return Deno.serve(options, () => Response.json(json, { status }));
 }
 
 Deno.test({
@@ -358,6 +358,49 @@ Deno.test({
   },
 });
 
+Deno.test({
+  name: "svc tui says that a token is good no more, and goes on when it is again",
+  permissions,
+  ignore: !HAS_TMUX,
+  fn: async () => {
+    await using own = await OwnDirectory.make();
+    await using service = await Service.start({ directory: own.path });
+    const api = await Api.of(service);
+    await using screen = await Screen.open(own.path, "refused");
+    // Between the two: it lets nobody in for a while.
+    let isRefused = false;
+    let ended = new AbortController();
+    const error = { code: "unauthorized", message: "auth: this token has ended" };
+    await using between = Deno.serve(
+      { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+      async ({ url, method, headers }) => {
+        if (isRefused) return Response.json({ error }, { status: 401 });
+        const { pathname, search } = new URL(url);
+        const target = new URL(pathname + search, api.base);
+        const { body, status } = await fetch(target, {
+          method,
+          headers: { accept: headers.get("accept") ?? "" },
+          signal: ended.signal,
+        });
+        return new Response(body, { status });
+      },
+    );
+    await screen.svc("tui", "--api", `http://127.0.0.1:${between.addr.port}`);
+    await screen.shows("[1 Status]", "connected");
+    await screen.press("2");
+    await screen.shows("live");
+    isRefused = true;
+    ended.abort();
+    await screen.shows("NOT LET IN", "this token has ended");
+    await screen.lacks("live");
+    isRefused = false;
+    ended = new AbortController();
+    await screen.shows("connected", "live");
+    await screen.press("q");
+    await screen.shows("ended 0");
+  },
+});
+
 /** Whatever ends it, the terminal is as it was. */
 async function endsClean(t: Deno.TestContext, site: Site): Promise<void> {
   const { own: { path } } = site;
@@ -381,7 +424,8 @@ async function endsClean(t: Deno.TestContext, site: Site): Promise<void> {
     await screen.isClean(0);
   });
   await t.step("a failure inside, told when the screen is back", async () => {
-    await using api = emptyApi();
+    // All is well, and nothing is there: it has gone mad.
+    await using api = apiThatSays({});
     await using screen = await opened("failed", `http://127.0.0.1:${api.addr.port}`);
     await screen.isClean(1);
     await screen.shows("svc tui: ");
@@ -480,6 +524,15 @@ async function printsText(t: Deno.TestContext, site: Site): Promise<void> {
     assert.equal(code, 1);
     assert.match(stdout, /^state: degraded$/m);
     assert.match(stdout, /^problem: lists: Gone/m);
+  });
+  await t.step("what a service says of a failure acts on no terminal", async () => {
+    const message = "rules: \x1b[2J\u202eno";
+    await using api = apiThatSays({ error: { code: "conflict", message } }, 409);
+    const origin = `http://127.0.0.1:${api.addr.port}`;
+    const [command, ...args] = svcCommand(["tui", "--once", "--api", origin]);
+    const { code, stderr } = await runProgram(command, ...args);
+    assert.equal(code, 1);
+    assert.equal(stderr, `svc tui: ${origin}: rules: \ufffd[2J\ufffdno\n`);
   });
   await t.step("wrong usage", async () => {
     assert.equal((await once("--twice")).code, 2);

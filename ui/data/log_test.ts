@@ -40,3 +40,46 @@ Deno.test("Log has wait what is new alone, whatever else it reads again", {
     globalThis.fetch = given;
   }
 });
+
+Deno.test("Log begins anew where more came than it reads, and shows no list with a hole", {
+  permissions: "none",
+}, async (t) => {
+  const given = globalThis.fetch;
+  let page: { entries: readonly { id: string }[]; next: string | null };
+  let opened = 0;
+  globalThis.fetch = (input) => {
+    const isStream = String(input).includes("/stream");
+    if (isStream) opened++;
+    return Promise.resolve(
+      new Response(isStream ? new ReadableStream() : JSON.stringify(page)),
+    );
+  };
+  for (const isHeld of [false, true]) {
+    await t.step(isHeld ? "held" : "running", async () => {
+      const log = new Log();
+      try {
+        page = { entries: [entry("b"), entry("a")], next: "older" };
+        await log.load({});
+        log.isHeld.value = isHeld;
+        page = { entries: [entry("z"), entry("y")], next: "between" };
+        const { promise, resolve } = Promise.withResolvers<void>();
+        const shown = isHeld ? log.waiting : log.entries;
+        const stop = shown.subscribe((all) => all[0]?.id === "z" && resolve());
+        log.follow({});
+        await promise;
+        stop();
+        if (isHeld) {
+          assert.deepEqual(log.entries.value.map(({ id }) => id), ["b", "a"]);
+          assert.equal(log.next.value, "older");
+          log.release();
+        }
+        assert.deepEqual(log.entries.value.map(({ id }) => id), ["z", "y"]);
+        assert.equal(log.next.value, "between");
+      } finally {
+        log.close();
+      }
+    });
+  }
+  globalThis.fetch = given;
+  assert.equal(opened, 2);
+});
