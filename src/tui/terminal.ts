@@ -47,7 +47,6 @@ export class Terminal {
   #drawnAtMs = -Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #escape: ReturnType<typeof setTimeout> | undefined;
-  #comeBack: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: TerminalOptions) {
     this.#options = options;
@@ -80,7 +79,6 @@ export class Terminal {
     } finally {
       clearTimeout(this.#timer);
       clearTimeout(this.#escape);
-      clearTimeout(this.#comeBack); // Ended while it was stopped.
       this.#leave();
       for (const signal of signals) Deno.removeSignalListener(signal, end);
       Deno.removeSignalListener("SIGWINCH", resize);
@@ -121,8 +119,7 @@ export class Terminal {
     this.#leave();
     Deno.kill(Deno.pid, "SIGTSTP");
     // The signal may come a moment later; until then nothing is to be drawn.
-    clearTimeout(this.#comeBack);
-    this.#comeBack = setTimeout(() => {
+    setTimeout(() => {
       this.#enter();
       this.redraw();
     }, FRAME_MS);
