@@ -150,6 +150,20 @@ Deno.test({
       await visit.settled();
       await visit.page.getByRole("link", { name: "Kids", exact: true }).waitFor();
     });
+    await t.step("what was refused is not shown as if it was so", async () => {
+      const id = "gr_0000000000000000";
+      await using visit = await dashboard.visit();
+      await visit.page.route(`**/api/v1/groups/${id}`, (route) =>
+        route.fulfill({
+          status: 503,
+          json: { error: { code: "unavailable", message: "cluster: it has no leader" } },
+        }));
+      await visit.open(`/groups/${id}`);
+      const when = visit.page.locator(".time-select").first();
+      await when.selectOption("always");
+      await visit.sees("cluster: it has no leader");
+      await until("as it is", async () => await when.inputValue() === "off");
+    });
     await t.step("what is typed in one part of the settings outlives saving another", async () => {
       await using visit = await dashboard.visit();
       const { page } = visit;

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { useComputed, useSignal } from "@preact/signals";
 import { change, create, keptOf, useCollection } from "../data/collections.ts";
-import { nowMs } from "../data/node.ts";
+import { isReadOnly, nowMs } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { readSeen } from "../data/seen.ts";
 import { isAdmin } from "../data/session.ts";
@@ -241,8 +241,9 @@ function Row(
               aria-label={t.clients.groupOf(spec.name)}
               value={spec.group}
               choices={groupOptions()}
+              disabled={isReadOnly.value}
               onChange={(group) =>
-                void attempt(() =>
+                attempt(() =>
                   change("clients", id, (one) => ({ ...one, group }), {
                     said: t.clients.moved(spec.name, groupName(group)),
                   })
@@ -288,7 +289,7 @@ function Many({ ids, onDone }: { ids: readonly string[]; onDone: () => void }) {
         aria-label={t.clients.moveTo}
         value=""
         choices={[{ value: "", label: t.clients.moveTo }, ...groupOptions()]}
-        onChange={(group) => group !== "" && void attempt(() => move(group))}
+        onChange={(group) => group !== "" && attempt(() => move(group))}
       />
       <Button kind="quiet" label={t.common.cancel} onClick={onDone} />
     </div>

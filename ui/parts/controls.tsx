@@ -1,6 +1,6 @@
 /** What is switched, chosen and typed in. */
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { t } from "../text/mod.ts";
 import { sayError } from "./errors.tsx";
@@ -185,7 +185,8 @@ export function Select<V extends string>(
   { value, choices, onChange, ...rest }: {
     value: V;
     choices: readonly { value: V; label: string }[];
-    onChange: (value: V) => void;
+    /** What it returns is waited for: where it came to nothing, `value` is shown again. */
+    onChange: (value: V) => unknown;
     id?: string;
     disabled?: boolean;
     class?: string;
@@ -195,6 +196,14 @@ export function Select<V extends string>(
   // Where there are many, in many rows: they are there for as long as somebody chooses.
   const isOpen = useSignal(false);
   const open = () => isOpen.value = true;
+  const now = useRef(value);
+  now.current = value;
+  const choose = async (element: HTMLSelectElement) => {
+    const work = onChange(element.value as V);
+    if (!(work instanceof Promise)) return;
+    await work;
+    element.value = now.current;
+  };
   const shown = isOpen.value || choices.length <= CHOICES_AT_ONCE
     ? choices
     : choices.filter((choice) => choice.value === value);
@@ -205,7 +214,7 @@ export function Select<V extends string>(
       onPointerDown={open}
       onFocus={open}
       onBlur={() => isOpen.value = false}
-      onChange={(event) => onChange(event.currentTarget.value as V)}
+      onChange={(event) => void choose(event.currentTarget)}
     >
       {shown.map((choice) => (
         <option key={choice.value} value={choice.value} selected={choice.value === value}>

@@ -51,7 +51,7 @@ export function GroupLists({ group: { id, spec } }: { group: Resource<"groups"> 
                         value={used === undefined ? "off" : used.schedule ?? "always"}
                         choices={timeOptions(true)}
                         disabled={!mayChange.value}
-                        onChange={(time) => void set(list.id, list.spec.name, time)}
+                        onChange={(time) => set(list.id, list.spec.name, time)}
                       />
                     </div>
                   </li>

@@ -110,7 +110,7 @@ function Tile(
           choice.value === "off" ? { ...choice, label: t.groups.allowed } : choice
         )}
         disabled={!mayChange.value}
-        onChange={(time) => void set(time)}
+        onChange={set}
       />
       {blocked !== undefined && <ServiceChip group={id} blocked={blocked} isNamed={false} />}
     </li>

@@ -45,7 +45,7 @@ export function Internet(
         value={time}
         choices={choices}
         disabled={!mayChange.value}
-        onChange={(time) => void set(time)}
+        onChange={set}
       />
       {end !== null && <Tag kind="warning" icon="clock">{t.panel.until(moment(end))}</Tag>}
       {end !== null && mayChange.value && (
