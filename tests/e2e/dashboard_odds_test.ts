@@ -150,6 +150,20 @@ Deno.test({
       await visit.settled();
       await visit.page.getByRole("link", { name: "Kids", exact: true }).waitFor();
     });
+    await t.step("no client moves from under the pointer of who reads", async () => {
+      await api.create("clients", { name: "Radio", addresses: ["127.0.0.61"] });
+      await using visit = await dashboard.visit();
+      const { page } = visit;
+      await visit.open("/clients");
+      const rows = page.locator(".virtual-row");
+      await rows.nth(0).filter({ hasText: "TV" }).waitFor();
+      await dashboard.ask("127.0.0.61", ...Array.from({ length: 40 }, (_, i) => `r${i}.example`));
+      await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
+      const radio = rows.nth(1).filter({ hasText: "Radio" });
+      await radio.locator(".k-queries", { hasText: "40" }).waitFor();
+      await page.getByRole("searchbox", { name: "Search" }).fill("127.0.0.6");
+      await rows.nth(0).filter({ hasText: "Radio" }).waitFor();
+    });
     await t.step("what was refused is not shown as if it was so", async () => {
       const id = "gr_0000000000000000";
       await using visit = await dashboard.visit();

@@ -66,6 +66,20 @@ export function keptOf<C extends Collection>(collection: C): Kept<C> {
   return one as unknown as Kept<C>;
 }
 
+/**
+ * All of the collection: what goes by those that are here already could leave some out.
+ *
+ * @throws What reading it fails with.
+ */
+export async function allOf<C extends Collection>(
+  collection: C,
+): Promise<readonly Resource<C>[]> {
+  const { items, error, load } = keptOf(collection);
+  if (items.value === null) await load();
+  if (items.value === null) throw error.value;
+  return items.value;
+}
+
 /** The collection, read when the page is opened and when it is looked at again. */
 export function useCollection<C extends Collection>(collection: C): Kept<C> {
   const one = keptOf(collection);

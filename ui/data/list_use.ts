@@ -1,6 +1,6 @@
 /** Which groups use which lists: a list that is made joins none by itself. */
 import { toast } from "../parts/toasts.tsx";
-import { change, create, keptOf, remove } from "./collections.ts";
+import { allOf, change, create, keptOf, remove } from "./collections.ts";
 import type { Resource, Specs } from "./types.ts";
 
 export function groupsUsing(list: string): Resource<"groups">[] {
@@ -9,17 +9,9 @@ export function groupsUsing(list: string): Resource<"groups">[] {
   );
 }
 
-/** Every group: to go by those that are here already could leave some out. */
-async function allGroups(): Promise<readonly Resource<"groups">[]> {
-  const { items, error, load } = keptOf("groups");
-  if (items.value === null) await load();
-  if (items.value === null) throw error.value;
-  return items.value;
-}
-
 /** Has these groups use a list, and no others. */
 export async function useListIn(list: string, groups: readonly string[]): Promise<void> {
-  for (const { id, spec } of await allGroups()) {
+  for (const { id, spec } of await allOf("groups")) {
     const uses = spec.lists.some((one) => one.list === list);
     if (uses === groups.includes(id)) continue;
     await change("groups", id, (now) => ({
@@ -42,7 +34,7 @@ export async function addList(
 
 /** Takes a list out of its groups and off the node. */
 export async function dropList(list: Resource<"lists">, said: string): Promise<void> {
-  await allGroups();
+  await allOf("groups");
   const groups = groupsUsing(list.id).map(({ id }) => id);
   await useListIn(list.id, []);
   await remove("lists", list, { undo: false });

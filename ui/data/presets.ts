@@ -1,5 +1,5 @@
 import { call, get } from "./api.ts";
-import { keptOf } from "./collections.ts";
+import { allOf, keptOf } from "./collections.ts";
 import type { RecommendedCatalog } from "./types.ts";
 import { DEFAULT_GROUP } from "../parts/names.ts";
 
@@ -12,9 +12,7 @@ export async function choosePreset(preset: string, group = DEFAULT_GROUP): Promi
 /** The recommended lists of a preset, and which of the node's own lists are recommended ones. */
 export async function presetChanges(preset: string): Promise<{ add: string[]; remove: string[] }> {
   const { items } = await get<RecommendedCatalog>("lists/recommended");
-  const mine = new Map(
-    (keptOf("lists").items.value ?? []).map(({ spec }) => [spec.url, spec.name]),
-  );
+  const mine = new Map((await allOf("lists")).map(({ spec }) => [spec.url, spec.name]));
   const wanted = items.filter(({ presets }) => presets.includes(preset));
   const known = new Set(items.map(({ url }) => url));
   const wantedUrls = new Set(wanted.map(({ url }) => url));

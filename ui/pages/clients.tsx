@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useComputed, useSignal } from "@preact/signals";
 import { change, create, keptOf, useCollection } from "../data/collections.ts";
 import { isReadOnly, nowMs } from "../data/node.ts";
@@ -79,7 +79,7 @@ export default function Clients() {
                     <a class="button primary" href="/clients?tab=new">{t.clients.new}</a>
                   </Empty>
                 )
-                : <Known items={items} seen={seen.data.value ?? []} />}
+                : <Known items={items} seen={seen.data.value} />}
           </Collected>
         )}
       {adding.value !== null && (
@@ -134,17 +134,34 @@ function activityOf(seen: readonly Seen[], clients: readonly Client[]): Map<stri
   return activity;
 }
 
-function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[] }) {
+/**
+ * How many queries each had when somebody began to look: by these rows are sorted, so that none moves
+ * from under their pointer while they read.
+ */
+function useFirstCounts(
+  activity: ReadonlyMap<string, Activity>,
+  looked: string,
+): (id: string) => number {
+  const first = useRef({ looked: "", counts: new Map<string, number>() });
+  if (first.current.looked !== looked) {
+    const counts = new Map(Array.from(activity, ([id, { queries }]) => [id, queries]));
+    first.current = { looked, counts };
+  }
+  return (id) => first.current.counts.get(id) ?? 0;
+}
+
+function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[] | null }) {
   const active = useSignal(0);
   const marked = useSignal<ReadonlySet<string>>(new Set());
   const isPhone = useMedia("(max-width: 639px)");
   const runs = useClientRuns();
   const words = param("q").toLowerCase();
-  const activity = activityOf(seen, items);
+  const activity = activityOf(seen ?? [], items);
+  const countOf = useFirstCounts(activity, `${seen !== null} ${words}`);
   const shown = items.filter(({ spec }) =>
     [spec.name, ...spec.addresses, ...spec.ids, groupName(spec.group)]
       .some((one) => one.toLowerCase().includes(words))
-  ).sort((a, b) => (activity.get(b.id)?.queries ?? 0) - (activity.get(a.id)?.queries ?? 0));
+  ).sort((a, b) => countOf(b.id) - countOf(a.id));
   const mark = (id: string, on: boolean) => {
     const next = new Set(marked.value);
     if (on) next.add(id);
@@ -327,7 +344,9 @@ function NewClient(
 ) {
   const name = useSignal(hostname ?? "");
   const group = useSignal(DEFAULT_GROUP);
+  const isBusy = useSignal(false);
   const save = async () => {
+    isBusy.value = true;
     const spec = {
       ...NEW_CLIENT,
       name: name.value.trim() || address,
@@ -356,7 +375,7 @@ function NewClient(
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            void attempt(save);
+            void attempt(save).finally(() => isBusy.value = false);
           }}
         >
           <input
@@ -372,7 +391,7 @@ function NewClient(
             choices={groupOptions()}
             onChange={(value) => group.value = value}
           />
-          <Button kind="primary" type="submit" label={t.common.save} />
+          <Button kind="primary" type="submit" label={t.common.save} isBusy={isBusy.value} />
         </form>
       )}
     </li>

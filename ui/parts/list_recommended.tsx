@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { addList, dropList } from "../data/list_use.ts";
+import { mayChange } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { choosePreset, presetChanges } from "../data/presets.ts";
 import { isAdmin } from "../data/session.ts";
@@ -10,6 +11,7 @@ import type { RecommendedCatalog, RecommendedSizes } from "../data/types.ts";
 import { param } from "../router.ts";
 import { t } from "../text/mod.ts";
 import { Card, Empty, Name, Tag } from "./basics.tsx";
+import { Collected } from "./collection.tsx";
 import { Switch } from "./controls.tsx";
 import { confirm } from "./dialog.tsx";
 import { attempt, Shown } from "./errors.tsx";
@@ -32,7 +34,6 @@ export function Recommended() {
   const words = param("q").toLowerCase();
   const rulesOf = (id: string) =>
     sizes.data.value?.items.find((one) => one.id === id)?.rules ?? null;
-  const mineOf = (url: string) => lists.items.value?.find(({ spec }) => spec.url === url) ?? null;
   return (
     <Shown of={catalog} rows={10}>
       {({ items, presets }) => {
@@ -46,13 +47,21 @@ export function Recommended() {
             {shown.length === 0 && <Empty text={t.common.nothingFound} icon="search" />}
             {[...categories].map(([category, some]) => (
               <Card key={category} title={categoryName(category)}>
-                <ul class="rows">
-                  {some.map((item) => (
-                    <li key={item.id}>
-                      <ListRow item={item} rules={rulesOf(item.id)} mine={mineOf(item.url)} />
-                    </li>
-                  ))}
-                </ul>
+                <Collected of={lists}>
+                  {(mine) => (
+                    <ul class="rows">
+                      {some.map((item) => (
+                        <li key={item.id}>
+                          <ListRow
+                            item={item}
+                            rules={rulesOf(item.id)}
+                            mine={mine.find(({ spec }) => spec.url === item.url) ?? null}
+                          />
+                        </li>
+                      ))}
+                    </ul>
+                  )}
+                </Collected>
               </Card>
             ))}
           </>
@@ -83,7 +92,7 @@ function ListRow(
         isOn={mine !== null}
         hideLabel
         label={item.name}
-        disabled={!isAdmin.value}
+        disabled={!mayChange.value}
         onChange={onChange}
       />
       <span class="row-main">
