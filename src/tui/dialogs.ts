@@ -1,5 +1,6 @@
 import { type Canvas, Style } from "./canvas.ts";
 import { isCharacter, type Key } from "./keys.ts";
+import { tailOf } from "./text.ts";
 import { type Area, Cursor, type Dialog, type Ui } from "./ui.ts";
 
 /** Longest text that is typed: that of the API for a name. */
@@ -97,7 +98,8 @@ export class Input implements Dialog {
 
   draw(canvas: Canvas, area: Area): void {
     const inside = box(canvas, area, this.title, 2);
-    const shown = [...this.#text].slice(-(inside.width - 4)).join("");
+    // The end is what is being typed: before it "> ", behind it "_", and nothing is cut.
+    const shown = tailOf(this.#text, inside.width - 3, canvas.abilities.unicode);
     canvas.put(inside.x, inside.y, `> ${shown}_`, Style.Plain, inside.width);
     const below = this.#problem === "" ? this.hint : this.#problem;
     const style = this.#problem === "" ? Style.Dim : Style.Red;

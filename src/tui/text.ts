@@ -66,6 +66,16 @@ export function visible(text: string, unicode = true): string {
   return glyphsOf(text, unicode).map((glyph) => glyph.text).join("");
 }
 
+/** The end of a text, as much as so many columns take. */
+export function tailOf(text: string, columns: number, unicode: boolean): string {
+  const glyphs = glyphsOf(text, unicode);
+  let first = glyphs.length;
+  for (let left = columns; first > 0 && glyphs[first - 1].width <= left; first--) {
+    left -= glyphs[first - 1].width;
+  }
+  return glyphs.slice(first).map((glyph) => glyph.text).join("");
+}
+
 /** A number with its thousands apart. */
 export function counted(number: number): string {
   return number.toLocaleString("en-US");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { countDown, glyphsOf, sparkline, visible } from "./text.ts";
+import { countDown, glyphsOf, sparkline, tailOf, visible } from "./text.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -32,6 +32,15 @@ Deno.test("visible() leaves nothing that a terminal acts on", none, async (t) =>
 Deno.test("glyphsOf() tells how wide each is", none, () => {
   const widths = (text: string) => glyphsOf(text, true).map(({ width }) => width);
   assert.deepEqual(widths("aé東ｱＡ😀한ー"), [1, 1, 2, 1, 2, 2, 2, 2]);
+});
+
+Deno.test("tailOf() is what fits of the end, by columns", none, () => {
+  assert.equal(tailOf("ads.example", 20, true), "ads.example");
+  assert.equal(tailOf("ads.example", 4, true), "mple");
+  assert.equal(tailOf("a東京", 4, true), "東京");
+  assert.equal(tailOf("a東京", 3, true), "京");
+  assert.equal(tailOf("a東京", 3, false), "a??");
+  assert.equal(tailOf("", 3, true), "");
 });
 
 Deno.test("sparkline() shows all that is not 0", none, () => {

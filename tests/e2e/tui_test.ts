@@ -272,6 +272,12 @@ Deno.test({
       await screen.shows("Gäste 😀");
     });
 
+    await t.step("the end of what is typed is in sight, however wide it is", async () => {
+      await screen.press("2", "/");
+      await screen.types(`${"京".repeat(60)}東`);
+      await screen.shows("東_");
+      await screen.press("Escape");
+    });
     await t.step("any size, there and back", async () => {
       await screen.press("2");
       for (const [width, height] of [[60, 12], [40, 8], [100, 30], [80, 24]]) {

@@ -135,13 +135,19 @@ export class LogPage implements Page {
         decisionForm("allow", entry, ui);
         return true;
       case "c":
-        this.setFilter(`client:${entry.client ?? entry.client_id ?? ""}`);
+        this.#onlyClient(entry, ui);
         return true;
       case "n":
         this.setFilter(`name:${entry.name}`);
         return true;
     }
     return false;
+  }
+
+  #onlyClient({ client, client_id }: QuerylogEntry, ui: Ui): void {
+    const who = client ?? client_id;
+    if (who === null) ui.say("the log does not tell who asked");
+    else this.setFilter(`client:${who}`);
   }
 
   #filterInput(): Input {
