@@ -284,7 +284,7 @@ Deno.test({
       await visit.sees("Your password");
       const data = { name: "hand", role: "viewer" };
       const made = await page.request.post(`${api.base}/tokens`, { data });
-      const { token } = await made.json();
+      const { id, token } = await made.json();
       await using other = await dashboard.visit();
       await other.open("/sign-in");
       await other.button("With the admin token").click();
@@ -299,6 +299,17 @@ Deno.test({
       ]);
       assert.equal(file.suggestedFilename(), "querylog.csv");
       assert.match(await Deno.readTextFile(await file.path()), new RegExp(BLOCKED));
+      await page.request.delete(`${api.base}/tokens/${id}`);
+      await other.sees("Your session has ended.");
+      const dialog = other.page.getByRole("dialog", { name: "Sign in again" });
+      await dialog.getByRole("button", { name: "With name and password" }).click();
+      await dialog.getByLabel("Name").fill("ann");
+      await dialog.getByLabel("Password").fill(NEXT_PASSWORD);
+      await dialog.getByRole("button", { name: "Sign in" }).click();
+      await dialog.waitFor({ state: "detached" });
+      await other.page.locator(".virtual-row").first().waitFor();
+      await other.open("/account");
+      await other.sees("Your password");
     });
     dashboard.service.assertCalm();
   },

@@ -39,6 +39,7 @@ export async function readAuthState(): Promise<void> {
 }
 
 export async function signIn(name: string, password: string, code: string): Promise<void> {
+  token.value = null; // One that is good no more would be asked for before the session.
   await call("POST", "auth/login", {
     body: { name, password, ...(code !== "" && { code }) },
     takes401: true,
@@ -51,6 +52,7 @@ export async function signInByRecovery(
   password: string,
   recoveryCode: string,
 ): Promise<void> {
+  token.value = null;
   await call("POST", "auth/recovery", {
     body: { name, password, recovery_code: recoveryCode },
     takes401: true,
