@@ -1,5 +1,5 @@
-import { type ComponentType, render } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { type ComponentChildren, type ComponentType, render } from "preact";
+import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
 import { effect, signal, untracked } from "@preact/signals";
 import "./at_once.ts";
 import { awaySince, token } from "./data/api.ts";
@@ -50,16 +50,30 @@ function Page() {
     document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
   }, [path, isThere]);
   if (page === null) return <NotFound />;
-  if (failed.value === page) {
-    return (
-      <Empty text={t.shell.pageFailed} icon="wifi-off">
-        <Button kind="primary" label={t.common.reload} onClick={() => location.reload()} />
-      </Empty>
-    );
-  }
+  if (failed.value === page) return <Failed />;
   const now = shown.current;
   const Component = now === null ? undefined : loaded.value.get(now);
-  return Component === undefined ? null : <Component key={now} />;
+  if (Component === undefined) return null;
+  return (
+    <Guarded path={path}>
+      <Component key={now} />
+    </Guarded>
+  );
+}
+
+function Failed() {
+  return (
+    <Empty text={t.shell.pageFailed} icon="wifi-off">
+      <Button kind="primary" label={t.common.reload} onClick={() => location.reload()} />
+    </Empty>
+  );
+}
+
+/** A page that fails takes nothing of what is around it along. */
+function Guarded({ path, children }: { path: string; children: ComponentChildren }) {
+  const [error, again] = useErrorBoundary((thrown) => reportError(thrown));
+  useEffect(() => again(), [path]);
+  return error === undefined ? <>{children}</> : <Failed />;
 }
 
 function NotFound() {

@@ -103,6 +103,21 @@ Deno.test({
         await visit.page.locator(".card").getByRole("button", { name: "Retry" }).waitFor();
       }
     });
+    await t.step("an address that says no time shows the page, and why it shows nothing", async () => {
+      await using visit = await dashboard.visit();
+      await visit.open("/log?since=yesterday");
+      await visit.page.locator(".error-box").waitFor();
+      await visit.sees("yesterday");
+    });
+    await t.step("a page that fails leaves the way to the others", async () => {
+      await using visit = await dashboard.visit();
+      await visit.page.route("**/api/v1/rules", (route) => route.fulfill({ json: { items: [null] } }));
+      await visit.open("/rules");
+      await visit.sees("This page could not be loaded.");
+      assert.equal(visit.faults.splice(0).length, 1); // It is told to whoever looks.
+      await visit.page.locator(".side").getByRole("link", { name: "Groups", exact: true }).click();
+      await visit.sees("Default");
+    });
     await t.step("what others changed while nobody told of it is there afterwards", async () => {
       await using visit = await dashboard.visit();
       let isSilent = true;

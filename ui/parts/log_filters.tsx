@@ -27,11 +27,17 @@ export function useFilter(): LogFilter {
 
 const AGES_MIN = [15, 60, 24 * 60, 7 * 24 * 60] as const;
 
+/** A time of the URL; what is none, as it stands there. */
+function timeOf(value: string): string {
+  const time = new Date(value);
+  return Number.isNaN(time.getTime()) ? visible(value) : moment(time);
+}
+
 function describe(field: string, value: string): string {
   if (field === "group") return groupName(value);
   if (field === "list") return deciderName(value);
-  if (field === "since") return t.log.since(moment(new Date(value)));
-  if (field === "until") return t.log.until(moment(new Date(value)));
+  if (field === "since") return t.log.since(timeOf(value));
+  if (field === "until") return t.log.until(timeOf(value));
   return visible(value);
 }
 
