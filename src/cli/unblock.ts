@@ -49,7 +49,7 @@ export async function unblock(args: string[]): Promise<number> {
   const { client } = values;
   const query = { name: operand.toLowerCase().replace(/(?<=.)\.$/, ""), client };
   const found = await asked(api.call("GET explain", { query }));
-  const until = new Date(Date.now() + periodMs).toISOString();
+  const until = new Date(api.clock.nowMs + periodMs).toISOString();
   console.log(harmless(await lift(api, found, client, until)));
   const now = await asked(api.call("GET explain", { query }));
   if (now.outcome !== "blocked" && now.outcome !== "rewritten") return 0;

@@ -83,6 +83,21 @@ Deno.test("ApiClient.call() fails with the API's code and message", local, async
   }
 });
 
+Deno.test("ApiClient.clock is the service's, as answers and streams tell it", local, async () => {
+  await using server = new Server();
+  const dayMs = 86_400_000;
+  const date = () => new Date(Date.now() + dayMs).toUTCString();
+  const aheadMs = ({ clock }: ApiClient) => clock.nowMs - Date.now();
+  server.answer = () => Response.json({}, { headers: { date: date() } });
+  const [asking, watching] = [server.client(), server.client()];
+  assert.equal(aheadMs(asking), 0);
+  await asking.call("GET health");
+  const { signal } = new AbortController();
+  await watching.watch("events", { signal, onOpen: () => {}, onEvent: () => {} });
+  // To the second that a date tells, and however long the answer took.
+  for (const client of [asking, watching]) assert.ok(Math.abs(aheadMs(client) - dayMs) < 60_000);
+});
+
 Deno.test("ApiClient.call() gives its token to no other place", local, async () => {
   await using server = new Server();
   await using other = new Server();
