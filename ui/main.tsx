@@ -148,6 +148,7 @@ function guard(): void {
   }
 }
 
+let isOffered = false;
 /** Setting up is offered once to who has no user; whoever wants none is left in peace. */
 function wasOffered(): boolean {
   const key = "svc.setup";
@@ -156,7 +157,6 @@ function wasOffered(): boolean {
   keep(key, "offered", () => sessionStorage);
   return was;
 }
-let isOffered = false;
 
 async function start(): Promise<void> {
   const root = document.getElementById("app")!;

@@ -6,7 +6,7 @@ Deno.test("readEvents() ends with a stream that has fallen silent", {
 }, async () => {
   const { fetch: givenFetch, setTimeout: givenTimeout } = globalThis;
   const timers: (() => void)[] = [];
-  globalThis.setTimeout = ((work: () => void) => timers.push(work)) as typeof setTimeout;
+  globalThis.setTimeout = ((work: () => void) => -timers.push(work)) as typeof setTimeout;
   globalThis.fetch = (_input, init) => {
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
