@@ -294,6 +294,28 @@ Deno.test({
       await visit.button("Sign in").waitFor();
       assert.equal(await page.getByRole("dialog").count(), 0);
     });
+    await t.step("recovery codes are not left by mistake, for they are shown once", async () => {
+      await signIn(visit, NEXT_PASSWORD);
+      await visit.sees("Your password");
+      await page.route("**/api/v1/auth/otp", (route) =>
+        route.fulfill({ json: { secret: "JBSWY3DP", uri: "otpauth://totp/svc:ann" } }));
+      await page.route("**/api/v1/auth/otp/confirm", (route) =>
+        route.fulfill({ json: { recovery_codes: ["code-one", "code-two"] } }));
+      await visit.button("Add a second factor").click();
+      await visit.field("Code of your authenticator").fill("123456");
+      await visit.button("Confirm").click();
+      await visit.sees("code-two");
+      await page.context().clearCookies(); // It ends all sessions.
+      await page.locator(".side").getByRole("link", { name: "Audit", exact: true }).click();
+      await visit.sees("Leave without saving?");
+      await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+      await visit.sees("code-two");
+      await page.locator(".side").getByRole("link", { name: "Audit", exact: true }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Leave" }).click();
+      await visit.sees("Your session has ended.");
+      await page.unrouteAll();
+      await visit.open("/sign-in?next=/account");
+    });
     await t.step("what a link fetches, who came in by a token gets as well", async () => {
       await signIn(visit, NEXT_PASSWORD);
       await visit.sees("Your password");

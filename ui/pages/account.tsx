@@ -1,9 +1,11 @@
+import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { call, get, sessionEnds } from "../data/api.ts";
+import { call, get, sessionBegins, sessionEnds } from "../data/api.ts";
 import { useLoaded } from "../data/poll.ts";
 import { me } from "../data/session.ts";
 import { Button, Card, Copy, CopyLine, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
 import { Check, Field, TextField } from "../parts/controls.tsx";
+import { confirm } from "../parts/dialog.tsx";
 import { attempt } from "../parts/errors.tsx";
 import { Form } from "../parts/form.tsx";
 import { moment } from "../parts/format.ts";
@@ -108,6 +110,14 @@ function AddOtp() {
   const secret = useSignal<{ secret: string; uri: string } | null>(null);
   const codes = useSignal<readonly string[] | null>(null);
   const isKept = useSignal(false);
+  useEffect(() => {
+    if (codes.value === null) return;
+    mayLeave.value = () => confirm(t.common.unsaved, t.account.codesText, t.common.leave);
+    return () => {
+      mayLeave.value = null;
+      if (me.value !== null) sessionBegins(); // Whatever is asked for next leads to signing in.
+    };
+  }, [codes.value]);
   if (codes.value !== null) {
     const text = codes.value.join("\n");
     return (
