@@ -138,7 +138,12 @@ export const TABLE: Readonly<Record<string, Row>> = {
       "seed.ts",
     ],
   },
-  client: { imports: ["api"], types: ["api"], scope: ["net"], entrances: ["far_clock.ts", "remedy.ts"] },
+  client: {
+    imports: ["api"],
+    types: ["api"],
+    scope: ["net"],
+    entrances: ["far_clock.ts", "remedy.ts"],
+  },
   tui: { imports: ["api", "client"], types: ["api"], scope: "the terminal" },
   cli: {
     imports: [

@@ -103,15 +103,21 @@ Deno.test({
         await visit.page.locator(".card").getByRole("button", { name: "Retry" }).waitFor();
       }
     });
-    await t.step("an address that says no time shows the page, and why it shows nothing", async () => {
-      await using visit = await dashboard.visit();
-      await visit.open("/log?since=yesterday");
-      await visit.page.locator(".error-box").waitFor();
-      await visit.sees("yesterday");
-    });
+    await t.step(
+      "an address that says no time shows the page, and why it shows nothing",
+      async () => {
+        await using visit = await dashboard.visit();
+        await visit.open("/log?since=yesterday");
+        await visit.page.locator(".error-box").waitFor();
+        await visit.sees("yesterday");
+      },
+    );
     await t.step("a page that fails leaves the way to the others", async () => {
       await using visit = await dashboard.visit();
-      await visit.page.route("**/api/v1/rules", (route) => route.fulfill({ json: { items: [null] } }));
+      await visit.page.route(
+        "**/api/v1/rules",
+        (route) => route.fulfill({ json: { items: [null] } }),
+      );
       await visit.open("/rules");
       await visit.sees("This page could not be loaded.");
       assert.equal(visit.faults.splice(0).length, 1); // It is told to whoever looks.
@@ -121,8 +127,10 @@ Deno.test({
     await t.step("what others changed while nobody told of it is there afterwards", async () => {
       await using visit = await dashboard.visit();
       let isSilent = true;
-      await visit.page.route("**/api/v1/events", (route) =>
-        isSilent ? route.abort() : route.continue());
+      await visit.page.route(
+        "**/api/v1/events",
+        (route) => isSilent ? route.abort() : route.continue(),
+      );
       await visit.open("/records");
       await visit.sees("Give devices of your network names");
       await api.create("records", { name: "nas.home.arpa", type: "A", value: "192.0.2.5" });
@@ -260,7 +268,9 @@ Deno.test({
       await visit.sees("Sign in");
       await signIn(visit);
       await isAt(visit, "/?hours=720");
-      for (const next of ["//evil.example", "/\\evil.example", "/\t/evil.example", "javascript:1"]) {
+      for (
+        const next of ["//evil.example", "/\\evil.example", "/\t/evil.example", "javascript:1"]
+      ) {
         await visit.open(`/sign-in?next=${encodeURIComponent(next)}`);
         await isAt(visit, "/");
       }
@@ -279,7 +289,9 @@ Deno.test({
       await page.context().clearCookies();
       await page.locator(".side").getByRole("link", { name: "Audit", exact: true }).click();
       await visit.sees("Your session has ended.");
-      await page.evaluate(`waits.forEach((wait) => wait.abort(new DOMException("", "TimeoutError")))`);
+      await page.evaluate(
+        `waits.forEach((wait) => wait.abort(new DOMException("", "TimeoutError")))`,
+      );
       const dialog = page.getByRole("dialog", { name: "Sign in again" });
       await dialog.getByLabel("Name").fill("ann");
       await dialog.getByLabel("Password").fill(PASSWORD);
@@ -297,10 +309,14 @@ Deno.test({
     await t.step("recovery codes are not left by mistake, for they are shown once", async () => {
       await signIn(visit, NEXT_PASSWORD);
       await visit.sees("Your password");
-      await page.route("**/api/v1/auth/otp", (route) =>
-        route.fulfill({ json: { secret: "JBSWY3DP", uri: "otpauth://totp/svc:ann" } }));
-      await page.route("**/api/v1/auth/otp/confirm", (route) =>
-        route.fulfill({ json: { recovery_codes: ["code-one", "code-two"] } }));
+      await page.route(
+        "**/api/v1/auth/otp",
+        (route) => route.fulfill({ json: { secret: "JBSWY3DP", uri: "otpauth://totp/svc:ann" } }),
+      );
+      await page.route(
+        "**/api/v1/auth/otp/confirm",
+        (route) => route.fulfill({ json: { recovery_codes: ["code-one", "code-two"] } }),
+      );
       await visit.button("Add a second factor").click();
       await visit.field("Code of your authenticator").fill("123456");
       await visit.button("Confirm").click();

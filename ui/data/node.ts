@@ -2,7 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import { t } from "../text/mod.ts";
 import { toast } from "../parts/toasts.tsx";
-import { ApiError, call, get, send } from "./api.ts";
+import { ApiError, call, send } from "./api.ts";
 import { nodeClock } from "./clock.ts";
 import { isAdmin } from "./session.ts";
 import type { NodeStatus, ProblemItem, Settings } from "./types.ts";

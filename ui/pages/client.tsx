@@ -150,22 +150,24 @@ function Latest({ name }: { name: string }) {
     >
       <Shown of={latest}>
         {({ entries }) =>
-          entries.length === 0 ? <Empty text={t.log.nothing} icon="scroll-text" /> : (
-            <ul class="rows">
-              {entries.map((entry) => (
-                <li key={entry.id}>
-                  <a href={hrefOf("/log", { client: name, name: entry.name })}>
-                    <ListedOutcome outcome={entry.outcome} iconOnly />
-                    <span class="row-main">
-                      <Name text={entry.name} mono />
-                    </span>
-                    <span class="muted small">{deciderName(entry.list)}</span>
-                    <span class="muted small">{clock(new Date(entry.time))}</span>
-                  </a>
-                </li>
-              ))}
-            </ul>
-          )}
+          entries.length === 0
+            ? <Empty text={t.log.nothing} icon="scroll-text" />
+            : (
+              <ul class="rows">
+                {entries.map((entry) => (
+                  <li key={entry.id}>
+                    <a href={hrefOf("/log", { client: name, name: entry.name })}>
+                      <ListedOutcome outcome={entry.outcome} iconOnly />
+                      <span class="row-main">
+                        <Name text={entry.name} mono />
+                      </span>
+                      <span class="muted small">{deciderName(entry.list)}</span>
+                      <span class="muted small">{clock(new Date(entry.time))}</span>
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            )}
       </Shown>
     </Card>
   );

@@ -140,7 +140,7 @@ export async function mayCloseDialog(): Promise<boolean> {
 function useWarning(
   warns: boolean,
   isDirty: ReadonlySignal<boolean>,
-  ref: RefObject<HTMLFormElement>,
+  ref: RefObject<HTMLFormElement | null>,
 ): void {
   useEffect(() => {
     const form = ref.current;

@@ -110,7 +110,9 @@ export function Panel({ name, type, decider, client, group, entry, onDone }: Pan
         onChange={(value) => who.value = value}
         wrap
         choices={[
-          ...(client.id !== null ? [{ value: "client" as const, label: visible(client.label) }] : []),
+          ...(client.id !== null
+            ? [{ value: "client" as const, label: visible(client.label) }]
+            : []),
           ...(group !== null
             ? [{ value: "group" as const, label: t.panel.group(visible(groupName(group))) }]
             : []),

@@ -193,7 +193,8 @@ export const en = {
   },
   errors: {
     away: "No answer from the API.",
-    tooLarge: (mib: number) => `The file is larger than ${mib} MiB, which is the most that is taken.`,
+    tooLarge: (mib: number) =>
+      `The file is larger than ${mib} MiB, which is the most that is taken.`,
     other: (status: number) => `The API answered ${status}.`,
     codes: {
       forbidden: "Not allowed.",
