@@ -55,7 +55,7 @@ function Page() {
   const Component = now === null ? undefined : loaded.value.get(now);
   if (Component === undefined) return null;
   return (
-    <Guarded path={path}>
+    <Guarded path={isThere ? path : null}>
       <Component key={now} />
     </Guarded>
   );
@@ -70,9 +70,11 @@ function Failed() {
 }
 
 /** A page that fails takes nothing of what is around it along. */
-function Guarded({ path, children }: { path: string; children: ComponentChildren }) {
+function Guarded({ path, children }: { path: string | null; children: ComponentChildren }) {
   const [error, again] = useErrorBoundary((thrown) => reportError(thrown));
-  useEffect(() => again(), [path]);
+  useEffect(() => {
+    if (path !== null) again(); // Before, what failed is still what is shown.
+  }, [path]);
   return error === undefined ? <>{children}</> : <Failed />;
 }
 
