@@ -240,12 +240,14 @@ export class App implements Ui {
     }
     const who = `${status?.node ?? "?"}  ${me?.role ?? "?"}`;
     const since = ago(Date.now() - connection.sinceMs);
+    // Where it is was shown until then; there is little room.
+    const reason = connection.reason.replace(`${this.client.origin}: `, "");
     const what = connection.isRefused ? "NOT LET IN" : "NO ANSWER";
     const text = connection.isUp
       ? `${who}  connected to ${this.client.origin}`
       : `${who}  ${what} (${
         since === "now" ? "just now" : `for ${since}`
-      }), trying again: ${connection.reason}`;
+      }), trying again: ${reason}`;
     canvas.put(0, y, text, connection.isUp ? Style.Dim : Style.Red);
   }
 }
