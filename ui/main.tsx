@@ -5,7 +5,6 @@ import "./at_once.ts";
 import { awaySince, token } from "./data/api.ts";
 import { allBegun, forgetBegun } from "./data/begun.ts";
 import { nodeClock } from "./data/clock.ts";
-import { forgetCollections } from "./data/collections.ts";
 import { followStatus, nowMs, pausedUntil } from "./data/node.ts";
 import { authState, me, readAuthState, recognise, refused } from "./data/session.ts";
 import { followEvents } from "./data/events.ts";
@@ -194,7 +193,6 @@ async function start(): Promise<void> {
     const isIn = me.value !== null;
     void token.value;
     stop?.();
-    if (!isIn) forgetCollections();
     const stops = untracked(() => isIn ? [followStatus(), followEvents()] : []);
     stop = () => stops.forEach((end) => end());
   });

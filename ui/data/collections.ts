@@ -100,11 +100,6 @@ export function reloadChanged(type: string): void {
   if (kept.has(collection)) void kept.get(collection)!.load();
 }
 
-/** Forgets all of it: whoever signs in next may be shown less. */
-export function forgetCollections(): void {
-  kept.clear();
-}
-
 /** Reads again all that pages show. */
 export async function reloadAll(): Promise<void> {
   await Promise.all(Array.from(kept.values(), ({ load }) => load()));
