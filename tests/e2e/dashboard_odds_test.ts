@@ -180,7 +180,8 @@ Deno.test({
       const { page } = visit;
       await visit.open("/clients");
       const rows = page.locator(".virtual-row");
-      await rows.nth(0).filter({ hasText: "TV" }).waitFor();
+      const first = rows.nth(0).filter({ hasText: "TV" });
+      await first.locator(".k-queries", { hasText: /\d/ }).waitFor();
       await dashboard.ask("127.0.0.61", ...Array.from({ length: 40 }, (_, i) => `r${i}.example`));
       await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
       const radio = rows.nth(1).filter({ hasText: "Radio" });
