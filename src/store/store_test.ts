@@ -417,6 +417,24 @@ Deno.test("sessions outlive the process and end when they should", none, async (
   assert.equal(await (await kv.store({ clock })).session(long.sha256), null);
 });
 
+Deno.test(
+  "a session begins where the disk can't be written, and lasts as the process",
+  none,
+  async () => {
+    using kv = await FaultyKv.open();
+    const store = await kv.store();
+    const [one, two] = [session(1, 9e12), session(2, 9e12)];
+    kv.faultOf = () => "before";
+    await store.putSession(one);
+    assert.deepEqual(await store.session(one.sha256), one);
+    kv.faultOf = () => null;
+    await store.putSession(two);
+    const again = await kv.store();
+    assert.equal(await again.session(one.sha256), null);
+    assert.deepEqual(await again.session(two.sha256), two);
+  },
+);
+
 Deno.test("Sessions takes no more than its bound", none, async () => {
   using kv = await FaultyKv.open();
   const many = Array.from({ length: SESSIONS_MAX }, (_, n) => session(n, 10_000 + n));
