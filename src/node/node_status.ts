@@ -21,7 +21,7 @@ import type { Webhooks } from "../webhooks/mod.ts";
 /** The parts of a running node that its status tells of. */
 export interface NodeParts {
   readonly config: Config;
-  readonly startedAtMs: number;
+  readonly startedAtMs: () => number;
   readonly sandbox: SandboxStatus;
   readonly store: { readonly replicator: Pick<Replicator, "state"> };
   /** What the status warns of at the moment. */
@@ -162,8 +162,8 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
   return metricFamilies({
     version: VERSION,
     deno: Deno.version.deno,
-    startedAtMs: node.startedAtMs,
-    nowMs: Date.now(),
+    startedAtMs: node.startedAtMs(),
+    uptimeMs: performance.now(),
     residentBytes: Deno.memoryUsage().rss,
     counters,
     crashes,

@@ -345,14 +345,16 @@ function timestampOf(ms: number | null): string | null {
 }
 
 function nodePort(options: ServeApiOptions): NodePort {
-  const { config, node, startedAtMs, policy, dns, store: { replicator } } = options;
+  const { config, node, startedAtMs, clock, policy, dns, store: { replicator } } = options;
   return {
     name: node,
     version: VERSION,
-    startedAtMs,
+    get startedAtMs() {
+      return startedAtMs();
+    },
     health: () => options.problems().length === 0 ? "ok" : "degraded",
     status: () => statusOf(options),
-    pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
+    pausedUntilMs: () => policy.pausedUntilMs > clock.nowMs() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
     explain: async ({ name, type, client, group, draft, isTraced }) => {
@@ -391,7 +393,7 @@ function aloneCluster({ node, store: { replicator } }: ServeApiOptions): Cluster
     demote: refuse,
     removeMember: async (name) => {
       await undefined;
-      throw new SvcError("not_found", `${name}: this node is in no cluster`);
+      throw new SvcError("not_found", `${shownText(name)}: this node is in no cluster`);
     },
   };
 }

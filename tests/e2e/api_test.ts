@@ -76,7 +76,7 @@ class Node implements AsyncDisposable {
       cluster: null,
       clock: { nowMs: Date.now },
       sockets: null,
-      startedAtMs: Date.now(),
+      startedAtMs: () => 0,
       leakTests: [],
       sandbox: { user: null, capabilities: [], landlock: false, seccomp: false },
       store,
