@@ -57,6 +57,10 @@ export const TOO_MANY_WAIT: ResolveFailure = new ResolveFailure(
   "overload",
   "too many queries wait",
 );
+export const TOO_MANY_OF_CLIENT: ResolveFailure = new ResolveFailure(
+  "overload",
+  "too many queries of this client wait",
+);
 export const TOO_MANY_CLIENTS: ResolveFailure = new ResolveFailure(
   "overload",
   "too many clients wait for this name",

@@ -3,6 +3,7 @@ import type { Cache } from "../../cache/mod.ts";
 import { UdpBatch } from "../../native/mod.ts";
 import {
   Asker,
+  ClientWaits,
   Dns64,
   Flights,
   Forwarder,
@@ -87,6 +88,7 @@ export function openResolving(
       ? null
       : new RebindingProtection(rebindingExempt, embedding),
     serveStale,
+    clients: new ClientWaits(start.neverLimited, seed),
     senderBytes: UdpBatch.SENDER_BYTES,
     nowMs,
     nowSeconds,

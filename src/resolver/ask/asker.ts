@@ -53,6 +53,21 @@ export class Asker {
     return this.#table.inUse;
   }
 
+  /** Asks that there is room for beside those on their way. */
+  get left(): number {
+    return this.#table.left;
+  }
+
+  /** The same for one server: asks that need not wait for others, and leave these as many. */
+  leftFor(server: Server): number {
+    return this.#table.leftFor(server);
+  }
+
+  /** Says whether a server has more asks on their way than it has room for. */
+  isCrowded(server: Server): boolean {
+    return server.open >= this.#table.leftFor(server);
+  }
+
   /** Says whether half of the room for asks is taken. */
   get isHalfFull(): boolean {
     return this.#table.isHalfFull;

@@ -18,6 +18,7 @@ import {
 import { Asker, type Exchange, type PlainAddress, type Remote, type Sending } from "../ask/mod.ts";
 import { COOKIE_SECRET, describe, PipelineBench, SEED, START_SECONDS, wire } from "../fakes.ts";
 import {
+  ClientWaits,
   Flights,
   FLIGHTS_MAX,
   type Judge,
@@ -271,6 +272,7 @@ export class RecursorBench implements Exchange {
       counters,
       rebinding: options.rebinding ?? null,
       serveStale,
+      clients: new ClientWaits([], SEED),
       senderBytes: 128,
       nowMs,
       nowSeconds,

@@ -1,0 +1,59 @@
+import {
+  compilePrefixes,
+  type IpPrefix,
+  networkHigh,
+  networkLow,
+  NO_VALUE,
+  PrefixTable,
+} from "../../addr/mod.ts";
+import { finishHash } from "../../dns/mod.ts";
+import { type Query, Transport } from "../query.ts";
+
+/** Counts of clients; a power of two. Clients of one count have the room of one. */
+const COUNTS = 4_096;
+/** Who waits for no more than this is never in anybody's way. */
+export const FEW_WAITS = 16;
+/** The count of those that are not counted. */
+export const UNCOUNTED = 0;
+const PRIME = 0x9e3779b1;
+
+/**
+ * How many queries of each client wait: of an IPv4 address, or a /64 of IPv6. A client has as many as
+ * are left for all others, so that one whose questions get no answer leaves its neighbours room.
+ */
+export class ClientWaits {
+  readonly #counts = new Uint16Array(COUNTS);
+  readonly #exempt: PrefixTable;
+  readonly #seed: number;
+
+  /** Nobody of the networks in `exempt` is counted; `seed` is nothing that clients can know. */
+  constructor(exempt: readonly IpPrefix[], seed: number) {
+    this.#exempt = new PrefixTable(
+      compilePrefixes(exempt.map((prefix) => ({ prefix, value: 0 }))),
+    );
+    this.#seed = seed;
+  }
+
+  /** Counts a query that is to wait; returns what `leave` takes once it does no more. */
+  enter({ address, isOwn, transport }: Query): number {
+    const { bytes, offset, lengthBytes } = address;
+    // Behind a proxy of oblivious clients stand many.
+    if (isOwn || lengthBytes === 0 || transport === Transport.Odoh) return UNCOUNTED;
+    if (this.#exempt.find(bytes, offset, lengthBytes) !== NO_VALUE) return UNCOUNTED;
+    const high = networkHigh(bytes, offset, lengthBytes);
+    const low = networkLow(bytes, offset, lengthBytes);
+    const hash = finishHash(Math.imul(this.#seed ^ high, PRIME) ^ low);
+    const client = 1 + (hash >>> 0) % (COUNTS - 1);
+    this.#counts[client]++;
+    return client;
+  }
+
+  leave(client: number): void {
+    if (client !== UNCOUNTED) this.#counts[client]--;
+  }
+
+  /** Says whether more of a client wait, the one that has just come among them, than there is `left`. */
+  isOver(client: number, left: number): boolean {
+    return client !== UNCOUNTED && this.#counts[client] > Math.max(FEW_WAITS, left);
+  }
+}
