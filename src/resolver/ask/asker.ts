@@ -124,12 +124,15 @@ export class Asker {
       this.#goOverTcp(ask);
       return;
     }
-    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
-    const noEdns = fit === Fit.Failure && response.rcode === Rcode.FormErr && !response.hasOpt;
-    if (noEdns && !server.isPlain(ask.sentAtMs)) {
-      server.refusesEdns(this.#nowMs());
-      this.#askAgain(ask, owner);
-      return;
+    if (fit === Fit.Failure && response.rcode === Rcode.FormErr) {
+      // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
+      if (ask.hasEdns && !response.hasOpt) {
+        server.refusesEdns(this.#nowMs());
+        this.#askAgain(ask, owner);
+        return;
+      }
+      // Without EDNS it is no better: that was not the reason.
+      if (!ask.hasEdns) server.takesEdns();
     }
     owner.onResponse(ask, fit);
   }

@@ -1,12 +1,17 @@
 import type { Query } from "../query.ts";
-import type { Remote } from "./ports.ts";
+import type { Remote, ServerTransport } from "./ports.ts";
 import type { ResponseReader } from "./response.ts";
 
 /** How long a server without EDNS is asked without; then it may have learned. */
 const WITHOUT_EDNS_MS = 3_600_000;
 
 /** Queries that the connections to one server take at a time; further ones wait for these. */
-const STREAM_OPEN_MAX = 512;
+const OPEN_AT_ONCE: Readonly<Record<ServerTransport, number>> = {
+  udp: Infinity,
+  tls: 512,
+  https: 400,
+  quic: 128,
+};
 
 /** A server that can be asked, and what is known of how it wants to be. */
 export class Server {
@@ -20,7 +25,7 @@ export class Server {
 
   /** `resolves`: it recurses for us; others are asked for what they are authoritative for. */
   constructor(readonly remote: Remote, readonly resolves: boolean) {
-    this.openAtOnce = remote.transport === "udp" ? Infinity : STREAM_OPEN_MAX;
+    this.openAtOnce = OPEN_AT_ONCE[remote.transport];
   }
 
   /** Data of the client subnet option that a query to it carries (RFC 7871); `null`: none. */
@@ -36,6 +41,11 @@ export class Server {
   /** It knows no EDNS, and is asked without for a while. */
   refusesEdns(nowMs: number): void {
     this.#plainUntilMs = nowMs + WITHOUT_EDNS_MS;
+  }
+
+  /** Nothing speaks against EDNS. */
+  takesEdns(): void {
+    this.#plainUntilMs = -Infinity;
   }
 
   /** Says whether queries go without EDNS. */

@@ -251,7 +251,8 @@ export class Flights implements FlightOwner, Taker {
     if (isBogus) this.#counts[Counter.DnssecBogus]++;
     if (!flight.servedStale && !isBogus) this.#serveStale(flight);
     this.#close(flight);
-    const silent = flight.background || (!isBogus && this.#kept.stale(flight.query) >= 0);
+    const silent = flight.background || failure.isPassing ||
+      (!isBogus && this.#kept.stale(flight.query) >= 0);
     if (!silent) this.#kept.keepFailure(flight, failure.errors);
     for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
       waiter.query.dnssec = flight.dnssec;

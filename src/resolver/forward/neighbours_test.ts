@@ -4,7 +4,7 @@ import { FEW_WAITS } from "../flights/client_waits.ts";
 import { ClientWaits } from "../flights/mod.ts";
 import { OPEN_MAX } from "../ask/mod.ts";
 import { a } from "../fakes.ts";
-import { keptQuery, type Query, Transport } from "../query.ts";
+import { keptQuery, type Query, Transport as ClientTransport } from "../query.ts";
 import { type Client, ForwarderBench, quietly } from "./fakes.ts";
 
 const none = { permissions: "none" } as const;
@@ -14,7 +14,8 @@ const FLOODER = "192.0.2.66";
 const HOUSEHOLD = "192.0.2.7";
 const TICKS_A_SECOND = 20;
 /** What the connections to an upstream take at a time. */
-const STREAM_OPEN_MAX = 512;
+const OPEN_AT_ONCE = { udp: OPEN_MAX, tls: 512, quic: 128 } as const;
+type Transport = keyof typeof OPEN_AT_ONCE;
 
 /** One upstream, which is silent about names below `dead.example`. */
 class Flooded {
@@ -22,7 +23,7 @@ class Flooded {
   readonly flood: Client[] = [];
   mostOpen = 0;
 
-  constructor(transport: "udp" | "tls", private readonly perSecond: number) {
+  constructor(transport: Transport, private readonly perSecond: number) {
     this.bench = new ForwarderBench({
       upstreams: { a: [] },
       transports: { a: transport },
@@ -53,7 +54,7 @@ class Flooded {
   }
 }
 
-for (const transport of ["udp", "tls"] as const) {
+for (const transport of ["udp", "tls", "quic"] as const) {
   for (const perSecond of [300, 5_000]) {
     Deno.test(
       `Forwarder answers whoever else asks over ${transport} while one client asks ${perSecond} ` +
@@ -67,7 +68,7 @@ for (const transport of ["udp", "tls"] as const) {
             flooded.second();
             assert.match(flooded.answered(`n${second}.example`), /^NOERROR/, `second ${second}`);
           }
-          if (transport === "tls") assert.ok(flooded.mostOpen < STREAM_OPEN_MAX);
+          assert.ok(flooded.mostOpen < OPEN_AT_ONCE[transport], `${flooded.mostOpen} were asked`);
           if (perSecond > 1_000) {
             assert.ok(
               flooded.flood.some(({ answer }) =>
@@ -136,7 +137,7 @@ Deno.test("ClientWaits counts nobody who is exempt or unknown", none, () => {
     from("127.0.0.9"),
     unknown,
     from("192.0.2.1", { isOwn: true }),
-    from("192.0.2.1", { transport: Transport.Odoh }),
+    from("192.0.2.1", { transport: ClientTransport.Odoh }),
   ];
   for (const query of queries) {
     let client = 0;

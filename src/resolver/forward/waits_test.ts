@@ -115,6 +115,26 @@ Deno.test("Forwarder serves no failure past its time, and remembers the next one
   });
 });
 
+Deno.test("Forwarder forgets at once that it had no room for a question", none, () => {
+  quietly(() => {
+    const bench = new ForwarderBench({ upstreams: { a: [] }, openMax: 4 });
+    const others = ["n0.example", "n1.example"].map((name) => bench.ask(name));
+    const early = bench.ask(N, EDNS);
+    assert.equal(early.answer, "SERVFAIL rd ra; OPT Other: too many queries wait for a");
+    for (const sent of bench.open) {
+      bench.answer(sent, { records: [a(sent.message.questions[0].name.toLowerCase(), 300)] });
+    }
+    assert.ok(others.every(({ answer }) => answer.startsWith("NOERROR")));
+    bench.lacksSockets = true;
+    assert.match(bench.ask(N, EDNS).answer, /^SERVFAIL rd ra; OPT Other: no socket is left/);
+    bench.lacksSockets = false;
+    const client = bench.ask(N);
+    bench.answer(bench.last, { records: [a(N, 300)] });
+    assert.equal(client.answer, ANSWER);
+    bench.checkIdle();
+  });
+});
+
 Deno.test("Forwarder serves nothing past its time that was not to be kept", none, () => {
   quietly(() => {
     const cut = { flags: OK | TC_BIT, records: [a(N, 300)] };
