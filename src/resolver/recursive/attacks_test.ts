@@ -345,6 +345,26 @@ for (const kind of ["dead", "slow"]) {
   });
 }
 
+Deno.test("names below thousands of dead zones take nothing from who else asks", none, () => {
+  const count = 6_000;
+  const dead = Array.from({ length: count }, (_, i) => [
+    `d${i}.com NS ns.d${i}.com`,
+    `ns.d${i}.com A 203.1.${i >> 8}.${i & 255}`,
+  ]);
+  const b = bench(() => [], {}, [...comLines, ...dead.flat()]);
+  b.resolve("www.good.com");
+  for (let i = 0; i < count; i++) {
+    b.ask(`www.d${i}.com`, Qtype.A, { from: "192.0.2.66" });
+    if (i % 2 === 0) b.advance(1);
+    if (i % 200 !== 0) continue;
+    const client = b.ask(`w${i}.good.com`, Qtype.A, { from: "192.0.2.7" });
+    b.run(() => client.answers.length > 0, 100);
+    assert.match(client.answer, /^NXDOMAIN/, `${i}`);
+  }
+  b.run(() => false, 10_000);
+  b.checkIdle();
+});
+
 Deno.test("Kaminsky: forged answers are never kept, and a name is asked for once", none, () => {
   const b = bench(() => []);
   b.resolve("warm.victim.com");
