@@ -346,14 +346,19 @@ for (const kind of ["dead", "slow"]) {
 }
 
 Deno.test("names below thousands of dead zones take nothing from who else asks", none, () => {
-  const count = 6_000;
-  const dead = Array.from({ length: count }, (_, i) => [
-    `d${i}.com NS ns.d${i}.com`,
-    `ns.d${i}.com A 203.1.${i >> 8}.${i & 255}`,
-  ]);
-  const b = bench(() => [], {}, [...comLines, ...dead.flat()]);
+  const b = bench(() => []);
+  const com = serverOf(new FakeZone("com", comLines));
+  b.servers.set(COM, (query) => {
+    const [, zone, number] = /\b(d(\d+)\.com)$/.exec(query.name) ?? [];
+    if (zone === undefined) return com(query);
+    const i = Number(number);
+    return [says(query, {
+      authority: [`${zone} NS ns.${zone}`],
+      additional: [`ns.${zone} A 203.1.${i >> 8}.${i & 255}`],
+    })];
+  });
   b.resolve("www.good.com");
-  for (let i = 0; i < count; i++) {
+  for (let i = 0; i < 6_000; i++) {
     b.ask(`www.d${i}.com`, Qtype.A, { from: "192.0.2.66" });
     if (i % 2 === 0) b.advance(1);
     if (i % 200 !== 0) continue;
