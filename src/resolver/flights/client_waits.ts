@@ -9,7 +9,7 @@ import {
 import { finishHash } from "../../dns/mod.ts";
 import { type Query, Transport } from "../query.ts";
 
-/** Counts of clients; a power of two. Clients of one count have the room of one. */
+/** Counts of clients. Two that a hash gives the same one have the room of one. */
 const COUNTS = 4_096;
 /** Who waits for no more than this is never in anybody's way. */
 export const FEW_WAITS = 16;
