@@ -316,8 +316,9 @@ export class Flights implements FlightOwner, Taker {
 
   /** Has a waiter wait for a question that is on its way by now. */
   #joinKnown(known: Flight, waiter: Waiter): void {
-    const isOver = this.#clients.isOver(waiter.client, WAITERS_MAX - this.waiting);
-    if (isOver || known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
+    const room = WAITERS_PER_FLIGHT_MAX - known.waiterCount;
+    const isOver = this.#clients.isOver(waiter.client, Math.min(room, WAITERS_MAX - this.waiting));
+    if (isOver || room <= 0) {
       this.#counts[Counter.FlightsFull]++;
       this.#failWaiter(waiter, isOver ? TOO_MANY_OF_CLIENT : TOO_MANY_CLIENTS);
       return;

@@ -96,6 +96,20 @@ Deno.test("Forwarder leaves room where several clients flood it", none, () => {
   });
 });
 
+Deno.test("Forwarder lets others wait for the name that one client asks for on and on", none, () => {
+  quietly(() => {
+    const bench = new ForwarderBench({ upstreams: { a: [] }, openMax: OPEN_MAX });
+    const name = "www.example";
+    const flood = Array.from({ length: 5_000 }, () => bench.ask(name, { from: FLOODER }));
+    const others = Array.from({ length: 100 }, (_, i) => bench.ask(name, { from: `192.0.2.${i}` }));
+    assert.ok(others.every(({ answer }) => answer === ""));
+    assert.ok(flood.some(({ answer }) => answer.startsWith("SERVFAIL")));
+    bench.answer(bench.last, { records: [a(name, 300)] });
+    assert.ok(others.every(({ answer }) => answer.startsWith("NOERROR")));
+    bench.checkIdle();
+  });
+});
+
 Deno.test("Forwarder asks a client's few names whoever floods it", none, () => {
   quietly(() => {
     const flooded = new Flooded("tls", 1_000);
