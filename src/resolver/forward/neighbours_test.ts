@@ -110,6 +110,26 @@ Deno.test("Forwarder lets others wait for the name that one client asks for on a
   });
 });
 
+Deno.test("Forwarder takes no upstream for silent that answers others meanwhile", none, () => {
+  const { lines } = quietly(() => {
+    const flooded = new Flooded("udp", 300);
+    const { bench } = flooded;
+    const [upstream] = bench.forwarder.upstreams;
+    assert.match(flooded.answered("first.example"), /^NOERROR/);
+    for (let second = 0; second < 8; second++) {
+      flooded.second();
+      assert.match(flooded.answered(`n${second}.example`), /^NOERROR/);
+      assert.deepEqual([upstream.healthy, upstream.failures], [true, 0]);
+    }
+    assert.ok(upstream.failuresTotal > 0);
+    // From here on, it answers nobody.
+    for (let second = 0; second < 3; second++) flooded.second();
+    assert.equal(upstream.healthy, false);
+  });
+  const messages = lines.map((line) => JSON.parse(line).message);
+  assert.deepEqual(messages, ["upstream does not answer"]);
+});
+
 Deno.test("Forwarder asks a client's few names whoever floods it", none, () => {
   quietly(() => {
     const flooded = new Flooded("tls", 1_000);
