@@ -164,15 +164,19 @@ Deno.test("Asker asks all again that went with EDNS to a server without", none, 
   );
 });
 
-Deno.test("Asker trusts a server with EDNS again that likes a question no better without", none, () => {
-  const bench = new Bench();
-  const server = new Server(PLAIN, false);
-  bench.ask("odd.example", server);
-  for (let i = 0; i < 2; i++) bench.answer({ flags: QR_BIT | Rcode.FormErr });
-  assert.deepEqual(bench.told.at(-1), "failure");
-  bench.ask("www.example", server);
-  assert.notEqual(decodeMessage(bench.sent.at(-1)!.packet)!.opt, null);
-});
+Deno.test(
+  "Asker trusts a server with EDNS again that likes a question no better without",
+  none,
+  () => {
+    const bench = new Bench();
+    const server = new Server(PLAIN, false);
+    bench.ask("odd.example", server);
+    for (let i = 0; i < 2; i++) bench.answer({ flags: QR_BIT | Rcode.FormErr });
+    assert.deepEqual(bench.told.at(-1), "failure");
+    bench.ask("www.example", server);
+    assert.notEqual(decodeMessage(bench.sent.at(-1)!.packet)!.opt, null);
+  },
+);
 
 Deno.test("Asker leaves nothing behind of what can't be sent", none, () => {
   const bench = new Bench();

@@ -1,12 +1,7 @@
 import { Ede, Rcode, RCODE_MASK } from "../../dns/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import { NO_ERROR } from "../extended_errors.ts";
-import {
-  ResolveFailure,
-  TOO_LARGE,
-  TOO_MANY_CLIENTS,
-  TOO_MANY_OF_CLIENT,
-} from "../failure.ts";
+import { ResolveFailure, TOO_LARGE, TOO_MANY_CLIENTS, TOO_MANY_OF_CLIENT } from "../failure.ts";
 import { Outcome } from "../outcome.ts";
 import { DnssecState, KEY_CD, type Query } from "../query.ts";
 import type { ClientWaits } from "./client_waits.ts";

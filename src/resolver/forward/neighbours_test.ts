@@ -54,61 +54,64 @@ class Flooded {
   }
 }
 
-for (const transport of ["udp", "tls", "quic"] as const) {
-  for (const perSecond of [300, 5_000]) {
-    Deno.test(
-      `Forwarder answers whoever else asks over ${transport} while one client asks ${perSecond} ` +
-        "names a second that get no answer",
-      none,
-      () => {
-        quietly(() => {
-          const flooded = new Flooded(transport, perSecond);
-          const { bench } = flooded;
-          for (let second = 0; second < 8; second++) {
-            flooded.second();
-            assert.match(flooded.answered(`n${second}.example`), /^NOERROR/, `second ${second}`);
-          }
-          assert.ok(flooded.mostOpen < OPEN_AT_ONCE[transport], `${flooded.mostOpen} were asked`);
-          if (perSecond > 1_000) {
-            assert.ok(
-              flooded.flood.some(({ answer }) =>
-                answer === "SERVFAIL rd ra; OPT Other: too many queries of this client wait"
-              ),
-            );
-          }
-          bench.advance(5_000);
-          assert.ok(flooded.flood.every(({ answer }) => answer.startsWith("SERVFAIL")));
-          bench.flights.close();
-          bench.checkIdle();
-        });
-      },
-    );
-  }
+/** Upstreams, names a second, and for how long. */
+const FLOODS = [["udp", 300, 7], ["udp", 5_000, 2], ["tls", 300, 7], ["quic", 300, 7]] as const;
+
+for (const [transport, perSecond, seconds] of FLOODS) {
+  Deno.test(
+    `Forwarder answers whoever else asks over ${transport} while one client asks ${perSecond} ` +
+      "names a second that get no answer",
+    none,
+    () => {
+      quietly(() => {
+        const flooded = new Flooded(transport, perSecond);
+        const { bench } = flooded;
+        for (let second = 0; second < seconds; second++) {
+          flooded.second();
+          assert.match(flooded.answered(`n${second}.example`), /^NOERROR/, `second ${second}`);
+        }
+        assert.ok(flooded.mostOpen < OPEN_AT_ONCE[transport], `${flooded.mostOpen} were asked`);
+        const refused = "SERVFAIL rd ra; OPT Other: too many queries of this client wait";
+        assert.ok(flooded.flood.some(({ answer }) => answer === refused));
+        bench.advance(5_000);
+        assert.ok(flooded.flood.every(({ answer }) => answer.startsWith("SERVFAIL")));
+        bench.flights.close();
+        bench.checkIdle();
+      });
+    },
+  );
 }
 
 Deno.test("Forwarder leaves room where several clients flood it", none, () => {
   quietly(() => {
     const flooded = new Flooded("udp", 1_000);
-    for (let second = 0; second < 6; second++) {
+    for (let second = 0; second < 2; second++) {
       flooded.second(["192.0.2.64", "192.0.2.65", "2001:db8::1"]);
       assert.match(flooded.answered(`n${second}.example`), /^NOERROR/, `second ${second}`);
     }
   });
 });
 
-Deno.test("Forwarder lets others wait for the name that one client asks for on and on", none, () => {
-  quietly(() => {
-    const bench = new ForwarderBench({ upstreams: { a: [] }, openMax: OPEN_MAX });
-    const name = "www.example";
-    const flood = Array.from({ length: 5_000 }, () => bench.ask(name, { from: FLOODER }));
-    const others = Array.from({ length: 100 }, (_, i) => bench.ask(name, { from: `198.51.100.${i}` }));
-    assert.ok(others.every(({ answer }) => answer === ""));
-    assert.ok(flood.some(({ answer }) => answer.startsWith("SERVFAIL")));
-    bench.answer(bench.last, { records: [a(name, 300)] });
-    assert.ok(others.every(({ answer }) => answer.startsWith("NOERROR")));
-    bench.checkIdle();
-  });
-});
+Deno.test(
+  "Forwarder lets others wait for the name that one client asks for on and on",
+  none,
+  () => {
+    quietly(() => {
+      const bench = new ForwarderBench({ upstreams: { a: [] }, openMax: OPEN_MAX });
+      const name = "www.example";
+      const flood = Array.from({ length: 1_500 }, () => bench.ask(name, { from: FLOODER }));
+      const others = Array.from(
+        { length: 100 },
+        (_, i) => bench.ask(name, { from: `198.51.100.${i}` }),
+      );
+      assert.ok(others.every(({ answer }) => answer === ""));
+      assert.ok(flood.some(({ answer }) => answer.startsWith("SERVFAIL")));
+      bench.answer(bench.last, { records: [a(name, 300)] });
+      assert.ok(others.every(({ answer }) => answer.startsWith("NOERROR")));
+      bench.checkIdle();
+    });
+  },
+);
 
 Deno.test("Forwarder takes no upstream for silent that answers others meanwhile", none, () => {
   const { lines } = quietly(() => {
@@ -133,7 +136,7 @@ Deno.test("Forwarder takes no upstream for silent that answers others meanwhile"
 Deno.test("Forwarder asks a client's few names whoever floods it", none, () => {
   quietly(() => {
     const flooded = new Flooded("tls", 1_000);
-    for (let second = 0; second < 3; second++) flooded.second();
+    flooded.second();
     const clients = Array.from(
       { length: FEW_WAITS },
       (_, i) => flooded.bench.ask(`few${i}.example`, { from: HOUSEHOLD }),
