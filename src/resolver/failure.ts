@@ -23,6 +23,8 @@ const MEANINGS = {
   overWork: { rcode: Rcode.ServFail, ede: Ede.Other },
   /** As many wait as may. */
   overload: { rcode: Rcode.ServFail, ede: Ede.Other },
+  /** The same for upstreams, which are there for every name. */
+  crowded: { rcode: Rcode.ServFail, ede: Ede.Other },
   noSocket: { rcode: Rcode.ServFail, ede: Ede.Other },
   /** The filter failed, and what it failed at must not be answered. */
   unchecked: { rcode: Rcode.ServFail, ede: Ede.Other },
@@ -45,7 +47,7 @@ export class ResolveFailure {
 
   /** It is room that is missing here, which there may be in a moment: nothing to remember. */
   get isPassing(): boolean {
-    return this.code === "overload" || this.code === "noSocket";
+    return this.code === "crowded" || this.code === "noSocket";
   }
 }
 

@@ -52,7 +52,7 @@ export class ClientWaits {
     if (client !== UNCOUNTED) this.#counts[client]--;
   }
 
-  /** Says whether more of a client wait, the one that has just come among them, than there is `left`. */
+  /** Says whether more of a client wait than there is `left`. */
   isOver(client: number, left: number): boolean {
     return client !== UNCOUNTED && this.#counts[client] > Math.max(FEW_WAITS, left);
   }
