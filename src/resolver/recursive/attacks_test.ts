@@ -358,9 +358,9 @@ Deno.test("names below thousands of dead zones take nothing from who else asks",
     })];
   });
   b.resolve("www.good.com");
-  for (let i = 0; i < 6_000; i++) {
+  for (let i = 0; i < 4_600; i++) {
     b.ask(`www.d${i}.com`, Qtype.A, { from: "192.0.2.66" });
-    if (i % 2 === 0) b.advance(1);
+    if (i % 4 === 0) b.advance(1);
     if (i % 200 !== 0) continue;
     const client = b.ask(`w${i}.good.com`, Qtype.A, { from: "192.0.2.7" });
     b.run(() => client.answers.length > 0, 100);
