@@ -1,13 +1,6 @@
-import {
-  compilePrefixes,
-  type IpPrefix,
-  networkHigh,
-  networkLow,
-  NO_VALUE,
-  PrefixTable,
-} from "../../addr/mod.ts";
+import { compilePrefixes, type IpPrefix, NO_VALUE, PrefixTable } from "../../addr/mod.ts";
 import { finishHash } from "../../dns/mod.ts";
-import { type Query, Transport } from "../query.ts";
+import { clientOf, type Query, Transport } from "../query.ts";
 
 /** Counts of clients. Two that a hash gives the same one have the room of one. */
 const COUNTS = 4_096;
@@ -15,7 +8,6 @@ const COUNTS = 4_096;
 export const FEW_WAITS = 16;
 /** The count of those that are not counted. */
 export const UNCOUNTED = 0;
-const PRIME = 0x9e3779b1;
 
 /**
  * How many queries of each client wait: of an IPv4 address, or a /64 of IPv6. A client has as many as
@@ -35,15 +27,13 @@ export class ClientWaits {
   }
 
   /** Counts a query that is to wait; returns what `leave` takes once it does no more. */
-  enter({ address, isOwn, transport }: Query): number {
+  enter(query: Query): number {
+    const { address, isOwn, transport } = query;
     const { bytes, offset, lengthBytes } = address;
     // Behind a proxy of oblivious clients stand many.
     if (isOwn || lengthBytes === 0 || transport === Transport.Odoh) return UNCOUNTED;
     if (this.#exempt.find(bytes, offset, lengthBytes) !== NO_VALUE) return UNCOUNTED;
-    const high = networkHigh(bytes, offset, lengthBytes);
-    const low = networkLow(bytes, offset, lengthBytes);
-    const hash = finishHash(Math.imul(this.#seed ^ high, PRIME) ^ low);
-    const client = 1 + (hash >>> 0) % (COUNTS - 1);
+    const client = 1 + (finishHash(clientOf(query) ^ this.#seed) >>> 0) % (COUNTS - 1);
     this.#counts[client]++;
     return client;
   }
