@@ -277,6 +277,7 @@ export class Node {
       pausedUntilMs: policy.pausedUntilMs,
       leakTests: this.#api?.leakTests ?? [],
       odohSeeds: odoh?.seeds ?? [],
+      odohAgeMs: odoh?.ageMs ?? 0,
       cookieSecret: dns.cookieSecret,
     }, dns.save());
   }

@@ -143,7 +143,7 @@ export async function openParts(
     clock.judge,
   );
   const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
-  const odoh = isTarget ? new OdohKeys(former?.odohSeeds) : null;
+  const odoh = isTarget ? new OdohKeys(former?.odohSeeds, former?.odohAgeMs) : null;
   const logExports = await NodeLogExports.open(config, {
     ...{ node: nodeName(config), lookup, problems },
     upstreams: upstreams.map(({ address }) => address),

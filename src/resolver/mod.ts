@@ -44,6 +44,7 @@ export {
 } from "./ask/mod.ts";
 export {
   BeginLine,
+  ClientWaits,
   Flights,
   type FlightsOptions,
   KeptMessages,

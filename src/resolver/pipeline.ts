@@ -154,6 +154,9 @@ export class Pipeline {
         this.#counts[Counter.FormErr]++;
         writeEmpty(query, reply, Rcode.BadVers);
         return Verdict.Send;
+      case Read.Cookie:
+        writeEmpty(query, reply, Rcode.NoError);
+        return Verdict.Send;
       default:
         this.#counts[Counter.Dropped]++;
         return Verdict.Drop;
