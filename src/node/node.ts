@@ -208,7 +208,7 @@ export class Node {
       certificate,
       acme,
       ownAddresses: this.#ownAddresses,
-      upstreams: upstreams.map(({ address }) => address),
+      upstreams,
       lists: new NodeLists({
         config: config.filter,
         keeper,

@@ -358,6 +358,8 @@ export const de: Text = {
     notLogged: "Seine Anfragen werden nicht protokolliert.",
     notCounted: "Seine Anfragen zählt die Statistik nicht.",
     unknownClient: "unbekanntes Gerät",
+    asks: "Gefragt wird:",
+    noUpstream: "Dieser Knoten hat keinen Upstream zu fragen.",
   },
   setup: {
     steps: "Schritte",

@@ -362,6 +362,8 @@ export const en = {
     notLogged: "Its queries are not logged.",
     notCounted: "Its queries are not counted in statistics.",
     unknownClient: "an unknown device",
+    asks: "Asked of:",
+    noUpstream: "This node has no upstream to ask.",
   },
   setup: {
     steps: "Steps",
