@@ -4,7 +4,6 @@ import { plural } from "./plural.ts";
 
 export const access = {
   tokens: {
-    one: "token",
     lead: "Programs show a token instead of signing in; each has its own, which can be revoked.",
     add: "Add token",
     edit: "Edit token",
@@ -29,7 +28,6 @@ export const access = {
     revokeText: "Whoever uses it is refused at once, on every node. This can't be undone.",
   },
   webhooks: {
-    one: "webhook",
     lead: "Tells programs elsewhere what happens here: a home automation, a chat, a pager.",
     adminsOnly: "Only admins see webhooks: their addresses are often secrets.",
     add: "Add webhook",
