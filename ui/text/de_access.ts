@@ -26,8 +26,8 @@ export const access: typeof en = {
     made: (name) => `Token von ${name}`,
     madeText: "Kopiere es jetzt: Es wird nirgends aufbewahrt und nur dieses eine Mal gezeigt.",
     revoke: "Widerrufen",
-    revokeTitle: (name) => `${name} widerrufen?`,
-    revokeText:
+    removeTitle: (name) => `${name} widerrufen?`,
+    removeText:
       "Wer es benutzt, wird sofort auf jedem Knoten abgewiesen. Das lässt sich nicht zurücknehmen.",
   },
   webhooks: {

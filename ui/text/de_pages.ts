@@ -291,7 +291,7 @@ export const pages: typeof english = {
     dropOtpText: (name) =>
       `${name} meldet sich dann nur mit Passwort an, bis ein neuer hinzukommt.`,
     otpDropped: (name) => `${name} hat keinen zweiten Faktor mehr`,
-    remove: (name) => `${name} entfernen?`,
+    removeTitle: (name) => `${name} entfernen?`,
     removeText: "Die Sitzungen enden sofort. Das lässt sich nicht rückgängig machen.",
   },
   cluster,

@@ -24,8 +24,8 @@ export const access = {
     made: (name: string) => `Token ${name}`,
     madeText: "Copy it now: it is kept nowhere and shown this once.",
     revoke: "Revoke",
-    revokeTitle: (name: string) => `Revoke ${name}?`,
-    revokeText: "Whoever uses it is refused at once, on every node. This can't be undone.",
+    removeTitle: (name: string) => `Revoke ${name}?`,
+    removeText: "Whoever uses it is refused at once, on every node. This can't be undone.",
   },
   webhooks: {
     lead: "Tells programs elsewhere what happens here: a home automation, a chat, a pager.",

@@ -292,7 +292,7 @@ export const pages = {
     dropOtpText: (name: string) =>
       `${name} then signs in by password alone, until they add a new one.`,
     otpDropped: (name: string) => `${name} has no second factor any more`,
-    remove: (name: string) => `Remove ${name}?`,
+    removeTitle: (name: string) => `Remove ${name}?`,
     removeText: "Their sessions end at once. This can't be undone.",
   },
   cluster,
