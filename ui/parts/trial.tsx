@@ -102,7 +102,9 @@ export function Trial({ draft, clients }: { draft: string; clients: readonly Pic
         </Field>
       </div>
       <div aria-live="polite">
-        {error.value !== null ? <ErrorBox error={error.value} /> : answer.value !== null && (
+        {error.value !== null
+          ? <ErrorBox error={error.value} onRetry={() => turn.value++} />
+          : answer.value !== null && (
           <>
             <Explained of={answer.value} />
             <Panel
