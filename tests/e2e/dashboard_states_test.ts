@@ -210,6 +210,18 @@ Deno.test({
       await failed.getByRole("button", { name: "Retry" }).click();
       await failed.waitFor({ state: "detached" });
     });
+    await t.step("devices are marked and moved by keys", async () => {
+      await visit.open("/clients");
+      await page.locator(".virtual-row").first().waitFor();
+      await page.locator(".virtual").focus();
+      await page.keyboard.press("Space");
+      await visit.sees("1 device marked");
+      await page.keyboard.press("Space");
+      await page.getByText("1 device marked").waitFor({ state: "detached" });
+      await page.keyboard.press("Space");
+      await page.getByLabel("Move to group …").selectOption({ label: "Kids" });
+      await visit.sees("1 device is now in Kids");
+    });
     await t.step("while nobody leads nothing is offered that would be refused", async () => {
       await page.route("**/api/v1/status", async (route) => {
         const response = await route.fetch();

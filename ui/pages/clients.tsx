@@ -170,6 +170,9 @@ function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[
           columns={6}
           active={active}
           onOpen={(index) => void navigate(`/clients/${shown[index].id}`)}
+          onMark={isAdmin.value
+            ? (index) => mark(shown[index].id, !marked.value.has(shown[index].id))
+            : undefined}
           head={<Head />}
           row={(client) => (
             <Row

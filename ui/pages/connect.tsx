@@ -161,6 +161,7 @@ function AppleProfile({ clientId, isDoh }: { clientId: string | null; isDoh: boo
       sayError(error);
     }
   };
+  if (!isAdmin.value) return <p class="muted">{t.connect.adminMakes}</p>;
   if (url.value === null) {
     return <Button kind="primary" icon="download" label={t.connect.makeProfile} onClick={make} />;
   }

@@ -118,6 +118,7 @@ export const de: Text = {
     go: "Übersicht, Protokoll, Geräte, Gruppen, Einstellungen",
     move: "Im Protokoll auf und ab",
     open: "Öffnen",
+    mark: "Gerät markieren",
     live: "Laufendes Protokoll ein oder aus",
     filter: "Protokoll filtern",
     decide: "Erlauben oder sperren",

@@ -344,6 +344,7 @@ export const pages: typeof english = {
     needsTls:
       "Verschlüsseltes DNS braucht ein Zertifikat: server.tls in der Konfigurationsdatei mit cert, key, server_name und dot, doh oder doq.",
     makeProfile: "Profil erstellen",
+    adminMakes: "Das Profil dafür erstellt ein Admin.",
     profileText: "Mit der Kamera des Geräts öffnen; der Link gilt eine Stunde.",
     download: "Auf dieses Gerät laden",
   },

@@ -118,6 +118,7 @@ export const en = {
     go: "Overview, Log, Clients, Groups, Settings",
     move: "Up and down in the log",
     open: "Open",
+    mark: "Mark a device",
     live: "Live log on or off",
     filter: "Filter the log",
     decide: "Allow or block",

@@ -345,6 +345,7 @@ export const pages = {
     needsTls:
       "Encrypted DNS needs a certificate: set server.tls in the configuration file with cert, key, server_name and dot, doh or doq.",
     makeProfile: "Make profile",
+    adminMakes: "An admin makes the profile for this.",
     profileText: "Open this with the device's camera; the link works for an hour.",
     download: "Download on this device",
   },
