@@ -226,6 +226,24 @@ Deno.test({
       await visit.open("/log?outcome=blocked");
       await visit.button("Filter Gesperrt entfernen").waitFor();
     });
+    await t.step("on a phone what a drawer covers is out of reach until it is closed", async () => {
+      await using visit = await dashboard.visit({ by: "phone" });
+      const { page } = visit;
+      await dashboard.ask("127.0.0.25", "covered.example");
+      await visit.open("/log");
+      await visit.openRow("covered.example");
+      await page.locator(".drawer .why").waitFor();
+      const isWithin = "(one => one === document.body || one.closest('.drawer, .toasts') !== null)" +
+        "(document.activeElement)";
+      for (let i = 0; i < 40; i++) {
+        await page.keyboard.press("Tab");
+        assert.equal(await page.evaluate(isWithin), true, `after ${i + 1} times`);
+      }
+      assert.equal(await page.locator("[inert]").count() > 0, true);
+      await page.keyboard.press("Escape");
+      await page.locator(".drawer").waitFor({ state: "detached" });
+      assert.equal(await page.locator("[inert]").count(), 0);
+    });
     await t.step("the overview and the log take two pages of paper, dark or not", async () => {
       const names = Array.from({ length: 150 }, (_, i) => `name${i}.some.long.domain.example`);
       for (let i = 0; i < 12; i++) {

@@ -103,7 +103,9 @@ function WebhooksOfAdmins() {
                     })}
                 />
               ))}
-              {problem("events") !== undefined && <p class="problem">{problem("events")}</p>}
+              {problem("events") !== undefined && (
+                <p class="problem" role="alert">{problem("events")}</p>
+              )}
             </fieldset>
             <TextField
               label={t.webhooks.key}
