@@ -43,7 +43,8 @@ export function Drawer(
       <aside
         class="drawer"
         aria-label={t.common.details}
-        {...(isSheet && { role: "dialog", "aria-modal": true })}
+        role={isSheet ? "dialog" : undefined}
+        aria-modal={isSheet || undefined}
         ref={ref}
       >
         <header class="drawer-head">
