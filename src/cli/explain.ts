@@ -53,8 +53,20 @@ function upstreamsText(upstreams: NonNullable<Explanation["upstreams"]>): string
 
 /** An explanation as lines of text, without anything a terminal would act on. */
 export function formatExplanation(explanation: Explanation): string {
-  const { name, type, client, group, outcome, rule, list, records, matches, upstreams, dnssec, trace } =
-    explanation;
+  const {
+    name,
+    type,
+    client,
+    group,
+    outcome,
+    rule,
+    list,
+    records,
+    matches,
+    upstreams,
+    dnssec,
+    trace,
+  } = explanation;
   const [deciding, ...others] = matches.filter(({ lost }) => lost === null);
   const lines = [
     `${name} ${type}: ${outcome}`,

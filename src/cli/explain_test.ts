@@ -70,7 +70,10 @@ Deno.test("formatExplanation() tells what decides, and what does not", none, () 
     "rule: none decides",
     "dnssec: bogus: ads.example A: the signature of key 7 does not fit",
   ]);
-  const asked = [{ address: "tls://192.0.2.1", name: "family" }, { address: "192.0.2.2", name: null }];
+  const asked = [{ address: "tls://192.0.2.1", name: "family" }, {
+    address: "192.0.2.2",
+    name: null,
+  }];
   const forwarded = { ...bogus, dnssec: null, upstreams: asked };
   assert.deepEqual(formatExplanation(forwarded).split("\n").slice(3), [
     "rule: none decides",

@@ -67,7 +67,6 @@ function takeUser(made: StoredUser): StoredUser | Refused {
   return refuse("invalid", describeProblems(user.problems, "user"));
 }
 
-
 export function createUser(
   draft: Draft,
   change: Extract<Change, { type: "user_create" }>,

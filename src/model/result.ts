@@ -4,12 +4,14 @@ import { SPEC_BYTES_MAX } from "./resources.ts";
 import { refuse } from "./references.ts";
 
 /** What a change came to before it has an index: refused, or done with what the audit log says. */
-export type Result = Refused | AuditedAction & {
-  readonly kind: "done";
-  readonly value: unknown;
-  readonly before: unknown;
-  readonly after: unknown;
-};
+export type Result =
+  | Refused
+  | AuditedAction & {
+    readonly kind: "done";
+    readonly value: unknown;
+    readonly before: unknown;
+    readonly after: unknown;
+  };
 
 export const TOO_LARGE: Refused = refuse(
   "invalid",

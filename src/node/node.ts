@@ -138,7 +138,7 @@ export class Node {
         startedAtMs: options.startedAtMs,
         dns,
         lookup: hostLookup(dns),
-        upstreams: options.upstreams,
+        upstreams: options.upstreams.map(({ address }) => address),
         families: () => familiesOf(options),
       })
     );

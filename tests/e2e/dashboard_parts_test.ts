@@ -233,7 +233,8 @@ Deno.test({
       await visit.open("/log");
       await visit.openRow("covered.example");
       await page.locator(".drawer .why").waitFor();
-      const isWithin = "(one => one === document.body || one.closest('.drawer, .toasts') !== null)" +
+      const isWithin =
+        "(one => one === document.body || one.closest('.drawer, .toasts') !== null)" +
         "(document.activeElement)";
       for (let i = 0; i < 40; i++) {
         await page.keyboard.press("Tab");

@@ -160,30 +160,37 @@ Deno.test({
       await page.keyboard.press("Enter");
       await visit.sees(/^Works once, until /);
       await page.keyboard.press("Escape");
-      await until("the button has the focus", () =>
-        more.evaluate((one) => one === one.ownerDocument.activeElement));
+      await until(
+        "the button has the focus",
+        () => more.evaluate((one) => one === one.ownerDocument.activeElement),
+      );
     });
-    await t.step("what is typed in one part of the settings outlives the saving of another", async () => {
-      await visit.open("/settings");
-      const allowed = visit.field("Allowed");
-      const typed = `${await allowed.inputValue()}\n192.0.2.0/24`;
-      await allowed.fill(typed);
-      await visit.field("Kept by devices, in seconds").fill("17");
-      await page.locator(".card", { hasText: "Blocked names" }).getByRole("button", { name: "Save" })
-        .click();
-      await visit.sees("Saved Settings");
-      assert.equal(await allowed.inputValue(), typed);
-      await page.locator(".side").getByRole("link", { name: "Groups", exact: true }).click();
-      await visit.sees("Leave without saving?");
-      await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-      await page.locator("#access").getByRole("button", { name: "Save" }).click();
-      const saved = async () =>
-        (await (await page.request.get(`${dashboard.api.base}/settings`)).json());
-      await until("both", async () => {
-        const { access, block_ttl } = await saved();
-        return block_ttl === 17 && access.allowed.includes("192.0.2.0/24");
-      });
-    });
+    await t.step(
+      "what is typed in one part of the settings outlives the saving of another",
+      async () => {
+        await visit.open("/settings");
+        const allowed = visit.field("Allowed");
+        const typed = `${await allowed.inputValue()}\n192.0.2.0/24`;
+        await allowed.fill(typed);
+        await visit.field("Kept by devices, in seconds").fill("17");
+        await page.locator(".card", { hasText: "Blocked names" }).getByRole("button", {
+          name: "Save",
+        })
+          .click();
+        await visit.sees("Saved Settings");
+        assert.equal(await allowed.inputValue(), typed);
+        await page.locator(".side").getByRole("link", { name: "Groups", exact: true }).click();
+        await visit.sees("Leave without saving?");
+        await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+        await page.locator("#access").getByRole("button", { name: "Save" }).click();
+        const saved =
+          async () => (await (await page.request.get(`${dashboard.api.base}/settings`)).json());
+        await until("both", async () => {
+          const { access, block_ttl } = await saved();
+          return block_ttl === 17 && access.allowed.includes("192.0.2.0/24");
+        });
+      },
+    );
     await t.step("what was done to many at once is not offered back one by one", async () => {
       const post = (path: string, data: unknown) =>
         page.request.post(`${dashboard.api.base}/${path}`, { data });
@@ -199,8 +206,10 @@ Deno.test({
       });
       const { id } = await response.json();
       const error = { code: "internal", message: "the log is gone" };
-      await page.route(/\/api\/v1\/(querylog|auth\/sessions)\b(?!\/stream)/, (route) =>
-        route.fulfill({ status: 500, json: { error } }));
+      await page.route(
+        /\/api\/v1\/(querylog|auth\/sessions)\b(?!\/stream)/,
+        (route) => route.fulfill({ status: 500, json: { error } }),
+      );
       const failed = page.locator(".error-box", { hasText: "the log is gone" });
       for (const target of ["/", "/account", `/clients/${id}`]) {
         await visit.open(target);

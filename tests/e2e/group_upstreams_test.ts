@@ -105,7 +105,14 @@ Deno.test({
         [WORK],
       ]);
       const base = api.base.replace("/api/v1", "");
-      const [command, ...args] = svcCommand(["explain", freshName(), "--client", "Kid", "--api", base]);
+      const [command, ...args] = svcCommand([
+        "explain",
+        freshName(),
+        "--client",
+        "Kid",
+        "--api",
+        base,
+      ]);
       const { code, stdout, stderr } = await runProgram(command, ...args);
       assert.equal(code, 0, stderr);
       assert.match(stdout, new RegExp(`^upstreams: family \\(${two}\\)$`, "m"));

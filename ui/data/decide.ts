@@ -56,7 +56,9 @@ export async function decide(decision: Decision, remedy: Remedy, ask: Asked): Pr
   const whom = who.kind === "all" ? lowered(t.panel.everybody) : who.name;
   const said = decision.action === "allow" ? t.panel.allowedFor : t.panel.blockedFor;
   const until = end === null ? t.panel.forEver : t.panel.until(moment(end));
-  const rest = works ? "" : ` ${t.panel.stillDecides(now?.rule ?? outcomeName(now?.outcome ?? ""))}`;
+  const rest = works
+    ? ""
+    : ` ${t.panel.stillDecides(now?.rule ?? outcomeName(now?.outcome ?? ""))}`;
   toast(
     `${said(decision.name, whom, until)}${rest}`,
     back,

@@ -251,16 +251,14 @@ function Sessions() {
                       <span>{since}</span>
                       <span class="muted small mono">{address ?? ""}</span>
                     </span>
-                    {current
-                      ? <Tag kind="accent">{t.account.thisSession}</Tag>
-                      : (
-                        <Button
-                          small
-                          label={t.account.end}
-                          aria-label={`${t.account.end}: ${since}`}
-                          onClick={() => void revoke(id)}
-                        />
-                      )}
+                    {current ? <Tag kind="accent">{t.account.thisSession}</Tag> : (
+                      <Button
+                        small
+                        label={t.account.end}
+                        aria-label={`${t.account.end}: ${since}`}
+                        onClick={() => void revoke(id)}
+                      />
+                    )}
                   </div>
                 </li>
               );

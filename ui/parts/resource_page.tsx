@@ -66,35 +66,37 @@ export function ResourcePage<C extends Secretive>(
       <PageHead title={t.pages[collection]} lead={words.lead}>{add}</PageHead>
       <Collected of={kept}>
         {(items) =>
-          items.length === 0 ? <Empty text={words.empty} icon={icon}>{whereEmpty ?? add}</Empty> : (
-            <Table
-              caption={t.pages[collection]}
-              rows={items}
-              keyOf={({ id }) => id}
-              isMuted={({ spec }) => isMuted(spec)}
-              columns={[
-                {
-                  key: "name",
-                  title: t.common.name,
-                  card: "title",
-                  sort: nameOf,
-                  cell: (one) => (
-                    <span class="line">
-                      <Name text={nameOf(one)} />
-                      {tags(one.spec)}
-                    </span>
-                  ),
-                },
-                ...columns,
-                actionsColumn({
-                  nameOf,
-                  ...(more !== undefined && { more }),
-                  onEdit: (one) => editing.value = one,
-                  onRemove: (one) => void drop(one),
-                }),
-              ]}
-            />
-          )}
+          items.length === 0
+            ? <Empty text={words.empty} icon={icon}>{whereEmpty ?? add}</Empty>
+            : (
+              <Table
+                caption={t.pages[collection]}
+                rows={items}
+                keyOf={({ id }) => id}
+                isMuted={({ spec }) => isMuted(spec)}
+                columns={[
+                  {
+                    key: "name",
+                    title: t.common.name,
+                    card: "title",
+                    sort: nameOf,
+                    cell: (one) => (
+                      <span class="line">
+                        <Name text={nameOf(one)} />
+                        {tags(one.spec)}
+                      </span>
+                    ),
+                  },
+                  ...columns,
+                  actionsColumn({
+                    nameOf,
+                    ...(more !== undefined && { more }),
+                    onEdit: (one) => editing.value = one,
+                    onRemove: (one) => void drop(one),
+                  }),
+                ]}
+              />
+            )}
       </Collected>
       {editing.value !== null && (
         <ResourceDialog

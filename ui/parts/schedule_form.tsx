@@ -107,9 +107,7 @@ function ScheduleFields({ value, set, problem }: Draft<Specs["schedules"]>) {
           </li>
         ))}
       </ul>
-      {problem("windows") !== undefined && (
-        <p class="problem" role="alert">{problem("windows")}</p>
-      )}
+      {problem("windows") !== undefined && <p class="problem" role="alert">{problem("windows")}</p>}
       <Button
         small
         icon="plus"
