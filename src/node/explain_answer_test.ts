@@ -7,7 +7,7 @@ import { askedOf } from "./explain_answer.ts";
 const none = { permissions: "none" } as const;
 
 function upstream(address: string, more: Partial<DnsUpstream>): DnsUpstream {
-  const endpoint = { host: address, port: 53 };
+  const endpoint = { ip: new Uint8Array(4), port: 53 };
   return { transport: "udp", address, endpoint, timeoutMs: 1, domains: [], ...more } as DnsUpstream;
 }
 

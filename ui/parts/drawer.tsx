@@ -14,7 +14,7 @@ export function Drawer(
     children: ComponentChildren;
   },
 ) {
-  const ref = useRef<HTMLElement>(null);
+  const ref = useRef<HTMLDivElement>(null);
   const before = useRef(document.activeElement);
   const isSheet = useMedia(PHONE);
   // First, so that what has the focus back is within reach by then.
@@ -40,10 +40,10 @@ export function Drawer(
   return (
     <>
       <div class="drawer-shade" onClick={onClose} />
-      <aside
+      <div
         class="drawer"
         aria-label={t.common.details}
-        role={isSheet ? "dialog" : undefined}
+        role={isSheet ? "dialog" : "complementary"}
         aria-modal={isSheet || undefined}
         ref={ref}
       >
@@ -59,7 +59,7 @@ export function Drawer(
           </button>
         </header>
         <div class="drawer-body">{children}</div>
-      </aside>
+      </div>
     </>
   );
 }
