@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { Resource, Specs } from "../data/types.ts";
 import { Tag } from "../parts/basics.tsx";
-import { Field, Select, TextField } from "../parts/controls.tsx";
+import { Field, Select } from "../parts/controls.tsx";
 import { ago, moment } from "../parts/format.ts";
-import { ResourcePage, RoleField, ShownOnce } from "../parts/resource_page.tsx";
+import { ResourcePage, RoleField } from "../parts/resource_page.tsx";
 import { t } from "../text/mod.ts";
 
 /** What is answered to whoever makes one, and to nobody after, has the token itself. */
@@ -20,75 +20,52 @@ function hasEnded({ expires_at }: Specs["tokens"]): boolean {
 }
 
 export default function Tokens() {
-  const made = useSignal<Token | null>(null);
   return (
-    <>
-      <ResourcePage
-        collection="tokens"
-        words={t.tokens}
-        icon="key-round"
-        initial={NEW}
-        isMuted={hasEnded}
-        tags={(spec) => hasEnded(spec) && <Tag kind="warning">{t.tokens.ended}</Tag>}
-        columns={[
-          {
-            key: "role",
-            title: t.users.role,
-            sort: ({ spec }) => spec.role,
-            cell: ({ spec }) => t.users.roles[spec.role],
-          },
-          {
-            key: "ends",
-            title: t.tokens.ends,
-            sort: ({ spec }) => spec.expires_at ?? "~",
-            cell: ({ spec }) =>
-              spec.expires_at === null
-                ? t.tokens.periods.forGood
-                : moment(new Date(spec.expires_at)),
-          },
-          {
-            key: "used",
-            title: t.tokens.used,
-            sort: ({ last_used_at }: Token) => last_used_at ?? "",
-            cell: ({ last_used_at }: Token) =>
-              last_used_at ? ago(new Date(last_used_at)) : t.tokens.never,
-          },
-        ]}
-        fields={({ value, set, problem }, resource) => (
-          <>
-            <TextField
-              label={t.common.name}
-              hint={t.tokens.nameHint}
-              error={problem("name")}
-              autocomplete="off"
-              value={value.name}
-              onText={(name) => set({ name })}
-            />
-            <RoleField value={value.role} onChange={(role) => set({ role })} />
-            <Field label={t.tokens.endsIn} error={problem("expires_at")}>
-              {(ids) => (
-                <ValidFor
-                  {...ids}
-                  token={resource}
-                  onChange={(expires_at) => set({ expires_at })}
-                />
-              )}
-            </Field>
-          </>
-        )}
-        onDone={(token: Token) => {
-          if (token.token !== undefined) made.value = token;
-        }}
-      />
-      {made.value?.token !== undefined && (
-        <ShownOnce
-          title={t.tokens.made(made.value.spec.name)}
-          text={t.tokens.madeText}
-          secret={made.value.token}
-          onClose={() => made.value = null}
-        />
+    <ResourcePage
+      collection="tokens"
+      words={t.tokens}
+      icon="key-round"
+      initial={NEW}
+      isMuted={hasEnded}
+      tags={(spec) => hasEnded(spec) && <Tag kind="warning">{t.tokens.ended}</Tag>}
+      columns={[
+        {
+          key: "role",
+          title: t.users.role,
+          sort: ({ spec }) => spec.role,
+          cell: ({ spec }) => t.users.roles[spec.role],
+        },
+        {
+          key: "ends",
+          title: t.tokens.ends,
+          sort: ({ spec }) => spec.expires_at ?? "~",
+          cell: ({ spec }) =>
+            spec.expires_at === null ? t.tokens.periods.forGood : moment(new Date(spec.expires_at)),
+        },
+        {
+          key: "used",
+          title: t.tokens.used,
+          sort: ({ last_used_at }: Token) => last_used_at ?? "",
+          cell: ({ last_used_at }: Token) =>
+            last_used_at ? ago(new Date(last_used_at)) : t.tokens.never,
+        },
+      ]}
+      fields={({ value, set, problem }, resource) => (
+        <>
+          <RoleField value={value.role} onChange={(role) => set({ role })} />
+          <Field label={t.tokens.endsIn} error={problem("expires_at")}>
+            {(ids) => (
+              <ValidFor
+                {...ids}
+                token={resource}
+                onChange={(expires_at) => set({ expires_at })}
+              />
+            )}
+          </Field>
+        </>
       )}
-    </>
+      secret={{ of: ({ token }: Token) => token, title: t.tokens.made, text: t.tokens.madeText }}
+    />
   );
 }
 

@@ -5,7 +5,7 @@ import { isReadOnly } from "../data/node.ts";
 import { isAdmin, me } from "../data/session.ts";
 import type { Resource, Specs } from "../data/types.ts";
 import { Popover, Tag } from "../parts/basics.tsx";
-import { Check, TextField } from "../parts/controls.tsx";
+import { Check } from "../parts/controls.tsx";
 import { confirm } from "../parts/dialog.tsx";
 import { attempt } from "../parts/errors.tsx";
 import { moment } from "../parts/format.ts";
@@ -63,13 +63,6 @@ export default function Users() {
         )}
         fields={({ value, set, problem }, resource) => (
           <>
-            <TextField
-              label={t.common.name}
-              error={problem("name")}
-              autocomplete="off"
-              value={value.name}
-              onText={(name) => set({ name })}
-            />
             <RoleField
               hint={t.users.roleHints[value.role]}
               value={value.role}

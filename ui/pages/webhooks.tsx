@@ -8,7 +8,7 @@ import { Check, TextField } from "../parts/controls.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { attempt, ErrorBox } from "../parts/errors.tsx";
 import { milliseconds, moment, visible } from "../parts/format.ts";
-import { ResourcePage, ShownOnce } from "../parts/resource_page.tsx";
+import { ResourcePage } from "../parts/resource_page.tsx";
 import { Table } from "../parts/table.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { t } from "../text/mod.ts";
@@ -35,7 +35,6 @@ export default function Webhooks() {
 }
 
 function WebhooksOfAdmins() {
-  const made = useSignal<Webhook | null>(null);
   const looking = useSignal<Webhook | null>(null);
   return (
     <>
@@ -71,13 +70,6 @@ function WebhooksOfAdmins() {
         )}
         fields={({ value, set, problem }, resource) => (
           <>
-            <TextField
-              label={t.common.name}
-              error={problem("name")}
-              autocomplete="off"
-              value={value.name}
-              onText={(name) => set({ name })}
-            />
             <TextField
               label={t.webhooks.url}
               hint={t.webhooks.urlHint}
@@ -124,18 +116,12 @@ function WebhooksOfAdmins() {
             />
           </>
         )}
-        onDone={(webhook: Webhook) => {
-          if (webhook.key !== undefined) made.value = webhook;
+        secret={{
+          of: ({ key }: Webhook) => key,
+          title: t.webhooks.made,
+          text: t.webhooks.madeText,
         }}
       />
-      {made.value?.key !== undefined && (
-        <ShownOnce
-          title={t.webhooks.made(made.value.spec.name)}
-          text={t.webhooks.madeText}
-          secret={made.value.key}
-          onClose={() => made.value = null}
-        />
-      )}
       {looking.value !== null && (
         <Deliveries
           webhook={looking.value}

@@ -9,7 +9,7 @@ import type { Resource, Specs } from "../data/types.ts";
 import { t } from "../text/mod.ts";
 import { CopyLine, Empty, Name, PageHead } from "./basics.tsx";
 import { AddButton, Collected, ResourceDialog } from "./collection.tsx";
-import { Field, Select } from "./controls.tsx";
+import { Field, Select, TextField } from "./controls.tsx";
 import { confirm, Dialog } from "./dialog.tsx";
 import { attempt } from "./errors.tsx";
 import type { Draft } from "./form.tsx";
@@ -24,6 +24,7 @@ interface Words {
   readonly add: string;
   readonly edit: string;
   readonly empty: string;
+  readonly nameHint?: string;
   /** What removing one is called, where it has a word of its own. */
   readonly revoke?: string;
   readonly removeTitle: (name: string) => string;
@@ -31,7 +32,19 @@ interface Words {
 }
 
 export function ResourcePage<C extends Secretive>(
-  { collection, words, icon, initial, isMuted, tags, columns, more, fields, onDone, whereEmpty }: {
+  {
+    collection,
+    words,
+    icon,
+    initial,
+    isMuted,
+    tags,
+    columns,
+    more,
+    fields,
+    secret,
+    whereEmpty,
+  }: {
     collection: C;
     words: Words;
     icon: IconName;
@@ -43,15 +56,22 @@ export function ResourcePage<C extends Secretive>(
     columns: readonly Column<Resource<C>>[];
     /** What else is done to it. */
     more?: (one: Resource<C>) => ComponentChildren;
+    /** Those behind its name. */
     fields: (draft: Draft<Specs[C]>, resource: Resource<C> | null) => ComponentChildren;
-    /** Gets what was made or changed: to whoever made one its secret is told. */
-    onDone?: (made: Resource<C>) => void;
+    /** What is told to whoever makes one, and to nobody after. */
+    secret?: {
+      readonly of: (made: Resource<C>) => string | undefined;
+      readonly title: (name: string) => string;
+      readonly text: string;
+    };
     /** What is to be done where there is none; left out: to add one. */
     whereEmpty?: ComponentChildren;
   },
 ) {
   const kept = useCollection(collection);
   const editing = useSignal<Resource<C> | "new" | null>(null);
+  const made = useSignal<Resource<C> | null>(null);
+  const told = made.value === null ? undefined : secret?.of(made.value);
   const nameOf = ({ spec }: Resource<C>) => spec.name;
   const drop = async (one: Resource<C>) => {
     const name = nameOf(one);
@@ -106,10 +126,30 @@ export function ResourcePage<C extends Secretive>(
           initial={initial}
           nameOf={({ name }) => name}
           onClose={() => editing.value = null}
-          {...(onDone !== undefined && { onDone })}
+          onDone={(one) => made.value = one}
         >
-          {(draft) => fields(draft, resource)}
+          {(draft) => (
+            <>
+              <TextField
+                label={t.common.name}
+                hint={words.nameHint}
+                error={draft.problem("name")}
+                autocomplete="off"
+                value={draft.value.name}
+                onText={(name) => draft.set({ name } as Partial<Specs[C]>)}
+              />
+              {fields(draft, resource)}
+            </>
+          )}
         </ResourceDialog>
+      )}
+      {made.value !== null && secret !== undefined && told !== undefined && (
+        <ShownOnce
+          title={secret.title(nameOf(made.value))}
+          text={secret.text}
+          secret={told}
+          onClose={() => made.value = null}
+        />
       )}
     </>
   );
