@@ -138,7 +138,7 @@ export class Node {
         startedAtMs: options.startedAtMs(),
         dns,
         lookup: hostLookup(dns),
-        upstreams: options.upstreams,
+        upstreams: options.upstreams.map(({ address }) => address),
         families: () => familiesOf(options),
       })
     );
@@ -207,7 +207,7 @@ export class Node {
       certificate,
       acme,
       ownAddresses: this.#ownAddresses,
-      upstreams: upstreams.map(({ address }) => address),
+      upstreams,
       lists: new NodeLists({
         config: config.filter,
         keeper,

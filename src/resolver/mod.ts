@@ -57,5 +57,6 @@ export {
   Forwarder,
   type ForwarderOptions,
   type StrategyOptions,
+  upstreamsFor,
   type UpstreamSpec,
 } from "./forward/mod.ts";

@@ -327,7 +327,7 @@ Deno.test("Store.commit() keeps the largest values with their audit entries", no
     assert.ok(settled.kind === "done" || isAgain, JSON.stringify(settled).slice(0, 200));
   }
   await store.note(
-    { action: "x", resource: { type: "x", id: null }, after: "\u0001".repeat(4_000) },
+    { action: "pause", resource: { type: "node", id: null }, after: "\u0001".repeat(4_000) },
     actor,
   );
   const sizes = (await kv.dump()).map(([, text]) => new TextEncoder().encode(text).length);

@@ -98,7 +98,13 @@ class Node implements AsyncDisposable {
       certificate: null,
       acme: null,
       ownAddresses: { of: () => [] },
-      upstreams: ["192.0.2.1:53"],
+      upstreams: [{
+        transport: "udp",
+        address: "192.0.2.1:53",
+        endpoint: { ip: Uint8Array.of(192, 0, 2, 1), port: 53 },
+        timeoutMs: 2_000,
+        domains: [],
+      }],
       logExports: { figures: [] },
       lists: {
         status: () => ({

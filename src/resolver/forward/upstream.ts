@@ -215,6 +215,25 @@ export class UpstreamTable {
   }
 }
 
+/** Never asked: the table of a moment has no servers. */
+const NOWHERE: Remote = { transport: "udp" };
+
+/**
+ * Who would be asked for an uncompressed name, in the order named: of the upstreams that `names`
+ * has, as a group does, or, where that is empty, of those for everybody. Nobody where none of `names`
+ * is there; `null` where none serves the name.
+ */
+export function upstreamsFor(
+  specs: readonly UpstreamSpec[],
+  names: readonly string[],
+  name: Uint8Array,
+): readonly UpstreamSpec[] | null {
+  const table = new UpstreamTable(specs, () => NOWHERE);
+  const route = names.length === 0 ? 0 : 1;
+  if (route > 0) table.addRoute(route, table.find(names));
+  return table.forName(name, 0, name.length, route)?.upstreams.map(({ spec }) => spec) ?? null;
+}
+
 /** Puts upstreams that serve the same names together. */
 function setsOf(upstreams: readonly Upstream[]): UpstreamSet[] {
   const root = Uint8Array.of(0);
