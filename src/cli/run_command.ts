@@ -12,7 +12,14 @@ export async function runCommand(name: string, run: () => Promise<number>): Prom
     // It may hold what a service, or whoever named something there, has written.
     const lines = messageOf(error).split("\n").map(harmless);
     console.error(`svc ${name}: ${lines.join("\n")}`);
-    if (!(error instanceof SvcError) && error instanceof Error) console.error(error.stack);
+    const isExpected = error instanceof SvcError || isOfSystem(error);
+    if (!isExpected && error instanceof Error) console.error(error.stack);
     return EXIT_FAILED;
   }
+}
+
+/** Says whether the system refused something, which says what; not the runtime's own fence. */
+function isOfSystem(error: unknown): boolean {
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === "string" && /^E(?!RR_)[A-Z0-9]+$/.test(code);
 }

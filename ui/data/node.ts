@@ -90,7 +90,7 @@ export async function resume(): Promise<void> {
 }
 
 /** The settings with the revision they were read at. */
-interface KeptSettings {
+export interface KeptSettings {
   readonly settings: Settings;
   readonly revision: number;
 }
@@ -105,7 +105,7 @@ function revisionOf(response: Response): number {
 }
 
 /** Puts the whole of the settings; what GET gave is what is changed, or access would open. */
-async function putSettings(settings: Settings, revision: number): Promise<void> {
+export async function putSettings(settings: Settings, revision: number): Promise<void> {
   await call("PUT", "settings", { body: settings, ifMatch: revision });
   void readStatus();
 }

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { call, get, sessionBegins, sessionEnds } from "../data/api.ts";
 import { useLoaded } from "../data/poll.ts";
@@ -6,19 +6,18 @@ import { me } from "../data/session.ts";
 import { Button, Card, Copy, CopyLine, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
 import { Check, Field, TextField } from "../parts/controls.tsx";
 import { confirm } from "../parts/dialog.tsx";
-import { attempt } from "../parts/errors.tsx";
+import { attempt, Shown } from "../parts/errors.tsx";
 import { Form } from "../parts/form.tsx";
 import { moment } from "../parts/format.ts";
 import { NewPassword } from "../parts/new_password.tsx";
 import { Qr } from "../parts/qr.tsx";
-import { mayLeave, navigate } from "../router.ts";
+import { askBefore, navigate } from "../router.ts";
 import { toast } from "../parts/toasts.tsx";
 import { t } from "../text/mod.ts";
 
 /** A new password or factor ends one's sessions. */
 async function toSignIn(said: string): Promise<void> {
   sessionEnds();
-  mayLeave.value = null; // What was typed is done.
   me.value = null;
   toast(said);
   await navigate("/sign-in?next=/account");
@@ -80,8 +79,12 @@ function CurrentPassword(
 }
 
 function Password() {
-  const submit = async ({ current, password }: { current: string; password: string }) => {
+  const submit = async (
+    { current, password }: { current: string; password: string },
+    settle: () => void,
+  ) => {
     await call("PUT", "auth/password", { body: { current, password }, takes401: true });
+    settle();
     await toSignIn(t.account.passwordSet);
   };
   return (
@@ -110,11 +113,14 @@ function AddOtp() {
   const secret = useSignal<{ secret: string; uri: string } | null>(null);
   const codes = useSignal<readonly string[] | null>(null);
   const isKept = useSignal(false);
+  const settle = useRef(() => {});
   useEffect(() => {
     if (codes.value === null) return;
-    mayLeave.value = () => confirm(t.common.unsaved, t.account.codesText, t.common.leave);
+    settle.current = askBefore(() =>
+      confirm(t.common.unsaved, t.account.codesText, t.common.leave)
+    );
     return () => {
-      mayLeave.value = null;
+      settle.current();
       if (me.value !== null) sessionBegins(); // Whatever is asked for next leads to signing in.
     };
   }, [codes.value]);
@@ -140,7 +146,10 @@ function AddOtp() {
           kind="primary"
           label={t.signIn.over}
           disabled={!isKept.value}
-          onClick={() => void toSignIn(t.account.otpSet)}
+          onClick={() => {
+            settle.current();
+            void toSignIn(t.account.otpSet);
+          }}
         />
       </div>
     );
@@ -201,8 +210,9 @@ function AddOtp() {
 }
 
 function RemoveOtp() {
-  const submit = async (body: { password: string; code: string }) => {
+  const submit = async (body: { password: string; code: string }, settle: () => void) => {
     await call("POST", "auth/otp/remove", { body, takes401: true });
+    settle();
     await toSignIn(t.account.otpRemoved);
   };
   return (
@@ -240,11 +250,9 @@ interface Session {
   readonly current?: boolean;
 }
 
-/** Where one is signed in, where the node tells. */
+/** Where one is signed in. */
 function Sessions() {
   const sessions = useLoaded(() => get<{ items: readonly Session[] }>("auth/sessions"), []);
-  const items = sessions.data.value?.items;
-  if (items === undefined) return null;
   const revoke = (id: string) =>
     attempt(async () => {
       await call("DELETE", `auth/sessions/${id}`);
@@ -252,21 +260,33 @@ function Sessions() {
     });
   return (
     <Card title={t.account.sessions}>
-      <ul class="rows">
-        {items.map(({ id, created_at, address, current }) => (
-          <li key={id}>
-            <div class="row-flat">
-              <span class="row-main">
-                <span>{t.account.since(moment(new Date(created_at)))}</span>
-                <span class="muted small mono">{address ?? ""}</span>
-              </span>
-              {current
-                ? <Tag kind="accent">{t.account.thisSession}</Tag>
-                : <Button small label={t.account.end} onClick={() => void revoke(id)} />}
-            </div>
-          </li>
-        ))}
-      </ul>
+      <Shown of={sessions} rows={2}>
+        {({ items }) => (
+          <ul class="rows">
+            {items.map(({ id, created_at, address, current }) => {
+              const since = t.account.since(moment(new Date(created_at)));
+              return (
+                <li key={id}>
+                  <div class="row-flat">
+                    <span class="row-main">
+                      <span>{since}</span>
+                      <span class="muted small mono">{address ?? ""}</span>
+                    </span>
+                    {current ? <Tag kind="accent">{t.account.thisSession}</Tag> : (
+                      <Button
+                        small
+                        label={t.account.end}
+                        aria-label={`${t.account.end}: ${since}`}
+                        onClick={() => void revoke(id)}
+                      />
+                    )}
+                  </div>
+                </li>
+              );
+            })}
+          </ul>
+        )}
+      </Shown>
     </Card>
   );
 }

@@ -187,6 +187,9 @@ function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[
           columns={6}
           active={active}
           onOpen={(index) => void navigate(`/clients/${shown[index].id}`)}
+          onMark={isAdmin.value
+            ? (index) => mark(shown[index].id, !marked.value.has(shown[index].id))
+            : undefined}
           head={<Head />}
           row={(client) => (
             <Row
@@ -256,9 +259,9 @@ function Row(
           ? (
             <Select
               aria-label={t.clients.groupOf(spec.name)}
+              disabled={isReadOnly.value}
               value={spec.group}
               choices={groupOptions()}
-              disabled={isReadOnly.value}
               onChange={(group) =>
                 attempt(() =>
                   change("clients", id, (one) => ({ ...one, group }), {
@@ -304,6 +307,7 @@ function Many({ ids, onDone }: { ids: readonly string[]; onDone: () => void }) {
       <strong>{t.clients.marked(ids.length)}</strong>
       <Select
         aria-label={t.clients.moveTo}
+        disabled={isReadOnly.value}
         value=""
         choices={[{ value: "", label: t.clients.moveTo }, ...groupOptions()]}
         onChange={(group) => group !== "" && attempt(() => move(group))}
@@ -391,7 +395,13 @@ function NewClient(
             choices={groupOptions()}
             onChange={(value) => group.value = value}
           />
-          <Button kind="primary" type="submit" label={t.common.save} isBusy={isBusy.value} />
+          <Button
+            kind="primary"
+            type="submit"
+            label={t.common.save}
+            isBusy={isBusy.value}
+            disabled={isReadOnly.value}
+          />
         </form>
       )}
     </li>

@@ -4,13 +4,13 @@ import { type Kept, remove } from "../data/collections.ts";
 import { isReadOnly } from "../data/node.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Collection, Resource, Specs } from "../data/types.ts";
-import { param, setParams } from "../router.ts";
+import { param, setParams, useClosing } from "../router.ts";
 import { t } from "../text/mod.ts";
 import { Button, Empty, Skeleton } from "./basics.tsx";
 import { SearchBox } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { attempt, ErrorBox } from "./errors.tsx";
-import { type Draft, mayCloseDialog, ResourceForm } from "./form.tsx";
+import { type Draft, ResourceForm } from "./form.tsx";
 
 /** Shows a collection once it is there; where it can't be read, why. */
 export function Collected<C extends Collection>(
@@ -131,11 +131,9 @@ export function ResourceDialog<C extends Collection>(
     wide?: boolean;
   },
 ) {
-  const close = async () => {
-    if (await mayCloseDialog()) onClose();
-  };
+  const close = useClosing(onClose);
   return (
-    <Dialog title={title} onClose={close} {...(wide !== undefined && { wide })}>
+    <Dialog title={title} onClose={() => void close()} {...(wide !== undefined && { wide })}>
       <ResourceForm
         collection={collection}
         resource={resource}
@@ -145,7 +143,7 @@ export function ResourceDialog<C extends Collection>(
           onClose();
           onDone?.(made);
         }}
-        onCancel={close}
+        onCancel={() => void close()}
         {...(prepare !== undefined && { prepare })}
       >
         {children}

@@ -1,13 +1,12 @@
 /** Forms of text: Save and Cancel, what is wrong at its field, and who was faster. */
-import type { ComponentChildren, RefObject } from "preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type ReadonlySignal, useComputed, useSignal } from "@preact/signals";
-import { ApiError } from "../data/api.ts";
+import { ApiError, call, type FieldProblem } from "../data/api.ts";
 import { create, replace } from "../data/collections.ts";
 import { isReadOnly } from "../data/node.ts";
 import type { Collection, Resource, Specs } from "../data/types.ts";
-import { call } from "../data/api.ts";
-import { mayLeave } from "../router.ts";
+import { askBefore } from "../router.ts";
 import { t } from "../text/mod.ts";
 import { Button } from "./basics.tsx";
 import { confirm } from "./dialog.tsx";
@@ -22,18 +21,16 @@ export interface Draft<S> {
 }
 
 interface FormProps<S> {
-  /** Where another takes its place, it is shown, unless somebody is typing. */
   readonly initial: S;
-  /** `base` is what the fields began with; resolves with `false` where nothing was saved. */
-  readonly submit: (value: S, base: S) => Promise<unknown>;
+  /** `settle` says that it is saved, where what follows leads away. */
+  readonly submit: (value: S, settle: () => void) => Promise<unknown>;
   readonly onCancel?: () => void;
   readonly saveLabel?: string;
   readonly isDanger?: boolean;
   readonly disabled?: boolean;
-  /** Fields that stay as they are after saving, such as that of a next one to add. */
+  /** The fields. */
   readonly children: (draft: Draft<S>) => ComponentChildren;
-  readonly more?: ComponentChildren;
-  /** The paths of fields that are shown; what is wrong elsewhere stands above them. */
+  /** Asks before what is typed is left. */
   readonly warns?: boolean;
 }
 
@@ -45,27 +42,16 @@ export function Form<S extends object>(
     saveLabel,
     disabled = false,
     children,
-    more,
     warns = true,
     isDanger,
   }: FormProps<S>,
 ) {
   const value = useSignal(initial);
-  const problems = useSignal<readonly { path: string; message: string }[]>([]);
+  const problems = useSignal<readonly FieldProblem[]>([]);
   const trouble = useSignal<string | null>(null);
   const isBusy = useSignal(false);
-  const base = useSignal(initial);
-  const isDirty = useComputed(() => JSON.stringify(value.value) !== JSON.stringify(base.value));
-  const ref = useRef<HTMLFormElement>(null);
-  useWarning(warns, isDirty, ref);
-  const offered = JSON.stringify(initial);
-  const taken = useRef(offered);
-  useEffect(() => {
-    if (isDirty.value || taken.current === offered) return;
-    taken.current = offered;
-    base.value = initial;
-    value.value = initial;
-  }, [offered, isDirty.value]);
+  const isDirty = useComputed(() => JSON.stringify(value.value) !== JSON.stringify(initial));
+  const settle = useWarning(warns, isDirty);
   const shown = new Set<string>();
   const draft: Draft<S> = {
     value: value.value,
@@ -77,18 +63,14 @@ export function Form<S extends object>(
     },
   };
   const fields = children(draft);
-  const elsewhere = problems.value.filter(({ path }) =>
-    ![...shown].some((one) => path === one || path.startsWith(`${one}[`))
-  );
   const onSubmit = async (event: Event) => {
     event.preventDefault();
     problems.value = [];
     trouble.value = null;
     isBusy.value = true;
     const form = event.currentTarget as HTMLFormElement;
-    const sent = value.value;
     try {
-      if (await submit(sent, base.value) !== false) base.value = sent;
+      await submit(value.value, settle);
     } catch (error) {
       if (error instanceof ApiError && error.details.length > 0) problems.value = error.details;
       else trouble.value = errorText(error);
@@ -98,18 +80,11 @@ export function Form<S extends object>(
     }
   };
   return (
-    <form class="form" ref={ref} onSubmit={onSubmit} noValidate>
+    <form class="form" onSubmit={onSubmit} noValidate>
       {fields}
-      {(trouble.value !== null || elsewhere.length > 0) && (
-        <p class="problem" role="alert">
-          {trouble.value ??
-            elsewhere.map(({ path, message }) => path === "" ? message : `${path}: ${message}`)
-              .join("; ")}
-        </p>
-      )}
+      <Elsewhere trouble={trouble.value} problems={problems} shown={shown} />
       {isReadOnly.value && <p class="problem">{t.shell.readOnlyNode}</p>}
       <div class="form-actions">
-        {more}
         {onCancel !== undefined && <Button label={t.common.cancel} onClick={onCancel} />}
         <Button
           kind={isDanger ? "danger" : "primary"}
@@ -123,39 +98,43 @@ export function Form<S extends object>(
   );
 }
 
-/** Forms with something typed that is not saved. */
-const unsaved = new Set<HTMLFormElement>();
-
-function askToLeave(): Promise<boolean> {
-  return confirm(t.common.unsaved, t.common.unsavedText, t.common.leave);
-}
-
-/** Says whether a dialog may close: whoever has typed in it is asked. */
-export async function mayCloseDialog(): Promise<boolean> {
-  const isTypedIn = Array.from(unsaved).some((form) => form.closest("dialog") !== null);
-  return !isTypedIn || await askToLeave();
-}
-
-/** Asks before a page with something typed is left. */
-function useWarning(
-  warns: boolean,
-  isDirty: ReadonlySignal<boolean>,
-  ref: RefObject<HTMLFormElement | null>,
-): void {
+/** Asks before something typed is left; returns what ends that: it is saved. */
+function useWarning(warns: boolean, isDirty: ReadonlySignal<boolean>): () => void {
+  const end = useRef(() => {});
   useEffect(() => {
-    const form = ref.current;
-    if (!warns || form === null) return;
-    const note = (dirty: boolean) => {
-      if (dirty) unsaved.add(form);
-      else unsaved.delete(form);
-      mayLeave.value = unsaved.size > 0 ? askToLeave : null;
-    };
-    const stop = isDirty.subscribe(note);
+    if (!warns) return;
+    const ask = () => confirm(t.common.unsaved, t.common.unsavedText, t.common.leave);
+    const stop = isDirty.subscribe((dirty) => {
+      end.current();
+      end.current = dirty ? askBefore(ask) : () => {};
+    });
     return () => {
       stop();
-      note(false);
+      end.current();
     };
   }, []);
+  return () => end.current();
+}
+
+/** What is wrong with no field that is shown; drawn behind them, which is when these are known. */
+function Elsewhere(
+  { trouble, problems, shown }: {
+    trouble: string | null;
+    problems: ReadonlySignal<readonly FieldProblem[]>;
+    shown: ReadonlySet<string>;
+  },
+) {
+  const elsewhere = problems.value.filter(({ path }) =>
+    ![...shown].some((one) => path === one || path.startsWith(`${one}[`))
+  );
+  if (trouble === null && elsewhere.length === 0) return null;
+  return (
+    <p class="problem" role="alert">
+      {trouble ??
+        elsewhere.map(({ path, message }) => path === "" ? message : `${path}: ${message}`)
+          .join("; ")}
+    </p>
+  );
 }
 
 /** A form of one resource: makes it or replaces it, and asks where somebody else was faster. */
@@ -178,20 +157,18 @@ export function ResourceForm<C extends Collection>(
   const theirs = useSignal<Resource<C> | null>(null);
   const turn = useSignal(0);
   const start = useSignal(initial);
-  const submit = async (value: Specs[C]) => {
+  const submit = async (value: Specs[C], settle: () => void) => {
     const spec = prepare?.(value) ?? value;
     try {
       const made = base.value === null
         ? await create(collection, spec, { said: said(spec) })
         : await replace(collection, base.value, spec, { said: said(spec) });
-      mayLeave.value = null;
+      settle();
       onDone(made);
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 412)) throw error;
       theirs.value = await call<Resource<C>>("GET", `${collection}/${base.value!.id}`);
-      return false;
     }
-    return true;
   };
   const keepMine = () => {
     base.value = theirs.value; // The next save replaces theirs.

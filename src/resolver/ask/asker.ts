@@ -53,6 +53,21 @@ export class Asker {
     return this.#table.inUse;
   }
 
+  /** Asks that there is room for beside those on their way. */
+  get left(): number {
+    return this.#table.left;
+  }
+
+  /** The same for one server: asks that need not wait for others, and leave these as many. */
+  leftFor(server: Server): number {
+    return this.#table.leftFor(server);
+  }
+
+  /** Says whether a server has more asks on their way than it has room for. */
+  isCrowded(server: Server): boolean {
+    return server.open >= this.#table.leftFor(server);
+  }
+
   /** Says whether half of the room for asks is taken. */
   get isHalfFull(): boolean {
     return this.#table.isHalfFull;
@@ -109,12 +124,15 @@ export class Asker {
       this.#goOverTcp(ask);
       return;
     }
-    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
-    const noEdns = fit === Fit.Failure && response.rcode === Rcode.FormErr && !response.hasOpt;
-    if (noEdns && !server.isPlain(ask.sentAtMs)) {
-      server.refusesEdns(this.#nowMs());
-      this.#askAgain(ask, owner);
-      return;
+    if (fit === Fit.Failure && response.rcode === Rcode.FormErr) {
+      // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
+      if (ask.hasEdns && !response.hasOpt) {
+        server.refusesEdns(this.#nowMs());
+        this.#askAgain(ask, owner);
+        return;
+      }
+      // Without EDNS it is no better: that was not the reason.
+      if (!ask.hasEdns) server.takesEdns();
     }
     owner.onResponse(ask, fit);
   }

@@ -18,6 +18,7 @@ import {
 import { Asker, type Exchange, type PlainAddress, type Remote, type Sending } from "../ask/mod.ts";
 import { COOKIE_SECRET, describe, PipelineBench, SEED, START_SECONDS, wire } from "../fakes.ts";
 import {
+  ClientWaits,
   Flights,
   FLIGHTS_MAX,
   type Judge,
@@ -271,6 +272,7 @@ export class RecursorBench implements Exchange {
       counters,
       rebinding: options.rebinding ?? null,
       serveStale,
+      clients: new ClientWaits([], SEED),
       senderBytes: 128,
       nowMs,
       nowSeconds,
@@ -372,14 +374,21 @@ export class RecursorBench implements Exchange {
   }
 
   /** Asks a question, which may be answered when this returns, and at the end of `run` is. */
-  ask(name: string, type: number = Qtype.A, options: QueryOptions = {}): Client {
+  ask(
+    name: string,
+    type: number = Qtype.A,
+    { from, ...options }: QueryOptions & { readonly from?: string } = {},
+  ): Client {
     const client = new Client(this, name);
+    const address = new ClientAddress();
+    const ip = from === undefined ? null : parseIp(from);
+    if (ip !== null) address.aim(ip, 0, ip.length);
     const packet = encodeQuery(name, type, { id: 0xbeef, ...options });
     const { reply } = this.front;
     this.#setTime();
     const verdict = this.resolver.decide(
       Transport.Tcp,
-      new ClientAddress(),
+      address,
       packet,
       0,
       packet.length,

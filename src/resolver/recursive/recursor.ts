@@ -114,6 +114,10 @@ export class Recursor implements Source {
     return zones.of(scratch.hashes[label], packet, scratch.offsets[label], end);
   }
 
+  left(): number {
+    return this.#means.asker.left;
+  }
+
   full(share: Share): ResolveFailure {
     return zoneFull(share instanceof ZoneShare ? share.text : ".");
   }
