@@ -4,7 +4,7 @@ import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { question, sourceBits } from "../../tests/filter_reference.ts";
 import { compile, type CompileResult, type SourceStats } from "./compile.ts";
 import { Matcher, NO_RULE } from "./matcher.ts";
-import { VALUES_MAX } from "./rule_table.ts";
+import { RuleTable, VALUES_MAX } from "./rule_table.ts";
 import { LINE_LENGTH_MAX, parseRule, type Rule, SKIP_REASONS } from "./parse_rule.ts";
 
 const SEED = 0xfeed_5eed;
@@ -391,3 +391,9 @@ Deno.test(
     ]);
   },
 );
+
+Deno.test("RuleTable makes room for names, not for as many lines as a text may hold", {
+  permissions: "none",
+}, () => {
+  assert.doesNotThrow(() => new RuleTable(Number.MAX_SAFE_INTEGER));
+});

@@ -122,8 +122,10 @@ export function parseRule(line: string): ParsedRule {
   if (COSMETIC.test(text)) return skipped("cosmetic", start + text.indexOf("#"));
   const comment = text.search(INLINE_COMMENT);
   const bare = comment < 0 ? text : text.slice(0, comment).trimEnd();
-  const words = bare.split(BLANKS);
-  if (words.length > 1 && !NO_HOSTS_LINE.test(bare)) return parseHosts(words, start);
+  if (BLANKS.test(bare) && !NO_HOSTS_LINE.test(bare)) {
+    // There a comment needs no blank before it: see hosts(5).
+    return parseHosts(bare.replace(/#.*/, "").split(BLANKS), start);
+  }
   return parsePattern(bare, start);
 }
 

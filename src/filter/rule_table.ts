@@ -19,6 +19,8 @@ const LOAD_MAX = 0.7;
 const SPILL_SLOTS = 64;
 const GROWTH = 1.5;
 const NAMES_MIN = 64;
+/** Room that is made at once: a text may hold lines by the hundred million, and no name. */
+const NAMES_AT_ONCE_MAX = 4_194_304;
 const MORE_MIN = 64;
 
 const NO_TAIL: Uint8Array = new Uint8Array(0);
@@ -65,9 +67,9 @@ export class RuleTable {
   #entryWordsMax = 0;
   #tailBytesMax = 0;
 
-  /** `namesExpected` names fit without growing. */
+  /** `namesExpected` names fit without growing, unless they are very many. */
   constructor(namesExpected: number) {
-    this.#namesMax = Math.max(NAMES_MIN, namesExpected);
+    this.#namesMax = Math.min(Math.max(NAMES_MIN, namesExpected), NAMES_AT_ONCE_MAX);
     const homeSlots = Math.ceil(this.#namesMax / LOAD_MAX);
     this.#scale = scaleFor(homeSlots);
     this.#slots = homeSlots + SPILL_SLOTS;

@@ -130,6 +130,7 @@ export async function openParts(
     state: devices.locate(replicator.state),
     base,
     designated: designatedRecords(config.server.tls),
+    clock: clock.judge,
     pausedUntilMs: former?.pausedUntilMs ?? 0,
     publish: (data) => laterDns.part.publish(data),
     compile: compileRules,

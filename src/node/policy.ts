@@ -1,3 +1,4 @@
+import type { Clock } from "../clock/mod.ts";
 import { invariant } from "../errors.ts";
 import { compile, type SourceStats } from "../filter/mod.ts";
 import { log } from "../log.ts";
@@ -28,6 +29,8 @@ export interface PolicyQuestion {
 
 /** So few custom rules are compiled faster than an isolate starts. */
 const HERE_MAX = 4_096;
+/** No pause is longer: a week. */
+const PAUSE_MS_MAX = 604_800_000;
 
 export interface PolicyOptions {
   /** Of every hash of a name in this process. */
@@ -36,6 +39,8 @@ export interface PolicyOptions {
   readonly base: Base;
   /** Records of the service's own. */
   readonly designated?: readonly RecordSpec[];
+  /** Left out: the system's. */
+  readonly clock?: Clock;
   /** As of a former process; left out: nothing is paused. */
   readonly pausedUntilMs?: number;
   /** Resolves once every dns isolate answers by the snapshot. */
@@ -57,9 +62,12 @@ export class Policy {
   #state: PolicyState;
   #base: Base;
   #pausedUntilMs = 0;
+  #pauseTimer: ReturnType<typeof setTimeout> | undefined;
   #data: SnapshotData;
   readonly #custom: CustomRulesCompiler;
   #isMerging = false;
+  /** Custom rules that are in no level. */
+  #leftOut = 0;
   /** Resolves, whatever came of it, when nothing is on its way. */
   #sending: Promise<void> = Promise.resolve();
   /** Goes out next, with every change made until then. */
@@ -71,7 +79,7 @@ export class Policy {
     this.#custom = new CustomRulesCompiler(options.seed);
     this.#state = options.state;
     this.#base = options.base;
-    this.#pausedUntilMs = options.pausedUntilMs ?? 0;
+    this.#setPause(options.pausedUntilMs ?? 0);
     const [rules, base] = [this.#rules, this.#base];
     this.#data = this.#compile(this.#custom.current(rules, base) ?? this.#settle(), 1);
   }
@@ -84,6 +92,15 @@ export class Policy {
   /** Until when filtering is paused, in milliseconds since 1970; 0 or past where it is not. */
   get pausedUntilMs(): number {
     return this.#pausedUntilMs;
+  }
+
+  /** What is wrong with custom rules, for the status. */
+  get problems(): string[] {
+    if (this.#leftOut === 0) return [];
+    return [
+      `filter: custom rules without effect: ${this.#leftOut}; there are too many patterns and regular ` +
+      "expressions, or too many that have no text of their own: write ||name^",
+    ];
   }
 
   /** Takes the state after a change. */
@@ -100,8 +117,21 @@ export class Policy {
 
   /** Filters nothing until an instant, in milliseconds since 1970; 0 filters again. */
   pause(untilMs: number): Promise<void> {
-    this.#pausedUntilMs = untilMs;
+    this.#setPause(untilMs);
     return this.#publish();
+  }
+
+  /** The isolates end it by the system's clock; one that is set back, or wrong, makes it no longer. */
+  #setPause(untilMs: number): void {
+    this.#pausedUntilMs = untilMs;
+    clearTimeout(this.#pauseTimer);
+    const { clock = { nowMs: Date.now } } = this.#options;
+    const leftMs = Math.min(untilMs - clock.nowMs(), PAUSE_MS_MAX);
+    if (leftMs <= 0) return;
+    this.#pauseTimer = setTimeout(() => {
+      this.pause(0).catch((error) => log.error("the end of a pause can't be told", { error }));
+    }, leftMs);
+    Deno.unrefTimer(this.#pauseTimer);
   }
 
   /**
@@ -190,10 +220,8 @@ export class Policy {
   }
 
   #take(settling: Settling, rules: SharedArrayBuffer, stats: readonly SourceStats[]): void {
-    const unreadable = this.#custom.settle(settling, rules, stats);
-    if (unreadable > 0) {
-      log.warn("some custom rules can't be read and are left out", { rules: unreadable });
-    }
+    this.#leftOut = this.#custom.settle(settling, rules, stats);
+    if (this.#leftOut > 0) log.warn("some custom rules have no effect", { rules: this.#leftOut });
   }
 
   #compile(custom: CustomRules, generation: number): SnapshotData {
