@@ -11,7 +11,7 @@ import {
 } from "../dns/mod.ts";
 import { type Alias, followAliases, type Question, type Trail } from "./aliases.ts";
 import type { TrustAnchors } from "./anchors.ts";
-import { Chain, type ChainPorts, deepestSigner, type RrSetResponse } from "./chain.ts";
+import { Chain, type ChainPorts, contextOf, deepestSigner, type RrSetResponse } from "./chain.ts";
 import { Allowance, ANY_RRSETS_MAX } from "./limits.ts";
 import { ancestor, parentName, wildcardOf } from "./names.ts";
 import { bogus, type Finding, insecure, overLimit, SECURE, Security, weaker } from "./outcome.ts";
@@ -25,7 +25,7 @@ import {
   type Proofs,
 } from "./proofs.ts";
 import type { RrSet } from "./rrset.ts";
-import { checkRrSet, describe, isExpanded } from "./signature.ts";
+import { type CheckContext, checkRrSet, describe, isExpanded } from "./signature.ts";
 import type { Zone } from "./zone_keys.ts";
 
 /** An RRset that has a part in an answer. */
@@ -89,10 +89,9 @@ interface Judged {
 
 /** The validation of one answer. */
 class Validation {
-  readonly #ports: ChainPorts;
   readonly #anchors: TrustAnchors;
   readonly #response: RrSetResponse;
-  readonly #nowS: number;
+  readonly #context: CheckContext;
   readonly #serverZone: Uint8Array | null;
   readonly #chain: Chain;
   readonly #checks = new Allowance("ANSWER_CHECKS_MAX");
@@ -109,10 +108,9 @@ class Validation {
     nowS: number,
     serverZone: Uint8Array | null,
   ) {
-    this.#ports = ports;
     this.#anchors = anchors;
     this.#response = response;
-    this.#nowS = nowS;
+    this.#context = contextOf(ports, nowS);
     this.#serverZone = serverZone;
     this.#chain = new Chain(ports, anchors, nowS, new Allowance("HASH_ROUNDS_MAX"));
   }
@@ -197,7 +195,7 @@ class Validation {
   async #takeExpansion(rrset: RrSet, { zone, labels }: Judged): Promise<boolean> {
     if (zone === null || !isExpanded(rrset, labels)) return true;
     const proofs = await this.#proofsOf(zone);
-    if (!this.#note(proofs.finding)) return false;
+    if (proofs.finding !== SECURE) return this.#note(proofs.finding);
     return this.#takeDenied(proofs, denyCloser(proofs, rrset.owner, labels));
   }
 
@@ -215,7 +213,7 @@ class Validation {
     const proofs = await collectProofs(
       this.#response.authority,
       zone,
-      { nowS: this.#nowS, check: this.#ports.check },
+      this.#context,
       this.#checks,
       this.#chain.rounds,
     );
@@ -254,8 +252,7 @@ class Validation {
     if (!equalNames(zone.name, 0, signer, 0)) {
       return weak(bogus(`${describe(rrset)}: signed by ${formatName(signer)}, which is no zone`));
     }
-    const context = { nowS: this.#nowS, check: this.#ports.check };
-    const checked = await checkRrSet(rrset, signer, zone.keys, context, this.#checks);
+    const checked = await checkRrSet(rrset, signer, zone.keys, this.#context, this.#checks);
     return { ...checked, zone: checked.finding === SECURE ? zone : null };
   }
 
@@ -266,11 +263,7 @@ class Validation {
       type === Qtype.SOA || type === Qtype.NSEC || type === Qtype.NSEC3
     );
     const { signer, zone } = await this.#zoneOf(this.#placeOf(name, type), denying);
-    if (zone.finding !== SECURE) {
-      this.#note(zone.finding);
-      for (const rrset of denying) this.#takeUnproven(rrset);
-      return rcode;
-    }
+    if (zone.finding !== SECURE) return this.#takeUnproven(denying, zone.finding);
     if (signer === null) {
       const reason = `${formatName(zone.name)}: no proof that ${describe({ owner: name, type })}` +
         " is missing";
@@ -284,15 +277,20 @@ class Validation {
     }
     if (!await this.#takeSoa(denying, zone)) return rcode;
     const proofs = await this.#proofsOf(zone);
-    if (!this.#note(proofs.finding)) return rcode;
+    if (proofs.finding !== SECURE) return this.#takeUnproven(denying, proofs.finding);
     return this.#takeProof(proofs, name, type);
   }
 
-  #takeUnproven(rrset: RrSet): void {
+  /** Takes a denial as it came, where that need not be proven. */
+  #takeUnproven(denying: readonly RrSet[], finding: Finding): number {
+    this.#note(finding);
     const { security } = this.#finding;
     if (security === Security.Insecure) {
-      this.#authority.set(rrset, { rrset, security, ttl: rrset.ttl });
+      for (const rrset of denying) {
+        this.#authority.set(rrset, { rrset, security, ttl: rrset.ttl });
+      }
     }
+    return this.#response.rcode;
   }
 
   async #takeSoa(denying: readonly RrSet[], zone: Zone): Promise<boolean> {

@@ -62,6 +62,12 @@ export function scenarioTime(scenario: Scenario): number | null {
   return timestamp === undefined ? null : Number(timestamp);
 }
 
+/** Addresses of its servers. */
+export function addressesOf(scenario: Scenario): string[] {
+  const roots = configValues(scenario, "stub-addr").filter((text) => /^[\d.]+$|:/.test(text));
+  return [...new Set([...roots, ...scenario.ranges.flatMap(({ addresses }) => addresses)])];
+}
+
 /** The response code of an entry's flags. */
 export function rcodeOf({ reply }: RplEntry): number {
   for (const word of reply) {

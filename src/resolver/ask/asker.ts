@@ -105,12 +105,15 @@ export class Asker {
     owner.onHeard(ask);
     if (ask.owner === null) return;
     if (!server.resolves && fit !== Fit.Truncated) server.keepCookie(response);
-    if (fit === Fit.Truncated) {
+    // Who wants another cookie (RFC 7873 §5.3) has sent it, and wants none over TCP.
+    const wantsCookie = fit === Fit.Failure && response.rcode === Rcode.BadCookie;
+    if (fit === Fit.Truncated || (wantsCookie && !ask.overStream)) {
       this.#goOverTcp(ask);
       return;
     }
-    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
-    const noEdns = fit === Fit.Failure && response.rcode === Rcode.FormErr && !response.hasOpt;
+    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7, RFC 2671 §5.3).
+    const isUnknown = response.rcode === Rcode.FormErr || response.rcode === Rcode.NotImp;
+    const noEdns = fit === Fit.Failure && isUnknown && !response.hasOpt;
     if (noEdns && !server.isPlain(ask.sentAtMs)) {
       server.refusesEdns(this.#nowMs());
       this.#askAgain(ask, owner);

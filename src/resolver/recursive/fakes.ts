@@ -15,6 +15,7 @@ import {
   Qtype,
   Rcode,
 } from "../../dns/mod.ts";
+import { deniesName } from "../../dnssec/mod.ts";
 import { Asker, type Exchange, type PlainAddress, type Remote, type Sending } from "../ask/mod.ts";
 import { COOKIE_SECRET, describe, PipelineBench, SEED, START_SECONDS, wire } from "../fakes.ts";
 import {
@@ -258,6 +259,7 @@ export class RecursorBench implements Exchange {
       random: () => prng.int(1e9) / 1e9,
       refresh: (query) => this.flights.refresh(query),
       isForwarded: (name, length) => this.#isForwarded(name, length),
+      deniesName,
       hints: parseHints(options.hintsText ?? "a.root-servers.net A 198.41.0.4"),
       qnameMinimisation: true,
       dnssecOk: false,
@@ -372,7 +374,12 @@ export class RecursorBench implements Exchange {
   }
 
   /** Asks a question, which may be answered when this returns, and at the end of `run` is. */
-  ask(name: string, type: number = Qtype.A, options: QueryOptions = {}): Client {
+  ask(
+    name: string,
+    type: number = Qtype.A,
+    options: QueryOptions = {},
+    trace: Trace | null = null,
+  ): Client {
     const client = new Client(this, name);
     const packet = encodeQuery(name, type, { id: 0xbeef, ...options });
     const { reply } = this.front;
@@ -388,7 +395,10 @@ export class RecursorBench implements Exchange {
     const waiter = verdict === Verdict.Resolve ? this.resolver.wait(client, reply) : null;
     if (waiter === null) {
       client.take(reply.bytes.slice(reply.offset, reply.offset + reply.length));
-    } else this.resolver.resolve(waiter);
+    } else {
+      waiter.trace = trace;
+      this.resolver.resolve(waiter);
+    }
     return client;
   }
 
