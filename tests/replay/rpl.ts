@@ -87,8 +87,8 @@ export function parseScenario(text: string): Scenario {
 
 function parseConfigLine(row: string): [string, string][] {
   const line = row.replace(/^\s*[;#].*$/, "");
-  const found = /^\s*([\w-]+):\s*(?:"([^"]*)"|([^;#]+))/.exec(line);
-  return found === null ? [] : [[found[1], found[2] ?? found[3].trim()]];
+  const found = /^\s*([\w-]+):\s*(?:(["'])(.*?)\2|([^;#]+))/.exec(line);
+  return found === null ? [] : [[found[1], found[3] ?? found[4].trim()]];
 }
 
 class Parser {
