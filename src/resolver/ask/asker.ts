@@ -111,8 +111,10 @@ export class Asker {
       this.#goOverTcp(ask);
       return;
     }
-    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7, RFC 2671 §5.3).
-    const isUnknown = response.rcode === Rcode.FormErr || response.rcode === Rcode.NotImp;
+    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7), or an old one (RFC
+    // 2671 §5.3).
+    const isUnknown = response.rcode === Rcode.FormErr ||
+      (response.rcode === Rcode.NotImp && !server.resolves);
     const noEdns = fit === Fit.Failure && isUnknown && !response.hasOpt;
     if (noEdns && !server.isPlain(ask.sentAtMs)) {
       server.refusesEdns(this.#nowMs());
