@@ -26,10 +26,12 @@ for (const path of [...languages[preferredLanguage()], ...(page === null ? [] : 
   document.head.append(link);
 }
 if (page !== null && isAlone(page)) document.documentElement.dataset.alone = "";
-begin(apiPath("auth/me")).then(({ ok }) => {
-  if (!ok || page === null || isAlone(page)) return;
+begin(apiPath("auth/me"));
+if (page !== null && !isAlone(page)) {
+  // Not one behind the other: whoever is let in needs them all, and nobody else is told anything.
   begin(apiPath("status"));
-  if (page !== "/") return;
-  const hours = spanOf(new URLSearchParams(location.search).get("hours"));
-  begin(apiPath("stats", statsParams({ hours, scope: "node" })));
-}, () => undefined);
+  if (page === "/") {
+    const hours = spanOf(new URLSearchParams(location.search).get("hours"));
+    begin(apiPath("stats", statsParams({ hours, scope: "node" })));
+  }
+}

@@ -3,15 +3,17 @@ import { Api } from "./api_client.ts";
 import { askUntil, freePort } from "./ask.ts";
 import { BenchError } from "./bench_error.ts";
 import type { Cpus } from "./dns_runs.ts";
-import { runLoad } from "./dnsperf.ts";
+import { type Load, runLoad } from "./dnsperf.ts";
 import { mix, type QueryNames, writeQueries } from "./names.ts";
-import { type Child, pin, readMemory } from "./processes.ts";
+import { type Child, pin, readCpuTime, readMemory } from "./processes.ts";
 import { BLOCKED, type Setup, START_MS_MAX, svcCommand, writeSvcConfig } from "./servers.ts";
 import { medianRatio } from "./stats.ts";
 
 /** A rate that the log has to bear, and how many of a round's seconds it is borne. */
 const STEADY_RATE = 100_000;
 const STEADY_ROUNDS = 20;
+/** A rate of which every query has its entry. */
+const KEPT_RATE = 20_000;
 /** Entries that searches are timed over, and a rate at which next to each query gets one. */
 export const LOG_ENTRIES = 1_000_000;
 const FILL_RATE = 15_000;
@@ -37,6 +39,9 @@ export interface LogResults {
   /** DNS queries a second without a log and with one, a pair each round. */
   readonly withoutRates: readonly number[];
   readonly withRates: readonly number[];
+  /** Blocked names as fast as may be, and then at a rate of which all is kept. */
+  readonly blocked: Readonly<Record<"without" | "with", readonly Priced[]>>;
+  readonly kept: Readonly<Record<"without" | "with", readonly Priced[]>>;
   readonly steady: {
     readonly seconds: number;
     readonly queriesPerSecond: number;
@@ -54,6 +59,14 @@ export interface LogResults {
   readonly statisticsMs: readonly number[];
 }
 
+/** What a query cost a service, all its threads together. */
+export interface Priced {
+  readonly cpuUs: number;
+  readonly queriesPerSecond: number;
+  /** Of its queries, those with an entry; 0 without a log. */
+  readonly entryShare: number;
+}
+
 export interface LogPlan {
   readonly names: QueryNames;
   readonly rounds: number;
@@ -63,6 +76,7 @@ export interface LogPlan {
 }
 
 interface Logged {
+  readonly queryLog: boolean;
   readonly child: Child;
   readonly port: number;
   readonly api: Api;
@@ -92,6 +106,20 @@ export async function measureLog(setup: Setup, plan: LogPlan): Promise<LogResult
       withoutRates.push(await rate(without));
       withRates.push(await rate(logged));
     }
+    const blockedQueries = workspace.path("log-blocked.names");
+    await writeQueries(blockedQueries, plan.names.blocked);
+    const prices = async (what: string, pace: Pick<Load, "rate"> = {}) => {
+      const load = { queries: blockedQueries, once: false, seconds, cpu, ...pace };
+      const priced: Record<"without" | "with", Priced[]> = { without: [], with: [] };
+      for (let round = 0; round < rounds; round++) {
+        progress(`round ${round + 1} of ${rounds}: blocked names, ${what}`);
+        priced.without.push(await price(without, load));
+        priced.with.push(await price(logged, load));
+      }
+      return priced;
+    };
+    const blocked = await prices("as fast as may be");
+    const kept = await prices(`${KEPT_RATE} a second`, { rate: KEPT_RATE });
     await workspace.stop(without.child);
     await sleep(SETTLE_MS);
     progress(`${STEADY_RATE} queries a second for ${STEADY_ROUNDS * seconds} seconds`);
@@ -115,7 +143,17 @@ export async function measureLog(setup: Setup, plan: LogPlan): Promise<LogResult
     const entries = await entriesOf(logged.api);
     const file = `${logged.folder}/store/querylog/querylog.db`;
     const fileBytes = (await Deno.stat(file)).size;
-    return { withoutRates, withRates, steady, entries, fileBytes, searchMs, statisticsMs };
+    return {
+      withoutRates,
+      withRates,
+      blocked,
+      kept,
+      steady,
+      entries,
+      fileBytes,
+      searchMs,
+      statisticsMs,
+    };
   } finally {
     for (const { api, child } of started) {
       api.close();
@@ -134,12 +172,31 @@ async function start(setup: Setup, { names, cpus }: LogPlan): Promise<Logged> {
   await askUntil(port, names.blocked[0], BLOCKED, START_MS_MAX);
   if (cpus !== null) await pin(child.pid, [cpus.server]);
   const api = await Api.whenUp(apiPort, START_MS_MAX);
-  return { child, port, api, folder: workspace.path(folder) };
+  return { queryLog, child, port, api, folder: workspace.path(folder) };
 }
 
 async function entriesOf(api: Api): Promise<number> {
   const { querylog } = await api.must("GET", "/status");
   return (querylog as { entries: number }).entries;
+}
+
+/** Puts a load on a service until all that comes of it is done; what that took of the processors. */
+async function price(
+  { queryLog, child, port, api }: Logged,
+  load: Omit<Load, "port">,
+): Promise<Priced> {
+  const [counts, time] = [await countsOf(api), readCpuTime(child.pid)];
+  const { queriesPerSecond } = await runLoad({ ...load, port });
+  await sleep(SETTLE_MS);
+  const [countsAfter, timeAfter] = [await countsOf(api), readCpuTime(child.pid)];
+  if (time === null || timeAfter === null) throw child.failure("ended by itself");
+  const asked = countsAfter.asked - counts.asked;
+  const cpuUs = timeAfter.userUs + timeAfter.systemUs - time.userUs - time.systemUs;
+  return {
+    cpuUs: cpuUs / asked,
+    queriesPerSecond,
+    entryShare: queryLog ? 1 - (countsAfter.dropped - counts.dropped) / asked : 0,
+  };
 }
 
 /** Puts the log under a rate, and sees that nothing is lost uncounted. */
@@ -201,6 +258,14 @@ function residentOf(child: Child): number {
 function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
+
+/** What a query costs with the log for each time that it costs without. */
+export const logPrice = (priced: LogResults["blocked"]): number =>
+  medianRatio(priced.with.map(({ cpuUs }) => cpuUs), priced.without.map(({ cpuUs }) => cpuUs));
+
+/** The least share of its queries that had an entry in any round. */
+export const leastKept = (priced: LogResults["blocked"]): number =>
+  Math.min(...priced.with.map(({ entryShare }) => entryShare));
 
 /** What share of its rate DNS keeps beside the log. */
 export const loggedShare = ({ withRates, withoutRates }: LogResults): number =>

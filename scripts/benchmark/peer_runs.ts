@@ -34,7 +34,7 @@ const FILL_S_MAX = 5;
 /** Load over each transport before the first round, until V8 has compiled what it runs most. */
 const WARM_UP_S = 2;
 /** After this a process has given back what it will by itself. */
-const SETTLE_MS = 3_000;
+const SETTLE_MS = 10_000;
 /** The peak of a reload is to be gone after this. */
 const AFTER_RELOAD_MS = 10_000;
 /** Loads that memory is looked at after last so many times a round's seconds: a minute by default. */

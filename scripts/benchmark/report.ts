@@ -5,7 +5,7 @@ import type { DnsResults, Sample } from "./dns_runs.ts";
 import { FAIR_SERVERS, type FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
 import { IDLE_RATES, IDLE_SERVERS, type IdleResults, type IdleSample } from "./idle_runs.ts";
-import type { LogResults } from "./log_runs.ts";
+import type { LogResults, Priced } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import type { KeytrapSample } from "./keytrap_runs.ts";
 import { type RecursionResults, type RecursionSample, VISITS } from "./recursion_runs.ts";
@@ -412,6 +412,17 @@ export function formatLog(log: LogResults): string {
     ]),
     `queries a second: ${median(log.withoutRates).toFixed(0)} without a log, ` +
     `${median(log.withRates).toFixed(0)} with one`,
+    ...([["as fast as may be", log.blocked], ["at a steady rate", log.kept]] as const).map(
+      ([what, priced]) => {
+        const of = (which: "without" | "with", figure: keyof Priced) =>
+          median(priced[which].map((one) => one[figure]));
+        return `blocked names, ${what}: ${of("without", "cpuUs").toFixed(2)} µs of CPU without a ` +
+          `log, ${of("with", "cpuUs").toFixed(2)} with one; ` +
+          `${of("without", "queriesPerSecond").toFixed(0)} and ` +
+          `${of("with", "queriesPerSecond").toFixed(0)} a second; ` +
+          `${(100 * of("with", "entryShare")).toFixed(1)} of a hundred have an entry`;
+      },
+    ),
     `${steady.queriesPerSecond.toFixed(0)} queries a second for ${steady.seconds} s: ` +
     `${steady.asked} asked, ${steady.counted} counted, ${steady.dropped} of them without an entry`,
     `${log.entries} entries in ${mib(log.fileBytes)} MiB`,

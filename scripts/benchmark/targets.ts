@@ -5,7 +5,7 @@ import type { FairResults } from "./fair_runs.ts";
 import type { FilterResults } from "./filter_runs.ts";
 import { type DnsResults, type RunName, type Sample } from "./dns_runs.ts";
 import { IDLE_RATES, type IdleResults, type IdleSample } from "./idle_runs.ts";
-import { LOG_ENTRIES, loggedShare, type LogResults } from "./log_runs.ts";
+import { leastKept, LOG_ENTRIES, loggedShare, logPrice, type LogResults } from "./log_runs.ts";
 import type { MemoryResults } from "./memory_runs.ts";
 import { type RecursionResults, type RecursionSample, VISITS } from "./recursion_runs.ts";
 import type { ServerName } from "./servers.ts";
@@ -41,6 +41,8 @@ const RULE_MS_MAX = 200;
 const LARGE_MIB_MAX = 400;
 
 const LOGGED_SHARE_MIN = 0.95;
+const LOG_PRICE_MAX = 1.25;
+const FLOOD_KEPT_SHARE_MIN = 0.2;
 const SEARCH_MS_MAX = 100;
 const STATISTICS_MS_MAX = 20;
 const LOG_MIB_MAX = 250;
@@ -141,13 +143,7 @@ export function transportTargets({ runs, idleBytes }: TransportResults): Target[
       unbound.map((s) => s.perSecond),
     );
     const what = run === "handshakes" ? "full TLS handshakes" : `${run}: queries`;
-    targets.push({
-      name: `${what} a second, svc / unbound`,
-      value,
-      limit,
-      kind: "least",
-      unit: "",
-    });
+    targets.push(least(`${what} a second, svc / unbound`, value, limit));
   }
   if (idleBytes.svc !== undefined) {
     const value = idleBytes.svc / KIB_BYTES;
@@ -219,13 +215,11 @@ export function clusterTargets(cluster: ClusterResults): Target[] {
     ),
     most("cluster: the leader is killed, median", median(killedMs), KILLED_MS_MAX, "ms"),
     most("cluster: the leader is cut off, median", median(cutOffMs), CUT_OFF_MS_MAX, "ms"),
-    {
-      name: "cluster: rate of queries, member / alone",
-      value: medianRatio(queries.member, queries.alone),
-      limit: MEMBER_RATE_RATIO_MIN,
-      kind: "least",
-      unit: "",
-    },
+    least(
+      "cluster: rate of queries, member / alone",
+      medianRatio(queries.member, queries.alone),
+      MEMBER_RATE_RATIO_MIN,
+    ),
     most("cluster: a witness, resident", witnessBytes / MIB_BYTES, WITNESS_MIB_MAX, "MiB"),
   ];
 }
@@ -235,13 +229,7 @@ export function apiTargets(api: ApiResults): Target[] {
   return [
     most("API: a read, 99th percentile", p99(api.readMs), API_READ_MS_MAX, "ms"),
     most("API: a durable write, 99th percentile", p99(api.writeMs), API_WRITE_MS_MAX, "ms"),
-    {
-      name: "API: rate of queries that stays beside requests",
-      value: keptShare(api),
-      limit: API_KEPT_SHARE_MIN,
-      kind: "least",
-      unit: "",
-    },
+    least("API: rate of queries that stays beside requests", keptShare(api), API_KEPT_SHARE_MIN),
     most("10,000 clients: time added to a query", identificationNs(api), IDENTIFY_NS_MAX, "ns"),
     most("10,000 clients: an edit until it holds", Math.max(...api.editMs), EDIT_MS_MAX, "ms"),
     most("API: memory after 100,000 requests / before", growth, API_GROWTH_MAX),
@@ -274,13 +262,14 @@ export function logTargets(log: LogResults): Target[] {
   const slowest = Math.max(...Object.values(log.searchMs).map((times) => percentile(times, 0.5)));
   const fileMib = log.fileBytes / MIB_BYTES * (LOG_ENTRIES / log.entries);
   return [
-    {
-      name: "query log: rate of queries that stays with it",
-      value: loggedShare(log),
-      limit: LOGGED_SHARE_MIN,
-      kind: "least",
-      unit: "",
-    },
+    least("query log: rate of queries that stays with it", loggedShare(log), LOGGED_SHARE_MIN),
+    most(
+      "query log: CPU of a blocked name with it / without",
+      logPrice(log.blocked),
+      LOG_PRICE_MAX,
+    ),
+    least("query log: entries a query, of a flood", leastKept(log.blocked), FLOOD_KEPT_SHARE_MIN),
+    least("query log: entries a query, 20,000 a second", leastKept(log.kept), 1),
     most("query log: queries neither in it nor counted", Math.abs(asked - counted), 0),
     most(
       "query log: memory it takes under load",
@@ -311,13 +300,13 @@ export function recursionTargets(results: RecursionResults): Target[] {
         medianRatio(svc.map(take), unbound.map(take));
       const limit = RECURSION_RATE_RATIO_MIN[kind];
       if (limit !== undefined) {
-        targets.push({
-          name: `${name}: names a second, svc / unbound`,
-          value: ratio((sample) => sample.namesPerSecond),
-          limit,
-          kind: "least",
-          unit: "",
-        });
+        targets.push(
+          least(
+            `${name}: names a second, svc / unbound`,
+            ratio((sample) => sample.namesPerSecond),
+            limit,
+          ),
+        );
       }
       // To hundredths: what begins with a query a zone above all is no difference.
       const messages = ratio((sample) => Number(sample.messages.toFixed(2)));
@@ -385,13 +374,7 @@ function rate(
 ): Target {
   const of = (samples: readonly Sample[]) => samples.map((sample) => sample.queriesPerSecond);
   const value = medianRatio(of(svc), of(other));
-  return {
-    name: `${run}: queries a second, svc / ${server}`,
-    value,
-    limit,
-    kind: "least",
-    unit: "",
-  };
+  return least(`${run}: queries a second, svc / ${server}`, value, limit);
 }
 
 export function startTargets(results: StartResults): Target[] {
@@ -401,6 +384,10 @@ export function startTargets(results: StartResults): Target[] {
 
 export function most(name: string, value: number, limit: number, unit = ""): Target {
   return { name, value, limit, kind: "most", unit };
+}
+
+function least(name: string, value: number, limit: number): Target {
+  return { name, value, limit, kind: "least", unit: "" };
 }
 
 export function uiTargets(ui: UiResults): Target[] {

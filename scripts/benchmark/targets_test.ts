@@ -84,10 +84,21 @@ Deno.test(
   },
 );
 
+const priced = (cpuUs: number, entryShare: number) => ({
+  cpuUs,
+  entryShare,
+  queriesPerSecond: 1,
+});
+
 Deno.test("logTargets() holds every query and the size of a million entries", none, () => {
   const results: LogResults = {
     withoutRates: [100, 200, 300],
     withRates: [96, 190, 294],
+    blocked: {
+      without: [priced(4, 0), priced(8, 0), priced(6, 0)],
+      with: [priced(5, 0.3), priced(11, 0.2), priced(7.2, 0.5)],
+    },
+    kept: { without: [priced(40, 0)], with: [priced(41, 0.999)] },
     steady: {
       seconds: 60,
       queriesPerSecond: 99_000,
@@ -102,8 +113,14 @@ Deno.test("logTargets() holds every query and the size of a million entries", no
     searchMs: { "": [1, 2, 3], "name=com": [1, 101, 102] },
     statisticsMs: [19, 20, 40],
   };
-  assert.deepEqual(logTargets(results).map(({ value }) => value), [0.96, 1, 10, 101, 20, 252]);
-  assert.deepEqual(logTargets(results).map(isMet), [true, false, true, false, true, false]);
+  assert.deepEqual(
+    logTargets(results).map(({ value }) => value),
+    [0.96, 1.25, 0.2, 0.999, 1, 10, 101, 20, 252],
+  );
+  assert.deepEqual(
+    logTargets(results).map(isMet),
+    [true, true, true, false, false, true, false, true, false],
+  );
 });
 
 Deno.test("isMet() holds no target that could not be measured for met", none, () => {

@@ -43,6 +43,7 @@ export {
   type TtlBounds,
 } from "./ask/mod.ts";
 export {
+  BeginLine,
   Flights,
   type FlightsOptions,
   KeptMessages,

@@ -52,6 +52,8 @@ export type Read = typeof Read[keyof typeof Read];
 
 const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
+/** Bytes of an IPv6 address that stand for one household. */
+const IPV6_NETWORK_BYTES = 8;
 
 /** Who a client says it is: where its address stands. Reused for one packet after the other. */
 export class ClientAddress {
@@ -405,4 +407,12 @@ function readOptions(packet: Uint8Array, from: number, end: number, query: Query
 function isPaddable(transport: Transport): boolean {
   // Oblivious ones have padding of their own (RFC 9230 §6.1).
   return transport === Transport.Dot || transport === Transport.Doh || transport === Transport.Doq;
+}
+
+/** A number that tells clients apart: by IPv4 address, and by IPv6 network. */
+export function clientOf({ address: { bytes, offset, lengthBytes } }: Query): number {
+  const length = lengthBytes === IPV6_BYTES ? IPV6_NETWORK_BYTES : lengthBytes;
+  let hash = length;
+  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ bytes[offset + i], 0x01000193);
+  return finishHash(hash);
 }

@@ -13,7 +13,7 @@ import { Collected, removeNow, ResourceDialog } from "../parts/collection.tsx";
 import { Shown } from "../parts/errors.tsx";
 import { clock, compact, percent } from "../parts/format.ts";
 import { deciderName, groupName } from "../parts/names.ts";
-import { OutcomeTag } from "../parts/outcome.tsx";
+import { ListedOutcome } from "../parts/outcome.tsx";
 import { Internet } from "../parts/internet.tsx";
 import { PauseOne } from "../parts/pause_one.tsx";
 import { Recorded } from "../parts/recorded.tsx";
@@ -154,7 +154,7 @@ function Latest({ name }: { name: string }) {
           {entries.map((entry) => (
             <li key={entry.id}>
               <a href={hrefOf("/log", { client: name, name: entry.name })}>
-                <OutcomeTag outcome={entry.outcome} iconOnly />
+                <ListedOutcome outcome={entry.outcome} iconOnly />
                 <span class="row-main">
                   <Name text={entry.name} mono />
                 </span>

@@ -15,7 +15,7 @@ import { ago, clock, moment, number } from "../parts/format.ts";
 import { EntryDrawer } from "../parts/entry_drawer.tsx";
 import { LogFilters, useFilter } from "../parts/log_filters.tsx";
 import { deciderName } from "../parts/names.ts";
-import { clientOf, OutcomeTag } from "../parts/outcome.tsx";
+import { clientOf, ListedOutcome } from "../parts/outcome.tsx";
 import { Table } from "../parts/table.tsx";
 import { useMedia } from "../parts/use_media.ts";
 import { VirtualRows } from "../parts/virtual_rows.tsx";
@@ -361,7 +361,7 @@ function Row({ entry }: { entry: Entry }) {
         {clock(new Date(entry.time))}
       </span>
       <span role="gridcell" class="c-outcome">
-        <OutcomeTag outcome={entry.outcome} />
+        <ListedOutcome outcome={entry.outcome} />
       </span>
       <span role="gridcell" class="c-name">
         <Name text={entry.name} mono />

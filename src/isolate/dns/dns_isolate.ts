@@ -32,6 +32,7 @@ import type { WayToThread } from "../check/messages.ts";
 import { type Alarm, Alarms } from "./alarms.ts";
 import type { Bootstrap } from "./bootstrap.ts";
 import { bootstrapOf } from "./bootstrap_of.ts";
+import { ClientSockets } from "./client_sockets.ts";
 import type { EncryptedListeners } from "./encrypted.ts";
 import { DatagramFront, type FrontOptions, OVER_TCP, StreamFront, UdpFront } from "./fronts.ts";
 import { LeakLookups } from "./leak_lookups.ts";
@@ -89,7 +90,7 @@ export class DnsIsolate {
   readonly #slow: SlowQueries | null;
   readonly #limits: RateLimiter | null;
   readonly #native: NativeSide | null;
-  readonly #udp: UdpListener[] = [];
+  readonly #udp = new ClientSockets(() => this.#setTime());
   readonly #portable: PortableUdpListener[] = [];
   readonly #tcp: TcpListener[] = [];
   readonly #front: FrontOptions;
@@ -252,8 +253,8 @@ export class DnsIsolate {
       const nowMs = performance.now();
       const isLooping = nowMs < this.#loopsUntilMs;
       const untilMs = isLooping ? this.#loopsUntilMs : nowMs + WAIT_MS_MAX;
-      queue.atOnce = this.validation?.part?.sockets ?? EVENTS_MAX;
-      const endsMs = this.validation?.ways.hasResults ? nowMs : this.#alarms.nextAtMs;
+      queue.atOnce = this.validation?.eventsMax ?? EVENTS_MAX;
+      const endsMs = this.validation?.hasMore ? nowMs : this.#alarms.nextAtMs;
       const waitMs = Math.ceil(Math.max(0, Math.min(untilMs, endsMs) - nowMs));
       const count = isLooping || this.#needsLoop ? await queue.wait(waitMs) : queue.block(waitMs);
       this.#turn(queue, count);
@@ -378,7 +379,7 @@ export class DnsIsolate {
     this.#evaluator.set(Infinity);
     this.#setTime();
     // What the kernel has queued by now was asked before the end.
-    for (const listener of this.#udp) listener.receive();
+    this.#udp.close();
     if (hasSuccessor) {
       for (const listener of this.#tcp) listener.retire();
       this.#encrypted?.retire();
@@ -390,7 +391,7 @@ export class DnsIsolate {
     await this.#waitWhile(() => this.#flights.waiting > 0, endsAtMs);
     this.#flights.close();
     this.#alarms.clear();
-    this.#flush();
+    this.#udp.flush();
     for (const listener of this.#portable) listener.close();
     if (hasSuccessor) {
       // Clients close their side: what they have sent behind the end is read over until then.
@@ -417,21 +418,22 @@ export class DnsIsolate {
     this.#turn(looked, looked.poll());
   }
 
-  /** Handles what an event queue found ready. */
+  /** Handles what an event queue found ready: clients' packets before all else, and in between. */
   #turn(queue: EventQueue, count: number): void {
     this.#setTime();
     this.#isFlushing = true; // At its end.
-    const part = this.#draining ? null : this.validation?.part ?? null;
-    if (part !== null) { for (const listener of this.#udp) listener.receive(part.packets); }
+    const isShared = this.validation?.isActive ?? false;
+    if (isShared) this.#udp.takeSome();
     for (let i = 0; i < count; i++) {
       const token = queue.token(i);
-      if ((token & UPSTREAM_TOKEN) !== 0) this.#exchange.native?.ready(token);
-      else if (token === CONNECT_TOKEN) this.#loopFor(CONNECT_MS);
-      else if (token < CHECKED_TOKEN && !this.#draining && part === null) {
-        this.#udp[token].receive();
-      }
+      if ((token & UPSTREAM_TOKEN) !== 0) {
+        this.#exchange.native?.ready(token);
+        if (isShared) this.#udp.between();
+      } else if (token === CONNECT_TOKEN) this.#loopFor(CONNECT_MS);
+      else if (token < CHECKED_TOKEN && !isShared) this.#udp.take(token);
     }
-    this.validation?.ways.read(part?.results);
+    if (isShared) this.validation?.goOn(this.#udp.between);
+    else this.validation?.ways.read();
     this.#flushNow();
   }
 
@@ -444,17 +446,12 @@ export class DnsIsolate {
 
   readonly #flushNow = (): void => {
     this.#isFlushing = false;
-    this.#flush();
+    this.#udp.flush();
   };
-
-  /** Sends the answers of queries that waited. */
-  #flush(): void {
-    for (const { batch } of this.#udp) if (batch.queued > 0) batch.flush();
-  }
 
   async #listenNative({ native, queue }: NativeSide, sockets: DnsSockets): Promise<void> {
     for (const [token, fd] of sockets.udp.entries()) {
-      this.#udp.push(new UdpListener(native, fd, new UdpFront(this.#resolver, this.#counts)));
+      this.#udp.add(new UdpListener(native, fd, new UdpFront(this.#resolver, this.#counts)));
       if (!queue.add(fd, token)) throw new SvcError("unavailable", `udp: descriptor ${fd} is gone`);
     }
     queue.watch(sockets.wake, WAKE_TOKEN);
@@ -495,6 +492,6 @@ export class DnsIsolate {
     this.#ticker.set(performance.now() + TICK_MS);
     this.#setTime();
     this.#flights.tick();
-    this.#flush();
+    this.#udp.flush();
   }
 }

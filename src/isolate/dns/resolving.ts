@@ -3,6 +3,7 @@ import type { Cache } from "../../cache/mod.ts";
 import { UdpBatch } from "../../native/mod.ts";
 import {
   Asker,
+  BeginLine,
   Dns64,
   Flights,
   Forwarder,
@@ -77,8 +78,13 @@ export function openResolving(
   const validation = start.trust === null || Validation === null
     ? null
     : new Validation(start.trust, { ...common, beginTurn });
+  const source = recursion?.source ?? forwarder;
+  // Whose sockets are the runtime's has no turns of its own.
+  const line = validation === null || start.sockets === null
+    ? null
+    : validation.line = new BeginLine(source, () => validation.judge.active > 0);
   const flights: Flights = new Flights({
-    source: recursion?.source ?? forwarder,
+    source: line ?? source,
     judge: validation?.judge ?? null,
     finisher: start.dns64 === null || embedding === null
       ? null

@@ -1,5 +1,6 @@
 import type { Cache } from "../../cache/mod.ts";
 import { deniesName, TrustAnchors } from "../../dnssec/mod.ts";
+import type { BeginLine } from "../../resolver/mod.ts";
 import { CheckQueue, Validation } from "../../resolver/validate/mod.ts";
 import type { CounterBlock } from "../../telemetry/mod.ts";
 import type { WayToThread } from "../check/messages.ts";
@@ -20,11 +21,9 @@ export interface ValidationPorts {
 /** Awaits that take all as far as it goes; each is a fraction of a microsecond. */
 const SETTLE_STEPS_MAX = 10_000;
 
-/**
- * What one turn takes on while answers are validated, which is more work than all else: clients'
- * packets, before that sockets of upstreams, and results of checks. A cached answer waits for no more.
- */
-const PART = { packets: 8, sockets: 2, results: 2 } as const;
+/** Sockets of upstreams, results of checks, and questions to begin with, that one turn takes on. */
+const SOCKETS = 2;
+const STEPS = 2;
 
 /** All of a dns isolate that validates. Loaded where a configuration asks for it. */
 export class ValidationSide {
@@ -32,6 +31,8 @@ export class ValidationSide {
   static readonly deniesName: typeof deniesName = deniesName;
   readonly judge: Validation;
   readonly ways: CheckWays = new CheckWays();
+  /** Questions that wait to be asked; `null`: none do. */
+  line: BeginLine | null = null;
   #isWoken = false;
 
   constructor(trust: DnsTrust, ports: ValidationPorts) {
@@ -59,9 +60,28 @@ export class ValidationSide {
     this.ways.take(way);
   }
 
-  /** How much a turn takes on; `null`: whatever there is. */
-  get part(): typeof PART | null {
-    return this.judge.active > 0 ? PART : null;
+  /** Validates, which is more work than all else: a turn takes on little of it. */
+  get isActive(): boolean {
+    return this.judge.active > 0 || (this.line?.waiting ?? 0) > 0;
+  }
+
+  /** Events that a turn takes on; `undefined`: whatever there is. */
+  get eventsMax(): number | undefined {
+    return this.isActive ? SOCKETS : undefined;
+  }
+
+  /** There is more for the next turn. */
+  get hasMore(): boolean {
+    return this.ways.hasResults || (this.line?.waiting ?? 0) > 0;
+  }
+
+  /** Goes on with what one turn takes on; `between` is called after each step of it. */
+  goOn(between: () => void): void {
+    for (let step = 0; step < STEPS && this.hasMore; step++) {
+      this.ways.read(1);
+      this.line?.next();
+      between();
+    }
   }
 
   /** Something can go on, which nobody does while the isolate waits. */

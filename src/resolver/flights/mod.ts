@@ -3,6 +3,7 @@
  * flights that have further questions asked. Where answers come from is a `Source`'s. See
  * `resolver/mod.ts`. RFC 8767, 9520. @module
  */
+export { BeginLine } from "./begin_line.ts";
 export { KeptMessages } from "./kept_messages.ts";
 export { Flight } from "./flight.ts";
 export { FLIGHTS_MAX } from "./flight_table.ts";

@@ -37,7 +37,7 @@ export const BELIEVED_MAX = 1_024;
 /** Zones that questions wait for; more than this is swept. */
 export const ZONES_MAX = 8_192;
 /** Bytes of delegations, of all isolates together. */
-export const DELEGATIONS_BYTES = 16 * 1024 * 1024;
+export const DELEGATIONS_BYTES = 12 * 1024 * 1024;
 /** Bytes that one isolate has for them at least. */
 export const DELEGATIONS_BYTES_MIN = 2 * 1024 * 1024;
 /** Delegations that are kept ready to be asked. */

@@ -1,5 +1,5 @@
 import { setU16 } from "../../bytes/mod.ts";
-import { CD_BIT, finishHash, HashedName, HEADER_BYTES, Qclass, RD_BIT } from "../../dns/mod.ts";
+import { CD_BIT, HashedName, HEADER_BYTES, Qclass, RD_BIT } from "../../dns/mod.ts";
 import {
   keptQuery,
   KEY_CD,
@@ -10,10 +10,6 @@ import {
   routeOf,
   withRoute,
 } from "../query.ts";
-
-const IPV6_BYTES = 16;
-/** Bytes of an IPv6 address that stand for one household. */
-const IPV6_NETWORK_BYTES = 8;
 
 /** Questions about DS and DNSKEY: with DO, and with CD, so that they are not validated themselves. */
 export class ChainQuestion {
@@ -43,12 +39,4 @@ export class ChainQuestion {
     query.keyHash = keyHashOf(this.#name.hashes[0], type, query.keyBits);
     return query;
   }
-}
-
-/** A number that tells clients apart: by IPv4 address, and by IPv6 network. */
-export function clientOf({ address: { bytes, offset, lengthBytes } }: Query): number {
-  const length = lengthBytes === IPV6_BYTES ? IPV6_NETWORK_BYTES : lengthBytes;
-  let hash = length;
-  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ bytes[offset + i], 0x01000193);
-  return finishHash(hash);
 }

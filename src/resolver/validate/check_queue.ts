@@ -1,13 +1,15 @@
 /** Puts signature checks in line for the threads that make them, so that nobody takes all of them. */
-import { createHash } from "node:crypto";
 import { finishHash, hashLabel } from "../../dns/mod.ts";
 import type { SignatureCheck } from "../../dnssec/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
+import { WeighedMap } from "./weighed_map.ts";
 
 /** Checks that wait for a thread; over it the one goes whose client or zone has had the most. */
 export const WAITING_MAX = 256;
-/** Checks whose results are remembered: those asked for last. */
-export const REMEMBERED_MAX = 4_096;
+/** Room for checks whose results are remembered: some thousand, those of late. */
+export const REMEMBERED_BYTES_MAX = 2 * 1_024 * 1_024;
+/** What one takes beside its own bytes. */
+const REMEMBERED_BYTES_EACH = 200;
 /** Places of the clients' and of the zones' use; who shares a place shares its turn. */
 const PLACES = 1_024;
 /** Use counts half as much after this time. */
@@ -16,6 +18,11 @@ const HALF_LIFE_MS = 500;
 export const SIGNER_OFFSET = 18;
 /** Labels that zones of one hand have in common, more often than not. */
 const HAND_LABELS = 2;
+/** Algorithm and lengths. */
+const PACKED_WORDS_BEFORE = 4;
+/** Nobody is to know which checks meet in a place. */
+const HASH_SEED = crypto.getRandomValues(new Int32Array(1))[0];
+const HASH_FACTOR = 0x9e3779b1;
 
 /** The threads, as this isolate has them. */
 export interface CheckThreads {
@@ -48,10 +55,21 @@ interface Wanted {
   readonly reject: (reason: ChecksRefused) => void;
 }
 
+/** What a check is known by. */
+interface Packed {
+  readonly words: Uint32Array;
+  readonly hash: number;
+}
+
+interface Remembered {
+  readonly packed: Packed;
+  readonly fits: boolean;
+}
+
 /** One check and everybody who wants its result. */
 interface Job {
   readonly id: number;
-  readonly key: string;
+  readonly packed: Packed;
   readonly check: SignatureCheck;
   readonly client: number;
   readonly zone: number;
@@ -68,9 +86,10 @@ export class CheckQueue {
   readonly #waiting: Job[] = [];
   /** Those with the threads, by number. */
   readonly #sent = new Map<number, Job>();
-  /** Waiting and sent ones, by what is to be checked. */
-  readonly #jobs = new Map<string, Job>();
-  readonly #remembered = new Map<string, boolean>();
+  /** Waiting and sent ones, by the hash of what is to be checked: of two with one hash, the later. */
+  readonly #jobs = new Map<number, Job>();
+  /** Likewise. */
+  readonly #remembered = new WeighedMap<Remembered, number>(REMEMBERED_BYTES_MAX);
   /** By client, and behind these by zone. */
   readonly #used = new Float64Array(2 * PLACES);
   #decayedAtMs = 0;
@@ -87,24 +106,21 @@ export class CheckQueue {
 
   /** Resolves to whether a signature fits; rejects with `ChecksRefused`. */
   check(owner: CheckOwner, check: SignatureCheck): Promise<boolean> {
-    const key = keyOf(check);
-    const known = this.#remembered.get(key);
-    if (known !== undefined) {
-      this.#remember(key, known);
-      return Promise.resolve(known);
-    }
+    const packed = pack(check);
+    const known = this.#remembered.get(packed.hash);
+    if (known !== undefined && isSame(known.packed, packed)) return Promise.resolve(known.fits);
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     owner.onWaits?.(true);
     const wanted = { owner, resolve, reject };
-    const same = this.#jobs.get(key);
-    if (same !== undefined) {
+    const same = this.#jobs.get(packed.hash);
+    if (same !== undefined && isSame(same.packed, packed)) {
       same.wanted.push(wanted);
       return promise;
     }
     const id = this.#lastId = this.#lastId + 1 >>> 0; // 32 bits go to a thread and back.
     const [client, zone] = [placeOf(owner.client), PLACES + placeOf(zoneOf(check.data))];
-    const job: Job = { id, key, check, client, zone, wanted: [wanted] };
-    this.#jobs.set(key, job);
+    const job: Job = { id, packed, check, client, zone, wanted: [wanted] };
+    this.#jobs.set(packed.hash, job);
     this.#waiting.push(job);
     this.#feed();
     if (this.#waiting.length > WAITING_MAX) this.#refuse();
@@ -113,13 +129,13 @@ export class CheckQueue {
 
   /** Nothing is wanted any more by an owner; its promises stay as they are. */
   forget(owner: CheckOwner): void {
-    for (const job of this.#jobs.values()) {
+    for (const job of [...this.#waiting, ...this.#sent.values()]) {
       if (job.wanted.every((wanted) => wanted.owner !== owner)) continue;
       job.wanted = job.wanted.filter((wanted) => wanted.owner !== owner);
       const at = job.wanted.length > 0 ? -1 : this.#waiting.indexOf(job);
       if (at < 0) continue;
       this.#waiting.splice(at, 1);
-      this.#jobs.delete(job.key);
+      this.#end(job);
     }
   }
 
@@ -128,8 +144,14 @@ export class CheckQueue {
     const job = this.#sent.get(id);
     if (job === undefined) return;
     this.#sent.delete(id);
-    this.#jobs.delete(job.key);
-    this.#remember(job.key, fits);
+    this.#end(job);
+    const { packed } = job;
+    // It goes on to hold, whatever is flushed: the same bytes have the same result.
+    this.#remembered.set(
+      packed.hash,
+      { packed, fits },
+      packed.words.byteLength + REMEMBERED_BYTES_EACH,
+    );
     for (const { owner, resolve } of job.wanted) {
       owner.onWaits?.(false);
       resolve(fits);
@@ -144,7 +166,7 @@ export class CheckQueue {
       if (job === undefined) continue;
       this.#sent.delete(id);
       if (job.wanted.length > 0) this.#waiting.push(job);
-      else this.#jobs.delete(job.key);
+      else this.#end(job);
     }
     this.#feed();
   }
@@ -154,15 +176,9 @@ export class CheckQueue {
     this.#feed();
   }
 
-  /** Results go on to hold, whatever is flushed: the same bytes have the same result. */
-  #remember(key: string, fits: boolean): void {
-    this.#remembered.delete(key);
-    this.#remembered.set(key, fits);
-    if (this.#remembered.size <= REMEMBERED_MAX) return;
-    for (const oldest of this.#remembered.keys()) {
-      this.#remembered.delete(oldest);
-      return;
-    }
+  /** Nobody is to join a job any more. */
+  #end(job: Job): void {
+    if (this.#jobs.get(job.packed.hash) === job) this.#jobs.delete(job.packed.hash);
   }
 
   #feed(): void {
@@ -190,7 +206,7 @@ export class CheckQueue {
       this.#used[client]--;
       this.#used[zone]--;
     }
-    this.#jobs.delete(job.key);
+    this.#end(job);
     for (const { owner, reject } of job.wanted) {
       owner.onWaits?.(false);
       reject(new ChecksRefused());
@@ -223,11 +239,30 @@ export class CheckQueue {
   }
 }
 
-/** What a check is known by: all of it, for a wrong result would be believed. */
-function keyOf({ algorithm, publicKey, data, signature }: SignatureCheck): string {
-  const lengths = Uint32Array.of(algorithm, publicKey.length, data.length);
-  return createHash("sha256").update(new Uint8Array(lengths.buffer)).update(publicKey).update(data)
-    .update(signature).digest("base64");
+/** All of a check in one piece, lengths before the rest, so that different checks are never the same. */
+function pack({ algorithm, publicKey, data, signature }: SignatureCheck): Packed {
+  const keyAt = PACKED_WORDS_BEFORE * Uint32Array.BYTES_PER_ELEMENT;
+  const dataAt = keyAt + publicKey.length;
+  const signatureAt = dataAt + data.length;
+  const words = new Uint32Array((signatureAt + signature.length + 3) >> 2);
+  words.set([algorithm, publicKey.length, data.length, signature.length]);
+  const bytes = new Uint8Array(words.buffer);
+  bytes.set(publicKey, keyAt);
+  bytes.set(data, dataAt);
+  bytes.set(signature, signatureAt);
+  let hash = HASH_SEED;
+  for (let i = 0; i < words.length; i++) {
+    hash = Math.imul(hash ^ words[i], HASH_FACTOR);
+    hash ^= hash >>> 15;
+  }
+  return { words, hash };
+}
+
+/** Of each byte: whoever wants a wrong result believed may look for another check of the same hash. */
+function isSame(a: Packed, b: Packed): boolean {
+  if (a.words.length !== b.words.length) return false;
+  for (let i = 0; i < a.words.length; i++) if (a.words[i] !== b.words[i]) return false;
+  return true;
 }
 
 function placeOf(number: number): number {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { SignatureCheck } from "../../dnssec/mod.ts";
 import { Counter, CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
 import { wire } from "../fakes.ts";
-import { CheckQueue, ChecksRefused, REMEMBERED_MAX, WAITING_MAX } from "./check_queue.ts";
+import { CheckQueue, ChecksRefused, REMEMBERED_BYTES_MAX, WAITING_MAX } from "./check_queue.ts";
 import { FakeThreads } from "./fakes.ts";
 
 const none = { permissions: "none" } as const;
@@ -96,14 +96,39 @@ Deno.test("CheckQueue checks the same once, and remembers what came of it", none
   assert.deepEqual(await Promise.all(wanted), [false, false, false]);
   assert.equal(await bench.queue.check({ client: 4 }, same), false);
   assert.equal(bench.threads.checked, 1);
-  // The longest unused are forgotten.
-  for (let i = 0; i < REMEMBERED_MAX; i++) {
-    bench.want("", 1, `n${i}.test`);
+  // What has not been asked for of late is forgotten.
+  for (let bytes = 0; bytes < 2 * REMEMBERED_BYTES_MAX; bytes += 60_000) {
+    const large = { ...checkOf("b.test", 1), data: new Uint8Array(60_000 + bytes / 60_000) };
+    void bench.queue.check({ client: 1 }, large);
     await bench.step(1);
   }
   void bench.queue.check({ client: 4 }, same);
   assert.equal(bench.threads.sent.length, 1);
 });
+
+Deno.test(
+  "CheckQueue tells checks apart that differ in one byte, or in where a field ends",
+  none,
+  async () => {
+    const bench = new Bench();
+    const check = { ...checkOf("a.test", 7), publicKey: Uint8Array.of(1, 2, 3) };
+    const { data } = check;
+    const others: SignatureCheck[] = [
+      { ...check, algorithm: 13 },
+      { ...check, publicKey: Uint8Array.of(1, 2), data: Uint8Array.of(3, ...data) },
+      { ...check, signature: Uint8Array.of(...check.signature, 0) },
+      ...Array.from(
+        data,
+        (byte, at) => ({ ...check, data: data.with(at, byte ^ 1) }),
+      ),
+    ];
+    for (const one of [check, ...others, check, ...others]) {
+      void bench.queue.check({ client: 1 }, one);
+      await bench.step(1);
+    }
+    assert.equal(bench.threads.checked, 1 + others.length);
+  },
+);
 
 Deno.test("CheckQueue tells nobody who is gone, and checks for nobody", none, async () => {
   const bench = new Bench();

@@ -3,7 +3,7 @@ import { type Cut, type CutCache } from "../../dnssec/mod.ts";
 import { WeighedMap } from "./weighed_map.ts";
 
 /** Cuts that are remembered, with the keys of their zones: some 8,000 of the common kind. */
-export const CUTS_BYTES_MAX: number = 8 * 1024 * 1024;
+export const CUTS_BYTES_MAX: number = 4 * 1024 * 1024;
 /** What a cut takes without keys, and a key beside its bytes, which it holds twice. */
 const CUT_BYTES = 512;
 const KEY_BYTES = 256;

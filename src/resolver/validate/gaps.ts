@@ -18,7 +18,7 @@ import type { Proven } from "./proven_message.ts";
 import { WeighedMap } from "./weighed_map.ts";
 
 /** What gaps take together; the zones go whose were used longest ago. */
-export const GAPS_BYTES_MAX: number = 8 * 1024 * 1024;
+export const GAPS_BYTES_MAX: number = 4 * 1024 * 1024;
 /** Gaps of a zone: by name, and by hash, which are looked through one by one. */
 export const NSECS_MAX = 512;
 export const NSEC3S_MAX = 128;

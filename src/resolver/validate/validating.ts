@@ -26,11 +26,11 @@ import { Counter } from "../../telemetry/mod.ts";
 import { ownError, withoutDnssecErrors } from "../extended_errors.ts";
 import { ResolveFailure, TOO_LARGE } from "../failure.ts";
 import type { BroughtMessage, Flight, Task, Waiter } from "../flights/mod.ts";
-import { DnssecState, routeOf } from "../query.ts";
+import { clientOf, DnssecState, routeOf } from "../query.ts";
 import type { Reply } from "../reply.ts";
 import { questionText } from "../trace.ts";
 import { type CheckOwner, type CheckQueue, ChecksRefused, SIGNER_OFFSET } from "./check_queue.ts";
-import { ChainQuestion, clientOf } from "./chain_question.ts";
+import type { ChainQuestion } from "./chain_question.ts";
 import type { Gaps } from "./gaps.ts";
 import type { ProvenMessage } from "./proven_message.ts";
 
