@@ -1,4 +1,5 @@
 /** Puts signature checks in line for the threads that make them, so that nobody takes all of them. */
+import { Buffer } from "node:buffer";
 import { finishHash, hashLabel } from "../../dns/mod.ts";
 import type { SignatureCheck } from "../../dnssec/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
@@ -18,11 +19,8 @@ const HALF_LIFE_MS = 500;
 export const SIGNER_OFFSET = 18;
 /** Labels that zones of one hand have in common, more often than not. */
 const HAND_LABELS = 2;
-/** Algorithm and lengths. */
-const PACKED_WORDS_BEFORE = 4;
-/** Nobody is to know which checks meet in a place. */
-const HASH_SEED = crypto.getRandomValues(new Int32Array(1))[0];
-const HASH_FACTOR = 0x9e3779b1;
+/** What stands before the rest of a key: the algorithm, and two lengths. */
+const KEY_HEAD_BYTES = 7;
 
 /** The threads, as this isolate has them. */
 export interface CheckThreads {
@@ -55,21 +53,10 @@ interface Wanted {
   readonly reject: (reason: ChecksRefused) => void;
 }
 
-/** What a check is known by. */
-interface Packed {
-  readonly words: Uint32Array;
-  readonly hash: number;
-}
-
-interface Remembered {
-  readonly packed: Packed;
-  readonly fits: boolean;
-}
-
 /** One check and everybody who wants its result. */
 interface Job {
   readonly id: number;
-  readonly packed: Packed;
+  readonly key: string;
   readonly check: SignatureCheck;
   readonly client: number;
   readonly zone: number;
@@ -86,10 +73,9 @@ export class CheckQueue {
   readonly #waiting: Job[] = [];
   /** Those with the threads, by number. */
   readonly #sent = new Map<number, Job>();
-  /** Waiting and sent ones, by the hash of what is to be checked: of two with one hash, the later. */
-  readonly #jobs = new Map<number, Job>();
-  /** Likewise. */
-  readonly #remembered = new WeighedMap<Remembered, number>(REMEMBERED_BYTES_MAX);
+  /** Waiting and sent ones, by what is to be checked. */
+  readonly #jobs = new Map<string, Job>();
+  readonly #remembered = new WeighedMap<boolean>(REMEMBERED_BYTES_MAX);
   /** By client, and behind these by zone. */
   readonly #used = new Float64Array(2 * PLACES);
   #decayedAtMs = 0;
@@ -106,21 +92,21 @@ export class CheckQueue {
 
   /** Resolves to whether a signature fits; rejects with `ChecksRefused`. */
   check(owner: CheckOwner, check: SignatureCheck): Promise<boolean> {
-    const packed = pack(check);
-    const known = this.#remembered.get(packed.hash);
-    if (known !== undefined && isSame(known.packed, packed)) return Promise.resolve(known.fits);
+    const key = keyOf(check);
+    const known = this.#remembered.get(key);
+    if (known !== undefined) return Promise.resolve(known);
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     owner.onWaits?.(true);
     const wanted = { owner, resolve, reject };
-    const same = this.#jobs.get(packed.hash);
-    if (same !== undefined && isSame(same.packed, packed)) {
+    const same = this.#jobs.get(key);
+    if (same !== undefined) {
       same.wanted.push(wanted);
       return promise;
     }
     const id = this.#lastId = this.#lastId + 1 >>> 0; // 32 bits go to a thread and back.
     const [client, zone] = [placeOf(owner.client), PLACES + placeOf(zoneOf(check.data))];
-    const job: Job = { id, packed, check, client, zone, wanted: [wanted] };
-    this.#jobs.set(packed.hash, job);
+    const job: Job = { id, key, check, client, zone, wanted: [wanted] };
+    this.#jobs.set(key, job);
     this.#waiting.push(job);
     this.#feed();
     if (this.#waiting.length > WAITING_MAX) this.#refuse();
@@ -129,13 +115,13 @@ export class CheckQueue {
 
   /** Nothing is wanted any more by an owner; its promises stay as they are. */
   forget(owner: CheckOwner): void {
-    for (const job of [...this.#waiting, ...this.#sent.values()]) {
+    for (const job of this.#jobs.values()) {
       if (job.wanted.every((wanted) => wanted.owner !== owner)) continue;
       job.wanted = job.wanted.filter((wanted) => wanted.owner !== owner);
       const at = job.wanted.length > 0 ? -1 : this.#waiting.indexOf(job);
       if (at < 0) continue;
       this.#waiting.splice(at, 1);
-      this.#end(job);
+      this.#jobs.delete(job.key);
     }
   }
 
@@ -144,14 +130,9 @@ export class CheckQueue {
     const job = this.#sent.get(id);
     if (job === undefined) return;
     this.#sent.delete(id);
-    this.#end(job);
-    const { packed } = job;
+    this.#jobs.delete(job.key);
     // It goes on to hold, whatever is flushed: the same bytes have the same result.
-    this.#remembered.set(
-      packed.hash,
-      { packed, fits },
-      packed.words.byteLength + REMEMBERED_BYTES_EACH,
-    );
+    this.#remembered.set(job.key, fits, job.key.length + REMEMBERED_BYTES_EACH);
     for (const { owner, resolve } of job.wanted) {
       owner.onWaits?.(false);
       resolve(fits);
@@ -166,7 +147,7 @@ export class CheckQueue {
       if (job === undefined) continue;
       this.#sent.delete(id);
       if (job.wanted.length > 0) this.#waiting.push(job);
-      else this.#end(job);
+      else this.#jobs.delete(job.key);
     }
     this.#feed();
   }
@@ -174,11 +155,6 @@ export class CheckQueue {
   /** There may be room with a thread. */
   feed(): void {
     this.#feed();
-  }
-
-  /** Nobody is to join a job any more. */
-  #end(job: Job): void {
-    if (this.#jobs.get(job.packed.hash) === job) this.#jobs.delete(job.packed.hash);
   }
 
   #feed(): void {
@@ -206,7 +182,7 @@ export class CheckQueue {
       this.#used[client]--;
       this.#used[zone]--;
     }
-    this.#end(job);
+    this.#jobs.delete(job.key);
     for (const { owner, reject } of job.wanted) {
       owner.onWaits?.(false);
       reject(new ChecksRefused());
@@ -239,30 +215,24 @@ export class CheckQueue {
   }
 }
 
-/** All of a check in one piece, lengths before the rest, so that different checks are never the same. */
-function pack({ algorithm, publicKey, data, signature }: SignatureCheck): Packed {
-  const keyAt = PACKED_WORDS_BEFORE * Uint32Array.BYTES_PER_ELEMENT;
-  const dataAt = keyAt + publicKey.length;
-  const signatureAt = dataAt + data.length;
-  const words = new Uint32Array((signatureAt + signature.length + 3) >> 2);
-  words.set([algorithm, publicKey.length, data.length, signature.length]);
-  const bytes = new Uint8Array(words.buffer);
-  bytes.set(publicKey, keyAt);
-  bytes.set(data, dataAt);
-  bytes.set(signature, signatureAt);
-  let hash = HASH_SEED;
-  for (let i = 0; i < words.length; i++) {
-    hash = Math.imul(hash ^ words[i], HASH_FACTOR);
-    hash ^= hash >>> 15;
-  }
-  return { words, hash };
-}
+let keyRoom = Buffer.alloc(4_096);
 
-/** Of each byte: whoever wants a wrong result believed may look for another check of the same hash. */
-function isSame(a: Packed, b: Packed): boolean {
-  if (a.words.length !== b.words.length) return false;
-  for (let i = 0; i < a.words.length; i++) if (a.words[i] !== b.words[i]) return false;
-  return true;
+/**
+ * What a check is known by: all of it, for a wrong result would be believed. A text, for those that are
+ * remembered lie close together in the heap; pieces of memory of their own would each hold on to a page.
+ */
+function keyOf({ algorithm, publicKey, data, signature }: SignatureCheck): string {
+  const dataAt = KEY_HEAD_BYTES + publicKey.length;
+  const signatureAt = dataAt + data.length;
+  const end = signatureAt + signature.length;
+  if (end > keyRoom.length) keyRoom = Buffer.alloc(end);
+  keyRoom[0] = algorithm;
+  keyRoom.writeUIntBE(publicKey.length, 1, 3);
+  keyRoom.writeUIntBE(data.length, 4, 3);
+  keyRoom.set(publicKey, KEY_HEAD_BYTES);
+  keyRoom.set(data, dataAt);
+  keyRoom.set(signature, signatureAt);
+  return keyRoom.toString("latin1", 0, end);
 }
 
 function placeOf(number: number): number {

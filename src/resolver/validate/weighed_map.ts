@@ -9,9 +9,9 @@ interface Entry<T> {
 const SPARED_MAX = 16;
 
 /** A map whose entries go, the oldest that are not in use first, where they weigh too much together. */
-export class WeighedMap<T, K = string> {
+export class WeighedMap<T> {
   /** In the order of their age; those found in use begin anew. */
-  readonly #entries = new Map<K, Entry<T>>();
+  readonly #entries = new Map<string, Entry<T>>();
   readonly #bytesMax: number;
   #bytes = 0;
 
@@ -28,7 +28,7 @@ export class WeighedMap<T, K = string> {
     return this.#bytes;
   }
 
-  get(key: K): T | undefined {
+  get(key: string): T | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
     entry.isUsed = true;
@@ -36,7 +36,7 @@ export class WeighedMap<T, K = string> {
   }
 
   /** Sets an entry, or weighs it anew. */
-  set(key: K, value: T, bytes: number): void {
+  set(key: string, value: T, bytes: number): void {
     this.#delete(key);
     this.#entries.set(key, { value, bytes, isUsed: false });
     this.#bytes += bytes;
@@ -63,7 +63,7 @@ export class WeighedMap<T, K = string> {
     this.#bytes = 0;
   }
 
-  #delete(key: K): void {
+  #delete(key: string): void {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
