@@ -26,7 +26,7 @@ import {
 } from "./proofs.ts";
 import type { RrSet } from "./rrset.ts";
 import { type CheckContext, checkRrSet, describe, isExpanded } from "./signature.ts";
-import type { Zone } from "./zone_keys.ts";
+import { endAt, type Zone } from "./zone_keys.ts";
 
 /** An RRset that has a part in an answer. */
 export interface ValidatedRrSet {
@@ -52,6 +52,16 @@ export interface Verdict {
   readonly authority: readonly ValidatedRrSet[];
 }
 
+/** What is known of where a response comes from. */
+export interface Origin {
+  /** The zone whose servers have answered: it saves questions about what is not signed. */
+  readonly zone: Uint8Array | null;
+  /** A name that what is said of was made here: nobody has signed that. */
+  readonly madeHere?: Uint8Array | null;
+}
+
+const UNKNOWN: Origin = { zone: null };
+
 /** Checks answers with what it is handed: time, records, signatures, memory. */
 export class Validator {
   /** Can be changed; cuts that are remembered are then to be forgotten. */
@@ -64,16 +74,15 @@ export class Validator {
   }
 
   /**
-   * Validates a response to a question of class IN. `nowS` is seconds since 1970; `serverZone`, the
-   * zone whose servers have answered, where it is known, saves questions about what is not signed.
+   * Validates a response to a question of class IN. `nowS` is seconds since 1970.
    */
   async validate(
     question: Question,
     response: RrSetResponse,
     nowS: number,
-    serverZone: Uint8Array | null = null,
+    origin: Origin = UNKNOWN,
   ): Promise<Verdict> {
-    const validation = new Validation(this.#ports, this.anchors, response, nowS, serverZone);
+    const validation = new Validation(this.#ports, this.anchors, response, nowS, origin);
     return await validation.run(question);
   }
 }
@@ -92,7 +101,7 @@ class Validation {
   readonly #anchors: TrustAnchors;
   readonly #response: RrSetResponse;
   readonly #context: CheckContext;
-  readonly #serverZone: Uint8Array | null;
+  readonly #origin: Origin;
   readonly #chain: Chain;
   readonly #checks = new Allowance("ANSWER_CHECKS_MAX");
   /** Proofs by zone. */
@@ -106,12 +115,12 @@ class Validation {
     anchors: TrustAnchors,
     response: RrSetResponse,
     nowS: number,
-    serverZone: Uint8Array | null,
+    origin: Origin,
   ) {
     this.#anchors = anchors;
     this.#response = response;
     this.#context = contextOf(ports, nowS);
-    this.#serverZone = serverZone;
+    this.#origin = origin;
     this.#chain = new Chain(ports, anchors, nowS, new Allowance("HASH_ROUNDS_MAX"));
   }
 
@@ -231,13 +240,18 @@ class Validation {
    * anchor is not heard: else an unsigned zone there could take a signed one below it over.
    */
   async #zoneOf(place: Uint8Array, signed: readonly RrSet[]) {
+    const { madeHere = null } = this.#origin;
+    if (madeHere !== null && equalNames(place, 0, madeHere, 0)) {
+      const finding = insecure(`${formatName(place)} is answered here`);
+      return { signer: null, zone: endAt(place, finding) };
+    }
     const point = this.#anchors.closest(place);
     const top = point?.kind === "anchor" ? point.zone : null;
     const signer = top === null ? null : deepestSigner(
       signed,
       (name) => isAtOrBelow(place, 0, name, 0) && isAtOrBelow(name, 0, top, 0),
     );
-    const zone = await this.#chain.zoneOf(signer ?? place, signer ?? this.#serverZone);
+    const zone = await this.#chain.zoneOf(signer ?? place, signer ?? this.#origin.zone);
     return { signer, zone };
   }
 

@@ -202,7 +202,7 @@ Deno.test(
         const answer = rrsetsOf([A("a.b.plain.x.y.example.")]);
         const response = { rcode: Rcode.NoError, answer, authority: [] };
         const zone = serverZone === null ? null : wireName(serverZone);
-        isInsecure(await validator.validate(question, response, TIMES.nowS, zone));
+        isInsecure(await validator.validate(question, response, TIMES.nowS, { zone }));
         const asked = fake.ports.asked.filter((key) => key.endsWith(` ${Qtype.DS}`)).map((key) =>
           formatName(Uint8Array.from(key.slice(0, -3), (c) => c.charCodeAt(0)))
         ).filter((name) => name !== "example");
@@ -217,7 +217,7 @@ Deno.test("Validator asks about no zone below one that is known to be unsigned",
   const ask = (zone: string) => {
     const response = { rcode: Rcode.NoError, answer: rrsetsOf([A(`www.${zone}`)]), authority: [] };
     const question = { name: wireName(`www.${zone}`), type: Qtype.A };
-    return validator.validate(question, response, TIMES.nowS, wireName(zone));
+    return validator.validate(question, response, TIMES.nowS, { zone: wireName(zone) });
   };
   isInsecure(await ask("one.plain.example."));
   const asked = fake.ports.asked.length;

@@ -91,9 +91,8 @@ export class Iteration implements Task, StepOwner {
     step.avoided = flight.attempt === 0
       ? null
       : this.#means.believed.get(flight.query) ?? this.#answeredBy;
-    this.#answeredBy = null;
+    this.#answeredBy = this.#failure = flight.madeHere = null;
     this.#isAnswered = false;
-    this.#failure = null;
     const { packet, questionEnd } = flight.query;
     this.#trail.start(packet.subarray(0, questionEnd));
     this.#referrals = 0;
@@ -216,8 +215,9 @@ export class Iteration implements Task, StepOwner {
     this.#probes = 0;
     const special = local.find(hashed, this.#name, qtype);
     if (special !== null) {
-      if (!this.#trail.isAlias) flight.source = Outcome.Local;
-      flight.isValidated = false; // Nobody has signed what is said here.
+      // Nobody has signed what is said here.
+      if (this.#trail.isAlias) flight.madeHere = this.#name.slice(0, end);
+      else [flight.source, flight.isValidated] = [Outcome.Local, false];
       this.#step.note("local", formatName(this.#name));
       this.#concludeKept(special);
       return;

@@ -266,6 +266,23 @@ Deno.test("what the root denies without proof is asked for anew, and forgotten",
   assert.ok(trace.steps.every(({ detail = "" }) => !/NXDOMAIN|bogus/.test(detail)));
 });
 
+Deno.test("an alias to a name that is answered here is proven like any other", none, async () => {
+  const bench = new Bench();
+  const alias = (name: string, target: string) => `${name}.${SIGNED} 300 IN CNAME ${target}.`;
+  for (const [name, target] of [["a", "x.invalid"], ["b", "localhost"]]) {
+    bench.said.set(`${name}.${SIGNED} A`, { answer: [bench.signed(alias(name, target))] });
+  }
+  bench.said.set(`forged.${SIGNED} A`, { answer: [plain(alias("forged", "x.invalid"))] });
+  bench.said.set(`forged.${SIGNED} DS`, {
+    authority: [bench.signed(`forged.${SIGNED} 60 IN NSEC z.${SIGNED}. A RRSIG NSEC`)],
+  });
+  const ask = (name: string, dnssecOk: boolean) =>
+    bench.ask(`${name}.${SIGNED}`, Qtype.A, { edns: { dnssecOk } });
+  assert.match(await ask("a", true), /^NXDOMAIN rd ra; .*invalid \d+ SOA/);
+  assert.match(await ask("b", true), /^NOERROR rd ra; .* A 127\.0\.0\.1/);
+  assert.match(await ask("forged", false), /^SERVFAIL .*forged\.example\.com CNAME: not signed/);
+});
+
 Deno.test(
   "queries for the chain of trust count with the question that they are for",
   none,

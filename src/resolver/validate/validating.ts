@@ -146,8 +146,9 @@ export class Validating implements Task, CheckOwner {
     const question = { name: packet.slice(qname, qname + qnameLength), type };
     try {
       const validator = new Validator(ports, anchors);
-      const { zone } = flight;
-      const verdict = await validator.validate(question, this.#response, nowSeconds(), zone);
+      const { zone, madeHere } = flight;
+      const from = { zone, madeHere };
+      const verdict = await validator.validate(question, this.#response, nowSeconds(), from);
       this.#conclude(verdict);
     } catch (error) {
       if (error instanceof ChecksRefused) this.refuse(TOO_MANY_CHECKS);
