@@ -1,5 +1,6 @@
 /** Which page is shown: the URL holds the whole state, under the API's parameter names. */
 import { computed, signal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { findPage, type PagePath } from "./page_paths.ts";
 
 export interface Route {
@@ -11,8 +12,27 @@ export interface Route {
 }
 
 const url = signal(new URL(location.href));
-/** Somebody has typed what is not saved; says whether to leave all the same. */
-export const mayLeave = signal<(() => Promise<boolean>) | null>(null);
+/** Says whether to leave what is typed and not saved. */
+type Ask = () => Promise<boolean>;
+/** What asks before it is left; what is in a dialog comes behind what is on the page. */
+let asks: readonly Ask[] = [];
+
+/** Has `ask` asked before anything is left; returns what ends that. */
+export function askBefore(ask: Ask): () => void {
+  asks = [...asks, ask];
+  return () => {
+    asks = asks.filter((one) => one !== ask);
+  };
+}
+
+/** Closes a dialog, unless what is typed in it is to stay. */
+export function useClosing(onClose: () => void): () => Promise<void> {
+  const before = useRef(asks.length);
+  return async () => {
+    const [ask] = asks.slice(before.current);
+    if (ask === undefined || await ask()) onClose();
+  };
+}
 
 export const route = computed((): Route => {
   const path = url.value.pathname.replace(/(.)\/$/, "$1");
@@ -36,11 +56,10 @@ export async function navigate(href: string, replace = false): Promise<void> {
 }
 
 async function leaves(): Promise<boolean> {
-  if (mayLeave.value === null || await mayLeave.value()) {
-    mayLeave.value = null;
-    return true;
-  }
-  return false;
+  const [ask] = asks;
+  if (ask !== undefined && !await ask()) return false;
+  asks = [];
+  return true;
 }
 
 /** Changes parameters of the URL; what is empty or null goes. */
@@ -91,7 +110,7 @@ export function listenToLinks(): void {
     url.value = back;
   });
   addEventListener("beforeunload", (event) => {
-    if (mayLeave.value !== null) event.preventDefault();
+    if (asks.length > 0) event.preventDefault();
   });
   document.addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0) return;

@@ -377,6 +377,8 @@ Deno.test("a store that can't be written is unavailable, and reads go on", none,
     "503 unavailable",
   );
   assert.equal(deps.node.pausedUntilMs(), null);
+  // A copy is needed most then: the log tells of it.
+  assert.equal(await outcomeOf(await send(deps, "GET /api/v1/backup")), "200");
 });
 
 Deno.test("what acts on this node alone needs no leader, and is audited", none, async () => {

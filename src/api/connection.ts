@@ -31,6 +31,8 @@ const LINGER_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Methods that a `Request` can't have; none of them is known to any endpoint. */
 const UNKNOWN_METHOD = /^(CONNECT|TRACE|TRACK)$/i;
+/** Names tell letters apart (RFC 9110 §9.1); a `Request` would take `get` for GET. */
+const METHOD = /^[A-Z]+$/;
 const CONTINUE = Buffer.from("HTTP/1.1 100 Continue\r\n\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 const CRLF = Buffer.from("\r\n");
@@ -399,8 +401,9 @@ function requestOf(
   // The host is a header like any other: what is asked for never hangs on it.
   const url = `http://api.invalid${target}`;
   if (!URL.canParse(url)) return null;
+  const isPossible = METHOD.test(method) && !UNKNOWN_METHOD.test(method);
   return new Request(url, {
-    method: UNKNOWN_METHOD.test(method) ? "UNKNOWN" : method,
+    method: isPossible ? method : "UNKNOWN",
     headers,
     body: takesBody ? body : null,
   });

@@ -11,7 +11,6 @@ const METHODS = "GET, HEAD, POST, PUT, DELETE";
 /** Why a request was not read, by status. */
 const REASONS: Readonly<Record<number, string>> = {
   400: "it is no well-formed request of HTTP/1.1 for a path",
-  405: "there is no such method here",
   408: "it did not come in time",
   414: "its path and query string are too long",
   417: "no expectation but 100-continue is known",
@@ -36,6 +35,11 @@ export function headOf(status: number, fields: Fields): Buffer {
 
 /** The whole answer to what could not be read; the connection ends behind it. */
 export function refusal(status: number): Buffer {
+  const ending = [["connection", "close"]] as const;
+  // As everywhere, a wrong method is told by `Allow` and nothing else.
+  if (status === 405) {
+    return headOf(status, [["content-length", "0"], ["allow", METHODS], ...ending]);
+  }
   const body = Buffer.from(
     JSON.stringify({
       error: { code: "bad_request", message: `request: ${REASONS[status] ?? REASONS[400]}` },
@@ -44,8 +48,7 @@ export function refusal(status: number): Buffer {
   const head = headOf(status, [
     ["content-type", "application/json"],
     ["content-length", String(body.length)],
-    ["connection", "close"],
-    ...(status === 405 ? [["allow", METHODS] as const] : []),
+    ...ending,
   ]);
   return Buffer.concat([head, body]);
 }

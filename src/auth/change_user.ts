@@ -4,6 +4,7 @@ import {
   type Change,
   isSameUserName,
   type Settled,
+  shownText,
   type StoredUser,
 } from "../model/mod.ts";
 import type { Auth, UserStore } from "./ports.ts";
@@ -24,7 +25,9 @@ export function userByName({ state }: UserStore, name: string): StoredUser | nul
 /** @throws {SvcError} `not_found` */
 export function userById({ state }: UserStore, id: string): StoredUser {
   const user = state.users.get(id);
-  if (user === undefined) throw new SvcError("not_found", `users: no user has the ID ${id}`);
+  if (user === undefined) {
+    throw new SvcError("not_found", `users: no user has the ID ${shownText(id)}`);
+  }
   return user;
 }
 

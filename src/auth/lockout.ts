@@ -2,6 +2,7 @@ import { formatIp, parseIp, unmapIpv4 } from "../addr/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import { SvcError } from "../errors.ts";
 import { USER_NAME_LENGTH_MAX } from "../model/mod.ts";
+import { isWithin } from "./sessions.ts";
 
 /** Failures within the window that lock an address or a user name. */
 export const FAILURES_MAX = 5;
@@ -132,7 +133,7 @@ class Table {
   waitSeconds(key: string, nowMs: number): number {
     const entry = this.#entries.get(key);
     if (entry === undefined) return 0;
-    if (nowMs < entry.lockedUntilMs) return Math.ceil((entry.lockedUntilMs - nowMs) / 1_000);
+    if (isLocked(entry, nowMs)) return Math.ceil((entry.lockedUntilMs - nowMs) / 1_000);
     forgetOld(entry, nowMs);
     return entry.failuresMs.length + entry.pending < FAILURES_MAX ? 0 : BUSY_RETRY_SECONDS;
   }
@@ -186,9 +187,10 @@ class Table {
     let victim: string | null = null;
     let least = Infinity;
     for (const [key, entry] of this.#entries) {
-      const isLocked = nowMs < entry.lockedUntilMs;
       forgetOld(entry, nowMs);
-      const weight = isLocked ? FAILURES_MAX : entry.failuresMs.length + entry.pending;
+      const weight = isLocked(entry, nowMs)
+        ? FAILURES_MAX
+        : entry.failuresMs.length + entry.pending;
       if (weight === 0) this.#entries.delete(key);
       else if (weight < least) [victim, least] = [key, weight];
     }
@@ -196,7 +198,13 @@ class Table {
   }
 }
 
+/** A lock of days to come was made while the clock was ahead, and nobody waits for its end. */
+function isLocked({ lockedUntilMs }: Entry, nowMs: number): boolean {
+  return isWithin(nowMs, lockedUntilMs, LOCKED_MS);
+}
+
 function forgetOld(entry: Entry, nowMs: number): void {
-  const since = nowMs - FAILURE_WINDOW_MS;
-  entry.failuresMs = entry.failuresMs.filter((failedMs) => failedMs > since);
+  entry.failuresMs = entry.failuresMs.filter((failedMs) =>
+    isWithin(nowMs, failedMs + FAILURE_WINDOW_MS, FAILURE_WINDOW_MS)
+  );
 }

@@ -121,3 +121,18 @@ Deno.test("Lockout keeps the locked and the nearly locked when a flood needs roo
   for (let i = 0; i < 8; i++) fail(lockout, null, `next ${i}`);
   for (let i = 0; i < 8; i++) assert.equal(waitOf(lockout, null, `next ${i}`), 300, "room again");
 });
+
+Deno.test("Lockout locks nobody for longer where the clock was ahead and is set", none, () => {
+  const { clock, lockout } = make();
+  const rightMs = clock.ms;
+  clock.ms += 80 * 365 * 24 * 60 * MINUTE_MS;
+  fail(lockout, null, "locked", 5);
+  fail(lockout, null, "nearly", 4);
+  assert.equal(waitOf(lockout, null, "locked"), 300);
+  clock.ms = rightMs;
+  assert.equal(waitOf(lockout, null, "locked"), 0);
+  fail(lockout, null, "nearly");
+  assert.equal(waitOf(lockout, null, "nearly"), 0, "what failed then is forgotten");
+  fail(lockout, null, "locked", 5);
+  assert.equal(waitOf(lockout, null, "locked"), 300);
+});

@@ -1,6 +1,6 @@
 import { SvcError } from "../errors.ts";
 import { log } from "../log.ts";
-import type { Actor, Session, StoredUser } from "../model/mod.ts";
+import type { Actor, AuditAction, Session, StoredUser } from "../model/mod.ts";
 import { changeStored, userByName } from "./change_user.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import type { Auth } from "./ports.ts";
@@ -180,7 +180,7 @@ export async function useSecondFactor(
   auth: Auth,
   user: StoredUser,
   actor: Actor,
-  action: string,
+  action: AuditAction,
   take: (otp: Otp) => Otp | null,
 ): Promise<StoredUser> {
   return await changeStored(auth, user.id, actor, (current) => {

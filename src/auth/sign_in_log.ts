@@ -1,6 +1,6 @@
 import type { Clock } from "../clock/mod.ts";
 import { log } from "../log.ts";
-import type { Actor, StoredUser } from "../model/mod.ts";
+import type { Actor, AuditAction, StoredUser } from "../model/mod.ts";
 import type { Notebook } from "./ports.ts";
 
 /** Failed sign-ins that have an audit entry each, where there were none for long. */
@@ -83,7 +83,7 @@ export class SignInLog {
     this.#refilledAtMs = nowMs;
   }
 
-  async #note(action: string, id: string | null, after: unknown, actor: Actor): Promise<void> {
+  async #note(action: AuditAction, id: string | null, after: unknown, actor: Actor): Promise<void> {
     try {
       await this.#notebook.note({ action, resource: { type: "user", id }, after }, actor);
     } catch (error) {

@@ -89,7 +89,7 @@ export async function changeUser(
     fields: { name, role: input.role, disabled: input.disabled, ...hashed },
     endSessions: input.password !== null || input.role !== current.role ||
       input.disabled !== current.disabled,
-    action: "update",
+    action: "update" as const,
   });
   const current = userById(users, id);
   if (ifMatch === null) return await changeStored({ users }, id, actor, make);

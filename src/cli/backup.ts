@@ -107,7 +107,7 @@ export function formatRestored({ done, counts, items }: Restored): string {
   const lines = [
     ...Object.entries(counts).map(([part, { added, changed, removed, kept, left_out }]) =>
       `${part}: ${added} added, ${changed} changed, ${removed} removed, ${kept} kept` +
-      (left_out === 0 ? "" : `, ${left_out} left out: their passwords need the passphrase`)
+      (left_out === 0 ? "" : `, ${left_out} left out: what is secret of them needs the passphrase`)
     ),
     ...items.map(({ kind, type, id, name }) =>
       `  ${kind.replace("_", " ")} ${type}${id === null ? "" : ` ${id}`} ${name}`.trimEnd()

@@ -17,7 +17,7 @@ Deno.test("formatRestored() tells what differs, without anything a terminal acts
   };
   assert.deepEqual(formatRestored(restored).split("\n"), [
     "rules: 2 added, 0 changed, 0 removed, 3 kept",
-    "users: 0 added, 0 changed, 0 removed, 0 kept, 1 left out: their passwords need the passphrase",
+    "users: 0 added, 0 changed, 0 removed, 0 kept, 1 left out: what is secret of them needs the passphrase",
     "  added rule ru_1 ||a�[31m^",
     "  changed settings",
     "  left out user us_1 ann",

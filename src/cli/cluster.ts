@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { issueMember, makeAuthority } from "../cluster/certificates.ts";
 import { isNodeName, NODE_NAME_FORM } from "../config/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
-import { writeNewFiles } from "./new_file.ts";
+import { writeNewFiles, writing } from "./new_file.ts";
 
 /** The exit code of wrong usage. */
 const EXIT_USAGE = 2;
@@ -48,7 +48,7 @@ export async function cluster(args: string[]): Promise<number> {
   if (what === "init") {
     if (node !== undefined) return usage("init takes no name");
     if (force) return usage("--force is for cert: a new authority would lock out every member");
-    await Deno.mkdir(dir, { recursive: true });
+    await writing(dir, () => Deno.mkdir(dir, { recursive: true }));
     return await makeFiles(join(dir, "ca"), await makeAuthority(Date.now(), chance), false);
   }
   if (what !== "cert") return usage(`${what ?? "it"} is neither init nor cert NODE`);

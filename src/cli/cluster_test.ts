@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { Exit, main } from "./mod.ts";
+import { writeNewFiles } from "./new_file.ts";
 
 const files: Pick<Deno.TestDefinition, "permissions"> = {
   permissions: { read: true, write: true },
@@ -16,11 +17,15 @@ class Folder implements AsyncDisposable {
   }
 
   async svc(...args: string[]): Promise<number> {
+    return await this.in(this.path, ...args);
+  }
+
+  async in(path: string, ...args: string[]): Promise<number> {
     const { log, error } = console;
     this.said.length = 0;
     console.log = console.error = (line: string) => void this.said.push(line);
     try {
-      return await main(["cluster", ...args, "--dir", this.path]);
+      return await main(["cluster", ...args, "--dir", path]);
     } finally {
       console.log = log;
       console.error = error;
@@ -115,6 +120,13 @@ Deno.test("svc cluster says what is wrong, and makes nothing", files, async (t) 
       assert.deepEqual(folder.names(), []);
     });
   }
+  await t.step("a folder that can't be made", async () => {
+    await Deno.writeTextFile(`${path}/file`, "");
+    assert.equal(await folder.in(`${path}/file/dir`, "init"), Exit.Failed);
+    assert.equal(folder.said.length, 1, folder.said.join("\n"));
+    assert.ok(folder.said[0].startsWith(`svc cluster: ${path}/file/dir: can't be written: `));
+    await Deno.remove(`${path}/file`);
+  });
   await t.step("a key that is not the authority's", async () => {
     await using other = await Folder.make();
     await folder.svc("init");
@@ -141,3 +153,27 @@ Deno.test("writeNewFiles() leaves nothing where it can't write all", files, asyn
   assert.equal(await folder.svc("cert", "node1", "--force"), Exit.Failed);
   assert.ok(folder.names().every((name) => !name.endsWith(".new")));
 });
+
+Deno.test("writeNewFiles() replaces files alone, behind links as well", files, async () => {
+  await using folder = await Folder.make();
+  const { path } = folder;
+  await Deno.writeTextFile(`${path}/file`, "old");
+  await Deno.symlink(`${path}/file`, `${path}/link`);
+  await Deno.symlink("/dev/null", `${path}/device`);
+  await Deno.symlink(`${path}/nothing`, `${path}/dangling`);
+  const replace = (name: string) =>
+    writeNewFiles([{ path: `${path}/${name}`, text: name, mode: 0o600 }], true);
+  await replace("link");
+  assert.equal(folder.read("file"), "link");
+  for (const name of ["device", "dangling", "."]) {
+    await assert.rejects(replace(name), /: is there and no file: name another$/);
+  }
+  assert.ok(["link", "device", "dangling"].every((name) => isLink(`${path}/${name}`)));
+  await replace("fresh");
+  assert.equal(folder.read("fresh"), "fresh");
+  assert.deepEqual(folder.names(), ["dangling", "device", "file", "fresh", "link"]);
+});
+
+function isLink(path: string): boolean {
+  return Deno.lstatSync(path).isSymlink;
+}

@@ -44,10 +44,29 @@ function because(reason: string | null): string {
   return reason === null ? "" : `: ${reason}`;
 }
 
+/** Who would be asked. */
+function upstreamsText(upstreams: NonNullable<Explanation["upstreams"]>): string {
+  if (upstreams.length === 0) return "none that this node has";
+  return upstreams.map(({ address, name }) => name === null ? address : `${name} (${address})`)
+    .join(", ");
+}
+
 /** An explanation as lines of text, without anything a terminal would act on. */
 export function formatExplanation(explanation: Explanation): string {
-  const { name, type, client, group, outcome, rule, list, records, matches, dnssec, trace } =
-    explanation;
+  const {
+    name,
+    type,
+    client,
+    group,
+    outcome,
+    rule,
+    list,
+    records,
+    matches,
+    upstreams,
+    dnssec,
+    trace,
+  } = explanation;
   const [deciding, ...others] = matches.filter(({ lost }) => lost === null);
   const lines = [
     `${name} ${type}: ${outcome}`,
@@ -60,6 +79,7 @@ export function formatExplanation(explanation: Explanation): string {
     ...records.map((record) => `answer: ${record}`),
     ...(explanation.querylog ? [] : ["querylog: such queries are not logged"]),
     ...(explanation.statistics ? [] : ["statistics: such queries are not counted"]),
+    ...(upstreams ? [`upstreams: ${upstreamsText(upstreams)}`] : []),
     ...(dnssec === null ? [] : [`dnssec: ${dnssec.result}${because(dnssec.reason)}`]),
     ...others.map(({ rule, list_name }) => `also: ${rule} of ${list_name}`),
     ...matches.filter(({ lost }) => lost !== null).map(({ rule, list_name, lost }) =>

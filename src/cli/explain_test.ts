@@ -70,6 +70,16 @@ Deno.test("formatExplanation() tells what decides, and what does not", none, () 
     "rule: none decides",
     "dnssec: bogus: ads.example A: the signature of key 7 does not fit",
   ]);
+  const asked = [{ address: "tls://192.0.2.1", name: "family" }, {
+    address: "192.0.2.2",
+    name: null,
+  }];
+  const forwarded = { ...bogus, dnssec: null, upstreams: asked };
+  assert.deepEqual(formatExplanation(forwarded).split("\n").slice(3), [
+    "rule: none decides",
+    "upstreams: family (tls://192.0.2.1), 192.0.2.2",
+  ]);
+  assert.match(formatExplanation({ ...forwarded, upstreams: [] }), /^upstreams: none that this/m);
 });
 
 /** Runs the command; what it printed to standard output and standard error. */

@@ -9,7 +9,14 @@ export async function runCommand(name: string, run: () => Promise<number>): Prom
     return await run();
   } catch (error) {
     console.error(`svc ${name}: ${messageOf(error)}`);
-    if (!(error instanceof SvcError) && error instanceof Error) console.error(error.stack);
+    const isExpected = error instanceof SvcError || isOfSystem(error);
+    if (!isExpected && error instanceof Error) console.error(error.stack);
     return EXIT_FAILED;
   }
+}
+
+/** Says whether the system refused something, which says what; not the runtime's own fence. */
+function isOfSystem(error: unknown): boolean {
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === "string" && /^E(?!RR_)[A-Z0-9]+$/.test(code);
 }

@@ -1,9 +1,12 @@
 import { newToken, tokenSha256 } from "../auth/mod.ts";
 import type { ApiClient } from "../client/mod.ts";
-import { parseDuration } from "../config/mod.ts";
+import { formatDuration, parseDuration } from "../config/mod.ts";
 import { SvcError } from "../errors.ts";
 import { API_HELP, API_OPTIONS, apiClient, asked, harmless } from "./api_access.ts";
 import { readOperands, wrongUsage } from "./options.ts";
+
+/** Longer is for good: a token without an end says so. */
+const PERIOD_MS_MAX = 36_525 * 86_400_000;
 
 const HELP = `svc token [add NAME | list | remove NAME]
 
@@ -66,8 +69,13 @@ export async function token(args: string[]): Promise<number> {
   }
   if (role !== "viewer" && role !== "admin") return wrong(`--role ${role}: take viewer or admin`);
   const periodMs = expires === undefined ? null : parseDuration(expires);
-  if (expires !== undefined && (periodMs === null || periodMs <= 0)) {
-    return wrong(`--expires: ${expires} is no period: write a whole number and s, m, h or d`);
+  const isPeriod = expires === undefined ||
+    (periodMs !== null && periodMs > 0 && periodMs <= PERIOD_MS_MAX);
+  if (!isPeriod) {
+    return wrong(
+      `--expires: ${expires} is no period up to ${formatDuration(PERIOD_MS_MAX)}: write a whole ` +
+        "number and s, m, h or d",
+    );
   }
   const api = await apiClient("token", values);
   if (typeof api === "number") return api;

@@ -56,6 +56,11 @@ Deno.test("token() prints a token and the line for it", none, async () => {
   const again = await printed(() => token([]));
   assert.notEqual(again.out[0], out[0]);
   assert.equal((await printed(() => token(["more"]))).code, 2);
+  for (const period of ["0s", "1y", "36526d", "999999999d"]) {
+    const { code, err } = await printed(() => token(["add", "x", "--expires", period]));
+    assert.equal(code, 2);
+    assert.match(err.join("\n"), /^svc token: --expires: \S+ is no period up to 36525d: .*$/);
+  }
   assert.match((await printed(() => token(["--help"]))).out[0], /^svc token \[add/);
 });
 

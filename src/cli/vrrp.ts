@@ -23,6 +23,8 @@ import {
   executeProgram,
   executeSelf,
   hasCapabilities,
+  hearOrders,
+  holdOrders,
   inherit,
   lookUpUser,
   type Program,
@@ -97,7 +99,6 @@ async function hold(
   if (left !== 1n << BigInt(Capability.NetAdmin)) {
     throw new SvcError("unavailable", `could not give up capabilities: ${left.toString(16)} left`);
   }
-  process.close(); // What could change the process again.
   const stop = Promise.withResolvers<Deno.Signal | Next>();
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     Deno.addSignalListener(signal, () => stop.resolve(signal));
@@ -109,6 +110,8 @@ async function hold(
   });
   const address = new FloatingAddress(libc, sockets, vrrp, target, notes?.role);
   Deno.addSignalListener("SIGHUP", () => address.logStatus());
+  hearOrders(process);
+  process.close(); // What could change the process again.
   const role = await address.run(stop.promise.then(endingOf));
   const why = await stop.promise;
   if (typeof why !== "string") goOn(why, sockets, role);
@@ -160,6 +163,7 @@ async function findNext(file: string | undefined, former: VrrpConfig): Promise<N
 function goOn({ program, keepsAddress }: Next, { vrrp, arp }: RawSockets, role: Role): never {
   const process = openProcess();
   if (process === null) throw new SvcError("unavailable", "the C library can't be had");
+  holdOrders(process); // A stop in between would leave the address here, and nobody to give it up.
   log.info("going on as the next program", { program: program.path, role });
   const notes: VrrpNotes | null = keepsAddress ? { role } : null;
   return executeProgram(process, program, { descriptors: [vrrp, arp], notes });
@@ -194,5 +198,6 @@ function startAnew(libc: Libc, process: Process, config: Config, vrrp: VrrpConfi
   }
   const { vrrp: raw, arp } = openRawSockets(libc);
   dropPrivileges(process, [Capability.NetAdmin], ids);
+  holdOrders(process);
   executeSelf(process, [raw, arp]);
 }

@@ -57,6 +57,10 @@ export const PARTS_IN_FLIGHT = 8;
 export const PART_RETRY_TICKS = SECOND_TICKS;
 /** …and given up for now after so long. */
 export const TRANSFER_TICKS_MAX = 10 * SECOND_TICKS;
+/** A member that refused a state is sent another after so long… */
+export const REFUSED_TICKS = 5 * SECOND_TICKS;
+/** …and says for so long that it could take none. */
+export const FAILURE_SHOWN_TICKS = 2 * REFUSED_TICKS;
 /** Most parts of one state. */
 export const PARTS_MAX = 1 << 20;
 

@@ -25,6 +25,7 @@ import {
 import type { Channel, ChannelHandler, PeerState } from "./ports.ts";
 import { type Leadership, Proposals } from "./proposals.ts";
 import { Intake } from "./intake.ts";
+import { Lagging } from "./lagging.ts";
 import { obstacleOf, type Report, type ReportFacts, reportOf } from "./report.ts";
 import { Removals } from "./removals.ts";
 import { SnapshotReceiver, SnapshotSender } from "./snapshots.ts";
@@ -65,6 +66,7 @@ export class Member implements ChannelHandler {
   readonly #intake: Intake;
   readonly #removals: Removals;
   readonly #takeover: Takeover;
+  readonly #lagging = new Lagging();
   readonly #waits = new Waits();
   readonly #answers = new Answers();
   #ticks = 0;
@@ -303,7 +305,9 @@ export class Member implements ChannelHandler {
   #leadership(): Leadership {
     const { state } = this;
     const reason = () => obstacleOf(this.#facts) ?? "no leader is known";
-    return { leader: state.leader, term: state.currentTerm, reason };
+    // What a leader takes that contradicts this member is never applied here.
+    const leader = state.isContradicted ? null : state.leader;
+    return { leader, term: state.currentTerm, reason };
   }
 
   #hand(leader: string, data: Uint8Array, answer: (outcome: Outcome) => void): void {
@@ -323,7 +327,10 @@ export class Member implements ChannelHandler {
     this.#receiver.tick();
     this.#waits.tick();
     this.#takeover.tick();
-    if (this.#ticks % CHECK_TICKS === 0) this.#tellStatus();
+    if (this.#ticks % CHECK_TICKS === 0) {
+      this.#tellStatus();
+      this.#lagging.look(this.state, (id) => this.#sender.isSending(nodeOf(id)));
+    }
     if (this.#ticks % TEND_TICKS === 0) this.#tend();
   }
 
@@ -340,6 +347,12 @@ export class Member implements ChannelHandler {
       this.#proposals.leaderChanged();
     }
     if (before.role === "leader" && state.role !== "leader") this.#sender.clear();
+    if (state.isContradicted && !before.isContradicted) {
+      const leader = nodeOf(state.leader ?? "");
+      log.error("this member has changes that its leader lacks: a store is an older copy", {
+        leader,
+      });
+    }
     this.#waits.look();
     if (this.#cluster !== this.#greeted) this.#greet(); // It was added to one.
     const isNews = state.role !== before.role || state.leader !== before.leader ||
@@ -360,7 +373,7 @@ export class Member implements ChannelHandler {
   get #facts(): ReportFacts {
     const { node, version, isWitness, storage, store, applier, addresses } = this.#options;
     const { damage, member } = storage;
-    const ownProblems = [...this.#consensus.problems];
+    const ownProblems = [...this.#consensus.problems, ...this.#receiver.problems];
     if (damage !== null && this.state.log.base.index === 0) {
       ownProblems.push(
         `cluster: ${damage}: this node votes no more as the member it was, and waits to be added anew`,
@@ -374,6 +387,7 @@ export class Member implements ChannelHandler {
       epoch: store.epoch,
       appliedIndex: applier.state.appliedIndex,
       peers: this.#peers.all,
+      lagging: this.#lagging.of(this.state).map(nodeOf),
       lastContact: this.#lastContact,
       lastCopy: member.copiedAt,
     };

@@ -343,3 +343,49 @@ Deno.test("a member that was just started is not promoted past a leader that it 
   await assert.rejects(sim.settled(sim.member("b").promote(false, ACTOR)), { code: "conflict" });
   sim.close();
 });
+
+Deno.test("a member with an older copy of its disk has what it lacks soon", async () => {
+  for (const name of ["w", "b"]) {
+    const sim = await whole();
+    const copy = await sim.copy(sim.node(name));
+    for (let n = 0; n < 3; n++) await propose(sim, "b", rule(n));
+    await sim.putBack(sim.node(name), copy);
+    await sim.until(() => sim.isWell, `${name} has caught up`);
+    sim.close();
+  }
+});
+
+Deno.test("a member that has more than its leader, whose disk is an older copy, says so", async () => {
+  const sim = await whole({ nodes: ["a", "b"] });
+  const copy = await sim.copy(sim.node("a"));
+  for (let n = 0; n < 3; n++) await propose(sim, "b", rule(n));
+  await sim.putBack(sim.node("a"), copy);
+  await sim.until(() => sim.report("a").state === "leader", "a leads what it knows");
+  assert.equal((await propose(sim, "a", rule(9))).kind, "done");
+  const said = () => sim.report("a").problems.join();
+  await sim.until(() => /^cluster: member b answers, and has not taken/.test(said()), "a says so");
+  assert.match(sim.report("b").problems.join(), /holds changes that its leader a does not have/);
+  assert.equal(sim.report("b").writable, false);
+  assert.ok(
+    sim.member("b").replicator.state.collections.rules.has(ids.rule(2)),
+    "nothing is undone",
+  );
+  await assert.rejects(propose(sim, "b", rule(7)), {
+    code: "unavailable",
+    message: /older copy.*; the change is not made$/,
+  });
+  await sim.settled(sim.member("b").demote(true, ACTOR));
+  await sim.until(() => sim.isWell, "b is in again");
+  assert.ok(sim.member("b").replicator.state.collections.rules.has(ids.rule(9)));
+  sim.close();
+});
+
+Deno.test("a leader says which member answers and takes no changes", async () => {
+  const sim = await whole();
+  sim.fillDisk(sim.node("w"), 600);
+  assert.equal((await propose(sim, "a", rule(1))).kind, "done");
+  const said = () => sim.report("a").problems.join();
+  await sim.until(() => /^cluster: member w answers, and has not taken/.test(said()), "a says so");
+  await sim.until(() => sim.isWell, "w goes on when there is room", 800);
+  sim.close();
+});

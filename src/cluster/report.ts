@@ -49,6 +49,8 @@ export interface ReportFacts {
   readonly epoch: number;
   readonly appliedIndex: number;
   readonly peers: readonly Peer[];
+  /** Of a leader: nodes of members that do not get what was committed. */
+  readonly lagging: readonly string[];
   /** Addresses of the configured members, and of this one where it is listed. */
   readonly addresses: ReadonlyMap<string, string>;
   readonly lastContact: string | null;
@@ -117,7 +119,9 @@ export function obstacleOf(facts: ReportFacts): string | null {
   if (isStopped) return "cluster: this member has stopped";
   if (cluster === "") return waitingProblem(facts);
   if (isRemoved(state, cluster, peers)) return removedProblem();
-  if (leaderOf(facts) === null) return leaderlessProblem(facts);
+  const leader = leaderOf(facts);
+  if (leader === null) return leaderlessProblem(facts);
+  if (state.isContradicted) return contradictedProblem(nodeOf(leader));
   return versionRefusal(node, version, otherVersions(state, version, peers));
 }
 
@@ -133,6 +137,12 @@ function waitingProblem({ peers }: ReportFacts): string {
 function removedProblem(): string {
   return "cluster: this node was removed from its cluster: demote it, or empty its store, to have " +
     "it added again";
+}
+
+function contradictedProblem(leader: string): string {
+  return `cluster: this node holds changes that its leader ${leader} does not have, as if a store was ` +
+    "put back to an older copy: demote this node with force, to have it take the cluster's " +
+    "configuration, or promote it with force, to keep its own";
 }
 
 function leaderlessProblem({ state, peers }: ReportFacts): string {
@@ -192,6 +202,12 @@ function problemsOfPeer(facts: ReportFacts, peer: Peer): string[] {
     found.push(
       `cluster: member ${name} is in another cluster, ${other}: demote the node whose configuration ` +
         "is to be replaced",
+    );
+  }
+  if (other === facts.cluster && facts.lagging.includes(name)) {
+    found.push(
+      `cluster: member ${name} answers, and has not taken the changes of the last seconds: ` +
+        "its problems, or its log, say why",
     );
   }
   return found;

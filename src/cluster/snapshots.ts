@@ -4,7 +4,13 @@ import type { Message } from "../raft/mod.ts";
 import type { Spool } from "../store/mod.ts";
 import type { Frame } from "./frames.ts";
 import { nodeOf } from "./frames.ts";
-import { PART_RETRY_TICKS, PARTS_IN_FLIGHT, TRANSFER_TICKS_MAX } from "./limits.ts";
+import {
+  FAILURE_SHOWN_TICKS,
+  PART_RETRY_TICKS,
+  PARTS_IN_FLIGHT,
+  REFUSED_TICKS,
+  TRANSFER_TICKS_MAX,
+} from "./limits.ts";
 
 type PartFrame = Extract<Frame, { type: "part" }>;
 type PartAnswer = Extract<Frame, { type: "partAnswer" }>;
@@ -22,6 +28,8 @@ interface Outgoing {
   cursor: number;
   hasAll: boolean;
   silentTicks: number;
+  /** The member refused it: nothing is sent until this has passed. */
+  restTicks: number;
 }
 
 /** Sends whole states to members, a few parts at a time: each is made when there is room for it. */
@@ -49,7 +57,7 @@ export class SnapshotSender {
       parts: parts[Symbol.iterator](),
       head: { cluster, message },
       unanswered: [],
-      ...{ first: 0, cursor: 0, hasAll: false, silentTicks: 0 },
+      ...{ first: 0, cursor: 0, hasAll: false, silentTicks: 0, restTicks: 0 },
     };
     this.#outgoing.set(node, outgoing);
     this.#pump(node, outgoing);
@@ -78,8 +86,12 @@ export class SnapshotSender {
 
   onAnswer(node: string, { transfer, next, isRefused }: PartAnswer): void {
     const outgoing = this.#outgoing.get(node);
-    if (outgoing === undefined || outgoing.transfer !== transfer) return;
-    if (isRefused) return this.#end(node, outgoing);
+    if (outgoing === undefined || outgoing.transfer !== transfer || outgoing.restTicks > 0) return;
+    if (isRefused) {
+      // Its disk is full, say: another one at once would come to the same, and cost as much.
+      outgoing.restTicks = REFUSED_TICKS;
+      return;
+    }
     const { unanswered, first } = outgoing;
     const answered = next - first;
     if (answered < 0 || answered > unanswered.length) return;
@@ -103,6 +115,10 @@ export class SnapshotSender {
 
   tick(): void {
     for (const [node, outgoing] of this.#outgoing) {
+      if (outgoing.restTicks > 0) {
+        if (--outgoing.restTicks === 0) this.#end(node, outgoing);
+        continue;
+      }
       outgoing.silentTicks++;
       if (outgoing.silentTicks >= TRANSFER_TICKS_MAX) this.#end(node, outgoing);
       else if (outgoing.silentTicks % PART_RETRY_TICKS === 0) {
@@ -110,6 +126,11 @@ export class SnapshotSender {
         this.#pump(node, outgoing);
       }
     }
+  }
+
+  /** Whether a state is on its way to a node, which has not refused it. */
+  isSending(node: string): boolean {
+    return this.#outgoing.get(node)?.restTicks === 0;
   }
 
   /** Of a member that leads no more, or is another by now. */
@@ -144,6 +165,8 @@ export class SnapshotReceiver {
     after: (isTaken: boolean) => void,
   ) => void;
   #incoming: Incoming | null = null;
+  /** Why the last one was not taken over, as long as that tells of the moment. */
+  #failure: { readonly reason: string; ticksLeft: number } | null = null;
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
 
@@ -161,7 +184,9 @@ export class SnapshotReceiver {
     if (this.#waiting > 2 * PARTS_IN_FLIGHT) return; // It is sent once more.
     this.#waiting++;
     this.#last = this.#last.then(() => this.#take(from, part)).catch((error) => {
-      log.warn("a configuration can't be taken over", { from, error: messageOf(error) });
+      const reason = messageOf(error);
+      if (this.#failure === null) log.warn("a configuration can't be taken over", { from, reason });
+      this.#failure = { reason, ticksLeft: FAILURE_SHOWN_TICKS };
       this.#answer(from, part.transfer, 0, true);
       return this.#drop();
     }).finally(() => void this.#waiting--);
@@ -177,7 +202,15 @@ export class SnapshotReceiver {
     return this.#waiting > 0;
   }
 
+  /** What keeps the cluster's configuration from being taken over, in words. */
+  get problems(): string[] {
+    if (this.#failure === null) return [];
+    const { reason } = this.#failure;
+    return [`cluster: its configuration can't be taken over: ${reason}; it is tried again`];
+  }
+
   tick(): void {
+    if (this.#failure !== null && --this.#failure.ticksLeft === 0) this.#failure = null;
     const incoming = this.#incoming;
     if (incoming === null || incoming.isWhole) return;
     if (++incoming.silentTicks < TRANSFER_TICKS_MAX) return;
@@ -211,6 +244,7 @@ export class SnapshotReceiver {
     incoming.isWhole = true;
     const { from, transfer, head, next } = incoming;
     this.#arrived(head, spool, (isTaken) => {
+      if (isTaken) this.#failure = null;
       this.#answer(from, transfer, next, !isTaken);
       this.#last = this.#last.then(() => this.#drop());
     });

@@ -1,6 +1,6 @@
 import { SvcError } from "../errors.ts";
 import { log } from "../log.ts";
-import type { Actor } from "../model/mod.ts";
+import type { Actor, AuditAction } from "../model/mod.ts";
 import type { RaftStorage, Store } from "../store/mod.ts";
 import type { Consensus } from "./consensus.ts";
 import { isRemoved, type Peers } from "./facts.ts";
@@ -131,7 +131,7 @@ export class Takeover {
     );
   }
 
-  async #note(action: string, cluster: string, actor: Actor): Promise<void> {
+  async #note(action: AuditAction, cluster: string, actor: Actor): Promise<void> {
     const { store, node, storage } = this.#options;
     await store.note({
       action,

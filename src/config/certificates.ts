@@ -55,7 +55,8 @@ export function memberFault(
     : `is the certificate of ${name}, and this node is ${node}: name that of ${node}`;
 }
 
-function isIssuedBy(certificate: X509Certificate, authority: X509Certificate): boolean {
+/** Says whether an authority has made a certificate. */
+export function isIssuedBy(certificate: X509Certificate, authority: X509Certificate): boolean {
   try {
     return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
   } catch {

@@ -20,7 +20,7 @@ import { stubInTheWay } from "./taken_ports.ts";
 export interface FileFacts {
   /** Rejects with the error of the platform, whose `name` says `NotFound` or `PermissionDenied`. */
   readText(path: string): Promise<string>;
-  stat(path: string): Promise<{ readonly isFile: boolean; readonly isDirectory: boolean }>;
+  stat(path: string): Promise<FileStat>;
   /** The path with every symbolic link followed. */
   realPath(path: string): Promise<string>;
   /** This machine's network interfaces with their IPv4 addresses; `null` where nobody can tell. */
@@ -32,11 +32,20 @@ export interface FileFacts {
   nowMs(): number;
 }
 
+export interface FileStat {
+  readonly isFile: boolean;
+  readonly isDirectory: boolean;
+  /** Its permissions, where the platform has such. */
+  readonly mode?: number | null;
+}
+
 export interface InterfaceFacts {
   readonly name: string;
   readonly addresses: readonly Uint8Array[];
 }
 
+/** The permission of every user of the machine to read a file. */
+const OTHERS_READ = 0o004;
 /** At least as long as what it is for (RFC 2104 §3), as authorities give it. */
 const HMAC_KEY = /^[A-Za-z0-9_-]{22,1024}={0,2}$/;
 /** Most certificates of one file; a private CA has one, the public ones together some 150. */
@@ -172,6 +181,7 @@ class Checker {
   async headers(file: string | null, key: KeyPath): Promise<void> {
     const text = await this.text(file, key);
     if (file === null || text === null) return;
+    await this.#secret(file, key);
     const parsed = parseHeaders(text);
     if (parsed.kind === "headers") return;
     this.#problem(key, `${quote(file)}: line ${parsed.line} ${parsed.message}`);
@@ -180,8 +190,18 @@ class Checker {
   /** A file of a key in base64url, which is never repeated. */
   async hmacKey(file: string | null, key: KeyPath): Promise<void> {
     const text = await this.text(file, key);
-    if (file === null || text === null || HMAC_KEY.test(text.trim())) return;
+    if (file === null || text === null) return;
+    await this.#secret(file, key);
+    if (HMAC_KEY.test(text.trim())) return;
     this.#problem(key, `${quote(file)} holds no key in base64url: write the one of the authority`);
+  }
+
+  /** What a file holds is nobody else's: it was read, and others may read it as well. */
+  async #secret(file: string, key: KeyPath): Promise<void> {
+    const { mode } = await this.#facts.stat(file);
+    if (((mode ?? 0) & OTHERS_READ) === 0) return;
+    const message = `${quote(file)} may be read by every user of this machine: chmod o-r it`;
+    this.#problem(key, message, "note");
   }
 
   /** Files about devices: without one the service goes on, with fewer names. */
@@ -284,6 +304,7 @@ class Checker {
     const at = [...table, certKey];
     const certText = await this.text(certFile, at);
     const keyText = await this.text(keyFile, [...table, keyKey]);
+    if (keyText !== null) await this.#secret(keyFile, [...table, keyKey]);
     const certificate = certText === null
       ? null
       : this.#certificates(certText, certFile, at)?.[0] ?? null;

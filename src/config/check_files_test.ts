@@ -459,3 +459,20 @@ Deno.test(
     );
   },
 );
+
+Deno.test("checkFiles() tells of secrets that everybody may read", none, async () => {
+  const text = `${TLS}[telemetry]\nendpoint = "https://o.example"\nheaders_file = "h"\n`;
+  const facts = disk({ ...GOOD, h: "Authorization: Bearer x\n" });
+  const withMode = (mode: number | null): FileFacts => ({
+    ...facts,
+    stat: async (path) => ({ ...await facts.stat(path), mode }),
+  });
+  for (const mode of [0o100600, 0o100640, null]) {
+    assert.deepEqual(await problemsOf(text, withMode(mode)), []);
+  }
+  const open = "may be read by every user of this machine: chmod o-r it (note)";
+  assert.deepEqual(await problemsOf(text, withMode(0o100644)), [
+    `svc.toml:3: server.tls.key: "/etc/svc/a.key" ${open}`,
+    `svc.toml:7: telemetry.headers_file: "/etc/svc/h" ${open}`,
+  ]);
+});

@@ -34,6 +34,7 @@ export type {
 export {
   coversClientIds,
   coversName,
+  isIssuedBy,
   keyWeakness,
   memberFault,
   memberNameOf,

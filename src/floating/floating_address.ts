@@ -76,6 +76,8 @@ export class FloatingAddress {
   #state: VrrpState;
   #sinceMs: number;
   #view = NO_VIEW;
+  /** The interface that has the address, as far as is known; it may bear another name by now. */
+  #heldAt: number | null = null;
   #lookedAtMs = -Infinity;
   #dueTimer: ReturnType<typeof setTimeout> | undefined;
   #lookTimer: ReturnType<typeof setTimeout> | undefined;
@@ -263,18 +265,24 @@ export class FloatingAddress {
     const { link } = this.#view;
     if (link === null) return false;
     const { address, prefixLengthBits } = this.#config;
+    if (this.#heldAt !== null && this.#heldAt !== link.index) this.#release();
     const change = this.#tables.add({ index: link.index, address, prefixLengthBits });
-    if (change === "done" || change === "as it was") return true;
+    if (change === "done" || change === "as it was") {
+      this.#heldAt = link.index;
+      return true;
+    }
     log.error("cannot add the address", { reason: change, interface: link.name });
     return false;
   }
 
   #release(): void {
-    const { link } = this.#view;
-    if (link === null) return; // It went with its interface.
-    const change = this.#tables.remove(link.index, this.#config.address);
+    const index = this.#heldAt ?? this.#view.link?.index;
+    this.#heldAt = null;
+    if (index === undefined) return;
+    // It is gone where the interface is, and stays on one that was renamed.
+    const change = this.#tables.remove(index, this.#config.address);
     if (change === "done" || change === "as it was") return;
-    log.error("cannot remove the address", { reason: change, interface: link.name });
+    log.error("cannot remove the address", { reason: change, interface: this.#config.interface });
   }
 
   #announce(priority: number): void {
@@ -376,6 +384,7 @@ export class FloatingAddress {
     const { role } = this.#state;
     const view = this.#view = this.#viewNow();
     const { link, own, hasFloating } = view;
+    if (link !== null && hasFloating) this.#heldAt ??= link.index;
     if ((link === null) !== (before.link === null) && before !== NO_VIEW) {
       if (link === null) this.#logMissing();
       else log.info("the interface is there", { interface: link.name });

@@ -23,6 +23,8 @@ const EEXIST = -17;
 const EADDRNOTAVAIL = -99;
 const ENODEV = -19;
 const EPERM = -1;
+/** Nothing was heard of the request: it was not met. */
+const EIO = -5;
 
 /** What a change of an address came to. */
 export type Change = "done" | "as it was" | "no interface" | "not permitted" | `errno ${number}`;
@@ -58,7 +60,7 @@ export class KernelTables {
       addresses.push(...replies.addresses);
       if (replies.isDone) return { links, addresses, error: replies.error };
     }
-    return { links, addresses, error: 0 };
+    return { links, addresses, error: EIO };
   }
 
   /** The interface of this name, or `null`. */

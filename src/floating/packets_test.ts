@@ -5,8 +5,10 @@ import { encodeQuery, Qtype } from "../dns/mod.ts";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { gratuitousArp } from "./arp.ts";
 import { healthQuery, healthTarget, isHealthy } from "./health_query.ts";
+import { KernelTables } from "./kernel_tables.ts";
 import { addressRequest, linkRequest, readReplies } from "../netlink/mod.ts";
 import { ownAddress } from "./own_address.ts";
+import type { Libc } from "./sockets.ts";
 import { formatHostPort } from "../addr/mod.ts";
 
 const none = { permissions: "none" } as const;
@@ -67,6 +69,14 @@ Deno.test("readReplies() reads interfaces, addresses and refusals of its request
   const other = readReplies(bytes, 6);
   assert.deepEqual([other.links, other.addresses, other.isDone], [[], [], false]);
   assert.equal(readReplies(decodeHex(REFUSED)!, 5).error, -1);
+});
+
+Deno.test("KernelTables takes no answer for no success", none, () => {
+  const native = { socket: () => 9, bind: () => 0, recv: () => -1n } as unknown as Libc["native"];
+  const packets = { sendto: () => -1n } as unknown as Libc["packets"];
+  const tables = new KernelTables({ native, packets });
+  const address = { index: 2, address: ip("192.168.77.100"), prefixLengthBits: 32 };
+  assert.equal(tables.add(address), "errno 5");
 });
 
 Deno.test("readReplies() ends, whatever it reads", none, () => {

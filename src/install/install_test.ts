@@ -10,7 +10,7 @@ import {
   uninstallSteps,
   UNITS,
 } from "./mod.ts";
-import { findOptionProblem } from "./layout.ts";
+import { findOptionProblem, unitText } from "./layout.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
 
@@ -377,3 +377,10 @@ Deno.test(
     }
   },
 );
+
+Deno.test("unitText() lets each unit be reloaded", disk, async () => {
+  for (const unit of UNITS) {
+    const text = await unitText(unit, { user: "svc", program: "/usr/lib/svc/svc" });
+    assert.match(text, /^ExecReload=\/bin\/kill -HUP \$MAINPID$/m, unit);
+  }
+});

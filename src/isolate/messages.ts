@@ -126,6 +126,8 @@ export interface DnsStart {
   readonly handsLogOn: boolean;
   /** `null`: no client is limited. */
   readonly rateLimit: RateLimitOptions | null;
+  /** Networks whose clients have no limit, neither of queries nor of those that wait. */
+  readonly neverLimited: readonly IpPrefix[];
   /** The buckets of all clients, which the isolates share. */
   readonly buckets: SharedArrayBuffer;
   /** Encrypted queries without a known client ID are refused. */

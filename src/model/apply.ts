@@ -8,7 +8,14 @@ import { changeUser, createUser, deleteUser } from "./apply_users.ts";
 import type { Actor, Change, Command, NewAuditEntry, Note, Settled } from "./command.ts";
 import { create } from "./create.ts";
 import { Draft } from "./draft.ts";
-import { type Applied, type LiveState, SETTINGS_ID, settingsEnvelope } from "./live_state.ts";
+import { found, mismatch } from "./found.ts";
+import {
+  type Applied,
+  type LiveState,
+  type Refused,
+  SETTINGS_ID,
+  settingsEnvelope,
+} from "./live_state.ts";
 import { findConflict, findUsers, refuse } from "./references.ts";
 import {
   type Collection,
@@ -21,7 +28,6 @@ import {
 } from "./resources.ts";
 import { copyWithin, jsonBytes, type Result, TOO_LARGE } from "./result.ts";
 import { takeSettings, takeSpec } from "./take_spec.ts";
-import { shownText } from "./text.ts";
 
 /** Longest texts of an audit entry, in UTF-16 units; what is longer is cut. */
 const AUDIT_TEXT_LENGTH_MAX = 256;
@@ -135,23 +141,14 @@ function dispatch(draft: Draft, command: Command): Result {
 }
 
 /** The resource, if it is there at the revision that is asked for; else why not. */
-function found<C extends Collection>(
-  draft: Draft,
+function resource<C extends Collection>(
+  { state }: Draft,
   collection: C,
   id: string,
   ifMatch: number | null,
-): Envelope<SpecOf<C>> | ReturnType<typeof refuse> {
-  const map: ReadonlyMap<string, Envelope<SpecOf<C>>> = draft.state.collections[collection];
-  const before = map.get(id);
-  if (before === undefined) {
-    return refuse("not_found", `${shownText(id)}: there is no such ${RESOURCE_TYPE[collection]}`);
-  }
-  return mismatch(id, before.revision, ifMatch) ?? before;
-}
-
-function mismatch(id: string, revision: number, ifMatch: number | null) {
-  if (ifMatch === null || ifMatch === revision) return null;
-  return refuse("revision_mismatch", `${id}: has revision ${revision}, not ${ifMatch}`);
+): Envelope<SpecOf<C>> | Refused {
+  const all: ReadonlyMap<string, Envelope<SpecOf<C>>> = state.collections[collection];
+  return found(all, RESOURCE_TYPE[collection], id, ifMatch);
 }
 
 function replace<C extends Collection>(
@@ -162,7 +159,7 @@ function replace<C extends Collection>(
   ifMatch: number | null,
   at: string,
 ): Result {
-  const before = found(draft, collection, id, ifMatch);
+  const before = resource(draft, collection, id, ifMatch);
   if ("kind" in before) return before;
   const taken = takeSpec(collection, given);
   if (taken.kind === "refused") return taken;
@@ -187,7 +184,7 @@ function remove(
   id: string,
   ifMatch: number | null,
 ): Result {
-  const before = found(draft, collection, id, ifMatch);
+  const before = resource(draft, collection, id, ifMatch);
   if ("kind" in before) return before;
   const users = findUsers(draft.state, collection, id);
   if (users !== null) return users;

@@ -9,24 +9,24 @@ import {
   isCredentialId,
 } from "./credentials.ts";
 import type { Draft } from "./draft.ts";
+import { found } from "./found.ts";
 import type { LiveState, Refused } from "./live_state.ts";
 import { findNameClash } from "./names.ts";
 import type { PersistentMap } from "./persistent_map.ts";
 import { describeProblems, parseWith } from "./problems.ts";
 import { refuse } from "./references.ts";
 import { copyWithin, type Result } from "./result.ts";
-import { shownText } from "./text.ts";
 
 type Of<T extends Change["type"]> = Extract<Change, { type: T }>;
 
-function found(state: LiveState, kind: CredentialKind, id: string, ifMatch: number | null) {
-  const map: PersistentMap<Credential<CredentialKind>> = state.credentials[kind];
-  const one = map.get(id);
-  if (one === undefined) {
-    return refuse("not_found", `${shownText(id)}: there is no such ${CREDENTIAL_TYPE[kind]}`);
-  }
-  if (ifMatch === null || ifMatch === one.revision) return one;
-  return refuse("revision_mismatch", `${id}: has revision ${one.revision}, not ${ifMatch}`);
+function credential(
+  { credentials }: LiveState,
+  kind: CredentialKind,
+  id: string,
+  ifMatch: number | null,
+): Credential<CredentialKind> | Refused {
+  const all: PersistentMap<Credential<CredentialKind>> = credentials[kind];
+  return found(all, CREDENTIAL_TYPE[kind], id, ifMatch);
 }
 
 /** A copy, once it has been seen that it could be read again. */
@@ -83,7 +83,7 @@ export function replaceCredential(
   { kind, id, spec, secret, ifMatch }: Of<"credential_replace">,
   { at }: Command,
 ): Result {
-  const before = found(draft.state, kind, id, ifMatch);
+  const before = credential(draft.state, kind, id, ifMatch);
   if ("kind" in before) return before;
   const made = {
     ...before,
@@ -99,7 +99,7 @@ export function deleteCredential(
   draft: Draft,
   { kind, id, ifMatch }: Of<"credential_delete">,
 ): Result {
-  const before = found(draft.state, kind, id, ifMatch);
+  const before = credential(draft.state, kind, id, ifMatch);
   if ("kind" in before) return before;
   draft.removeCredential(kind, id);
   return {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { apply, noteEntry } from "./apply.ts";
+import type { AuditAction } from "./audit_words.ts";
 import type { Change, Settled } from "./command.ts";
 import {
   ACTOR,
@@ -289,8 +290,8 @@ Deno.test(
   none,
   () => {
     const note = {
-      action: "x".repeat(300),
-      resource: { type: "node", id: null },
+      action: "x".repeat(300) as AuditAction,
+      resource: { type: "node", id: null } as const,
       after: undefined,
     };
     const { change: _, ...by } = commandOf(ALL[0]);

@@ -1,5 +1,6 @@
 import type { Actor, Change, Command, StoredUser } from "./command.ts";
 import type { Draft } from "./draft.ts";
+import { found } from "./found.ts";
 import type { LiveState, Refused } from "./live_state.ts";
 import { findNameClash } from "./names.ts";
 import { describeProblems, parseWith } from "./problems.ts";
@@ -7,7 +8,6 @@ import { refuse } from "./references.ts";
 import { USER_ID_PREFIX } from "./resources.ts";
 import { copyWithin, type Result } from "./result.ts";
 import { StoredUserSchema } from "./stored_user.ts";
-import { shownText } from "./text.ts";
 
 /** Longest user name, in UTF-16 units. */
 export const USER_NAME_LENGTH_MAX = 128;
@@ -67,13 +67,6 @@ function takeUser(made: StoredUser): StoredUser | Refused {
   return refuse("invalid", describeProblems(user.problems, "user"));
 }
 
-function found(state: LiveState, id: string, ifMatch: number | null) {
-  const user = state.users.get(id);
-  if (user === undefined) return refuse("not_found", `${shownText(id)}: there is no such user`);
-  if (ifMatch === null || ifMatch === user.revision) return user;
-  return refuse("revision_mismatch", `${id}: has revision ${user.revision}, not ${ifMatch}`);
-}
-
 export function createUser(
   draft: Draft,
   change: Extract<Change, { type: "user_create" }>,
@@ -97,7 +90,7 @@ export function createUser(
   const user = takeUser(made);
   if ("kind" in user) return user;
   draft.putUser(user);
-  const resource = { type: "user", id };
+  const resource = { type: "user", id } as const;
   return {
     kind: "done",
     value: user,
@@ -115,7 +108,7 @@ export function changeUser(
 ): Result {
   const { id, fields, action } = change;
   const { state } = draft;
-  const before = found(state, id, change.ifMatch);
+  const before = found(state.users, "user", id, change.ifMatch);
   if ("kind" in before) return before;
   const made: StoredUser = {
     ...before,
@@ -129,7 +122,7 @@ export function changeUser(
   const user = takeUser(made);
   if ("kind" in user) return user;
   draft.putUser(user);
-  const resource = { type: "user", id };
+  const resource = { type: "user", id } as const;
   return {
     kind: "done",
     value: user,
@@ -145,12 +138,12 @@ export function deleteUser(
   { id, ifMatch }: Extract<Change, { type: "user_delete" }>,
   { actor }: Command,
 ): Result {
-  const before = found(draft.state, id, ifMatch);
+  const before = found(draft.state.users, "user", id, ifMatch);
   if ("kind" in before) return before;
   const last = checkAdmins(draft.state, actor, before, null);
   if (last !== null) return last;
   draft.removeUser(id);
-  const resource = { type: "user", id };
+  const resource = { type: "user", id } as const;
   return {
     kind: "done",
     value: null,

@@ -1,3 +1,4 @@
+import type { AuditAction, AuditedAction } from "./audit_words.ts";
 import type {
   Credential,
   CredentialKind,
@@ -108,7 +109,7 @@ export type Change =
     >;
     readonly endSessions: boolean;
     /** What the audit log calls it: `update`, `password`, `otp_enable`, `reset`, … */
-    readonly action: string;
+    readonly action: AuditAction;
   }
   | { readonly type: "user_delete"; readonly id: string; readonly ifMatch: number | null }
   | {
@@ -191,9 +192,7 @@ export interface Command {
 }
 
 /** What one node did by itself, for its own audit log: pause, resume, refresh, a sign-in. */
-export interface Note {
-  readonly action: string;
-  readonly resource: { readonly type: string; readonly id: string | null };
+export interface Note extends AuditedAction {
   readonly after: unknown;
 }
 

@@ -71,6 +71,7 @@ export type {
   State,
   StoredUser,
 } from "./command.ts";
+export { AUDIT_ACTIONS, AUDIT_TYPES, type AuditAction } from "./audit_words.ts";
 export { apply, noteEntry } from "./apply.ts";
 export type { Session } from "./session.ts";
 export { MIGRATION_ITEMS_MAX } from "./apply_migration.ts";

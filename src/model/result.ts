@@ -1,16 +1,17 @@
+import type { AuditedAction } from "./audit_words.ts";
 import type { Refused } from "./live_state.ts";
 import { SPEC_BYTES_MAX } from "./resources.ts";
 import { refuse } from "./references.ts";
 
 /** What a change came to before it has an index: refused, or done with what the audit log says. */
-export type Result = Refused | {
-  readonly kind: "done";
-  readonly value: unknown;
-  readonly action: string;
-  readonly resource: { readonly type: string; readonly id: string | null };
-  readonly before: unknown;
-  readonly after: unknown;
-};
+export type Result =
+  | Refused
+  | AuditedAction & {
+    readonly kind: "done";
+    readonly value: unknown;
+    readonly before: unknown;
+    readonly after: unknown;
+  };
 
 export const TOO_LARGE: Refused = refuse(
   "invalid",

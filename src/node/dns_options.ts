@@ -96,6 +96,7 @@ export function dnsOptions(
     failClosed: config.filter.onFailure === "closed",
     isShutIn: security.sandbox,
     traces: slowSample(config.telemetry),
+    neverLimited: rateLimit.exempt,
     rateLimit: rateLimit.queriesPerSecond === 0 ? null : rateLimit,
     requireClientId: tls.requireClientId,
     tcp: TCP_LIMITS,

@@ -1,48 +1,62 @@
 /** What becomes of a name that is asked for elsewhere, for who asks why. */
+import { parseIp } from "../addr/mod.ts";
 import type { Explanation } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
-import {
-  decodeMessage,
-  encodeQuery,
-  isAtOrBelow,
-  parseName,
-  Qtype,
-  qtypeName,
-  rcodeName,
-} from "../dns/mod.ts";
+import { decodeMessage, encodeQuery, parseName, Qtype, qtypeName, rcodeName } from "../dns/mod.ts";
 import { messageOf } from "../errors.ts";
-import type { DnsSupervisor } from "../isolate/mod.ts";
+import type { DnsSupervisor, DnsUpstream } from "../isolate/mod.ts";
 import { DNSSEC_NAMES } from "../logqueue/mod.ts";
-import type { TraceStep } from "../resolver/mod.ts";
-import { wireNames } from "./dns_upstreams.ts";
+import { type TraceStep, upstreamsFor } from "../resolver/mod.ts";
 import { validates } from "./trust.ts";
 
 type AnswerExplanation = Pick<Explanation, "dnssec" | "trace">;
 
+/** A name that is answered elsewhere, and for whom it would be asked. */
+export interface Elsewhere {
+  readonly name: string;
+  readonly qtype: number;
+  /** What the client's group names as its upstreams; empty: those for everybody. */
+  readonly groupUpstreams: readonly string[];
+}
+
 const NOTHING: AnswerExplanation = { dnssec: null, trace: null };
 
-/** What becomes of a name that is asked for elsewhere, as the query log has it. */
-export function askedOutcome({ recursion, upstreams }: Config, name: string): string {
-  const wire = parseName(name);
-  const own = wireNames(upstreams.flatMap(({ domains }) => domains));
-  const isForwarded = wire === null || own.some((domain) => isAtOrBelow(wire, 0, domain, 0));
-  return recursion.enabled && !isForwarded ? "recursed" : "forwarded";
+/** The name in wire format; `null` for an address, which nobody is asked for. */
+function questionOf(name: string): Uint8Array | null {
+  return parseIp(name) === null ? parseName(name) : null;
+}
+
+/** Who is asked for a name, and the outcome that is in the query log then. */
+export function askedOf(
+  { recursion }: Pick<Config, "recursion">,
+  upstreams: readonly DnsUpstream[],
+  { name, groupUpstreams }: Omit<Elsewhere, "qtype">,
+): Pick<Explanation, "outcome" | "upstreams"> {
+  const wire = questionOf(name);
+  const asked = wire === null ? null : upstreamsFor(upstreams, groupUpstreams, wire);
+  if (asked === null && recursion.enabled) return { outcome: "recursed", upstreams: null };
+  return {
+    outcome: "forwarded",
+    upstreams: wire === null
+      ? null
+      : (asked ?? []).map(({ address, name = null }) => ({ address, name })),
+  };
 }
 
 /** Asks for a name anew, whatever is in a cache: what validation says, and each step if wanted. */
 export async function explainAnswer(
   config: Config,
   dns: Pick<DnsSupervisor, "ask">,
-  question: { readonly name: string; readonly qtype: number; readonly isTraced: boolean },
+  { name, qtype, groupUpstreams }: Elsewhere,
+  isTraced: boolean,
 ): Promise<AnswerExplanation> {
-  const { name, qtype, isTraced } = question;
-  const wire = parseName(name);
+  const wire = questionOf(name);
   const isValidated = validates(config);
   if (wire === null || qtype === Qtype.ANY || !(isValidated || isTraced)) return NOTHING;
   const startedAtMs = performance.now();
   try {
     const query = encodeQuery(wire, qtype, { edns: { dnssecOk: isValidated } });
-    const how = { isAnew: true, isTraced };
+    const how = { isAnew: true, isTraced, upstreams: groupUpstreams };
     const answer = await dns.ask(query, how, new AbortController().signal);
     const { dnssec, reason, failure, steps, stepsDropped, message } = answer;
     return {

@@ -11,6 +11,8 @@ export interface Former {
   readonly leakTests: readonly SavedLeakTest[];
   /** Of the keys of Oblivious DoH, the current one first. */
   readonly odohSeeds: readonly Uint8Array<ArrayBuffer>[];
+  /** How long that has been offered. */
+  readonly odohAgeMs: number;
   readonly dns: FormerDns;
 }
 
@@ -20,6 +22,8 @@ interface Head {
   readonly pausedUntilMs: number;
   readonly leakTests: readonly SavedLeakTest[];
   readonly odohSeeds: readonly string[];
+  /** Left out by programs that did not know it. */
+  readonly odohAgeMs?: number;
   readonly cookieSecret: string;
   /** Bytes of each isolate's answers. */
   readonly answers: readonly number[];
@@ -35,6 +39,7 @@ export const NO_FORMER: Former = {
   pausedUntilMs: 0,
   leakTests: [],
   odohSeeds: [],
+  odohAgeMs: 0,
   dns: { cookieSecret: null, answers: [] },
 };
 
@@ -54,6 +59,7 @@ export async function saveFormer(
     pausedUntilMs: former.pausedUntilMs,
     leakTests: former.leakTests,
     odohSeeds: former.odohSeeds.map((seed) => encodeHex(seed)),
+    odohAgeMs: former.odohAgeMs,
     cookieSecret: encodeHex(former.cookieSecret),
     answers: lengths,
   };
@@ -93,6 +99,7 @@ function readHead(memory: Memory): Former | null {
     pausedUntilMs: head.pausedUntilMs,
     leakTests: head.leakTests,
     odohSeeds: head.odohSeeds.map(bytesOf),
+    odohAgeMs: head.odohAgeMs ?? 0,
     dns: { cookieSecret: bytesOf(head.cookieSecret), answers },
   };
 }

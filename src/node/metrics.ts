@@ -24,7 +24,8 @@ export interface MetricsFacts {
   readonly version: string;
   readonly deno: string;
   readonly startedAtMs: number;
-  readonly nowMs: number;
+  /** By a clock that nobody sets. */
+  readonly uptimeMs: number;
   /** Memory of the process that is in use. */
   readonly residentBytes: number;
   readonly counters: readonly CounterBlock[];
@@ -155,11 +156,7 @@ export function metricFamilies(facts: MetricsFacts): MetricFamily[] {
       help: "Always 1; the labels say what runs.",
       samples: [{ labels: { version: facts.version, deno: facts.deno }, value: 1 }],
     },
-    gauge(
-      "svc_uptime_seconds",
-      "Time since the start.",
-      Math.max(0, facts.nowMs - facts.startedAtMs) / 1_000,
-    ),
+    gauge("svc_uptime_seconds", "Time since the start.", facts.uptimeMs / 1_000),
     gauge("process_resident_memory_bytes", "Memory of the process.", facts.residentBytes),
     gauge(
       "process_start_time_seconds",

@@ -135,10 +135,10 @@ export class Node {
       telemetry.start({
         config,
         node: options.node,
-        startedAtMs: options.startedAtMs,
+        startedAtMs: options.startedAtMs(),
         dns,
         lookup: hostLookup(dns),
-        upstreams: options.upstreams,
+        upstreams: options.upstreams.map(({ address }) => address),
         families: () => familiesOf(options),
       })
     );
@@ -187,8 +187,7 @@ export class Node {
   }
 
   #apiOptions(inForce: () => Promise<void>, webhooks: NodeWebhooks): ServeApiOptions {
-    const { config, startedAtMs, store, problems, policy, dns, upstreams, querylog, get } =
-      this.#parts;
+    const { config, store, problems, policy, dns, upstreams, querylog, get } = this.#parts;
     const { clock, cluster, keeper, filtering, services, telemetry } = this.#parts;
     const { listening, stage, certificate, logExports, acme } = this.#parts;
     return {
@@ -197,7 +196,7 @@ export class Node {
       cluster,
       clock: clock.judge,
       sockets: listening?.api ?? null,
-      startedAtMs,
+      startedAtMs: clock.startedAtMs,
       sandbox: stage.status,
       leakTests: this.#parts.former?.leakTests ?? [],
       store,
@@ -208,7 +207,7 @@ export class Node {
       certificate,
       acme,
       ownAddresses: this.#ownAddresses,
-      upstreams: upstreams.map(({ address }) => address),
+      upstreams,
       lists: new NodeLists({
         config: config.filter,
         keeper,
@@ -278,6 +277,7 @@ export class Node {
       pausedUntilMs: policy.pausedUntilMs,
       leakTests: this.#api?.leakTests ?? [],
       odohSeeds: odoh?.seeds ?? [],
+      odohAgeMs: odoh?.ageMs ?? 0,
       cookieSecret: dns.cookieSecret,
     }, dns.save());
   }

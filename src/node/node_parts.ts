@@ -42,7 +42,6 @@ import type { TrustKeeper } from "./trust_keeper.ts";
 /** What an open node is made of, in the order that it is opened. */
 export interface NodeParts {
   readonly config: Config;
-  readonly startedAtMs: number;
   readonly telemetry: Telemetry;
   readonly stage: SecondStage;
   readonly former: Former | null;
@@ -90,7 +89,6 @@ export async function openParts(
   stage: SecondStage,
   former: Former | null,
 ): Promise<NodeParts> {
-  const startedAtMs = Date.now();
   const telemetry = opened.adopt(new Telemetry(config.telemetry), (one) => one.stop(0));
   const problems = new Problems();
   for (const problem of stage.problems) problems.add("sandbox", problem);
@@ -129,11 +127,13 @@ export async function openParts(
     seed,
     state: devices.locate(replicator.state),
     base,
+    clock: clock.judge,
     designated: designatedRecords(config.server.tls),
     pausedUntilMs: former?.pausedUntilMs ?? 0,
     publish: (data) => laterDns.part.publish(data),
     compile: compileRules,
   });
+  opened.defer(() => policy.stop());
   laterPolicy.open(policy);
   const isolates = workersOf(config);
   const { files, serverName, odoh: isTarget } = config.server.tls;
@@ -143,7 +143,7 @@ export async function openParts(
     clock.judge,
   );
   const upstreams = await dnsUpstreams(config, (problem) => problems.add("upstream", problem));
-  const odoh = isTarget ? new OdohKeys(former?.odohSeeds) : null;
+  const odoh = isTarget ? new OdohKeys(former?.odohSeeds, former?.odohAgeMs) : null;
   const logExports = await NodeLogExports.open(config, {
     ...{ node: nodeName(config), lookup, problems },
     upstreams: upstreams.map(({ address }) => address),
@@ -170,7 +170,7 @@ export async function openParts(
   const dns = new DnsSupervisor(options, listening?.sockets.dns ?? null, policy.data);
   laterDns.open(dns);
   return {
-    ...{ config, startedAtMs, telemetry, stage, former, problems, clock, cluster, get },
+    ...{ config, telemetry, stage, former, problems, clock, cluster, get },
     ...{ keeper, services, store: { ...store, replicator } },
     ...{ filtering, devices, policy, certificate, upstreams, odoh, querylog, logExports },
     ...{ isolates, listening, dns },

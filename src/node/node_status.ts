@@ -1,7 +1,7 @@
 import { formatHostPort, formatPrefix } from "../addr/mod.ts";
 import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
+import type { DnsSupervisor, DnsUpstream, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
 import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
@@ -21,7 +21,7 @@ import type { Webhooks } from "../webhooks/mod.ts";
 /** The parts of a running node that its status tells of. */
 export interface NodeParts {
   readonly config: Config;
-  readonly startedAtMs: number;
+  readonly startedAtMs: () => number;
   readonly sandbox: SandboxStatus;
   readonly store: { readonly replicator: Pick<Replicator, "state"> };
   /** What the status warns of at the moment. */
@@ -31,8 +31,8 @@ export interface NodeParts {
     DnsSupervisor,
     "counters" | "crashes" | "listeners" | "reports" | "running"
   >;
-  /** As the dns isolates have them, by the names they are configured with. */
-  readonly upstreams: readonly string[];
+  /** As the dns isolates have them. */
+  readonly upstreams: readonly DnsUpstream[];
   readonly lists: Pick<ListsPort, "status">;
   readonly ownAddresses: Pick<OwnAddresses, "of">;
   /** The certificate of encrypted DNS; `null`: none is configured. */
@@ -114,14 +114,11 @@ export function statusOf(node: NodeParts): Status {
     },
     dns64: config.dns64.enabled ? { prefix: formatPrefix(config.dns64.prefix) } : null,
     forwarding: { strategy: config.forwarding.strategy },
-    upstreams: upstreams.map((address, i) => {
-      const named = config.upstreams.find((one) => one.address === address);
-      return {
-        ...upstreamStatus(address, reports, i),
-        name: named?.name ?? null,
-        groups_only: named?.groupsOnly ?? false,
-      };
-    }),
+    upstreams: upstreams.map(({ address, name = null, groupsOnly = false }, i) => ({
+      ...upstreamStatus(address, reports, i),
+      name,
+      groups_only: groupsOnly,
+    })),
     sandbox: { ...node.sandbox, capabilities: [...node.sandbox.capabilities] },
     querylog: {
       entries: node.querylog?.figures.entries ?? 0,
@@ -162,8 +159,8 @@ export function familiesOf(node: NodeParts): MetricFamily[] {
   return metricFamilies({
     version: VERSION,
     deno: Deno.version.deno,
-    startedAtMs: node.startedAtMs,
-    nowMs: Date.now(),
+    startedAtMs: node.startedAtMs(),
+    uptimeMs: performance.now(),
     residentBytes: Deno.memoryUsage().rss,
     counters,
     crashes,

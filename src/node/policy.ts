@@ -1,3 +1,4 @@
+import type { Clock } from "../clock/mod.ts";
 import { invariant } from "../errors.ts";
 import { compile, type SourceStats } from "../filter/mod.ts";
 import { log } from "../log.ts";
@@ -26,6 +27,8 @@ export interface PolicyQuestion {
   readonly draft?: Draft | null;
 }
 
+/** The longest that a timer waits. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 /** So few custom rules are compiled faster than an isolate starts. */
 const HERE_MAX = 4_096;
 
@@ -34,6 +37,8 @@ export interface PolicyOptions {
   readonly seed: number;
   readonly state: PolicyState;
   readonly base: Base;
+  /** By which a pause is given; the system's, if left out. */
+  readonly clock?: Clock;
   /** Records of the service's own. */
   readonly designated?: readonly RecordSpec[];
   /** As of a former process; left out: nothing is paused. */
@@ -57,6 +62,7 @@ export class Policy {
   #state: PolicyState;
   #base: Base;
   #pausedUntilMs = 0;
+  #pauseTimer: ReturnType<typeof setTimeout> | undefined;
   #data: SnapshotData;
   readonly #custom: CustomRulesCompiler;
   #isMerging = false;
@@ -71,7 +77,7 @@ export class Policy {
     this.#custom = new CustomRulesCompiler(options.seed);
     this.#state = options.state;
     this.#base = options.base;
-    this.#pausedUntilMs = options.pausedUntilMs ?? 0;
+    this.#setPause(options.pausedUntilMs ?? 0);
     const [rules, base] = [this.#rules, this.#base];
     this.#data = this.#compile(this.#custom.current(rules, base) ?? this.#settle(), 1);
   }
@@ -100,8 +106,25 @@ export class Policy {
 
   /** Filters nothing until an instant, in milliseconds since 1970; 0 filters again. */
   pause(untilMs: number): Promise<void> {
-    this.#pausedUntilMs = untilMs;
+    this.#setPause(untilMs);
     return this.#publish();
+  }
+
+  /** Leaves a pause as it is. */
+  stop(): void {
+    clearTimeout(this.#pauseTimer);
+  }
+
+  #setPause(untilMs: number): void {
+    clearTimeout(this.#pauseTimer);
+    this.#pausedUntilMs = untilMs;
+    const nowMs = this.#options.clock?.nowMs() ?? Date.now();
+    const leftMs = Math.min(untilMs - nowMs, TIMER_MS_MAX);
+    if (leftMs <= 0) return;
+    // Queries are decided by the system's clock: one that is set back would not end it.
+    this.#pauseTimer = setTimeout(() => {
+      this.pause(0).catch((error) => log.error("a pause ends with the next change", { error }));
+    }, leftMs);
   }
 
   /**

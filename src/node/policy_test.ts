@@ -18,6 +18,8 @@ class Bench {
   /** So often were all custom rules merged beside the changes. */
   merges = 0;
   mergeFailure: Error | null = null;
+  /** How far the clock that pauses are given by is ahead of the system's. */
+  aheadMs = 0;
   readonly policy: Policy;
 
   constructor(fake: FakePolicy) {
@@ -25,6 +27,7 @@ class Bench {
       seed: SEED,
       state: policyState(fake),
       base: baseOf(fake, SEED),
+      clock: { nowMs: () => Date.now() + this.aheadMs },
       compile: (input) => {
         this.merges++;
         if (this.mergeFailure !== null) return Promise.reject(this.mergeFailure);
@@ -105,6 +108,20 @@ Deno.test("Policy.pause() filters nothing until it ends", none, async () => {
   assert.equal(bench.policy.data.pausedUntilMs, bench.policy.pausedUntilMs);
   await bench.policy.pause(0);
   assert.equal(await bench.decides("ads.example"), "blocked by ||ads.example^ in default");
+});
+
+Deno.test("Policy.pause() ends though the system's clock was set back", none, async () => {
+  const bench = new Bench(FAKE);
+  bench.aheadMs = 86_400_000;
+  await bench.policy.pause(Date.now() + bench.aheadMs + 20);
+  assert.equal(await bench.decides("ads.example"), "forwarded by null in default");
+  const endsAtMs = performance.now() + 20_000;
+  while (bench.policy.data.pausedUntilMs > 0 && performance.now() < endsAtMs) {
+    await new Promise((wait) => setTimeout(wait, 5));
+  }
+  assert.equal(await bench.decides("ads.example"), "blocked by ||ads.example^ in default");
+  await bench.policy.pause(Date.now() + 60_000);
+  bench.policy.stop(); // Or its timer would be left.
 });
 
 Deno.test(

@@ -39,7 +39,7 @@ import type { Occupancy, TlsIdentity } from "../transport/mod.ts";
 import { checkUpdate } from "../update/mod.ts";
 import { API_CERTIFICATE, ServerCertificate } from "./certificate.ts";
 import type { NodeCluster } from "./cluster.ts";
-import { askedOutcome, explainAnswer } from "./explain_answer.ts";
+import { askedOf, explainAnswer } from "./explain_answer.ts";
 import { hostLookup } from "./host_lookup.ts";
 import type { Devices } from "./devices.ts";
 import { HostNames } from "./host_names.ts";
@@ -345,14 +345,16 @@ function timestampOf(ms: number | null): string | null {
 }
 
 function nodePort(options: ServeApiOptions): NodePort {
-  const { config, node, startedAtMs, policy, dns, store: { replicator } } = options;
+  const { config, node, startedAtMs, clock, policy, dns, store: { replicator } } = options;
   return {
     name: node,
     version: VERSION,
-    startedAtMs,
+    get startedAtMs() {
+      return startedAtMs();
+    },
     health: () => options.problems().length === 0 ? "ok" : "degraded",
     status: () => statusOf(options),
-    pausedUntilMs: () => policy.pausedUntilMs > Date.now() ? policy.pausedUntilMs : null,
+    pausedUntilMs: () => policy.pausedUntilMs > clock.nowMs() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
     explain: async ({ name, type, client, group, draft, isTraced }) => {
@@ -364,12 +366,15 @@ function nodePort(options: ServeApiOptions): NodePort {
       }
       const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      const answer = explanation.outcome === "forwarded"
+      const { outcome, group: { id } } = explanation;
+      const groupUpstreams = replicator.state.collections.groups.get(id)?.spec.upstreams ?? [];
+      const asked = { name, qtype, groupUpstreams };
+      const answer = outcome === "forwarded"
         ? {
-          outcome: askedOutcome(config, name),
-          ...await explainAnswer(config, dns, { name, qtype, isTraced }),
+          ...askedOf(config, options.upstreams, asked),
+          ...await explainAnswer(config, dns, asked, isTraced),
         }
-        : { dnssec: null, trace: null };
+        : { upstreams: null, dnssec: null, trace: null };
       return { name, type: type.toUpperCase(), ...explanation, ...answer };
     },
     checkUpdate: () => checkUpdate(config.update.url, options.get),
@@ -391,7 +396,7 @@ function aloneCluster({ node, store: { replicator } }: ServeApiOptions): Cluster
     demote: refuse,
     removeMember: async (name) => {
       await undefined;
-      throw new SvcError("not_found", `${name}: this node is in no cluster`);
+      throw new SvcError("not_found", `${shownText(name)}: this node is in no cluster`);
     },
   };
 }

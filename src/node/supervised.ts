@@ -36,7 +36,12 @@ export async function feedWatchdog(
   let isOver = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const look = async () => {
-    const isWell = target === null || await askHealth({ native, packets }, target);
+    // Without a descriptor left it can't be asked; later there may be one.
+    const isWell = target === null ||
+      await askHealth({ native, packets }, target).catch((error) => {
+        log.error("DNS can't be asked whether it answers", { error });
+        return false;
+      });
     if (isOver) return;
     if (isWell) notifier.alive();
     else log.error("DNS does not answer: the watchdog is not told that all is well");

@@ -10,7 +10,7 @@ import { wireNames } from "./dns_upstreams.ts";
 import { every } from "./every.ts";
 import { TrustKeeper } from "./trust_keeper.ts";
 
-const ANEW = { isAnew: true, isTraced: false };
+const ANEW = { isAnew: true, isTraced: false, upstreams: [] };
 
 /** Says whether a configuration has answers validated. */
 export function validates({ recursion }: Config): boolean {

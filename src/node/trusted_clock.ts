@@ -1,4 +1,4 @@
-import { ClockJudge } from "../clock/mod.ts";
+import { type Clock, ClockJudge, STEP_MS_MIN } from "../clock/mod.ts";
 import { log } from "../log.ts";
 import { every } from "./every.ts";
 import type { Problems } from "./problems.ts";
@@ -10,6 +10,7 @@ const LOOK_MS = 10_000;
 /** The time of this process, for whoever ends or forgets something by its age. */
 export interface TrustedClock {
   readonly judge: ClockJudge;
+  readonly startedAtMs: () => number;
   stop(): void;
 }
 
@@ -20,5 +21,20 @@ export function trustedClock(problems: Problems): TrustedClock {
     onStep: (stepMs) => log.warn("the system's clock jumped", { stepMs: Math.round(stepMs) }),
   });
   problems.watch("clock", () => judge.problems);
-  return { judge, stop: every(LOOK_MS, () => void judge.nowMs()) };
+  const startedAtMs = startedAt(judge, () => performance.now());
+  return { judge, startedAtMs, stop: every(LOOK_MS, () => void judge.nowMs()) };
+}
+
+/**
+ * Tells when this was called, as it is dated by now: a machine may start with a clock that is set
+ * later. What time synchronisation does every day changes nothing of it.
+ */
+export function startedAt(clock: Clock, steadyMs: () => number): () => number {
+  const beginMs = steadyMs();
+  let startedAtMs = clock.nowMs();
+  return () => {
+    const datedMs = clock.nowMs() - Math.round(steadyMs() - beginMs);
+    if (Math.abs(datedMs - startedAtMs) >= STEP_MS_MIN) startedAtMs = datedMs;
+    return startedAtMs;
+  };
 }

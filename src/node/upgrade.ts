@@ -50,6 +50,8 @@ export interface UpgradeOptions {
 export class Upgrade {
   readonly #options: UpgradeOptions;
   #line: Line | null = null;
+  /** The one that is under way. */
+  #running: Promise<boolean> | null = null;
   /** Why the last one came to nothing. */
   #failure: string | null = null;
   /** Why the store is not had back yet. */
@@ -77,12 +79,20 @@ export class Upgrade {
     return problems;
   }
 
-  /** True once the next program answers: this one has nothing left but to end. Never throws. */
-  async run(): Promise<boolean> {
-    if (this.#line !== null) {
-      log.warn("an upgrade is under way already");
-      return false;
-    }
+  /**
+   * True once the next program answers: this one has nothing left but to end. One at a time: who asks
+   * for another meanwhile is told of what becomes of that. Never throws.
+   */
+  run(): Promise<boolean> {
+    if (this.#running !== null) log.warn("an upgrade is under way already");
+    this.#running ??= this.#run().then((isDone) => {
+      if (!isDone) this.#running = null;
+      return isDone;
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<boolean> {
     const startedAtMs = performance.now();
     try {
       const pid = await this.#handOver();
@@ -138,6 +148,7 @@ export class Upgrade {
     former: StageNotes,
   ): Promise<number> {
     const program = await nextProgram(process, "run");
+    if (this.#ending.signal.aborted) throw new SvcError("unavailable", "svc is stopping");
     const { named } = this.#options.node;
     const stage: StageNotes = { ...former, sockets: named.map(({ name }) => name) };
     const notes: UpgradeNotes = { stage, step: "launch" };
@@ -149,10 +160,17 @@ export class Upgrade {
     try {
       launcher = startProgram(process, library, program, { descriptors, notes });
     } finally {
-      other.close();
+      other.leave();
     }
-    void reap(library, launcher);
-    const prepared = await this.#expect(line, "prepared", PREPARE_MS_MAX);
+    let isLaunching = true;
+    void reap(library, launcher).then(() => isLaunching = false);
+    let prepared: FromNext;
+    try {
+      prepared = await this.#expect(line, "prepared", PREPARE_MS_MAX);
+    } catch (error) {
+      if (isLaunching) killProcess(library, launcher); // One that hangs would keep the sockets.
+      throw error;
+    }
     const pid = prepared.type === "prepared" ? prepared.pid : 0;
     try {
       await this.#options.node.suspend(memory);
@@ -211,9 +229,9 @@ export class Upgrade {
   }
 }
 
-/** Has the system forget a child once it has ended. */
+/** Has the system forget a child once it has ended; one that hangs is ended in half that time. */
 async function reap(library: HandOver, pid: number): Promise<void> {
-  const endsAtMs = performance.now() + PREPARE_MS_MAX;
+  const endsAtMs = performance.now() + 2 * PREPARE_MS_MAX;
   while (exitCodeOf(library, pid) === null && performance.now() < endsAtMs) {
     await new Promise((resolve) => setTimeout(resolve, REAP_AGAIN_MS));
   }

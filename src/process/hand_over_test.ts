@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { until } from "../../tests/e2e/harness.ts";
 import { openHandOver, openProcess } from "../native/system.ts";
 import { exitCodeOf, GONE, killProcess, LATE, Line, Memory, startProgram } from "./mod.ts";
 
@@ -17,6 +18,17 @@ Deno.test("Line hands messages on, and tells when the other end is gone", option
   assert.deepEqual(await other.hear(5_000), { type: "last" });
   assert.equal(await other.hear(5_000), GONE);
   other.tell("to nobody");
+  other.close();
+});
+
+Deno.test("Line ends the wait of both ends when one is closed", options, async () => {
+  const [one, other] = Line.pair(library!);
+  const heard: unknown[] = [];
+  for (const end of [one, other]) void end.hear(600_000).then((what) => heard.push(what));
+  await new Promise((resolve) => setTimeout(resolve)); // Both are parked.
+  one.close();
+  await until("both waits end", () => heard.length === 2);
+  assert.deepEqual(heard, [GONE, GONE]);
   other.close();
 });
 

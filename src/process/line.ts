@@ -4,6 +4,7 @@ import type { HandOver } from "../native/system.ts";
 const AF_UNIX = 1;
 const SOCK_STREAM_CLOEXEC = 0o2000001;
 const POLLIN = 1;
+const SHUT_RDWR = 2;
 const MSG_DONTWAIT = 0x40;
 const MSG_NOSIGNAL = 0x4000;
 /** Longest message. */
@@ -61,7 +62,8 @@ export class Line {
       if (this.#isClosed || this.#text.length > MESSAGE_BYTES_MAX) return GONE;
       const leftMs = Math.ceil(endsAtMs - performance.now());
       if (leftMs <= 0) return LATE;
-      if (await this.#wait(leftMs) && !this.#read()) return GONE;
+      const hasNews = await this.#wait(leftMs);
+      if (this.#isClosed || (hasNews && !this.#read())) return GONE;
     }
   }
 
@@ -84,7 +86,17 @@ export class Line {
     return true;
   }
 
+  /**
+   * Ends the line for everybody who has an end of it: a wait that is parked in the system, this
+   * end's too, is over.
+   */
   close(): void {
+    if (!this.#isClosed) this.#library.symbols.shutdown(this.fd, SHUT_RDWR);
+    this.leave();
+  }
+
+  /** Leaves this end to whoever has inherited it. */
+  leave(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#library.symbols.close(this.fd);

@@ -33,3 +33,4 @@ export { Memory } from "./memory.ts";
 export { exitCodeOf, killProcess, startProgram } from "./spawn.ts";
 export { type ListeningSocket, listeningSockets } from "./listening.ts";
 export { Notifier } from "./notify.ts";
+export { hearOrders, holdOrders } from "./signals.ts";

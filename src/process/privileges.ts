@@ -1,5 +1,6 @@
 import { SvcError } from "../errors.ts";
 import type { Process } from "../native/system.ts";
+import { blockSignals } from "./signals.ts";
 
 /** Those that anything here needs. */
 export const Capability = { NetBindService: 10, NetAdmin: 12, NetRaw: 13 } as const;
@@ -22,10 +23,7 @@ const PR_SET_NO_NEW_PRIVS = 38;
 const PR_CAP_AMBIENT = 47;
 const AMBIENT_RAISE = 2;
 const AMBIENT_CLEAR_ALL = 4;
-const SIG_BLOCK = 0;
-const SIGSET_BYTES = 128;
-/** SIGUSR1 is 10: bits count from 1. */
-const SIGUSR1_BIT = 9;
+const SIGUSR1 = 10;
 /** Offsets in `passwd`. */
 const UID_OFFSET = 16;
 const GID_OFFSET = 20;
@@ -132,7 +130,5 @@ export function dropPrivileges(
     must(prctl(PR_CAP_AMBIENT, AMBIENT_RAISE, number), `keep capability ${number}`);
   }
   must(prctl(PR_SET_NO_NEW_PRIVS, 1), "rule out new privileges");
-  const signals = new Uint8Array(SIGSET_BYTES);
-  signals[SIGUSR1_BIT >> 3] = 1 << (SIGUSR1_BIT & 7);
-  must(symbols.sigprocmask(SIG_BLOCK, signals, null), "block SIGUSR1");
+  must(blockSignals(process, [SIGUSR1]) ? 0 : -1, "block SIGUSR1");
 }

@@ -35,6 +35,10 @@ export class Conditions {
 
   /** What a filter says in SQL; `null` where nothing can pass it. */
   of(filter: LogFilter): Condition[] | null {
+    // No text of the log has it, and SQL ends there.
+    if (Object.values(filter).some((value) => typeof value === "string" && value.includes("\0"))) {
+      return null;
+    }
     const conditions: Condition[] = [];
     if (filter.outcomes !== undefined) {
       const numbers = filter.outcomes.map((outcome) => OUTCOME_NAMES.indexOf(outcome));

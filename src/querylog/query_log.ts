@@ -441,12 +441,15 @@ export class QueryLogStore {
     return this.#open;
   }
 
-  /** Has a question answered; one that meets a damaged file is answered by the new one. */
+  /**
+   * Has a question answered; one that meets a damaged file is answered by the new one. One that can't
+   * be answered keeps nothing from being written.
+   */
   #ask<T>(question: (open: Open) => T): T {
     try {
       return question(this.#opened());
     } catch (error) {
-      this.#failed(error);
+      if (this.#open === null || isCorrupt(error)) this.#failed(error);
       if (!isCorrupt(error)) throw error;
       return question(this.#opened());
     }

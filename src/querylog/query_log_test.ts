@@ -124,6 +124,19 @@ Deno.test("QueryLogStore answers with every query so far", disk, () => {
   assert.equal(bench.entries, 2);
 });
 
+Deno.test("QueryLogStore goes on writing behind a question that can't be answered", disk, () => {
+  using bench = new Bench();
+  bench.ask({ name: "a.example" });
+  assert.equal(bench.names(), "a");
+  // As of a mistake in what is asked of SQLite.
+  assert.throws(() => bench.store.search({ sinceMs: NaN }, 9, null));
+  assert.deepEqual(bench.problems.filter((problem) => problem !== null), []);
+  bench.ask({ name: "b.example" });
+  bench.pass(6_000);
+  assert.equal(queueFigures(bench.queues[0]).waiting, 0);
+  assert.equal(bench.names(), "b a");
+});
+
 Deno.test("QueryLogStore writes after a while, or when a queue fills up", disk, () => {
   using bench = new Bench({}, 1, 65_536);
   bench.ask();

@@ -111,6 +111,20 @@ function plainClient({ client = "" }: LogFilter): string {
   return client === "2001:DB8:0::1" ? "2001:db8::1" : client;
 }
 
+Deno.test("LogSearch finds nothing by a text with a NUL, and fails of none", disk, () => {
+  const entries = fakeEntries(new Prng(1), 50, NOW_MS);
+  withEntries(entries, (search) => {
+    for (const field of ["name", "client", "group", "list", "upstream", "type"] as const) {
+      for (const text of ["\0", "ads\0", "\0ads", "a\0' OR 1"]) {
+        const filter = { [field]: text };
+        const told = JSON.stringify(filter);
+        assert.deepEqual(search.find(filter, 10, null), { entries: [], next: null }, told);
+        assert.deepEqual(search.names(filter, 10, null), { names: [], next: null }, told);
+      }
+    }
+  });
+});
+
 Deno.test("LogSearch takes another index for many entries, and finds the same", disk, () => {
   const prng = new Prng(seedFromEnv());
   const base = fakeEntries(prng, 45_000, NOW_MS - 5 * 86_400_000);

@@ -184,6 +184,14 @@ export class FakeCluster {
     this.applied.delete(id);
   }
 
+  /** What happens in between is forgotten by the member, as if an older copy of its disk were put back. */
+  putBack(id: string, meanwhile: () => void): void {
+    const { disk } = this.#member(id);
+    meanwhile();
+    this.#member(id).disk = disk;
+    this.restart(id);
+  }
+
   /** The terms of a log, from its first entry on. */
   log(id: string): string {
     const { log } = this.state(id);

@@ -8,14 +8,26 @@ import type {
 } from "./messages.ts";
 import { Log } from "./log.ts";
 import type { Run } from "./run.ts";
+import type { RaftState } from "./state.ts";
 
 /** Receiver of AppendEntries in the current term (Raft paper figure 2). */
 export function onAppendEntries(run: Run, message: Message & AppendEntries): void {
   const { state } = run;
   if (!follow(run, message.from)) return;
   const { prevLogIndex, prevLogTerm, entries, leaderCommit } = message;
-  // A leader's log holds all that is committed, so up to there it is this one.
-  if (prevLogIndex < state.commitIndex) return respond(run, message, state.commitIndex);
+  if (state.isContradicted || contradicts(state, message)) {
+    // What is committed here stays, and is not what the leader would count an answer for.
+    state.isContradicted = true;
+    run.refusal = "implausible";
+    return;
+  }
+  if (prevLogIndex < state.commitIndex) {
+    // A leader's log holds all that is committed; only what was compared shows that it does.
+    const compared = prevLogIndex < state.log.base.index
+      ? state.commitIndex
+      : Math.min(state.commitIndex, prevLogIndex + entries.length);
+    return respond(run, message, compared);
+  }
   if (state.log.termAt(prevLogIndex) !== prevLogTerm) {
     const hintIndex = state.log.lastCandidate(prevLogIndex, prevLogTerm);
     return void run.send(message.from, {
@@ -31,6 +43,18 @@ export function onAppendEntries(run: Run, message: Message & AppendEntries): voi
   const matchIndex = prevLogIndex + entries.length;
   state.commitIndex = Math.max(state.commitIndex, Math.min(leaderCommit, matchIndex));
   respond(run, message, matchIndex);
+}
+
+/**
+ * Whether a leader's log differs from what is committed here. No member's doing leads to that, but
+ * a store that was put back to an older copy does: its member forgets what it had acknowledged.
+ */
+function contradicts({ log, commitIndex }: RaftState, message: AppendEntries): boolean {
+  const isOther = (index: number, term: number) =>
+    index <= commitIndex && log.termAt(index) >= 0 && log.termAt(index) !== term;
+  const { prevLogIndex, prevLogTerm, entries } = message;
+  return isOther(prevLogIndex, prevLogTerm) ||
+    entries.some(({ index, term }) => isOther(index, term));
 }
 
 /** Takes the sender for the leader of the current term; false where that can't be. */

@@ -300,15 +300,20 @@ function onMismatch(run: Run, message: Message & AppendEntriesResponse): void {
   const { state } = run;
   const { from, rejectedIndex, hintIndex, hintTerm } = message;
   const known = state.progress.get(from);
-  // What it rejected is known to match since, or is not what was asked last: an old answer.
   if (known === undefined || known.state === "snapshot") return;
-  if (rejectedIndex <= known.matchIndex) return;
-  if (known.state === "probe" && rejectedIndex !== known.nextIndex - 1) return;
+  // It is not what was asked last, and is known to match since, or one probe waits: an old answer.
+  const isLast = rejectedIndex === known.nextIndex - 1;
+  if (!isLast && (known.state === "probe" || rejectedIndex <= known.matchIndex)) return;
+  // What it had acknowledged it lacks: its store was put back to an older copy.
+  const matchIndex = rejectedIndex <= known.matchIndex ? 0 : known.matchIndex;
   const { log } = state;
   const last = Math.min(rejectedIndex - 1, hintIndex);
   // Before the log's beginning there is nothing to compare: a Raft snapshot it is.
   const candidate = last < log.base.index ? last : log.lastCandidate(last, hintTerm);
-  run.setProgress(from, probing(known, Math.max(candidate, known.matchIndex) + 1));
+  run.setProgress(from, {
+    ...probing(known, Math.max(candidate, matchIndex) + 1),
+    matchIndex,
+  });
   heartbeat(run, from);
 }
 

@@ -276,6 +276,49 @@ Deno.test(
   },
 );
 
+Deno.test("a member that was put back to an older copy gets again what it had", {
+  permissions: "none",
+}, () => {
+  for (const isHeardOf of [true, false]) {
+    const cluster = new FakeCluster(THREE);
+    cluster.elect("a");
+    cluster.propose("a", "x");
+    cluster.deliver();
+    cluster.putBack("b", () => {
+      for (const command of ["y", "z"]) cluster.propose("a", command);
+      cluster.run(4);
+    });
+    if (isHeardOf) cluster.take("a", { type: "unreachable", member: "b" });
+    cluster.run(8);
+    assert.equal(cluster.log("b"), cluster.log("a"));
+    assert.deepEqual(cluster.commands("b"), ["y", "z"]);
+    assert.equal(cluster.state("a").progress.get("b")?.matchIndex, 5);
+  }
+});
+
+Deno.test("a leader that was put back to an older copy undoes nothing of others", {
+  permissions: "none",
+}, () => {
+  const cluster = new FakeCluster({ voters: ["a"], learners: ["b"] });
+  cluster.elect("a");
+  cluster.propose("a", "x");
+  cluster.run(2);
+  cluster.putBack("a", () => {
+    for (const command of ["y", "z"]) cluster.propose("a", command);
+    cluster.run(4);
+  });
+  const before = cluster.log("b");
+  cluster.elect("a");
+  for (const command of ["p", "q", "r", "s"]) {
+    cluster.propose("a", command);
+    cluster.run(4);
+  }
+  assert.deepEqual(cluster.leaders, ["a 3"]);
+  assert.equal(cluster.log("b"), before, "what was committed stays");
+  assert.equal(cluster.state("b").isContradicted, true);
+  assert.equal(cluster.state("a").progress.get("b")?.matchIndex, 3, "nor is b counted for more");
+});
+
 Deno.test("a read waits for a quorum's word", { permissions: "none" }, async (t) => {
   await t.step("and sees what was committed before it", () => {
     const cluster = new FakeCluster(THREE);

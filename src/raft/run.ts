@@ -94,6 +94,7 @@ export class Run {
     const { state } = this;
     state.role = role;
     state.leader = leader;
+    state.isContradicted = false;
     state.votes = NO_VOTES;
     state.progress = NO_PROGRESS;
     state.heartbeatElapsedTicks = 0;

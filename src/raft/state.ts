@@ -53,6 +53,8 @@ export interface RaftState {
   readonly role: Role;
   /** Of `currentTerm`, as far as it was heard. */
   readonly leader: string | null;
+  /** That leader's log differs from what is committed here: one of the two stores is an older copy. */
+  readonly isContradicted: boolean;
   /** Since the leader was heard or an election begun; a leader's stand still. */
   readonly elapsedTicks: number;
   /** Where `elapsedTicks` makes this member campaign. */
@@ -136,6 +138,7 @@ export function restore(setup: Setup, persisted: Persisted): RaftState {
     commitIndex: appliedIndex,
     role: "follower",
     leader: null,
+    isContradicted: false,
     elapsedTicks: 0,
     timeoutTicks: 0,
     votes: new Map(),

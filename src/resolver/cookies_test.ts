@@ -6,7 +6,8 @@ import { decodeMessage, encodeQuery, HashedName } from "../dns/mod.ts";
 import { COOKIE_OPTION_BYTES, type CookieClient, Cookies, writeCookie } from "./cookies.ts";
 import { a, response, SEED } from "./fakes.ts";
 import { ForwarderBench } from "./forward/fakes.ts";
-import { Query, Read, readQuery } from "./query.ts";
+import { ClientAddress, Query, Read, readQuery, Transport } from "./query.ts";
+import { Verdict } from "./verdict.ts";
 
 const none = { permissions: "none" } as const;
 const COOKIE = "2464c4abcf10c957";
@@ -138,6 +139,29 @@ Deno.test("Resolver answers cookies, to those who wait and from the cache", none
   assert.notEqual(cookieOf(bench), "");
   const bad = ask("www.example", withCookie(COOKIE.slice(2)));
   assert.match(bad.answer, /^FORMERR/);
+});
+
+Deno.test("Resolver gives a cookie to who asks for nothing else (RFC 7873 §5.4)", none, () => {
+  const bench = new ForwarderBench();
+  const address = new ClientAddress();
+  address.aim(Uint8Array.of(198, 51, 100, 100), 0, 4);
+  const { reply } = bench.front;
+  const ask = (options: Options) => {
+    const whole = encodeQuery(".", 1, options);
+    // Without its question, which stands behind the header.
+    const packet = new Uint8Array([...whole.slice(0, 12), ...whole.slice(12 + 5)]);
+    packet[5] = 0;
+    const { length } = packet;
+    assert.equal(
+      bench.resolver.decide(Transport.Udp, address, packet, 0, length, reply),
+      Verdict.Send,
+    );
+    return decodeMessage(reply.bytes.slice(reply.offset, reply.offset + reply.length));
+  };
+  const given = ask(withCookie(COOKIE));
+  assert.deepEqual([given?.rcode, given?.questions.length, given?.answers.length], [0, 0, 0]);
+  assert.match(cookieOf(bench), new RegExp(`^${COOKIE}01000000[0-9a-f]{24}$`));
+  assert.equal(ask({ edns: {} })?.rcode, 1);
 });
 
 Deno.test("Resolver cuts an answer that has no room beside the cookie", none, () => {

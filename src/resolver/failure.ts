@@ -23,6 +23,8 @@ const MEANINGS = {
   overWork: { rcode: Rcode.ServFail, ede: Ede.Other },
   /** As many wait as may. */
   overload: { rcode: Rcode.ServFail, ede: Ede.Other },
+  /** The same for upstreams, which are there for every name. */
+  crowded: { rcode: Rcode.ServFail, ede: Ede.Other },
   noSocket: { rcode: Rcode.ServFail, ede: Ede.Other },
   /** The filter failed, and what it failed at must not be answered. */
   unchecked: { rcode: Rcode.ServFail, ede: Ede.Other },
@@ -42,6 +44,11 @@ export class ResolveFailure {
   get rcode(): number {
     return MEANINGS[this.code].rcode;
   }
+
+  /** It is room that is missing here, which there may be in a moment: nothing to remember. */
+  get isPassing(): boolean {
+    return this.code === "crowded" || this.code === "noSocket";
+  }
 }
 
 export const UNCHECKED: ResolveFailure = new ResolveFailure("unchecked", "the filter failed");
@@ -56,6 +63,10 @@ export const NO_IPV4: ResolveFailure = new ResolveFailure(
 export const TOO_MANY_WAIT: ResolveFailure = new ResolveFailure(
   "overload",
   "too many queries wait",
+);
+export const TOO_MANY_OF_CLIENT: ResolveFailure = new ResolveFailure(
+  "overload",
+  "too many queries of this client wait",
 );
 export const TOO_MANY_CLIENTS: ResolveFailure = new ResolveFailure(
   "overload",

@@ -18,6 +18,7 @@ Deno.test("ResolveFailure says what each failure means to the client", none, () 
     ["circle", "Other"],
     ["tooLarge", "Other"],
     ["overload", "Other"],
+    ["crowded", "Other"],
     ["noSocket", "Other"],
     ["unchecked", "Other"],
   ];

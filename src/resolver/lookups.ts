@@ -31,7 +31,7 @@ export class Lookups {
     if (name === null) return done(failed(`${hostname} is no name`));
     this.#questions.ask(
       encodeQuery(name, qtype),
-      { isAnew: false, isTraced: false },
+      { isAnew: false, isTraced: false, upstreams: [] },
       (answer) => done(read(answer, qtype)),
     );
   }

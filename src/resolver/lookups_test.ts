@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Qtype, Rcode } from "../dns/mod.ts";
+import { encodeQuery, parseName, Qtype, Rcode } from "../dns/mod.ts";
 import { a, snapshotOf } from "./fakes.ts";
 import { ForwarderBench, quietly } from "./forward/fakes.ts";
 import { type Found, Lookups } from "./lookups.ts";
@@ -15,7 +15,7 @@ function lookupsOf(records: readonly string[] = []) {
   const bench = new ForwarderBench({
     snapshot: snapshotOf({ all: "||example^" }, {}, { records }),
   });
-  const questions = new OwnQuestions(bench.resolver, () => bench.nowMs);
+  const questions = new OwnQuestions(bench.resolver, bench.forwarder.routes, () => bench.nowMs);
   const lookups = new Lookups(questions);
   const start = (name = N, type: number = Qtype.A): Found[] => {
     const found: Found[] = [];
@@ -77,4 +77,22 @@ Deno.test("Lookups.lookup() bounds how many wait", none, () => {
     assert.ok(waiting.every(([found]) => found.failure !== null));
     assert.equal(lookups.pending, 0);
   });
+});
+
+Deno.test("OwnQuestions.ask() goes the way of a group, and its answers stay there", none, () => {
+  const { bench, lookups: questions, start } = lookupsOf();
+  const packet = encodeQuery(parseName(N)!, Qtype.A);
+  const ask = (upstreams: readonly string[]) =>
+    questions.ask(packet, { isAnew: false, isTraced: false, upstreams }, () => {});
+  ask(["b"]);
+  bench.answer(bench.last, { records: [a(N, 300, 2)] });
+  assert.equal(bench.looked(), "b");
+  ask(["b"]);
+  assert.equal(bench.looked(), "", "from the cache");
+  start();
+  bench.answer(bench.last, { records: [a(N, 300, 1)] });
+  assert.equal(bench.looked(), "a");
+  ask(["gone"]);
+  assert.equal(bench.looked(), "");
+  bench.checkIdle();
 });

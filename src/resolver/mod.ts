@@ -44,6 +44,7 @@ export {
 } from "./ask/mod.ts";
 export {
   BeginLine,
+  ClientWaits,
   Flights,
   type FlightsOptions,
   KeptMessages,
@@ -56,5 +57,6 @@ export {
   Forwarder,
   type ForwarderOptions,
   type StrategyOptions,
+  upstreamsFor,
   type UpstreamSpec,
 } from "./forward/mod.ts";

@@ -1,4 +1,5 @@
 import type { Responder } from "./flights/mod.ts";
+import type { Routes } from "./forward/mod.ts";
 import { Outcome } from "./outcome.ts";
 import { DnssecState, type Query } from "./query.ts";
 import { type Reply, streamReply } from "./reply.ts";
@@ -15,6 +16,8 @@ export interface AskHow {
   readonly isAnew: boolean;
   /** What is done about it is recorded. */
   readonly isTraced: boolean;
+  /** What a group names as its upstreams, for whose clients it is asked; empty: for everybody. */
+  readonly upstreams: readonly string[];
 }
 
 /** What became of a question of the service's own. */
@@ -38,13 +41,15 @@ export interface OwnAnswer {
 export class OwnQuestions {
   readonly #resolver: Resolver;
   readonly #nowMs: () => number;
+  readonly #routes: Pick<Routes, "numberOf">;
   readonly #reply: Reply = streamReply();
   #pending = 0;
 
   /** `nowMs` is milliseconds of a monotonic clock. */
-  constructor(resolver: Resolver, nowMs: () => number) {
+  constructor(resolver: Resolver, routes: Pick<Routes, "numberOf">, nowMs: () => number) {
     this.#resolver = resolver;
     this.#nowMs = nowMs;
+    this.#routes = routes;
   }
 
   /** Questions that wait. */
@@ -57,13 +62,13 @@ export class OwnQuestions {
    */
   ask(
     packet: Uint8Array,
-    { isAnew, isTraced }: AskHow,
+    { isAnew, isTraced, upstreams }: AskHow,
     done: (answer: OwnAnswer) => void,
   ): void {
     if (this.#pending >= OWN_QUESTIONS_MAX) return done(refused("too many names are looked up"));
     const resolver = this.#resolver;
     const reply = this.#reply;
-    const verdict = resolver.decideOwn(packet, reply);
+    const verdict = resolver.decideOwn(packet, reply, this.#routes.numberOf(upstreams));
     const { decided } = resolver;
     const isCached = verdict === Verdict.Send && decided.source === Outcome.Cached;
     if (verdict !== Verdict.Resolve && !(isAnew && isCached)) {

@@ -154,6 +154,9 @@ export class Pipeline {
         this.#counts[Counter.FormErr]++;
         writeEmpty(query, reply, Rcode.BadVers);
         return Verdict.Send;
+      case Read.Cookie:
+        writeEmpty(query, reply, Rcode.NoError);
+        return Verdict.Send;
       default:
         this.#counts[Counter.Dropped]++;
         return Verdict.Drop;
@@ -199,12 +202,13 @@ export class Pipeline {
 
   /**
    * As `answerNow` for a question of the service itself: records of ours hold for it, and no filter
-   * and no limit does. Nothing is counted.
+   * and no limit does; `route` is whose upstreams are asked. Nothing is counted.
    */
-  answerOwn(query: Query, reply: Reply): Verdict {
+  answerOwn(query: Query, reply: Reply, route: number): Verdict {
     query.isOwn = true;
     query.isAllowed = true;
     this.#identify(query);
+    query.keyBits = withRoute(query.keyBits, route);
     if (this.#subnets !== null) this.#place(query, null);
     let verdict = this.#refuse(query, reply);
     if (verdict !== Verdict.Next) return verdict;

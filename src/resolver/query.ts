@@ -34,7 +34,7 @@ export const ROUTES_MAX = 127;
 const KEY_COMMON = KEY_DO | KEY_CD;
 
 /** Most records a query may carry behind its question: OPT, TSIG, and some grace. */
-const ADDITIONAL_MAX = 4;
+const RECORDS_MAX = 4;
 /** Bytes of header and question at most: what a waiting query keeps of its packet. */
 export const QUESTION_BYTES_MAX = HEADER_BYTES + 255 + 4;
 
@@ -47,7 +47,7 @@ export const DnssecState = { None: 0, Secure: 1, Insecure: 2, Bogus: 3 } as cons
 export type DnssecState = typeof DnssecState[keyof typeof DnssecState];
 
 /** What reading a query came to; each but `Ok` names the treatment it gets. */
-export const Read = { Ok: 0, Drop: 1, FormErr: 2, NotImp: 3, BadVers: 4 } as const;
+export const Read = { Ok: 0, Drop: 1, FormErr: 2, NotImp: 3, BadVers: 4, Cookie: 5 } as const;
 export type Read = typeof Read[keyof typeof Read];
 
 const IPV4_BYTES = 4;
@@ -311,23 +311,40 @@ export function readQuery(
   query.limitBytes = query.transport === Transport.Udp ? UDP_PAYLOAD_CLASSIC : 0xffff;
   query.keyBits = (flags & CD_BIT) !== 0 ? KEY_CD : 0;
   if ((flags & OPCODE_MASK) !== Opcode.Query << 11) {
-    readQuestionOfOther(packet, start, end, seed, query, name);
+    readOther(packet, start, end, seed, query, name);
     return Read.NotImp;
   }
-  if (getU16(packet, start + 4) !== 1) return Read.FormErr; // RFC 9619: QDCOUNT is 1.
+  if (getU16(packet, start + 4) !== 1) return readWithoutQuestion(packet, start, end, query);
   const qnameEnd = name.read(packet, start + HEADER_BYTES, end, seed);
   if (qnameEnd < 0 || qnameEnd + 4 > end) return Read.FormErr;
   query.qnameLength = qnameEnd - start - HEADER_BYTES;
   query.qtype = getU16(packet, qnameEnd);
   query.qclass = getU16(packet, qnameEnd + 2);
-  if (getU16(packet, start + 6) !== 0 || getU16(packet, start + 8) !== 0) return Read.FormErr;
-  const additional = getU16(packet, start + 10);
-  if (additional === 0) return qnameEnd + 4 === end ? Read.Ok : Read.FormErr;
-  return readAdditional(packet, qnameEnd + 4, end, additional, query);
+  const authority = getU16(packet, start + 8);
+  // Who asks for a part of a zone says which one it has (RFC 1995 §3).
+  const isAllowed = authority === 0 || query.qtype === Qtype.IXFR;
+  if (getU16(packet, start + 6) !== 0 || !isAllowed) return Read.FormErr;
+  const records = authority + getU16(packet, start + 10);
+  if (records === 0) return qnameEnd + 4 === end ? Read.Ok : Read.FormErr;
+  return readRecords(packet, qnameEnd + 4, end, records, query);
 }
 
-/** Reads the question of another operation, so that its refusal repeats it; it may have none. */
-function readQuestionOfOther(
+/**
+ * Reads a query that has not one question (RFC 9619): one with none may ask for a cookie of the
+ * server's (RFC 7873 §5.4).
+ */
+function readWithoutQuestion(packet: Uint8Array, start: number, end: number, query: Query): Read {
+  for (let at = start + 4; at < start + 10; at += 2) {
+    if (getU16(packet, at) !== 0) return Read.FormErr;
+  }
+  const count = getU16(packet, start + 10);
+  const read = readRecords(packet, start + HEADER_BYTES, end, count, query);
+  if (read !== Read.Ok) return read;
+  return query.hasCookie ? Read.Cookie : Read.FormErr;
+}
+
+/** Reads question and OPT of another operation, as its refusal has them too; it may have neither. */
+function readOther(
   packet: Uint8Array,
   start: number,
   end: number,
@@ -335,21 +352,29 @@ function readQuestionOfOther(
   query: Query,
   name: HashedName,
 ): void {
-  if (getU16(packet, start + 4) !== 1) return;
-  const qnameEnd = name.read(packet, start + HEADER_BYTES, end, seed);
-  if (qnameEnd < 0 || qnameEnd + 4 > end) return;
-  query.qnameLength = qnameEnd - start - HEADER_BYTES;
+  const questions = getU16(packet, start + 4);
+  if (questions > 1) return;
+  let at = start + HEADER_BYTES;
+  if (questions === 1) {
+    const qnameEnd = name.read(packet, at, end, seed);
+    if (qnameEnd < 0 || qnameEnd + 4 > end) return;
+    query.qnameLength = qnameEnd - at;
+    at = qnameEnd + 4;
+  }
+  const counts = start + 6;
+  const records = getU16(packet, counts) + getU16(packet, counts + 2) + getU16(packet, counts + 4);
+  readRecords(packet, at, end, records, query);
 }
 
 /** Reads the records behind the question, of which only OPT is of interest. */
-function readAdditional(
+function readRecords(
   packet: Uint8Array,
   from: number,
   end: number,
   count: number,
   query: Query,
 ): Read {
-  if (count > ADDITIONAL_MAX) return Read.FormErr;
+  if (count > RECORDS_MAX) return Read.FormErr;
   let version = 0;
   let at = from;
   for (let i = 0; i < count; i++) {

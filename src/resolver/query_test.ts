@@ -55,6 +55,18 @@ function withRecords(count: number, ...records: (readonly number[])[]): Uint8Arr
   });
 }
 
+/** A query without a question. */
+function headerWith(count: number, ...records: (readonly number[])[]): Uint8Array {
+  return joined([0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, count], ...records);
+}
+
+function ixfr(authority: number, additional: number, ...records: (readonly number[])[]) {
+  const packet = encodeQuery("www.example", Qtype.IXFR);
+  setU16(packet, 8, authority);
+  setU16(packet, 10, additional);
+  return joined(packet, ...records);
+}
+
 function withOptions(...options: EdnsOptionData[]): Uint8Array {
   return encodeQuery("www.example", Qtype.A, { edns: { payload: 4096, options } });
 }
@@ -64,6 +76,7 @@ const opt = (payload: number, version = 0, flags = 0) => [
   ...[0, 0, 41, payload >> 8, payload & 255, 0, version, flags >> 8, flags & 255, 0, 0],
 ];
 const TXT = [0, 0, 16, 0, 1, 0, 0, 0, 0, 0, 2, 1, 0x61];
+const SOA = [0, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0, ...new Array<number>(20).fill(1)];
 const PLAIN = "labels 2, qname 13, type 1, class 1";
 
 /** A name of 255 bytes: three labels of 63 and one of `last`. */
@@ -121,6 +134,22 @@ const ROWS: readonly (readonly [string, Uint8Array, string])[] = [
   ["UPDATE", changed((p) => void (p[2] |= 5 << 3)), "NotImp"],
   ["a response to UPDATE", changed((p) => void (p[2] |= 0x80 | 5 << 3)), "Drop"],
   ["QDCOUNT 0", changed((p) => setU16(p, 4, 0)), "FormErr"],
+  ["no question", headerWith(0), "FormErr"],
+  ["no question, and OPT", headerWith(1, opt(1232)), "FormErr"],
+  ["no question, and OPT of version 1", headerWith(1, opt(1232, 1)), "BadVers"],
+  ["no question, and OPT missing", headerWith(1), "FormErr"],
+  ["IXFR with its SOA", ixfr(1, 0, SOA), "Ok: labels 2, qname 13, type 251, class 1, limit 512"],
+  [
+    "IXFR with its SOA and OPT",
+    ixfr(1, 1, SOA, opt(1232)),
+    "Ok: labels 2, qname 13, type 251, class 1, limit 1232, edns",
+  ],
+  ["IXFR whose SOA is missing", ixfr(1, 0), "FormErr"],
+  [
+    "SOA of another query",
+    Uint8Array.from([...changed((p) => setU16(p, 8, 1)), ...SOA]),
+    "FormErr",
+  ],
   ["QDCOUNT 2", changed((p) => setU16(p, 4, 2)), "FormErr"],
   ["ANCOUNT 1", changed((p) => setU16(p, 6, 1)), "FormErr"],
   ["NSCOUNT 1", changed((p) => setU16(p, 8, 1)), "FormErr"],
@@ -169,6 +198,31 @@ Deno.test("readQuery() sees the name where it stands, whatever its case", none, 
   };
   assert.equal(hashOf("www.example", 0), hashOf("wWw.EXAMPLE", 80_000));
   assert.notEqual(hashOf("www.example", 0), hashOf("ww2.example", 0));
+});
+
+Deno.test("readQuery() reads OPT of other operations, which their refusals have too", none, () => {
+  const read = (packet: Uint8Array) => {
+    const query = new Query();
+    const read = readQuery(packet, 0, packet.length, SEED, query, new HashedName());
+    return [readName(read), query.qnameLength, query.edns, query.dnssecOk];
+  };
+  const as = (opcode: number, packet: Uint8Array) => {
+    packet[2] |= opcode << 3;
+    return packet;
+  };
+  for (const opcode of [1, 2, 3, 4, 5, 6, 15]) {
+    assert.deepEqual(read(as(opcode, changed(() => {}))), ["NotImp", 13, false, false]);
+    const full = withRecords(1, opt(1232, 0, 0x8000));
+    assert.deepEqual(read(as(opcode, full)), ["NotImp", 13, true, true], `${opcode}`);
+    assert.deepEqual(read(as(opcode, headerWith(1, opt(1232)))), ["NotImp", 0, true, false]);
+    const cut = full.slice(0, -1);
+    assert.deepEqual(read(as(opcode, cut)), ["NotImp", 13, false, false]);
+  }
+  // An update has a prerequisite and a change before its OPT (RFC 2136 §2).
+  const update = as(5, withRecords(1, TXT, TXT, opt(1232)));
+  setU16(update, 6, 1);
+  setU16(update, 8, 1);
+  assert.deepEqual(read(update), ["NotImp", 13, true, false]);
 });
 
 Deno.test("readQuery() forgets what the packet before had", none, () => {

@@ -97,14 +97,14 @@ export class Resolver implements Taker {
   /**
    * As `decide` for a question of the service itself, which is neither filtered nor counted.
    */
-  decideOwn(packet: Uint8Array, reply: Reply): Verdict {
+  decideOwn(packet: Uint8Array, reply: Reply, route = 0): Verdict {
     const query = this.#query;
     query.transport = Transport.Tcp; // An answer of any size.
     query.address.aim(NOBODY.bytes, 0, 0);
     query.address.id = null;
     const read = readQuery(packet, 0, packet.length, this.#seed, query, this.#pipeline.name);
     invariant(read === Read.Ok, "a question of our own is well formed");
-    return this.#pipeline.answerOwn(query, reply);
+    return this.#pipeline.answerOwn(query, reply, route);
   }
 
   /**

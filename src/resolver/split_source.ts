@@ -19,6 +19,10 @@ export class SplitSource implements Source {
     return share instanceof ResolveFailure ? this.#recursor.shareOf(query) : share;
   }
 
+  left(share: Share): number {
+    return this.#forwarder.owns(share) ? this.#forwarder.left(share) : this.#recursor.left();
+  }
+
   full(share: Share): ResolveFailure {
     return this.#forwarder.owns(share) ? this.#forwarder.full(share) : this.#recursor.full(share);
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { SvcError } from "../errors.ts";
 import { ACTOR, commandOf, FIRST_SEED, ids, listSpec, newUser, ruleSpec } from "../model/fakes.ts";
-import { type Change, DEFAULT_SETTINGS, type LiveState } from "../model/mod.ts";
+import { type AuditAction, type Change, DEFAULT_SETTINGS, type LiveState } from "../model/mod.ts";
 import { Applier, BATCH_LENGTH_MAX, type Decision, type Entry } from "./applier.ts";
 import { FakeClock, FaultyKv } from "./fakes.ts";
 import { LocalReplicator } from "./local_replicator.ts";
@@ -259,8 +259,10 @@ Deno.test("a store goes on by itself after a change that was called failed", non
 Deno.test("note() is durable, moves no index, and goes with what is written", none, async () => {
   using kv = await FaultyKv.open();
   const { store, applier } = await start(kv);
-  const note = (action: string) =>
-    store.note({ action, resource: { type: "node", id: null }, after: { until: 1 } }, ACTOR);
+  const note = (name: string) => {
+    const action = name as AuditAction;
+    return store.note({ action, resource: { type: "node", id: null }, after: { until: 1 } }, ACTOR);
+  };
   const commits = kv.commits;
   await note("alone");
   assert.equal(kv.commits - commits, 1);

@@ -69,6 +69,15 @@ export class FaultyKv {
     return new FaultyKv(await Deno.openKv(":memory:"));
   }
 
+  /** Another file with what is in this one. */
+  async copy(): Promise<FaultyKv> {
+    const other = await FaultyKv.open();
+    for await (const { key, value } of this.inner.list({ prefix: [] })) {
+      await other.inner.set(key, value);
+    }
+    return other;
+  }
+
   /** The process that has it dies: what that one was about to write is never written. */
   crash(): void {
     this.#generation++;
@@ -163,6 +172,15 @@ export class MemoryRaftDisk implements RaftDisk {
   /** What would be read after a restart. */
   file(name: string): MemoryFile | undefined {
     return this.#files.get(name);
+  }
+
+  /** Another folder with what is in this one. */
+  copy(): MemoryRaftDisk {
+    const other = new MemoryRaftDisk();
+    for (const [name, { bytes, durable }] of this.#files) {
+      other.#files.set(name, { bytes: bytes.slice(), durable: durable.slice() });
+    }
+    return other;
   }
 
   /** Of a process that died: of what was not synced, each sector is there or is not. */

@@ -146,7 +146,7 @@ function batchOf(step: number): { change: Change; id: string; token: string } {
 async function stepAside(token: string): Promise<void> {
   if (prng.chance(0.5)) {
     say(`try note ${token}`);
-    const resource = { type: "node", id: null };
+    const resource = { type: "node", id: null } as const;
     await store.note({ action: "pause", resource, after: { token } }, actor);
     return say(`ack note ${token}`);
   }

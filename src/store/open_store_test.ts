@@ -67,7 +67,7 @@ Deno.test("close() finishes what was proposed and noted", disk, async () => {
       ...options,
       onFailure: "closed",
     });
-    const note = { action: "pause", resource: { type: "node", id: null }, after: null };
+    const note = { action: "pause", resource: { type: "node", id: null }, after: null } as const;
     const done = Promise.all([replicator.propose(LIST, ACTOR), store.note(note, ACTOR)]);
     await close();
     await done;

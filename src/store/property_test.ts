@@ -214,7 +214,7 @@ function randomChange(prng: Prng): Change {
         ifMatch: null,
         fields,
         endSessions: true,
-        action: "x",
+        action: "update",
       },
       { type: "user_delete", id: ids.user(n), ifMatch: null },
       { type: "settings", spec: DEFAULT_SETTINGS, ifMatch: maybe(prng, prng.int(9)) },

@@ -1,4 +1,5 @@
 import type { Clock } from "../clock/mod.ts";
+import { log } from "../log.ts";
 import type { Session } from "../model/mod.ts";
 import { SESSION_PREFIX, sessionKey } from "./keys.ts";
 import { encodeValue } from "./values.ts";
@@ -44,13 +45,21 @@ export class Sessions {
     this.#kv = kv;
   }
 
+  /** Begins a session; where the disk can't be written, it ends with the process. */
   async put(session: Session): Promise<void> {
     const ended = this.#toEnd();
     const operation = this.#kv.atomic();
-    for (const sha256 of ended) operation.delete(sessionKey(sha256));
-    await operation.set(sessionKey(session.sha256), encodeValue(session)).commit();
-    for (const sha256 of ended) this.#sessions.delete(sha256);
+    for (const sha256 of ended) {
+      operation.delete(sessionKey(sha256));
+      this.#sessions.delete(sha256);
+    }
     this.#sessions.set(session.sha256, session);
+    try {
+      await operation.set(sessionKey(session.sha256), encodeValue(session)).commit();
+    } catch (error) {
+      // Whoever is to mend that signs in to see it.
+      log.warn("a session is kept in memory alone", { error });
+    }
   }
 
   async delete(sha256: string): Promise<void> {

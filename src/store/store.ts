@@ -320,8 +320,7 @@ export class Store implements LocalStore {
     if (this.#options.reopen === undefined || this.#isClosed) return;
     this.#cancelRetry();
     const { reopen, later = laterByTimer } = this.#options;
-    const retry = () => void this.#inOrder(() => this.#recover(reopen));
-    this.#cancelRetry = later(this.#retryMs, retry);
+    this.#cancelRetry = later(this.#retryMs, () => void this.#inOrder(() => this.#recover(reopen)));
     this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS_MAX);
   }
 
@@ -401,9 +400,10 @@ export class Store implements LocalStore {
     return { first: Math.min(wanted, first + added + AUDIT_PRUNE_MAX), next: next + added };
   }
 
-  /** @throws {SvcError} `unavailable`, if the session can't be kept. */
+  /** @throws {SvcError} `unavailable`, while another process has the file. */
   async putSession(session: Session): Promise<void> {
-    await orUnavailable(this.#sessions.put(session));
+    if (this.#isSuspended) throw unavailable(`${this.#sealed}`);
+    await this.#sessions.put(session);
   }
 
   sessionsOf(userId: string): Promise<readonly Session[]> {

@@ -327,7 +327,7 @@ Deno.test("Store.commit() keeps the largest values with their audit entries", no
     assert.ok(settled.kind === "done" || isAgain, JSON.stringify(settled).slice(0, 200));
   }
   await store.note(
-    { action: "x", resource: { type: "x", id: null }, after: "\u0001".repeat(4_000) },
+    { action: "pause", resource: { type: "node", id: null }, after: "\u0001".repeat(4_000) },
     actor,
   );
   const sizes = (await kv.dump()).map(([, text]) => new TextEncoder().encode(text).length);
@@ -416,6 +416,24 @@ Deno.test("sessions outlive the process and end when they should", none, async (
   assert.equal(await again.session(long.sha256), null);
   assert.equal(await (await kv.store({ clock })).session(long.sha256), null);
 });
+
+Deno.test(
+  "a session begins where the disk can't be written, and lasts as the process",
+  none,
+  async () => {
+    using kv = await FaultyKv.open();
+    const store = await kv.store();
+    const [one, two] = [session(1, 9e12), session(2, 9e12)];
+    kv.faultOf = () => "before";
+    await store.putSession(one);
+    assert.deepEqual(await store.session(one.sha256), one);
+    kv.faultOf = () => null;
+    await store.putSession(two);
+    const again = await kv.store();
+    assert.equal(await again.session(one.sha256), null);
+    assert.deepEqual(await again.session(two.sha256), two);
+  },
+);
 
 Deno.test("Sessions takes no more than its bound", none, async () => {
   using kv = await FaultyKv.open();

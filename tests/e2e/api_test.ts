@@ -76,7 +76,7 @@ class Node implements AsyncDisposable {
       cluster: null,
       clock: { nowMs: Date.now },
       sockets: null,
-      startedAtMs: Date.now(),
+      startedAtMs: () => 0,
       leakTests: [],
       sandbox: { user: null, capabilities: [], landlock: false, seccomp: false },
       store,
@@ -98,7 +98,13 @@ class Node implements AsyncDisposable {
       certificate: null,
       acme: null,
       ownAddresses: { of: () => [] },
-      upstreams: ["192.0.2.1:53"],
+      upstreams: [{
+        transport: "udp",
+        address: "192.0.2.1:53",
+        endpoint: { ip: Uint8Array.of(192, 0, 2, 1), port: 53 },
+        timeoutMs: 2_000,
+        domains: [],
+      }],
       logExports: { figures: [] },
       lists: {
         status: () => ({

@@ -77,6 +77,13 @@ Deno.test({
     assert.deepEqual([a[0], b[0]], ["a", "b"]);
     assert.ok(b[1] >= a[1] && b[1] < beforeMs, "time goes on from the newest entry");
     assert.deepEqual(await late.entries(`since=${new Date(a[1]).toISOString()}`), [b]);
+    // A pause lasts as long as it was asked for.
+    await late.api.create("rules", { rule: "||ads.example^" });
+    const outcome = async () => (await late.api.call("GET", "explain?name=ads.example")).outcome;
+    assert.equal(await outcome(), "blocked");
+    await late.api.call("PUT", "pause", { seconds: 1 });
+    await until("the pause is over", async () => await outcome() === "blocked");
+    assert.equal((await late.api.call("GET", "status")).paused_until, null);
     // An account that is made, and used, meanwhile.
     const password = "a long enough password";
     await late.api.create("users", { name: "ann", role: "admin", password });
@@ -102,6 +109,11 @@ Deno.test({
     ]);
     assert.deepEqual(times, [["b.example", true], ["a.example", false]], "b has its right time");
     assert.equal((await statusAs())[0], 200, "the session goes on");
+    const { started_at } = JSON.parse((await statusAs())[1]);
+    assert.ok(Math.abs(Date.now() - Date.parse(started_at)) < DAY_MS, started_at);
+    const scraped = await fetch(new URL("/metrics", late.api.base), { headers: { cookie } });
+    const [, uptime] = /^svc_uptime_seconds (\S+)$/m.exec(await scraped.text()) ?? [];
+    assert.ok(Number(uptime) < DAY_MS / 1_000, `up for ${uptime} s`);
   },
 });
 

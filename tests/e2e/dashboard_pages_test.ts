@@ -258,6 +258,15 @@ Deno.test({
           target,
         );
       }
+      await visit.page.route("**/api/v1/status", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        const encrypted = { server_name: "dns.example", require_client_id: false, not_after: null };
+        const listeners = [...json.listeners, { protocol: "dot", address: "127.0.0.1:853" }];
+        await route.fulfill({ response, json: { ...json, encrypted, listeners } });
+      });
+      await visit.open("/connect?system=apple");
+      await visit.sees("An admin makes the profile for this.");
     });
     dashboard.service.assertCalm();
   },

@@ -181,6 +181,7 @@ Deno.test({
       await using visit = await dashboard.visit();
       const { page } = visit;
       const rule = await api.create("rules", { rule: "||kept.example^" });
+      const token = await api.create("tokens", { name: "radio", role: "viewer" });
       await visit.open("/settings");
       const [download] = await Promise.all([
         page.waitForEvent("download"),
@@ -190,6 +191,7 @@ Deno.test({
       const file = `${dashboard.service.directory}/backup.json`;
       await download.saveAs(file);
       await api.call("DELETE", `rules/${rule}`);
+      await api.call("DELETE", `tokens/${token}`);
       await api.create("rules", { rule: "||added.example^" });
       const choose = visit.field("File of a backup");
       await choose.setInputFiles({
@@ -201,6 +203,7 @@ Deno.test({
       await choose.setInputFiles(file);
       await visit.sees("What would change");
       await visit.sees("||kept.example^");
+      await visit.sees("without its secret: make it anew");
       await visit.sees("||added.example^");
       const rules = async () =>
         (await api.call("GET", "rules")).items.map(({ spec }: Json) => spec.rule);
@@ -213,6 +216,34 @@ Deno.test({
       await visit.field("Passphrase (optional)").fill("short");
       await visit.button("Download backup").click();
       await visit.sees(/it has 8 to 1024 characters/);
+    });
+    await t.step("who is asked is told with why a name is answered so", async () => {
+      await using visit = await dashboard.visit({ locale: "de-DE" });
+      await visit.open("/rules?test=www.news.example");
+      const asked = visit.page.locator(".why p", { hasText: "Gefragt wird:" });
+      await asked.waitFor();
+      assert.ok((await asked.textContent())?.includes(dashboard.upstream.text));
+      await visit.open("/log?outcome=blocked");
+      await visit.button("Filter Gesperrt entfernen").waitFor();
+    });
+    await t.step("on a phone what a drawer covers is out of reach until it is closed", async () => {
+      await using visit = await dashboard.visit({ by: "phone" });
+      const { page } = visit;
+      await dashboard.ask("127.0.0.25", "covered.example");
+      await visit.open("/log");
+      await visit.openRow("covered.example");
+      await page.locator(".drawer .why").waitFor();
+      const isWithin =
+        "(one => one === document.body || one.closest('.drawer, .toasts') !== null)" +
+        "(document.activeElement)";
+      for (let i = 0; i < 40; i++) {
+        await page.keyboard.press("Tab");
+        assert.equal(await page.evaluate(isWithin), true, `after ${i + 1} times`);
+      }
+      assert.equal(await page.locator("[inert]").count() > 0, true);
+      await page.keyboard.press("Escape");
+      await page.locator(".drawer").waitFor({ state: "detached" });
+      assert.equal(await page.locator("[inert]").count(), 0);
     });
     await t.step("the overview and the log take two pages of paper, dark or not", async () => {
       const names = Array.from({ length: 150 }, (_, i) => `name${i}.some.long.domain.example`);

@@ -142,6 +142,123 @@ Deno.test({
         .click();
       await page.locator("td", { hasText: "nas.home.arpa" }).waitFor();
     });
+    await t.step("what is wrong is told once, at its field", async () => {
+      await visit.open("/clients");
+      await visit.button("Add device").click();
+      await visit.button("Save").click();
+      const dialog = page.getByRole("dialog", { name: "Add device" });
+      await dialog.locator(".field.bad").first().waitFor();
+      assert.equal(await dialog.locator(".problem[role=alert]").count(), 0);
+      await dialog.getByRole("button", { name: "Cancel" }).click();
+    });
+    await t.step("who closes a menu or what it led to is back at its button", async () => {
+      await visit.open("/users");
+      const more = visit.button("More: ann");
+      await more.focus();
+      await page.keyboard.press("Enter");
+      await visit.button("Make a reset link").focus();
+      await page.keyboard.press("Enter");
+      await visit.sees(/^Works once, until /);
+      await page.keyboard.press("Escape");
+      await until(
+        "the button has the focus",
+        () => more.evaluate((one) => one === one.ownerDocument.activeElement),
+      );
+    });
+    await t.step(
+      "what is typed in one part of the settings outlives the saving of another",
+      async () => {
+        await visit.open("/settings");
+        const allowed = visit.field("Allowed");
+        const typed = `${await allowed.inputValue()}\n192.0.2.0/24`;
+        await allowed.fill(typed);
+        await visit.field("Kept by devices, in seconds").fill("17");
+        await page.locator(".card", { hasText: "Blocked names" }).getByRole("button", {
+          name: "Save",
+        })
+          .click();
+        await visit.sees("Saved Settings");
+        assert.equal(await allowed.inputValue(), typed);
+        await page.locator(".side").getByRole("link", { name: "Groups", exact: true }).click();
+        await visit.sees("Leave without saving?");
+        await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+        await page.locator("#access").getByRole("button", { name: "Save" }).click();
+        const saved =
+          async () => (await (await page.request.get(`${dashboard.api.base}/settings`)).json());
+        await until("both", async () => {
+          const { access, block_ttl } = await saved();
+          return block_ttl === 17 && access.allowed.includes("192.0.2.0/24");
+        });
+      },
+    );
+    await t.step("what was done to many at once is not offered back one by one", async () => {
+      const post = (path: string, data: unknown) =>
+        page.request.post(`${dashboard.api.base}/${path}`, { data });
+      const { id } = await (await post("rules", { rule: "||batch.example^" })).json();
+      assert.equal((await post("rules/batch", { add: [], remove: [id] })).status(), 200);
+      await visit.open("/audit");
+      await visit.button(/^Details/).click();
+      await visit.sees("Can't be put back from here");
+    });
+    await t.step("a part that fails says so, and is tried again", async () => {
+      const response = await page.request.post(`${dashboard.api.base}/clients`, {
+        data: { name: "Radio", addresses: ["127.0.0.24"] },
+      });
+      const { id } = await response.json();
+      const error = { code: "internal", message: "the log is gone" };
+      await page.route(
+        /\/api\/v1\/(querylog|auth\/sessions)\b(?!\/stream)/,
+        (route) => route.fulfill({ status: 500, json: { error } }),
+      );
+      const failed = page.locator(".error-box", { hasText: "the log is gone" });
+      for (const target of ["/", "/account", `/clients/${id}`]) {
+        await visit.open(target);
+        await failed.first().waitFor();
+      }
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+      await failed.getByRole("button", { name: "Retry" }).click();
+      await failed.waitFor({ state: "detached" });
+    });
+    await t.step("devices are marked and moved by keys", async () => {
+      await visit.open("/clients");
+      await page.locator(".virtual-row").first().waitFor();
+      await page.locator(".virtual").focus();
+      await page.keyboard.press("Space");
+      await visit.sees("1 device marked");
+      await page.keyboard.press("Space");
+      await page.getByText("1 device marked").waitFor({ state: "detached" });
+      await page.keyboard.press("Space");
+      await page.getByLabel("Move to group …").selectOption({ label: "Kids" });
+      await visit.sees("1 device is now in Kids");
+    });
+    await t.step("while nobody leads nothing is offered that would be refused", async () => {
+      await page.route("**/api/v1/status", async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        const cluster = { ...json.cluster, writable: false };
+        await route.fulfill({ response, json: { ...json, cluster } });
+      });
+      const banner = "No change can be made through this node at the moment.";
+      const button = (name: string) => page.locator("main").getByRole("button", { name });
+      await visit.open("/users");
+      await visit.sees(banner);
+      for (const name of ["Add user", "More: ann", "Remove: ann"]) {
+        await until(name, () => button(name).isDisabled());
+      }
+      await visit.open("/lists");
+      await visit.sees(banner);
+      // Lists are each node's own to download.
+      assert.equal(await button("Refresh").isDisabled(), false);
+      await visit.open("/lists?tab=recommended");
+      await visit.sees(banner);
+      await page.locator("main [role=switch]").first().waitFor();
+      assert.equal(await page.locator("main [role=switch]:enabled").count(), 0);
+      await visit.open("/clients");
+      await visit.sees(banner);
+      await page.locator(".virtual-row").first().waitFor();
+      assert.equal(await page.locator(".virtual-row select:enabled").count(), 0);
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+    });
     await t.step("the log runs, holds for who reads, and goes on", async () => {
       await visit.open("/log?live=1");
       await dashboard.ask("127.0.0.23", `one.${BLOCKED}`);

@@ -200,6 +200,8 @@ disk("a disk that fills up stops changes and no answer, and harms nothing", asyn
     await using service = await OnDisk.start(disk);
     const names = ["kept"];
     assert.ok((await service.add("kept")).id !== undefined);
+    // It would find no room, and is tried again in a minute.
+    await until("today's copy", async () => /svc-/.test(await disk.sh("ls backups || true")));
     for (let round = 0; round < ROUNDS; round++) {
       await disk.fill();
       // Some changes may still find room in what the store has already.

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { Api, DEFAULT_GROUP } from "./api.ts";
 import { lookUp, nextId } from "./clients.ts";
 import { address, answer, FakeUpstream } from "./fake_upstream.ts";
-import { hasProgram, PERMISSIONS, Service, until } from "./harness.ts";
+import { hasProgram, PERMISSIONS, runProgram, Service, svcCommand, until } from "./harness.ts";
 
 const HAS_DIG = hasProgram("dig");
 const [KIDS, OFFICE, GUEST] = ["127.0.0.2", "127.0.0.3", "127.0.0.4"];
@@ -78,6 +78,44 @@ Deno.test({
     await t.step("names of one's own network are asked where they are", async () => {
       assert.equal(await ask("nas.lan", KIDS), ROUTER);
       assert.equal(await ask("nas.lan", GUEST), ROUTER);
+    });
+    await t.step("who is asked is explained, and a trace asks them", async () => {
+      const explain = async (client: string) => {
+        const name = freshName();
+        const { outcome, upstreams, trace } = await api.call(
+          "GET",
+          `explain?name=${name}&client=${client}&trace=true`,
+        );
+        return [outcome, upstreams, trace.records.map((one: string) => one.split(" ").at(-1))];
+      };
+      const [one, two, three] = [everybody.text, family.text, work.text];
+      assert.deepEqual(await explain(GUEST), [
+        "forwarded",
+        [{ address: one, name: null }],
+        [EVERYBODY],
+      ]);
+      assert.deepEqual(await explain(KIDS), [
+        "forwarded",
+        [{ address: two, name: "family" }],
+        [FAMILY],
+      ]);
+      assert.deepEqual(await explain(OFFICE), [
+        "forwarded",
+        [{ address: three, name: null }],
+        [WORK],
+      ]);
+      const base = api.base.replace("/api/v1", "");
+      const [command, ...args] = svcCommand([
+        "explain",
+        freshName(),
+        "--client",
+        "Kid",
+        "--api",
+        base,
+      ]);
+      const { code, stdout, stderr } = await runProgram(command, ...args);
+      assert.equal(code, 0, stderr);
+      assert.match(stdout, new RegExp(`^upstreams: family \\(${two}\\)$`, "m"));
     });
     await t.step("another list holds at once", async () => {
       const name = freshName();

@@ -69,6 +69,7 @@ class Running {
       isShutIn: true,
       traces: null,
       rateLimit: null,
+      neverLimited: [],
       requireClientId: false,
       tcp: {
         connectionsMax: 64,

@@ -95,6 +95,13 @@ export class Segment implements AsyncDisposable {
     await ip("-n", this.#switch, "link", "set", `port${i}`, ...how);
   }
 
+  async rename(i: number, from: string, to: string): Promise<void> {
+    const at = ["-n", this.#space(i), "link", "set"];
+    await ip(...at, from, "down");
+    await ip(...at, from, "name", to);
+    await ip(...at, to, "up");
+  }
+
   async setLink(i: number, isUp: boolean): Promise<void> {
     await ip("-n", this.#space(i), "link", "set", DEVICE, isUp ? "up" : "down");
   }

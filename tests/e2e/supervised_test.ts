@@ -2,7 +2,7 @@
 // Method: a socket as systemd's, and the datagrams that come.
 
 import assert from "node:assert/strict";
-import { OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
+import { OwnDirectory, PERMISSIONS, runProgram, Service, until } from "./harness.ts";
 
 Deno.test({
   name: "svc run tells its supervisor how it is",
@@ -36,6 +36,15 @@ Deno.test({
     );
   await told("READY=1");
   await told("WATCHDOG=1", 3);
+  // Each look waits with descriptors of its own; connections come and go.
+  const waiting = async () => {
+    const { stdout } = await runProgram("ls", "-l", `/proc/${service.pid}/fd`);
+    return stdout.split("anon_inode:").length;
+  };
+  const first = await waiting();
+  await told("WATCHDOG=1", 13);
+  const last = await waiting();
+  assert.ok(last < first + 10, `${first} descriptors to wait with, and ${last} ten looks later`);
   service.kill("SIGHUP");
   await told("RELOADING=1\nMONOTONIC_USEC=");
   await told("READY=1", 2);

@@ -28,6 +28,7 @@ import {
   pause,
   PERMISSIONS,
   PROGRAM,
+  runProgram,
   Service,
   testConfig,
   toml,
@@ -402,4 +403,24 @@ Deno.test({
     );
   });
   assert.equal(formatHostPort(service.address).startsWith("127.0.0.1"), true);
+  await t.step("a stop while one is under way, which leaves nobody behind", async () => {
+    const { port } = service.address;
+    // The next program waits for its configuration, and nobody writes it.
+    await Deno.remove(`${directory}/svc.toml`);
+    assert.equal((await runProgram("mkfifo", `${directory}/svc.toml`)).code, 0);
+    service.kill("SIGUSR2");
+    service.kill("SIGUSR2");
+    await service.logged("starting the next program", {}, refusals + 1);
+    assert.equal((await service.stop()).code, 0);
+    await until("nobody has its sockets", () => {
+      try {
+        Deno.listen({ hostname: "127.0.0.1", port }).close();
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    const starts = service.logs.filter(({ message }) => message === "starting the next program");
+    assert.equal(starts.length, refusals + 1, "one for both");
+  });
 });

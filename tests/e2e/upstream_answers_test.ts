@@ -51,8 +51,9 @@ class Flood implements AsyncDisposable {
   #isOn = true;
   readonly #ended: Promise<void>;
 
-  constructor(server: HostPort, domain: string, perSecond: number) {
+  constructor(server: HostPort, domain: string, perSecond: number, from = "127.0.0.1") {
     this.#socket.on("message", () => {});
+    this.#socket.bind(0, from);
     this.#ended = (async () => {
       for (; this.#isOn; await pause(20)) {
         for (let i = 0; i < perSecond / 50; i++) {
@@ -110,6 +111,34 @@ Deno.test("svc run answers other names while one upstream is silent, with 1,024 
   await service.logged("too many queries wait for an upstream: further ones get SERVFAIL", {
     upstream: silent.text,
   });
+  service.assertCalm();
+});
+
+Deno.test("svc run answers others while one client asks for names that get no answer", {
+  ...OPTIONS,
+  sanitizeResources: false,
+}, async () => {
+  await using upstream = await FakeUpstream.start((query) =>
+    query.name.toLowerCase().endsWith("dead.test") ? null : address(query)
+  );
+  await using service = await Service.start({
+    config: {
+      "server.rate_limit": { queries_per_second: 0, exempt: ["127.0.0.1/32"] },
+      upstream: [{ address: upstream.text }],
+    },
+  });
+  await using flood = new Flood(service.address, "dead.test", 3_000, "127.0.0.66");
+  using neighbour = await Asker.open(service.address, "127.0.0.7");
+  using flooder = await Asker.open(service.address, "127.0.0.66");
+  // Some times more than may wait at once.
+  for (let round = 0; flood.sent < 6_000; round++) {
+    const { rcode, records } = await neighbour.ask(`n${round}.example`);
+    assert.deepEqual([rcode, records], ["NOERROR", ["A 192.0.2.1"]], `after ${flood.sent}`);
+    await pause(100);
+  }
+  const names = Array.from({ length: 50 }, (_, i) => ({ name: `further${i}.dead.test` }));
+  const refused = await flooder.askAll(names);
+  assert.ok(refused.some(({ text }) => text === "too many queries of this client wait"));
   service.assertCalm();
 });
 

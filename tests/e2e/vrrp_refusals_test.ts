@@ -223,11 +223,13 @@ Deno.test(
         const { stdout } = await runProgram("sh", "-c", script);
         const all = `${NOBODY}\t`.repeat(4).trim();
         const sets = ["Amb", "Eff", "Inh", "Prm"].map((set) => `Cap${set}:\t0000000000001000`);
-        // SIGUSR1 is blocked: the runtime would open its debugger at it.
+        // SIGUSR1 is blocked: the runtime would open its debugger at it. Orders, SIGTERM say, reach
+        // the thread that listens.
         const rest = [
           `Gid:\t${all}`,
           "NoNewPrivs:\t1",
           "SigBlk:\t0000000000000200",
+          "SigBlk:\t0000000000004a03",
           `Uid:\t${all}`,
         ];
         assert.deepEqual(stdout.trim().split("\n"), [...sets, ...rest]);

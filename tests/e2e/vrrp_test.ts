@@ -29,7 +29,7 @@ async function status(segment: Segment, i: number, file: string): Promise<string
 /** Each thread's IDs and rights; one line if all are alike. */
 async function rightsOf(pid: number): Promise<string[]> {
   const script = `cd /proc/${pid}/task; for t in *; do
-    grep -hE '^(Uid|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|SigBlk):' $t/status |
+    grep -hE '^(Uid|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs):' $t/status |
     tr '\\n\\t' '  '; echo; done | sort -u`;
   const { stdout } = await runProgram("sh", "-c", script);
   return stdout.trim().split("\n").map((line) => line.trim());
@@ -166,6 +166,13 @@ for (const unicast of [false, true]) {
       await segment.settled(0);
     });
 
+    await t.step("an interface that is renamed does not keep the address", async () => {
+      await segment.rename(0, segment.device, "seg9");
+      await segment.settled(1);
+      await segment.rename(0, "seg9", segment.device);
+      await segment.settled(0);
+    });
+
     const { asked, lost, gaps } = await asking.stop();
     const list = gaps.map(({ lengthMs }) => `${lengthMs.toFixed(0)} ms`).join(", ");
     console.log(`${mode}: ${lost} of ${asked} queries lost, every 20 ms one; gaps: ${list}`);
@@ -282,6 +289,19 @@ Deno.test("svc vrrp goes on as the next program, and the address stays", options
     for (const set of ALL_SETS) assert.ok(rights[0].includes(set), set);
   });
 
+  await t.step("whatever signals come while it becomes that", async () => {
+    const starts = () => first.logs.filter(({ message }) => message === "going on as holder");
+    const before = starts().length;
+    const from = first.logs.length;
+    first.child.kill("SIGUSR2");
+    await first.logged("going on as the next program", {}, from);
+    for (const signal of ["SIGHUP", "SIGUSR2"] as const) first.child.kill(signal);
+    // The second one is heard by the program that the first has made.
+    await until("it has gone on twice", () => first.hasEnded || starts().length === before + 2);
+    assert.ok(!first.hasEnded, first.transcript());
+    assert.deepEqual(await segment.holders(), [0]);
+  });
+
   await t.step("not with a configuration that is not valid", async () => {
     await files.write("0", { ...configs[0], vrrp: { interface: 1 } });
     first.child.kill("SIGUSR2");
@@ -297,5 +317,15 @@ Deno.test("svc vrrp goes on as the next program, and the address stays", options
     first.child.kill("SIGUSR2");
     await first.logged("standing by as backup", { reason: "started" }, from);
     await second.logged("taking over", { reason: "the peer gave it up" });
+    await first.end("SIGTERM");
+  });
+
+  await t.step("and leaves nothing behind when it is stopped before it is that", async () => {
+    await second.logged("holding the address");
+    const from = second.logs.length;
+    second.child.kill("SIGUSR2");
+    await second.logged("going on as the next program", {}, from);
+    assert.equal((await second.end("SIGTERM")).code, 0);
+    assert.deepEqual(await segment.holders(), []);
   });
 });

@@ -53,6 +53,11 @@ interface Running {
   readonly storage: RaftStorage;
 }
 
+export interface DiskCopy {
+  readonly kv: FaultyKv;
+  readonly disk: MemoryRaftDisk;
+}
+
 export interface SimNode {
   readonly name: string;
   readonly isWitness: boolean;
@@ -92,6 +97,7 @@ export class ClusterSim {
   /** Who of a cluster led a term, and the state at an index of a cluster's. */
   readonly #leaders = new Map<string, string>();
   readonly #states = new Map<string, string>();
+  #hasOldCopies = false;
 
   private constructor(options: ClusterSimOptions) {
     this.#options = options;
@@ -208,6 +214,20 @@ export class ClusterSim {
     node.kv = await FaultyKv.open();
     node.disk = new MemoryRaftDisk();
     node.told = null;
+  }
+
+  /** What its disk holds at the moment, to be put back later. */
+  async copy({ kv, disk }: SimNode): Promise<DiskCopy> {
+    return { kv: await kv.copy(), disk: disk.copy() };
+  }
+
+  /** It comes back with an older copy of its disk. States may differ from then on. */
+  async putBack(node: SimNode, { kv, disk }: DiskCopy): Promise<void> {
+    this.crash(node);
+    node.kv.inner.close();
+    [node.kv, node.disk, node.told] = [kv, disk, null];
+    this.#hasOldCopies = true;
+    await this.start(node);
   }
 
   async stop(node: SimNode): Promise<void> {
@@ -433,7 +453,8 @@ export class ClusterSim {
     }
     node.told = now;
     if (state.role === "leader") this.#checkLeader(cluster, node.isWitness, state);
-    if (cluster !== "" && state.log.base.index > 0) this.#checkState(cluster, applier.state);
+    const isOfLog = cluster !== "" && state.log.base.index > 0;
+    if (isOfLog && !this.#hasOldCopies) this.#checkState(cluster, applier.state);
   }
 
   #checkLeader(cluster: string, isWitness: boolean, { id, currentTerm, log }: RaftState): void {

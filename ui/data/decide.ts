@@ -2,6 +2,7 @@
 import { type Remedy, ruleText } from "../../src/client/remedy.ts";
 import { t } from "../text/mod.ts";
 import { lowered, moment } from "../parts/format.ts";
+import { outcomeName } from "../parts/outcome.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { ApiError, get } from "./api.ts";
 import { change, create, remove } from "./collections.ts";
@@ -55,7 +56,9 @@ export async function decide(decision: Decision, remedy: Remedy, ask: Asked): Pr
   const whom = who.kind === "all" ? lowered(t.panel.everybody) : who.name;
   const said = decision.action === "allow" ? t.panel.allowedFor : t.panel.blockedFor;
   const until = end === null ? t.panel.forEver : t.panel.until(moment(end));
-  const rest = works ? "" : ` ${t.panel.stillDecides(now?.rule ?? now?.outcome ?? "")}`;
+  const rest = works
+    ? ""
+    : ` ${t.panel.stillDecides(now?.rule ?? outcomeName(now?.outcome ?? ""))}`;
   toast(
     `${said(decision.name, whom, until)}${rest}`,
     back,

@@ -4,7 +4,7 @@ import { useLoaded } from "../data/poll.ts";
 import { me } from "../data/session.ts";
 import { Button, Card, Copy, CopyLine, Empty, Name, PageHead, Tag } from "../parts/basics.tsx";
 import { Check, Field, TextField } from "../parts/controls.tsx";
-import { attempt } from "../parts/errors.tsx";
+import { attempt, Shown } from "../parts/errors.tsx";
 import { Form } from "../parts/form.tsx";
 import { moment } from "../parts/format.ts";
 import { NewPassword } from "../parts/new_password.tsx";
@@ -229,11 +229,9 @@ interface Session {
   readonly current?: boolean;
 }
 
-/** Where one is signed in, where the node tells. */
+/** Where one is signed in. */
 function Sessions() {
   const sessions = useLoaded(() => get<{ items: readonly Session[] }>("auth/sessions"), []);
-  const items = sessions.data.value?.items;
-  if (items === undefined) return null;
   const revoke = (id: string) =>
     attempt(async () => {
       await call("DELETE", `auth/sessions/${id}`);
@@ -241,21 +239,33 @@ function Sessions() {
     });
   return (
     <Card title={t.account.sessions}>
-      <ul class="rows">
-        {items.map(({ id, created_at, address, current }) => (
-          <li key={id}>
-            <div class="row-flat">
-              <span class="row-main">
-                <span>{t.account.since(moment(new Date(created_at)))}</span>
-                <span class="muted small mono">{address ?? ""}</span>
-              </span>
-              {current
-                ? <Tag kind="accent">{t.account.thisSession}</Tag>
-                : <Button small label={t.account.end} onClick={() => void revoke(id)} />}
-            </div>
-          </li>
-        ))}
-      </ul>
+      <Shown of={sessions} rows={2}>
+        {({ items }) => (
+          <ul class="rows">
+            {items.map(({ id, created_at, address, current }) => {
+              const since = t.account.since(moment(new Date(created_at)));
+              return (
+                <li key={id}>
+                  <div class="row-flat">
+                    <span class="row-main">
+                      <span>{since}</span>
+                      <span class="muted small mono">{address ?? ""}</span>
+                    </span>
+                    {current ? <Tag kind="accent">{t.account.thisSession}</Tag> : (
+                      <Button
+                        small
+                        label={t.account.end}
+                        aria-label={`${t.account.end}: ${since}`}
+                        onClick={() => void revoke(id)}
+                      />
+                    )}
+                  </div>
+                </li>
+              );
+            })}
+          </ul>
+        )}
+      </Shown>
     </Card>
   );
 }

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { call, get } from "../data/api.ts";
 import { change, keptOf, useCollection } from "../data/collections.ts";
-import { changeSettings } from "../data/node.ts";
+import { changeSettings, isReadOnly } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
 import type { AuditEntry, Collection, Settings, Specs } from "../data/types.ts";
@@ -11,7 +11,7 @@ import { SearchBox } from "../parts/controls.tsx";
 import { Difference } from "../parts/difference.tsx";
 import { pageOf } from "../parts/error_text.ts";
 import { attempt, Shown } from "../parts/errors.tsx";
-import { day, fullTime } from "../parts/format.ts";
+import { day, fullTime, visible } from "../parts/format.ts";
 import { toast } from "../parts/toasts.tsx";
 import { param, setParams } from "../router.ts";
 import { t } from "../text/mod.ts";
@@ -105,6 +105,7 @@ function Row({ entry, onDone }: { entry: AuditEntry; onDone: () => void }) {
   const href = resource.id === null ? null : pageOf(resource.id);
   const isAlone = ALONE.includes(action) && actor.name !== null;
   const hasMore = before !== null || after !== null;
+  const label = isOpen.value ? t.common.less : t.common.details;
   return (
     <div class="audit-row">
       <div class="row-flat">
@@ -116,11 +117,8 @@ function Row({ entry, onDone }: { entry: AuditEntry; onDone: () => void }) {
             <strong>
               <Name text={actor.name ?? word(t.audit.kinds, actor.kind)} />
             </strong>{" "}
-            {word(t.audit.actions, action)} {!isAlone &&
-              word(
-                { ...t.audit.types, token: t.tokens.one, webhook: t.webhooks.one },
-                resource.type,
-              )} {isAlone ? null : href !== null && after !== null
+            {word(t.audit.actions, action)} {!isAlone && word(t.audit.types, resource.type)}{" "}
+            {isAlone ? null : href !== null && after !== null
               ? (
                 <a href={href}>
                   <Name text={aboutOf(entry)} />
@@ -134,7 +132,8 @@ function Row({ entry, onDone }: { entry: AuditEntry; onDone: () => void }) {
           <Button
             small
             kind="quiet"
-            label={isOpen.value ? t.common.less : t.common.details}
+            label={label}
+            aria-label={[label, visible(aboutOf(entry))].filter(Boolean).join(": ")}
             aria-expanded={isOpen.value}
             onClick={() => isOpen.value = !isOpen.value}
           />
@@ -154,12 +153,14 @@ function Row({ entry, onDone }: { entry: AuditEntry; onDone: () => void }) {
 function Revert(
   { entry: { resource, before, after }, onDone }: { entry: AuditEntry; onDone: () => void },
 ) {
+  const isSettings = resource.type === "settings";
   const collection = COLLECTIONS[resource.type];
-  if (resource.type !== "settings" && collection === undefined) {
+  // Of many at once the entry has no more than a part.
+  if (!isSettings && (collection === undefined || resource.id === null)) {
     return <Tag>{t.audit.noWayBack}</Tag>;
   }
   const revert = async () => {
-    if (resource.type === "settings") {
+    if (isSettings) {
       await changeSettings(() => before as Settings, t.audit.reverted);
     } else if (after === null) {
       await call("POST", collection, { body: before });
@@ -172,5 +173,13 @@ function Revert(
     }
     onDone();
   };
-  return <Button small icon="undo-2" label={t.audit.revert} onClick={() => void attempt(revert)} />;
+  return (
+    <Button
+      small
+      icon="undo-2"
+      label={t.audit.revert}
+      disabled={isReadOnly.value}
+      onClick={() => void attempt(revert)}
+    />
+  );
 }

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
+import { isReadOnly } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
 import { readStats } from "../data/stats.ts";
@@ -69,7 +70,14 @@ function One({ client }: { client: Resource<"clients"> }) {
         {isAdmin.value && (
           <>
             <Button icon="pencil" label={t.common.edit} onClick={() => isEditing.value = true} />
-            <Button kind="quiet" icon="trash" iconOnly label={t.common.remove} onClick={onRemove} />
+            <Button
+              kind="quiet"
+              icon="trash"
+              iconOnly
+              label={t.common.remove}
+              disabled={isReadOnly.value}
+              onClick={onRemove}
+            />
           </>
         )}
       </PageHead>
@@ -143,28 +151,32 @@ function Latest({ name }: { name: string }) {
     [name],
     POLL_MS,
   );
-  const entries = latest.data.value?.entries ?? [];
   return (
     <Card
       title={t.clients.latest}
       actions={<a href={hrefOf("/log", { client: name })}>{t.common.all}</a>}
     >
-      {entries.length === 0 ? <Empty text={t.log.nothing} icon="scroll-text" /> : (
-        <ul class="rows">
-          {entries.map((entry) => (
-            <li key={entry.id}>
-              <a href={hrefOf("/log", { client: name, name: entry.name })}>
-                <ListedOutcome outcome={entry.outcome} iconOnly />
-                <span class="row-main">
-                  <Name text={entry.name} mono />
-                </span>
-                <span class="muted small">{deciderName(entry.list)}</span>
-                <span class="muted small">{clock(new Date(entry.time))}</span>
-              </a>
-            </li>
-          ))}
-        </ul>
-      )}
+      <Shown of={latest}>{({ entries }) => <Entries of={entries} client={name} />}</Shown>
     </Card>
+  );
+}
+
+function Entries({ of, client }: { of: EntryPage["entries"]; client: string }) {
+  if (of.length === 0) return <Empty text={t.log.nothing} icon="scroll-text" />;
+  return (
+    <ul class="rows">
+      {of.map((entry) => (
+        <li key={entry.id}>
+          <a href={hrefOf("/log", { client, name: entry.name })}>
+            <ListedOutcome outcome={entry.outcome} iconOnly />
+            <span class="row-main">
+              <Name text={entry.name} mono />
+            </span>
+            <span class="muted small">{deciderName(entry.list)}</span>
+            <span class="muted small">{clock(new Date(entry.time))}</span>
+          </a>
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { useComputed, useSignal } from "@preact/signals";
 import { change, create, keptOf, useCollection } from "../data/collections.ts";
-import { nowMs } from "../data/node.ts";
+import { isReadOnly, nowMs } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { readSeen } from "../data/seen.ts";
 import { isAdmin } from "../data/session.ts";
@@ -170,6 +170,9 @@ function Known({ items, seen }: { items: readonly Client[]; seen: readonly Seen[
           columns={6}
           active={active}
           onOpen={(index) => void navigate(`/clients/${shown[index].id}`)}
+          onMark={isAdmin.value
+            ? (index) => mark(shown[index].id, !marked.value.has(shown[index].id))
+            : undefined}
           head={<Head />}
           row={(client) => (
             <Row
@@ -239,6 +242,7 @@ function Row(
           ? (
             <Select
               aria-label={t.clients.groupOf(spec.name)}
+              disabled={isReadOnly.value}
               value={spec.group}
               choices={groupOptions()}
               onChange={(group) =>
@@ -286,6 +290,7 @@ function Many({ ids, onDone }: { ids: readonly string[]; onDone: () => void }) {
       <strong>{t.clients.marked(ids.length)}</strong>
       <Select
         aria-label={t.clients.moveTo}
+        disabled={isReadOnly.value}
         value=""
         choices={[{ value: "", label: t.clients.moveTo }, ...groupOptions()]}
         onChange={(group) => group !== "" && void attempt(() => move(group))}
@@ -371,7 +376,12 @@ function NewClient(
             choices={groupOptions()}
             onChange={(value) => group.value = value}
           />
-          <Button kind="primary" type="submit" label={t.common.save} />
+          <Button
+            kind="primary"
+            type="submit"
+            label={t.common.save}
+            disabled={isReadOnly.value}
+          />
         </form>
       )}
     </li>

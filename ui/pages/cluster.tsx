@@ -14,11 +14,14 @@ import { t } from "../text/mod.ts";
 
 export default function Cluster() {
   const report = status.value?.cluster;
-  if (report === undefined) return <Skeleton />;
   return (
     <>
       <PageHead title={t.pages.cluster} lead={t.cluster.lead} />
-      {hasCluster.value ? <Report of={report} /> : <Empty text={t.cluster.none} icon="server" />}
+      {report === undefined
+        ? <Skeleton />
+        : hasCluster.value
+        ? <Report of={report} />
+        : <Empty text={t.cluster.none} icon="server" />}
     </>
   );
 }

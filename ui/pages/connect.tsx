@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { call, get } from "../data/api.ts";
 import { change, useCollection } from "../data/collections.ts";
-import { plainAddresses, status } from "../data/node.ts";
+import { isReadOnly, plainAddresses, status } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
 import type { EntryPage } from "../data/types.ts";
@@ -83,6 +83,7 @@ export default function Connect() {
               <Button
                 class="section"
                 label={t.connect.addId(suggestion)}
+                disabled={isReadOnly.value}
                 onClick={() => void attempt(addId)}
               />
             )}
@@ -160,6 +161,7 @@ function AppleProfile({ clientId, isDoh }: { clientId: string | null; isDoh: boo
       sayError(error);
     }
   };
+  if (!isAdmin.value) return <p class="muted">{t.connect.adminMakes}</p>;
   if (url.value === null) {
     return <Button kind="primary" icon="download" label={t.connect.makeProfile} onClick={make} />;
   }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useCollection } from "../data/collections.ts";
+import { isReadOnly } from "../data/node.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Resource } from "../data/types.ts";
 import { Button, Empty, Name, PageHead } from "../parts/basics.tsx";
@@ -77,7 +78,14 @@ function One({ group }: { group: Resource<"groups"> }) {
           />
         )}
         {isAdmin.value && id !== DEFAULT_GROUP && (
-          <Button icon="trash" iconOnly kind="quiet" label={t.common.remove} onClick={onRemove} />
+          <Button
+            icon="trash"
+            iconOnly
+            kind="quiet"
+            label={t.common.remove}
+            disabled={isReadOnly.value}
+            onClick={onRemove}
+          />
         )}
       </PageHead>
       <Tabs

@@ -1,7 +1,6 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { call } from "../data/api.ts";
 import { keptOf, useCollection } from "../data/collections.ts";
-import { isReadOnly } from "../data/node.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Resource } from "../data/types.ts";
 import { Button, PageHead } from "../parts/basics.tsx";
@@ -61,7 +60,6 @@ export default function Lists() {
             icon="refresh-cw"
             label={t.lists.refresh}
             isBusy={isRefreshing.value}
-            disabled={isReadOnly.value}
             onClick={onRefresh}
           />
         )}

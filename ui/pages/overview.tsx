@@ -9,7 +9,7 @@ import { isAdmin, isOpen } from "../data/session.ts";
 import { readSeries } from "../data/seen.ts";
 import { type BlockedClient, readBlockedJustNow, readStats } from "../data/stats.ts";
 import type { Seen, Stats } from "../data/types.ts";
-import { Button, Card, Empty, Name, PageHead, Popover, Skeleton } from "../parts/basics.tsx";
+import { Button, Card, Empty, Name, PageHead, Popover } from "../parts/basics.tsx";
 import { OverTime, pointsOf, Sparkline } from "../parts/chart.tsx";
 import { Segmented } from "../parts/controls.tsx";
 import { Shown } from "../parts/errors.tsx";
@@ -132,9 +132,7 @@ export default function Overview() {
                 class="blocked-now"
                 actions={<a href="/log?outcome=blocked">{t.common.all}</a>}
               >
-                {blocked.data.value === null
-                  ? blocked.isSlow.value && <Skeleton />
-                  : <BlockedNow clients={blocked.data.value} />}
+                <Shown of={blocked}>{(clients) => <BlockedNow clients={clients} />}</Shown>
               </Card>
             </div>
             <div class="grid four">

@@ -10,16 +10,13 @@ import { weekday } from "../parts/format.ts";
 import { newSchedule, ScheduleForm } from "../parts/schedule_form.tsx";
 import { scheduleState } from "../parts/schedule_words.ts";
 import { DAYS } from "../data/week.ts";
-import { mayLeave, navigate } from "../router.ts";
+import { navigate, useClosing } from "../router.ts";
 import { t } from "../text/mod.ts";
 
 export default function Schedules() {
   const schedules = useCollection("schedules");
   useCollection("groups");
   const isAdding = useSignal(false);
-  const close = async () => {
-    if (mayLeave.value === null || await mayLeave.value()) isAdding.value = false;
-  };
   return (
     <>
       <PageHead title={t.pages.schedules} lead={t.schedules.lead}>
@@ -39,17 +36,19 @@ export default function Schedules() {
               </div>
             )}
       </Collected>
-      {isAdding.value && (
-        <Dialog title={t.schedules.add} wide onClose={close}>
-          <ScheduleForm
-            resource={null}
-            initial={newSchedule()}
-            onCancel={close}
-            onDone={() => isAdding.value = false}
-          />
-        </Dialog>
-      )}
+      {isAdding.value && <NewSchedule onClose={() => isAdding.value = false} />}
     </>
+  );
+}
+
+/** The form of one to be made. */
+function NewSchedule({ onClose }: { onClose: () => void }) {
+  const close = useClosing(onClose);
+  const leave = () => void close();
+  return (
+    <Dialog title={t.schedules.add} wide onClose={leave}>
+      <ScheduleForm resource={null} initial={newSchedule()} onCancel={leave} onDone={onClose} />
+    </Dialog>
   );
 }
 

@@ -17,6 +17,7 @@ import { UpstreamHealth } from "../parts/upstream_health.tsx";
 import { t } from "../text/mod.ts";
 
 const RESPONSES = ["null_ip", "nxdomain", "refused", "custom_ip"] as const;
+const BLOCKING = ["block_response", "blocking_ipv4", "blocking_ipv6", "block_ttl"] as const;
 
 export default function SettingsPage() {
   const settings = useLoaded(readSettings, []);
@@ -25,7 +26,7 @@ export default function SettingsPage() {
       <PageHead title={t.pages.settings} />
       <div class="settings">
         <Shown of={settings}>
-          {(kept) => <Sections key={kept.revision} kept={kept} reload={settings.reload} />}
+          {(kept) => <Sections kept={kept} reload={settings.reload} />}
         </Shown>
         <Upstreams />
         <Node />
@@ -60,7 +61,7 @@ function Sections({ kept, reload }: SectionProps) {
         />
       </Card>
       <Card title={t.settings.blocking}>
-        <Part kept={kept} reload={reload}>
+        <Part kept={kept} reload={reload} fields={BLOCKING}>
           {({ value, set, problem }) => (
             <>
               <Field
@@ -124,7 +125,7 @@ function Sections({ kept, reload }: SectionProps) {
         </Part>
       </Card>
       <Card title={t.settings.lists}>
-        <Part kept={kept} reload={reload}>
+        <Part kept={kept} reload={reload} fields={["list_update_interval"]}>
           {({ value, set, problem }) => (
             <Field label={t.settings.interval} error={problem("list_update_interval")}>
               {(ids) => (
@@ -146,7 +147,13 @@ function Sections({ kept, reload }: SectionProps) {
         </Part>
       </Card>
       <Card title={t.settings.access} id="access">
-        <Part kept={kept} reload={reload} prepare={cleanAccess} check={checkAccess}>
+        <Part
+          kept={kept}
+          reload={reload}
+          fields={["access"]}
+          prepare={cleanAccess}
+          check={checkAccess}
+        >
           {({ value, set, problem }) => (
             <>
               <p class="muted">{t.settings.accessText}</p>
@@ -183,41 +190,46 @@ function Sections({ kept, reload }: SectionProps) {
   );
 }
 
-function cleanAccess(settings: Settings): Settings {
-  const { allowed, disallowed } = settings.access;
+type Access = Pick<Settings, "access">;
+
+function cleanAccess({ access: { allowed, disallowed } }: Access): Access {
   return {
-    ...settings,
     access: { allowed: linesOf(allowed.join("\n")), disallowed: linesOf(disallowed.join("\n")) },
   };
 }
 
 /** Nobody opens a resolver to the whole world by emptying a field. */
-async function checkAccess({ access }: Settings): Promise<boolean> {
+async function checkAccess({ access }: Access): Promise<boolean> {
   if (access.allowed.length > 0) return true;
   return await confirm(t.settings.openTitle, t.settings.openText, t.settings.openYes);
 }
 
-/** A part of the settings; what GET gave goes back whole, with this part changed. */
-function Part(
-  { kept, reload, children, prepare = (one) => one, check }: SectionProps & {
-    children: Parameters<typeof Form<Settings>>[0]["children"];
-    prepare?: (settings: Settings) => Settings;
-    check?: (settings: Settings) => Promise<boolean>;
+/**
+ * A part of the settings, of these fields; what GET gave goes back whole, with them changed. What is
+ * typed in one part stays when another one is saved.
+ */
+function Part<K extends keyof Settings>(
+  { kept, reload, fields, children, prepare = (one) => one, check }: SectionProps & {
+    fields: readonly K[];
+    children: Parameters<typeof Form<Pick<Settings, K>>>[0]["children"];
+    prepare?: (part: Pick<Settings, K>) => Pick<Settings, K>;
+    check?: (part: Pick<Settings, K>) => Promise<boolean>;
   },
 ) {
   const { settings, revision } = kept;
-  const submit = async (value: Settings) => {
+  const initial = partOf(settings, fields);
+  const submit = async (value: Pick<Settings, K>) => {
     const next = prepare(value);
     if (check !== undefined && !await check(next)) return;
     try {
-      await putSettings(next, revision);
+      await putSettings({ ...settings, ...next }, revision);
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 412)) throw error;
-      // Somebody else changed another part: this one is put on top of theirs.
-      await changeSettings((theirs) => ({ ...theirs, ...changed(settings, next) }), null);
+      // Somebody else changed another field: this one is put on top of theirs.
+      await changeSettings((theirs) => ({ ...theirs, ...changed(initial, next) }), null);
     }
     toast(t.common.saved(t.pages.settings), async () => {
-      await changeSettings((now) => ({ ...now, ...changed(next, settings) }), t.common.undone);
+      await changeSettings((now) => ({ ...now, ...changed(next, initial) }), t.common.undone);
       await reload();
     });
     await reload();
@@ -226,21 +238,28 @@ function Part(
     return (
       <div class="form">
         {children({
-          value: settings,
+          value: initial,
           set: () => undefined,
           problem: () => undefined,
         })}
       </div>
     );
   }
-  return <Form initial={settings} submit={submit}>{children}</Form>;
+  return <Form key={JSON.stringify(initial)} initial={initial} submit={submit}>{children}</Form>;
+}
+
+function partOf<K extends keyof Settings>(
+  settings: Settings,
+  fields: readonly K[],
+): Pick<Settings, K> {
+  return Object.fromEntries(fields.map((field) => [field, settings[field]])) as Pick<Settings, K>;
 }
 
 /** The fields that differ. */
-function changed(before: Settings, after: Settings): Partial<Settings> {
+function changed<P extends Partial<Settings>>(before: P, after: P): Partial<Settings> {
   return Object.fromEntries(
     Object.entries(after).filter(([key, value]) =>
-      JSON.stringify(value) !== JSON.stringify(before[key as keyof Settings])
+      JSON.stringify(value) !== JSON.stringify(before[key as keyof P])
     ),
   );
 }
@@ -253,19 +272,24 @@ function Upstreams() {
       {forwarding !== undefined && <p class="muted">{t.overview.strategies[forwarding.strategy]}
       </p>}
       <ul class="rows">
-        {upstreams.map(({ address, healthy, latency_ms, failures }) => (
+        {upstreams.map(({ address, name, healthy, latency_ms, failures }) => (
           <li key={address}>
             <div class="row-flat">
               <span class="row-main">
                 <Name text={address} mono />
+                {name !== null && (
+                  <span class="muted small">
+                    <Name text={name} />
+                  </span>
+                )}
               </span>
               <span class="muted small">{t.overview.failures(failures, number(failures))}</span>
               <UpstreamHealth latencyMs={latency_ms} isHealthy={healthy} />
             </div>
           </li>
         ))}
-        {dns64 !== null && <p class="muted">{t.overview.dns64(dns64.prefix)}</p>}
       </ul>
+      {dns64 !== null && <p class="muted">{t.overview.dns64(dns64.prefix)}</p>}
     </Card>
   );
 }

@@ -1,22 +1,20 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { call, get } from "../data/api.ts";
-import { remove, useCollection } from "../data/collections.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Delivery, Resource, Specs } from "../data/types.ts";
-import { Button, CopyLine, Empty, Name, PageHead, Skeleton, Tag } from "../parts/basics.tsx";
-import { AddButton, Collected, ResourceDialog, RowActions } from "../parts/collection.tsx";
+import { Button, Empty, Name, PageHead, Skeleton, Tag } from "../parts/basics.tsx";
 import { Check, TextField } from "../parts/controls.tsx";
-import { confirm, Dialog } from "../parts/dialog.tsx";
+import { Dialog } from "../parts/dialog.tsx";
 import { attempt, ErrorBox } from "../parts/errors.tsx";
 import { milliseconds, moment, visible } from "../parts/format.ts";
+import { ResourcePage } from "../parts/resource_page.tsx";
 import { Table } from "../parts/table.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { t } from "../text/mod.ts";
 
-type Webhook = Resource<"webhooks">;
-/** What is answered to whoever adds one, and to nobody after. */
-type NewWebhook = Webhook & { readonly key?: string };
+/** What is answered to whoever adds one, and to nobody after, has the key. */
+type Webhook = Resource<"webhooks"> & { readonly key?: string };
 
 const NEW: Specs["webhooks"] = { name: "", url: "", events: [], enabled: true, key: "" };
 
@@ -37,96 +35,93 @@ export default function Webhooks() {
 }
 
 function WebhooksOfAdmins() {
-  const webhooks = useCollection("webhooks");
-  const editing = useSignal<Webhook | "new" | null>(null);
-  const made = useSignal<NewWebhook | null>(null);
   const looking = useSignal<Webhook | null>(null);
-  const drop = async (webhook: Webhook) => {
-    const { name } = webhook.spec;
-    const { removeTitle, removeText } = t.webhooks;
-    if (!await confirm(removeTitle(name), removeText, t.common.remove)) return;
-    await attempt(() => remove("webhooks", webhook, { said: t.common.removed(name) }));
-  };
   return (
     <>
-      <PageHead title={t.pages.webhooks} lead={t.webhooks.lead}>
-        <AddButton label={t.webhooks.add} onClick={() => editing.value = "new"} />
-      </PageHead>
-      <Collected of={webhooks}>
-        {(items) =>
-          items.length === 0 ? <Empty text={t.webhooks.empty} icon="zap" /> : (
-            <Table
-              caption={t.pages.webhooks}
-              rows={items}
-              keyOf={({ id }) => id}
-              isMuted={({ spec }) => !spec.enabled}
-              columns={[
-                {
-                  key: "name",
-                  title: t.common.name,
-                  card: "title",
-                  sort: ({ spec }) => spec.name,
-                  cell: ({ spec }) => (
-                    <span class="line">
-                      <Name text={spec.name} />
-                      {!spec.enabled && <Tag kind="warning">{t.common.off}</Tag>}
-                    </span>
-                  ),
-                },
-                {
-                  key: "to",
-                  title: t.webhooks.to,
-                  sort: ({ spec }) => hostOf(spec.url),
-                  cell: ({ spec }) => <Name text={hostOf(spec.url)} mono />,
-                },
-                {
-                  key: "events",
-                  title: t.webhooks.events,
-                  cell: ({ spec }) => spec.events.map((one) => t.webhooks.kinds[one]).join(", "),
-                },
-                {
-                  key: "actions",
-                  title: t.common.actions,
-                  hideTitle: true,
-                  cell: (webhook) => (
-                    <RowActions
-                      name={webhook.spec.name}
-                      onEdit={() => editing.value = webhook}
-                      onRemove={() => void drop(webhook)}
-                    >
-                      <Button
-                        small
-                        kind="quiet"
-                        iconOnly
-                        icon="scroll-text"
-                        label={`${t.webhooks.deliveries}: ${webhook.spec.name}`}
-                        onClick={() => looking.value = webhook}
-                      />
-                    </RowActions>
-                  ),
-                },
-              ]}
+      <ResourcePage
+        collection="webhooks"
+        words={t.webhooks}
+        icon="zap"
+        initial={NEW}
+        isMuted={({ enabled }) => !enabled}
+        tags={({ enabled }) => !enabled && <Tag kind="warning">{t.common.off}</Tag>}
+        columns={[
+          {
+            key: "to",
+            title: t.webhooks.to,
+            sort: ({ spec }) => hostOf(spec.url),
+            cell: ({ spec }) => <Name text={hostOf(spec.url)} mono />,
+          },
+          {
+            key: "events",
+            title: t.webhooks.events,
+            cell: ({ spec }) => spec.events.map((one) => t.webhooks.kinds[one]).join(", "),
+          },
+        ]}
+        more={(webhook) => (
+          <Button
+            small
+            kind="quiet"
+            iconOnly
+            icon="scroll-text"
+            label={`${t.webhooks.deliveries}: ${webhook.spec.name}`}
+            onClick={() => looking.value = webhook}
+          />
+        )}
+        fields={({ value, set, problem }, resource) => (
+          <>
+            <TextField
+              label={t.webhooks.url}
+              hint={t.webhooks.urlHint}
+              error={problem("url")}
+              autocomplete="off"
+              autocapitalize="none"
+              placeholder="https://…"
+              value={value.url}
+              onText={(url) => set({ url })}
             />
-          )}
-      </Collected>
-      {editing.value !== null && (
-        <WebhookDialog
-          resource={editing.value === "new" ? null : editing.value}
-          onClose={() => editing.value = null}
-          onDone={(webhook) => {
-            if (webhook.key !== undefined) made.value = webhook;
-          }}
-        />
-      )}
-      {made.value?.key !== undefined && (
-        <Dialog
-          title={t.webhooks.made(made.value.spec.name)}
-          onClose={() => made.value = null}
-        >
-          <p>{t.webhooks.madeText}</p>
-          <CopyLine label="" text={made.value.key} />
-        </Dialog>
-      )}
+            <fieldset>
+              <legend>{t.webhooks.events}</legend>
+              {(Object.keys(t.webhooks.kinds) as Specs["webhooks"]["events"]).map((event) => (
+                <Check
+                  key={event}
+                  isOn={value.events.includes(event)}
+                  label={t.webhooks.kinds[event]}
+                  onChange={(isOn) =>
+                    set({
+                      events: isOn
+                        ? [...value.events, event]
+                        : value.events.filter((one) => one !== event),
+                    })}
+                />
+              ))}
+              {problem("events") !== undefined && (
+                <p class="problem" role="alert">{problem("events")}</p>
+              )}
+            </fieldset>
+            <TextField
+              label={t.webhooks.key}
+              hint={resource === null ? t.webhooks.keyMade : t.webhooks.keyStays}
+              error={problem("key")}
+              optional
+              autocomplete="off"
+              autocapitalize="none"
+              value={value.key ?? ""}
+              onText={(key) => set({ key })}
+            />
+            <Check
+              isOn={value.enabled}
+              label={t.webhooks.enabled}
+              onChange={(enabled) => set({ enabled })}
+            />
+          </>
+        )}
+        secret={{
+          of: ({ key }: Webhook) => key,
+          title: t.webhooks.made,
+          text: t.webhooks.madeText,
+        }}
+      />
       {looking.value !== null && (
         <Deliveries
           webhook={looking.value}
@@ -134,80 +129,6 @@ function WebhooksOfAdmins() {
         />
       )}
     </>
-  );
-}
-
-function WebhookDialog(
-  { resource, onClose, onDone }: {
-    resource: Webhook | null;
-    onClose: () => void;
-    onDone: (webhook: NewWebhook) => void;
-  },
-) {
-  return (
-    <ResourceDialog
-      title={resource === null ? t.webhooks.add : t.webhooks.edit}
-      collection="webhooks"
-      resource={resource}
-      initial={NEW}
-      nameOf={({ name }) => name}
-      onClose={onClose}
-      onDone={onDone}
-    >
-      {({ value, set, problem }) => (
-        <>
-          <TextField
-            label={t.common.name}
-            error={problem("name")}
-            autocomplete="off"
-            value={value.name}
-            onText={(name) => set({ name })}
-          />
-          <TextField
-            label={t.webhooks.url}
-            hint={t.webhooks.urlHint}
-            error={problem("url")}
-            autocomplete="off"
-            autocapitalize="none"
-            placeholder="https://…"
-            value={value.url}
-            onText={(url) => set({ url })}
-          />
-          <fieldset>
-            <legend>{t.webhooks.events}</legend>
-            {(Object.keys(t.webhooks.kinds) as Specs["webhooks"]["events"]).map((event) => (
-              <Check
-                key={event}
-                isOn={value.events.includes(event)}
-                label={t.webhooks.kinds[event]}
-                onChange={(isOn) =>
-                  set({
-                    events: isOn
-                      ? [...value.events, event]
-                      : value.events.filter((one) => one !== event),
-                  })}
-              />
-            ))}
-            {problem("events") !== undefined && <p class="problem">{problem("events")}</p>}
-          </fieldset>
-          <TextField
-            label={t.webhooks.key}
-            hint={resource === null ? t.webhooks.keyMade : t.webhooks.keyStays}
-            error={problem("key")}
-            optional
-            autocomplete="off"
-            autocapitalize="none"
-            value={value.key ?? ""}
-            onText={(key) => set({ key })}
-          />
-          <Check
-            isOn={value.enabled}
-            label={t.webhooks.enabled}
-            onChange={(enabled) => set({ enabled })}
-          />
-        </>
-      )}
-    </ResourceDialog>
   );
 }
 

@@ -235,7 +235,9 @@ function differing({ counts }: Restored): number {
 function Report({ of }: { of: Restored }) {
   const count = differing(of);
   if (count === 0) return <p role="status">{t.backup.same}</p>;
-  const kinds = t.backup.kinds as Readonly<Record<string, string>>;
+  const kinds: Readonly<Record<string, string>> = t.backup.kinds;
+  const types: Readonly<Record<string, string>> = t.audit.types;
+  const lacks: Readonly<Record<string, string>> = t.backup.lacks;
   return (
     <div class="restored" role="status">
       <h3>{t.backup.differs}</h3>
@@ -265,8 +267,9 @@ function Report({ of }: { of: Restored }) {
             {some.map(({ type, id, name, kind }) => (
               <li key={`${type} ${id}`} class="line">
                 <span class="muted">{kinds[kind] ?? kind}</span>
-                <span>{(t.audit.types as Readonly<Record<string, string>>)[type] ?? type}</span>
+                <span>{types[type] ?? type}</span>
                 <Name text={name} />
+                {kind === "left_out" && <span class="muted">{lacks[type] ?? ""}</span>}
               </li>
             ))}
           </ul>

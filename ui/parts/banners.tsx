@@ -1,8 +1,15 @@
 /** What everybody should know at once: problems, an API that is silent, a node that can't write. */
 import { signal } from "@preact/signals";
 import { awaySince } from "../data/api.ts";
-import { changeSettings, isReadOnly, isUpgraded, problems, status } from "../data/node.ts";
-import { isAdmin, isOpen, me } from "../data/session.ts";
+import {
+  changeSettings,
+  isReadOnly,
+  isUpgraded,
+  mayChange,
+  problems,
+  status,
+} from "../data/node.ts";
+import { isOpen, me } from "../data/session.ts";
 import type { ProblemItem } from "../data/types.ts";
 import { t } from "../text/mod.ts";
 import { Button } from "./basics.tsx";
@@ -110,7 +117,7 @@ export function Banners() {
       {status.value?.protection === false && (
         <Banner kind="danger" icon="shield-off">
           {t.pause.offBanner}
-          {isAdmin.value && <Button small label={t.pause.turnOn} onClick={turnOn} />}
+          {mayChange.value && <Button small label={t.pause.turnOn} onClick={turnOn} />}
         </Banner>
       )}
       {isOpen.value && (

@@ -128,11 +128,11 @@ export function Skeleton({ rows = 4 }: { rows?: number }) {
   );
 }
 
-/** Copies a text and says so. */
+/** Copies a text and says so, where it could. */
 export function Copy({ text, label }: { text: string; label?: string }) {
   const isDone = useSignal(false);
-  const copy = async () => {
-    await copyText(text);
+  const copy = async (event: Event) => {
+    if (!await copyText(text, event.currentTarget as HTMLElement)) return;
     isDone.value = true;
     setTimeout(() => isDone.value = false, 2_000);
   };
@@ -144,15 +144,22 @@ export function Copy({ text, label }: { text: string; label?: string }) {
   );
 }
 
-/** Without TLS a browser keeps the clipboard to itself; there a selection is copied. */
-async function copyText(text: string): Promise<void> {
-  if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text);
+/**
+ * Without TLS a browser keeps the clipboard to itself; there a selection is copied: one beside the
+ * button, since a dialog that is open leaves nothing outside of it to be selected.
+ */
+async function copyText(text: string, button: HTMLElement): Promise<boolean> {
+  if (navigator.clipboard !== undefined) {
+    return await navigator.clipboard.writeText(text).then(() => true, () => false);
+  }
   const area = document.createElement("textarea");
   area.value = text;
-  document.body.append(area);
+  button.after(area);
   area.select();
-  document.execCommand("copy");
+  const isCopied = document.execCommand("copy");
   area.remove();
+  button.focus();
+  return isCopied;
 }
 
 /** A text to take along, with what copies it. */
@@ -191,27 +198,44 @@ export function useAway(isOpen: boolean, onAway: () => void) {
   return ref;
 }
 
-/** A button with more behind it. */
+/** A button with more behind it; who closes that is back at the button. */
 export function Popover(
-  { label, icon, kind = "plain", small = false, iconOnly = false, children, align = "end" }: {
+  {
+    label,
+    icon,
+    kind = "plain",
+    small = false,
+    iconOnly = false,
+    disabled = false,
+    children,
+    align = "end",
+  }: {
     label: string;
     icon?: IconName;
     kind?: Kind;
     small?: boolean;
     iconOnly?: boolean;
+    disabled?: boolean;
     align?: "start" | "end";
     children: (close: () => void) => ComponentChildren;
   },
 ) {
   const isOpen = useSignal(false);
+  const button = useRef<HTMLButtonElement>(null);
   const ref = useAway(isOpen.value, () => isOpen.value = false);
+  const close = () => {
+    isOpen.value = false;
+    button.current?.focus();
+  };
   return (
     <div class="popover-anchor" ref={ref}>
       <button
         type="button"
+        ref={button}
         class={`button ${kind} ${small ? "small" : ""} ${iconOnly ? "only-icon" : ""}`}
         aria-expanded={isOpen.value}
         aria-haspopup="true"
+        disabled={disabled}
         onClick={() => isOpen.value = !isOpen.value}
         {...(iconOnly && { "aria-label": label, title: label })}
       >
@@ -219,7 +243,7 @@ export function Popover(
         {!iconOnly && <span>{label}</span>}
         {!iconOnly && <Icon name="chevron-down" size={14} />}
       </button>
-      {isOpen.value && <div class={`popover ${align}`}>{children(() => isOpen.value = false)}</div>}
+      {isOpen.value && <div class={`popover ${align}`}>{children(close)}</div>}
     </div>
   );
 }

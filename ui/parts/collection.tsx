@@ -4,7 +4,7 @@ import { type Kept, remove } from "../data/collections.ts";
 import { isReadOnly } from "../data/node.ts";
 import { isAdmin } from "../data/session.ts";
 import type { Collection, Resource, Specs } from "../data/types.ts";
-import { mayLeave, param, setParams } from "../router.ts";
+import { param, setParams, useClosing } from "../router.ts";
 import { t } from "../text/mod.ts";
 import { Button, Empty, Skeleton } from "./basics.tsx";
 import { SearchBox } from "./controls.tsx";
@@ -131,12 +131,9 @@ export function ResourceDialog<C extends Collection>(
     wide?: boolean;
   },
 ) {
-  const close = async () => {
-    if (mayLeave.value !== null && !await mayLeave.value()) return;
-    onClose();
-  };
+  const close = useClosing(onClose);
   return (
-    <Dialog title={title} onClose={close} {...(wide !== undefined && { wide })}>
+    <Dialog title={title} onClose={() => void close()} {...(wide !== undefined && { wide })}>
       <ResourceForm
         collection={collection}
         resource={resource}
@@ -146,7 +143,7 @@ export function ResourceDialog<C extends Collection>(
           onClose();
           onDone?.(made);
         }}
-        onCancel={close}
+        onCancel={() => void close()}
         {...(prepare !== undefined && { prepare })}
       >
         {children}

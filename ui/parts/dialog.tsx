@@ -16,6 +16,7 @@ export function Dialog(
   },
 ) {
   const ref = useRef<HTMLDialogElement>(null);
+  const begun = useRef<EventTarget | null>(null);
   const id = useId();
   useEffect(() => {
     const before = document.activeElement;
@@ -37,8 +38,11 @@ export function Dialog(
         event.preventDefault();
         if (canClose) onClose();
       }}
+      onPointerDown={(event) => begun.current = event.target}
       onClick={(event) => {
-        if (canClose && event.target === ref.current) onClose();
+        // A selection that is drawn out of it is no press beside it.
+        const isBeside = event.target === ref.current && begun.current === ref.current;
+        if (canClose && isBeside) onClose();
       }}
     >
       <div class="dialog-body">

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { t } from "../text/mod.ts";
 import { Icon } from "./icon.tsx";
+import { useMedia } from "./use_media.ts";
 
 const PHONE = "(max-width: 639px)";
 
@@ -13,11 +14,16 @@ export function Drawer(
     children: ComponentChildren;
   },
 ) {
-  const ref = useRef<HTMLElement>(null);
+  const ref = useRef<HTMLDivElement>(null);
+  const before = useRef(document.activeElement);
+  const isSheet = useMedia(PHONE);
+  // First, so that what has the focus back is within reach by then.
   useEffect(() => {
-    const before = document.activeElement;
-    const isSheet = matchMedia(PHONE).matches;
-    if (isSheet) ref.current?.querySelector<HTMLElement>(".drawer-close")?.focus();
+    if (!isSheet) return;
+    ref.current!.querySelector<HTMLElement>(".drawer-close")?.focus();
+    return shutOthers(ref.current!);
+  }, [isSheet]);
+  useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       if (document.querySelector("dialog[open]") !== null) return;
@@ -27,13 +33,20 @@ export function Drawer(
     document.addEventListener("keydown", onKey);
     return () => {
       document.removeEventListener("keydown", onKey);
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      const { current } = before;
+      if (current instanceof HTMLElement && current.isConnected) current.focus();
     };
   }, []);
   return (
     <>
       <div class="drawer-shade" onClick={onClose} />
-      <aside class="drawer" aria-label={t.common.details} ref={ref}>
+      <div
+        class="drawer"
+        aria-label={t.common.details}
+        role={isSheet ? "dialog" : "complementary"}
+        aria-modal={isSheet || undefined}
+        ref={ref}
+      >
         <header class="drawer-head">
           <h2>{title}</h2>
           <button
@@ -46,7 +59,23 @@ export function Drawer(
           </button>
         </header>
         <div class="drawer-body">{children}</div>
-      </aside>
+      </div>
     </>
   );
+}
+
+/** Leaves what an element covers out of reach, but not messages; returns what ends that. */
+function shutOthers(element: HTMLElement): () => void {
+  const shut: HTMLElement[] = [];
+  for (let one = element; one !== document.body; one = one.parentElement!) {
+    for (const other of one.parentElement!.children) {
+      if (!(other instanceof HTMLElement) || other === one || other.inert) continue;
+      if (other.matches(".drawer-shade, .toasts, dialog")) continue;
+      other.inert = true;
+      shut.push(other);
+    }
+  }
+  return () => {
+    for (const other of shut) other.inert = false;
+  };
 }

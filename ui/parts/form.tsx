@@ -1,13 +1,12 @@
 /** Forms of text: Save and Cancel, what is wrong at its field, and who was faster. */
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { type ReadonlySignal, useComputed, useSignal } from "@preact/signals";
-import { ApiError } from "../data/api.ts";
+import { ApiError, call, type FieldProblem } from "../data/api.ts";
 import { create, replace } from "../data/collections.ts";
 import { isReadOnly } from "../data/node.ts";
 import type { Collection, Resource, Specs } from "../data/types.ts";
-import { call } from "../data/api.ts";
-import { mayLeave } from "../router.ts";
+import { askBefore } from "../router.ts";
 import { t } from "../text/mod.ts";
 import { Button } from "./basics.tsx";
 import { confirm } from "./dialog.tsx";
@@ -23,15 +22,15 @@ export interface Draft<S> {
 
 interface FormProps<S> {
   readonly initial: S;
-  readonly submit: (value: S) => Promise<unknown>;
+  /** `settle` says that it is saved, where what follows leads away. */
+  readonly submit: (value: S, settle: () => void) => Promise<unknown>;
   readonly onCancel?: () => void;
   readonly saveLabel?: string;
   readonly isDanger?: boolean;
   readonly disabled?: boolean;
-  /** Fields that stay as they are after saving, such as that of a next one to add. */
+  /** The fields. */
   readonly children: (draft: Draft<S>) => ComponentChildren;
-  readonly more?: ComponentChildren;
-  /** The paths of fields that are shown; what is wrong elsewhere stands above them. */
+  /** Asks before what is typed is left. */
   readonly warns?: boolean;
 }
 
@@ -43,17 +42,16 @@ export function Form<S extends object>(
     saveLabel,
     disabled = false,
     children,
-    more,
     warns = true,
     isDanger,
   }: FormProps<S>,
 ) {
   const value = useSignal(initial);
-  const problems = useSignal<readonly { path: string; message: string }[]>([]);
+  const problems = useSignal<readonly FieldProblem[]>([]);
   const trouble = useSignal<string | null>(null);
   const isBusy = useSignal(false);
   const isDirty = useComputed(() => JSON.stringify(value.value) !== JSON.stringify(initial));
-  useWarning(warns, isDirty);
+  const settle = useWarning(warns, isDirty);
   const shown = new Set<string>();
   const draft: Draft<S> = {
     value: value.value,
@@ -65,9 +63,6 @@ export function Form<S extends object>(
     },
   };
   const fields = children(draft);
-  const elsewhere = problems.value.filter(({ path }) =>
-    ![...shown].some((one) => path === one || path.startsWith(`${one}[`))
-  );
   const onSubmit = async (event: Event) => {
     event.preventDefault();
     problems.value = [];
@@ -75,7 +70,7 @@ export function Form<S extends object>(
     isBusy.value = true;
     const form = event.currentTarget as HTMLFormElement;
     try {
-      await submit(value.value);
+      await submit(value.value, settle);
     } catch (error) {
       if (error instanceof ApiError && error.details.length > 0) problems.value = error.details;
       else trouble.value = errorText(error);
@@ -87,16 +82,9 @@ export function Form<S extends object>(
   return (
     <form class="form" onSubmit={onSubmit} noValidate>
       {fields}
-      {(trouble.value !== null || elsewhere.length > 0) && (
-        <p class="problem" role="alert">
-          {trouble.value ??
-            elsewhere.map(({ path, message }) => path === "" ? message : `${path}: ${message}`)
-              .join("; ")}
-        </p>
-      )}
+      <Elsewhere trouble={trouble.value} problems={problems} shown={shown} />
       {isReadOnly.value && <p class="problem">{t.shell.readOnlyNode}</p>}
       <div class="form-actions">
-        {more}
         {onCancel !== undefined && <Button label={t.common.cancel} onClick={onCancel} />}
         <Button
           kind={isDanger ? "danger" : "primary"}
@@ -110,17 +98,43 @@ export function Form<S extends object>(
   );
 }
 
-/** Asks before a page with something typed is left. */
-function useWarning(warns: boolean, isDirty: ReadonlySignal<boolean>): void {
+/** Asks before something typed is left; returns what ends that: it is saved. */
+function useWarning(warns: boolean, isDirty: ReadonlySignal<boolean>): () => void {
+  const end = useRef(() => {});
   useEffect(() => {
     if (!warns) return;
     const ask = () => confirm(t.common.unsaved, t.common.unsavedText, t.common.leave);
-    const stop = isDirty.subscribe((dirty) => mayLeave.value = dirty ? ask : null);
+    const stop = isDirty.subscribe((dirty) => {
+      end.current();
+      end.current = dirty ? askBefore(ask) : () => {};
+    });
     return () => {
       stop();
-      if (mayLeave.value === ask) mayLeave.value = null;
+      end.current();
     };
   }, []);
+  return () => end.current();
+}
+
+/** What is wrong with no field that is shown; drawn behind them, which is when these are known. */
+function Elsewhere(
+  { trouble, problems, shown }: {
+    trouble: string | null;
+    problems: ReadonlySignal<readonly FieldProblem[]>;
+    shown: ReadonlySet<string>;
+  },
+) {
+  const elsewhere = problems.value.filter(({ path }) =>
+    ![...shown].some((one) => path === one || path.startsWith(`${one}[`))
+  );
+  if (trouble === null && elsewhere.length === 0) return null;
+  return (
+    <p class="problem" role="alert">
+      {trouble ??
+        elsewhere.map(({ path, message }) => path === "" ? message : `${path}: ${message}`)
+          .join("; ")}
+    </p>
+  );
 }
 
 /** A form of one resource: makes it or replaces it, and asks where somebody else was faster. */
@@ -143,13 +157,13 @@ export function ResourceForm<C extends Collection>(
   const theirs = useSignal<Resource<C> | null>(null);
   const turn = useSignal(0);
   const start = useSignal(initial);
-  const submit = async (value: Specs[C]) => {
+  const submit = async (value: Specs[C], settle: () => void) => {
     const spec = prepare?.(value) ?? value;
     try {
       const made = base.value === null
         ? await create(collection, spec, { said: said(spec) })
         : await replace(collection, base.value, spec, { said: said(spec) });
-      mayLeave.value = null;
+      settle();
       onDone(made);
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 412)) throw error;

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { get } from "../data/api.ts";
 import { useCollection } from "../data/collections.ts";
 import { addList, dropList } from "../data/list_use.ts";
+import { isReadOnly, mayChange } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
 import { choosePreset, presetChanges } from "../data/presets.ts";
 import { isAdmin } from "../data/session.ts";
@@ -83,7 +84,7 @@ function ListRow(
         isOn={mine !== null}
         hideLabel
         label={item.name}
-        disabled={!isAdmin.value}
+        disabled={!mayChange.value}
         onChange={onChange}
       />
       <span class="row-main">
@@ -127,7 +128,7 @@ function Presets({ presets }: { presets: RecommendedCatalog["presets"] }) {
             key={id}
             type="button"
             class="preset"
-            disabled={busy.value !== null}
+            disabled={busy.value !== null || isReadOnly.value}
             aria-busy={busy.value === id || undefined}
             onClick={() => void attempt(() => choose(id, title))}
           >

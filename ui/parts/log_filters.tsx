@@ -10,7 +10,7 @@ import { Check } from "./controls.tsx";
 import { moment, visible } from "./format.ts";
 import { Icon } from "./icon.tsx";
 import { deciderName, groupName } from "./names.ts";
-import { OUTCOME_NAMES, OutcomeTag } from "./outcome.tsx";
+import { OUTCOME_NAMES, outcomeName, OutcomeTag } from "./outcome.tsx";
 
 /** Behind the last key, before a search is sent. */
 const TYPING_MS = 200;
@@ -124,7 +124,7 @@ export function LogFilters(
           key={outcome}
           type="button"
           class="chip"
-          aria-label={t.log.remove(outcome)}
+          aria-label={t.log.remove(outcomeName(outcome))}
           onClick={() => toggle(outcome, false)}
         >
           <OutcomeTag outcome={outcome} />

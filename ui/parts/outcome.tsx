@@ -39,6 +39,11 @@ function isOutcome(text: string): text is Outcome {
   return Object.hasOwn(OUTCOMES, text);
 }
 
+/** The word for an outcome, as far as there is one. */
+export function outcomeName(outcome: string): string {
+  return isOutcome(outcome) ? t.outcomes[outcome] : outcome;
+}
+
 /** A word with its picture: the colour is never alone. */
 export function OutcomeTag({ outcome }: { outcome: string }) {
   if (!isOutcome(outcome)) return <span class="outcome">{outcome}</span>;

@@ -158,8 +158,17 @@ function ServicePanel(
       <p class="panel-note">{t.panel.service(label, groupName(group))}</p>
       {group !== null && (
         <div class="row-actions">
-          <Button kind="primary" label={t.groups.allowHour(label)} onClick={() => pause("hour")} />
-          <Button label={t.panel.periods.today} onClick={() => pause("today")} />
+          <Button
+            kind="primary"
+            label={t.groups.allowHour(label)}
+            disabled={isReadOnly.value}
+            onClick={() => pause("hour")}
+          />
+          <Button
+            label={t.panel.periods.today}
+            disabled={isReadOnly.value}
+            onClick={() => pause("today")}
+          />
           <a class="button plain" href={`/groups/${group}?tab=services`}>{t.panel.goThere}</a>
         </div>
       )}

@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import {
   changeSettings,
   hasCluster,
+  isReadOnly,
   nowMs,
   pausedUntil,
   pauseFor,
@@ -86,6 +87,7 @@ export function PauseControl() {
           small
           icon="play"
           label={t.pause.turnOn}
+          disabled={isReadOnly.value}
           onClick={() =>
             attempt(() => changeSettings((settings) => ({ ...settings, protection: true }), null))}
         />

@@ -1,6 +1,5 @@
 import { mayChange, nowMs } from "../data/node.ts";
 import { pauseEnd, pauseOne } from "../data/pauses.ts";
-import { isAdmin } from "../data/session.ts";
 import { t } from "../text/mod.ts";
 import { Button, Tag } from "./basics.tsx";
 import { attempt } from "./errors.tsx";
@@ -23,7 +22,7 @@ export function PauseOne(
     return (
       <span class="row-actions">
         <Tag kind="warning" icon="pause">{t.groups.paused(moment(end))}</Tag>
-        {isAdmin.value && <Button small label={t.pause.resume} onClick={() => set(null)} />}
+        {mayChange.value && <Button small label={t.pause.resume} onClick={() => set(null)} />}
       </span>
     );
   }

@@ -1,4 +1,5 @@
 /** Columns that tables of several collections have alike. */
+import type { ComponentChildren } from "preact";
 import { change } from "../data/collections.ts";
 import { mayChange } from "../data/node.ts";
 import type { Resource, Specs } from "../data/types.ts";
@@ -31,10 +32,11 @@ export function switchColumn<C extends "lists" | "records" | "rules">(
   };
 }
 
-/** Edits and removes each. */
+/** Edits and removes each; `more` is what else is done to it. */
 export function actionsColumn<R>(
-  { nameOf, onEdit, onRemove }: {
+  { nameOf, more, onEdit, onRemove }: {
     nameOf: (row: R) => string;
+    more?: (row: R) => ComponentChildren;
     onEdit: (row: R) => void;
     onRemove: (row: R) => void;
   },
@@ -48,7 +50,9 @@ export function actionsColumn<R>(
         name={nameOf(row)}
         onEdit={() => onEdit(row)}
         onRemove={() => onRemove(row)}
-      />
+      >
+        {more?.(row)}
+      </RowActions>
     ),
   };
 }

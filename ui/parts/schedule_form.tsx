@@ -102,12 +102,12 @@ function ScheduleFields({ value, set, problem }: Draft<Specs["schedules"]>) {
               />
             </span>
             {problem(`windows[${i}].end`) !== undefined && (
-              <p class="problem">{problem(`windows[${i}].end`)}</p>
+              <p class="problem" role="alert">{problem(`windows[${i}].end`)}</p>
             )}
           </li>
         ))}
       </ul>
-      {problem("windows") !== undefined && <p class="problem">{problem("windows")}</p>}
+      {problem("windows") !== undefined && <p class="problem" role="alert">{problem("windows")}</p>}
       <Button
         small
         icon="plus"

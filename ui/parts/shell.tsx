@@ -89,6 +89,7 @@ function Help() {
     ["g o  g l  g c  g g  g s", t.keys.go],
     ["j  k  ↑  ↓", t.keys.move],
     ["Enter", t.keys.open],
+    ["Space", t.keys.mark],
     ["l", t.keys.live],
     ["f", t.keys.filter],
     ["a  b", t.keys.decide],

@@ -102,24 +102,26 @@ export function Trial({ draft, clients }: { draft: string; clients: readonly Pic
         </Field>
       </div>
       <div aria-live="polite">
-        {error.value !== null ? <ErrorBox error={error.value} /> : answer.value !== null && (
-          <>
-            <Explained of={answer.value} />
-            <Panel
-              key={`${answer.value.name} ${answer.value.outcome}`}
-              name={answer.value.name}
-              type={type}
-              decider={answer.value}
-              client={{
-                id: answer.value.client?.id ?? null,
-                label: answer.value.client?.name ?? "",
-                ask: client === "" ? null : client,
-              }}
-              group={answer.value.group.id}
-              onDone={() => turn.value++}
-            />
-          </>
-        )}
+        {error.value !== null
+          ? <ErrorBox error={error.value} onRetry={() => turn.value++} />
+          : answer.value !== null && (
+            <>
+              <Explained of={answer.value} />
+              <Panel
+                key={`${answer.value.name} ${answer.value.outcome}`}
+                name={answer.value.name}
+                type={type}
+                decider={answer.value}
+                client={{
+                  id: answer.value.client?.id ?? null,
+                  label: answer.value.client?.name ?? "",
+                  ask: client === "" ? null : client,
+                }}
+                group={answer.value.group.id}
+                onDone={() => turn.value++}
+              />
+            </>
+          )}
       </div>
     </div>
   );

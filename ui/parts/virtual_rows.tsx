@@ -19,6 +19,7 @@ export function VirtualRows<R>(
     label,
     active,
     onOpen,
+    onMark,
     onEnd,
     onScroll,
     onMove,
@@ -35,6 +36,8 @@ export function VirtualRows<R>(
     label: string;
     active: Signal<number>;
     onOpen: (index: number) => void;
+    /** Space marks; left out: it opens as Enter does. */
+    onMark?: ((index: number) => void) | undefined;
     /** The last rows come in sight. */
     onEnd?: () => void;
     onScroll?: (isAtTop: boolean) => void;
@@ -110,7 +113,8 @@ export function VirtualRows<R>(
       goTo(to);
     } else if ((event.key === "Enter" || event.key === " ") && rows[active.value] !== undefined) {
       event.preventDefault();
-      onOpen(active.value);
+      const act = event.key === " " ? onMark ?? onOpen : onOpen;
+      act(active.value);
     }
   };
   return (

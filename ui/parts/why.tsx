@@ -7,6 +7,7 @@ import type { Explanation } from "../data/types.ts";
 import { t } from "../text/mod.ts";
 import { Name } from "./basics.tsx";
 import { Shown } from "./errors.tsx";
+import { upstreamName } from "./format.ts";
 import { deciderName } from "./names.ts";
 import { OutcomeTag } from "./outcome.tsx";
 
@@ -60,6 +61,15 @@ export function Explained({ of }: { of: Explanation }) {
       <p class="muted">
         {t.why.asWho(of.client?.name ?? t.why.unknownClient, of.group.name)}
       </p>
+      {of.upstreams && (
+        <p class="muted">
+          {of.upstreams.length === 0 ? t.why.noUpstream : (
+            <>
+              {t.why.asks} <Name mono text={of.upstreams.map(shownUpstream).join(", ")} />
+            </>
+          )}
+        </p>
+      )}
       {!of.querylog && <p class="muted">{t.why.notLogged}</p>}
       {!of.statistics && <p class="muted">{t.why.notCounted}</p>}
       {others.length > 0 && (
@@ -79,4 +89,9 @@ export function Explained({ of }: { of: Explanation }) {
       )}
     </div>
   );
+}
+
+/** As groups call it, with its address, or that alone. */
+function shownUpstream({ address, name }: NonNullable<Explanation["upstreams"]>[number]): string {
+  return name === null ? upstreamName(address) : `${name} (${upstreamName(address)})`;
 }

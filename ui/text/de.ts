@@ -118,6 +118,7 @@ export const de: Text = {
     go: "Übersicht, Protokoll, Geräte, Gruppen, Einstellungen",
     move: "Im Protokoll auf und ab",
     open: "Öffnen",
+    mark: "Gerät markieren",
     live: "Laufendes Protokoll ein oder aus",
     filter: "Protokoll filtern",
     decide: "Erlauben oder sperren",
@@ -358,6 +359,8 @@ export const de: Text = {
     notLogged: "Seine Anfragen werden nicht protokolliert.",
     notCounted: "Seine Anfragen zählt die Statistik nicht.",
     unknownClient: "unbekanntes Gerät",
+    asks: "Gefragt wird:",
+    noUpstream: "Dieser Knoten hat keinen Upstream zu fragen.",
   },
   setup: {
     steps: "Schritte",

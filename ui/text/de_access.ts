@@ -5,7 +5,6 @@ import { plural } from "./plural.ts";
 
 export const access: typeof en = {
   tokens: {
-    one: "Token",
     lead:
       "Programme zeigen ein Token, statt sich anzumelden; jedes hat sein eigenes, das sich widerrufen lässt.",
     add: "Token hinzufügen",
@@ -27,12 +26,11 @@ export const access: typeof en = {
     made: (name) => `Token von ${name}`,
     madeText: "Kopiere es jetzt: Es wird nirgends aufbewahrt und nur dieses eine Mal gezeigt.",
     revoke: "Widerrufen",
-    revokeTitle: (name) => `${name} widerrufen?`,
-    revokeText:
+    removeTitle: (name) => `${name} widerrufen?`,
+    removeText:
       "Wer es benutzt, wird sofort auf jedem Knoten abgewiesen. Das lässt sich nicht zurücknehmen.",
   },
   webhooks: {
-    one: "Webhook",
     lead:
       "Sagt Programmen anderswo, was hier geschieht: einer Hausautomation, einem Chat, einem Pager.",
     adminsOnly: "Nur Admins sehen Webhooks: Ihre Adressen sind oft geheim.",

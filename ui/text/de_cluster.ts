@@ -4,20 +4,21 @@ import type { backup as englishBackup, cluster as englishCluster } from "./en_cl
 export const backup: typeof englishBackup = {
   title: "Sicherung",
   lead:
-    "Alles, was hier eingestellt ist, in einer Datei: Einstellungen, Listen, Regeln, Einträge, Gruppen, Geräte, Zeitpläne, Benutzer.",
+    "Alles, was hier eingestellt ist, in einer Datei: Einstellungen, Listen, Regeln, Einträge, Gruppen, Geräte, Zeitpläne, Benutzer, Token, Webhooks.",
   passphrase: "Passphrase",
   passphraseHint:
-    "Nur damit sind die Passwörter der Benutzer in der Datei, und verschlüsselt. Mindestens 8 Zeichen.",
+    "Nur damit steht in der Datei, was geheim ist, und verschlüsselt: Passwörter, Token, Adressen und Schlüssel von Webhooks. Mindestens 8 Zeichen.",
   download: "Sicherung laden",
   daily:
-    "Jeder Knoten behält selbst eine Kopie von jedem der letzten 7 Tage, ohne Passwörter: im Ordner backups neben seinem Speicher.",
+    "Jeder Knoten behält selbst eine Kopie von jedem der letzten 7 Tage, ohne Geheimes: im Ordner backups neben seinem Speicher.",
   restore: "Wiederherstellen",
   restoreLead:
     "Die Datei tritt an die Stelle von allem, was hier eingestellt ist. Vorher steht hier, was sich unterscheidet.",
   file: "Datei einer Sicherung",
   noBackup: "Das ist keine Sicherung: wähle eine Datei, die svc gemacht hat.",
   madeAt: (time, version) => `Gemacht ${time} von Version ${version}.`,
-  openWith: "Mit dieser Passphrase wurde sie gemacht; ohne sie bleiben die Benutzer, wie sie sind.",
+  openWith:
+    "Mit dieser Passphrase wurde sie gemacht; ohne sie bleiben Passwörter, Token und Webhooks, wie sie sind.",
   compare: "Vergleichen",
   differs: "Was sich ändern würde",
   same: "Alles ist so wie in der Datei.",
@@ -27,13 +28,18 @@ export const backup: typeof englishBackup = {
     changed: "Anders",
     removed: "Fällt weg",
     kept: "Bleibt",
-    left_out: "Ohne Passwort",
+    left_out: "Ausgelassen",
   },
   kinds: {
     added: "neu",
     changed: "anders",
     removed: "fällt weg",
-    left_out: "ohne Passwort ausgelassen",
+    left_out: "ausgelassen",
+  },
+  lacks: {
+    user: "ohne Passwort",
+    token: "ohne sein Geheimnis: lege es neu an",
+    webhook: "ohne Adresse und Schlüssel: füge ihn neu hinzu",
   },
   others: (count) => `und ${count} weitere`,
   confirmTitle: "Alles ersetzen?",

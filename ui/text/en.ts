@@ -118,6 +118,7 @@ export const en = {
     go: "Overview, Log, Clients, Groups, Settings",
     move: "Up and down in the log",
     open: "Open",
+    mark: "Mark a device",
     live: "Live log on or off",
     filter: "Filter the log",
     decide: "Allow or block",
@@ -362,6 +363,8 @@ export const en = {
     notLogged: "Its queries are not logged.",
     notCounted: "Its queries are not counted in statistics.",
     unknownClient: "an unknown device",
+    asks: "Asked of:",
+    noUpstream: "This node has no upstream to ask.",
   },
   setup: {
     steps: "Steps",

@@ -4,7 +4,6 @@ import { plural } from "./plural.ts";
 
 export const access = {
   tokens: {
-    one: "token",
     lead: "Programs show a token instead of signing in; each has its own, which can be revoked.",
     add: "Add token",
     edit: "Edit token",
@@ -25,11 +24,10 @@ export const access = {
     made: (name: string) => `Token ${name}`,
     madeText: "Copy it now: it is kept nowhere and shown this once.",
     revoke: "Revoke",
-    revokeTitle: (name: string) => `Revoke ${name}?`,
-    revokeText: "Whoever uses it is refused at once, on every node. This can't be undone.",
+    removeTitle: (name: string) => `Revoke ${name}?`,
+    removeText: "Whoever uses it is refused at once, on every node. This can't be undone.",
   },
   webhooks: {
-    one: "webhook",
     lead: "Tells programs elsewhere what happens here: a home automation, a chat, a pager.",
     adminsOnly: "Only admins see webhooks: their addresses are often secrets.",
     add: "Add webhook",

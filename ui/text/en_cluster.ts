@@ -3,19 +3,20 @@
 export const backup = {
   title: "Backup",
   lead:
-    "All that is set here as one file: settings, lists, rules, records, groups, devices, schedules, users.",
+    "All that is set here as one file: settings, lists, rules, records, groups, devices, schedules, users, tokens, webhooks.",
   passphrase: "Passphrase",
   passphraseHint:
-    "With it alone the passwords of users are in the file, sealed by it. At least 8 characters.",
+    "With it alone what is secret is in the file, sealed by it: passwords, tokens, addresses and keys of webhooks. At least 8 characters.",
   download: "Download backup",
   daily:
-    "Each node keeps a copy of each of the last 7 days by itself, without passwords: in the folder backups beside its store.",
+    "Each node keeps a copy of each of the last 7 days by itself, without what is secret: in the folder backups beside its store.",
   restore: "Restore",
   restoreLead: "The file takes the place of all that is set here. You see before what differs.",
   file: "File of a backup",
   noBackup: "That is no backup: choose a file that svc made.",
   madeAt: (time: string, version: string) => `Made ${time} by version ${version}.`,
-  openWith: "The passphrase that it was made with; without it users stay as they are.",
+  openWith:
+    "The passphrase that it was made with; without it passwords, tokens and webhooks stay as they are.",
   compare: "Compare",
   differs: "What would change",
   same: "All is as it is in the file.",
@@ -25,13 +26,19 @@ export const backup = {
     changed: "Changed",
     removed: "Removed",
     kept: "Kept",
-    left_out: "No password",
+    left_out: "Left out",
   },
   kinds: {
     added: "added",
     changed: "changed",
     removed: "removed",
-    left_out: "left out, without a password",
+    left_out: "left out",
+  },
+  /** Why one is left out, by its type. */
+  lacks: {
+    user: "without its password",
+    token: "without its secret: make it anew",
+    webhook: "without its address and key: add it anew",
   },
   others: (count: string) => `and ${count} more`,
   confirmTitle: "Replace everything?",

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { AUDIT_ACTIONS, AUDIT_TYPES } from "../../src/model/mod.ts";
 import { de } from "./de.ts";
 import { en } from "./en.ts";
 
@@ -53,4 +54,13 @@ Deno.test("every word of the pages is used", { permissions: { read: true } }, ()
         .map((key) => `${area}.${key}`)
   );
   assert.deepEqual(unused, []);
+});
+
+Deno.test("whatever the audit log may tell has words, and nothing else", {
+  permissions: "none",
+}, () => {
+  for (const { audit: { actions, types } } of [en, de]) {
+    assert.deepEqual(Object.keys(actions).sort(), [...AUDIT_ACTIONS].sort());
+    assert.deepEqual(Object.keys(types).sort(), [...AUDIT_TYPES].sort());
+  }
 });

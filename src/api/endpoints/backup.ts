@@ -1,10 +1,24 @@
 import { encodeBackup, makeBackup, readBackup } from "../../backup/mod.ts";
+import { log } from "../../log.ts";
 import { apply, type RestoreReport } from "../../model/mod.ts";
 import { valueOf } from "../../store/mod.ts";
-import { type Endpoint, endpoint } from "../endpoint.ts";
+import { type Call, type Endpoint, endpoint } from "../endpoint.ts";
 import { Backup, BackupBody, Restored, RestoreQuery } from "../schemas/backup.ts";
 import { note } from "./node.ts";
 import { change, specOf } from "./resources.ts";
+
+/** Nothing is changed by it, and it is needed most where the disk can't be written any more. */
+async function noteBackup(call: Call, hasSecrets: boolean): Promise<void> {
+  try {
+    await note(call, "backup", { type: "config", id: null }, { secrets: hasSecrets });
+  } catch (error) {
+    log.warn("the audit log does not tell of a backup", {
+      ...call.caller.actor,
+      hasSecrets,
+      error,
+    });
+  }
+}
 
 export const backupEndpoints: readonly Endpoint[] = [
   endpoint("GET /api/v1/backup", {
@@ -21,8 +35,7 @@ export const backupEndpoints: readonly Endpoint[] = [
       const by = { madeAtMs: clock.nowMs(), program: node.version };
       const file = await makeBackup(replicator.state, by, passphrase);
       encodeBackup(file);
-      const after = { secrets: passphrase !== null };
-      await note(call, "backup", { type: "config", id: null }, after);
+      await noteBackup(call, passphrase !== null);
       return { body: file };
     },
   }),

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { decodeSpec, type Note, type RuleSpec } from "../../model/mod.ts";
+import { type AuditAction, decodeSpec, type Note, type RuleSpec } from "../../model/mod.ts";
 import { type Call, type Endpoint, endpoint } from "../endpoint.ts";
 import { ProblemsError } from "../errors.ts";
 import { EVENT_STREAM } from "../event_stream.ts";
@@ -20,7 +20,7 @@ import {
 /** Has the audit log tell what this node alone is about to do; without it, it isn't done. */
 export async function note(
   { deps, caller }: Call,
-  action: string,
+  action: AuditAction,
   resource: Note["resource"],
   after: unknown,
 ): Promise<void> {
@@ -34,7 +34,7 @@ function timestampOf(ms: number | null): string | null {
 async function pauseUntil(call: Call, untilMs: number | null) {
   const { node } = call.deps;
   const until = timestampOf(untilMs);
-  const resource = { type: "node", id: node.name };
+  const resource = { type: "node", id: node.name } as const;
   await note(call, untilMs === null ? "resume" : "pause", resource, { until });
   await node.pause(untilMs);
   return { body: { paused: untilMs !== null, until } };

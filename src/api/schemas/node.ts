@@ -245,6 +245,13 @@ export const Explanation = answer(
         "why it does not decide; null for the one that does, and others that answer with it",
       ),
     })).describe("every rule about the name, the deciding one first"),
+    upstreams: z.array(z.object({
+      address: z.string().describe("as configured"),
+      name: z.string().nullable().describe("what groups call it; null: by its address"),
+    })).nullable().optional().describe(
+      "who would be asked, of the group's own upstreams or of those for everybody, as configured; " +
+        "empty: this node has none of them; null: nobody, or name servers",
+    ),
     dnssec: z.object({
       result: z.enum(["secure", "insecure", "bogus", "indeterminate"])
         .describe("of the answer as it comes at this moment"),
@@ -287,6 +294,7 @@ export const Explanation = answer(
       effect: "block",
       lost: null,
     }],
+    upstreams: null,
     dnssec: null,
     trace: null,
   },

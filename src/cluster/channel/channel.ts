@@ -199,7 +199,13 @@ export class MemberChannel implements Channel {
 
   /** What is wrong with this member's side of it at the moment. */
   get problems(): readonly string[] {
-    return [...this.#identity.problems, ...this.#listener.problems];
+    const seconds = Array.from(this.#known.values()).flatMap(({ name, incoming: { second } }) =>
+      second === null ? [] : [
+        `cluster: ${name} connects from ${second} as well as from its own address: two nodes have ` +
+        "its name and certificate: make each its own",
+      ]
+    );
+    return [...this.#identity.problems, ...this.#listener.problems, ...seconds];
   }
 
   get figures(): ChannelFigures {
@@ -246,6 +252,7 @@ export class MemberChannel implements Channel {
       }),
       incoming: new Incoming({
         limits: this.#limits,
+        home: formatIp(peer.address.ip),
         greeting: () => this.#greeting,
         known: () => known.greeting,
         onGreeting: (greeting) => {

@@ -169,6 +169,12 @@ Deno.test(
         assert.match(one.channel.problems.join("\n"), want);
       });
     }
+    await t.step("an authority that ends before it", async () => {
+      const pair = await authority.issue("node1", Date.now() + 5 * yearMs);
+      const nowMs = () => Date.now() + 10 * yearMs - 10 * dayMs;
+      await using one = await TestMember.start({ node: "node1", authority, ports, nowMs, pair });
+      assert.match(one.channel.problems.join("\n"), /^cluster\.ca: \S+ca\.crt expires at [^\n]*$/);
+    });
   },
 );
 

@@ -95,8 +95,9 @@ export class Connection {
   #read(chunk: Uint8Array): void {
     this.#silentTicks = 0;
     this.#hasHeard = true;
-    // Whoever ended it in between has given the reason.
-    if (this.#isOpen && !this.#reader.read(chunk)) this.end("says what is no message of ours");
+    if (!this.#isOpen || this.#reader.read(chunk)) return;
+    // Whoever ended it in between has given the reason, and perhaps a last word that is to leave.
+    if (this.#isOpen) this.end("says what is no message of ours");
   }
 }
 

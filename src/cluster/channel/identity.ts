@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { type ClusterConfig, keyWeakness, memberFault } from "../../config/mod.ts";
+import { type ClusterConfig, isIssuedBy, keyWeakness, memberFault } from "../../config/mod.ts";
 import { messageOf, SvcError } from "../../errors.ts";
 import { log } from "../../log.ts";
 
@@ -18,6 +18,8 @@ export interface Identity {
   readonly authorities: readonly X509Certificate[];
   readonly validFromMs: number;
   readonly validToMs: number;
+  /** Of the authority that made it, which is believed no longer. */
+  readonly authorityValidToMs: number;
 }
 
 /**
@@ -52,6 +54,10 @@ export async function readIdentity(files: IdentityFiles, node: string): Promise<
     authorities,
     validFromMs: certificate.validFromDate.getTime(),
     validToMs: certificate.validToDate.getTime(),
+    authorityValidToMs: Math.max(
+      ...authorities.filter((one) => isIssuedBy(certificate, one))
+        .map(({ validToDate }) => validToDate.getTime()),
+    ),
   };
 }
 
@@ -149,18 +155,26 @@ export class KeptIdentity {
     if (this.#failure !== null) {
       found.push(`${this.#failure}; the cluster's former certificate is still shown`);
     }
-    const { validFromMs, validToMs } = this.#current;
-    const { certFile } = this.#files;
+    const { validFromMs, validToMs, authorityValidToMs } = this.#current;
+    const { caFile, certFile } = this.#files;
     const nowMs = this.#nowMs();
+    if (authorityValidToMs - nowMs < RENEW_BEFORE_MS) {
+      const end = endOf(authorityValidToMs, nowMs);
+      const mend = "make another with svc cluster init, and certificates of it for all members";
+      found.push(`cluster.ca: ${caFile} ${end}: ${mend}`);
+    }
     const mend = `make another with svc cluster cert ${this.#node} --force`;
     if (nowMs < validFromMs) {
       const from = new Date(validFromMs).toISOString();
       found.push(`cluster.cert: ${certFile} is not valid before ${from}: set this node's clock`);
     } else if (validToMs - nowMs < RENEW_BEFORE_MS) {
-      const verb = nowMs > validToMs ? "expired" : "expires";
-      const at = new Date(validToMs).toISOString();
-      found.push(`cluster.cert: ${certFile} ${verb} at ${at}: ${mend}`);
+      found.push(`cluster.cert: ${certFile} ${endOf(validToMs, nowMs)}: ${mend}`);
     }
     return found;
   }
+}
+
+function endOf(validToMs: number, nowMs: number): string {
+  const verb = nowMs > validToMs ? "expired" : "expires";
+  return `${verb} at ${new Date(validToMs).toISOString()}`;
 }

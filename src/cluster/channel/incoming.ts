@@ -1,15 +1,19 @@
-import { isSameGreeting } from "./greeting.ts";
+import { log } from "../../log.ts";
 import type { Greeting } from "../ports.ts";
 import { Connection } from "./connection.ts";
-import { decodeGreeting, encodeGreeting } from "./greeting.ts";
+import { decodeGreeting, encodeGreeting, isSameGreeting } from "./greeting.ts";
 import type { ChannelLimits } from "./limits.ts";
-import { QUESTIONS_MAX } from "./limits.ts";
+import { QUESTIONS_MAX, SECOND_TICKS } from "./limits.ts";
 import type { Arrival } from "./listener.ts";
 import { MessageType } from "./messages.ts";
+
+const MEMBER_TAKEN = new TextEncoder().encode("taken");
 
 /** Who is told of the connections of one member. */
 export interface IncomingHandler {
   readonly limits: ChannelLimits;
+  /** The member's address of the configuration, as text. */
+  readonly home: string;
   /** This member's, as it is at the moment. */
   greeting(): Greeting;
   /** What the member is known to have said last; frames of one that says something else wait for nobody. */
@@ -28,6 +32,10 @@ export class Incoming {
   /** What the member said of itself on that one, and for how long it is known to say something else. */
   #said: Greeting | null = null;
   #staleTicks = 0;
+  /** Where that one comes from. */
+  #source = "";
+  /** Where a second node of the same name connected from, and for how long that is told of yet. */
+  #second: { readonly source: string; ticksLeft: number } | null = null;
   readonly #questions = new Set<Connection>();
 
   constructor(handler: IncomingHandler) {
@@ -35,7 +43,7 @@ export class Incoming {
   }
 
   /** Takes a connection, which has said nothing yet. */
-  take({ socket, finish, refuse }: Arrival): void {
+  take({ socket, name, source, finish, refuse }: Arrival): void {
     const { limits } = this.#handler;
     let greeting: Greeting | null = null;
     const connection: Connection = new Connection(socket, limits, {
@@ -64,9 +72,13 @@ export class Incoming {
         }
         if (greeting === null) {
           finish();
+          if (read.purpose === "frames" && this.#isTaken(source)) {
+            this.#refuseSecond(connection, name, source);
+            return false;
+          }
           const own = encodeGreeting(this.#handler.greeting(), read.purpose);
           connection.send(MessageType.Greeting, own);
-          if (!this.#keep(connection, read.purpose === "frames")) return false;
+          if (!this.#keep(connection, read.purpose === "frames", source)) return false;
         }
         greeting = read.greeting;
         // A question has no word after it: what it was sent with may be long over.
@@ -85,6 +97,7 @@ export class Incoming {
   tick(): void {
     this.#frames?.tick(MessageType.Pong);
     this.#endStale();
+    if (this.#second !== null && --this.#second.ticksLeft === 0) this.#second = null;
     for (const one of this.#questions) one.tick(MessageType.Pong);
   }
 
@@ -107,7 +120,29 @@ export class Incoming {
     for (const one of this.#questions) one.end("has stopped");
   }
 
-  #keep(connection: Connection, isForFrames: boolean): boolean {
+  /**
+   * Whether the member is connected from its own address, so that whoever comes from elsewhere is a
+   * second node with its certificate. It is none of the member's, which might be taken for emptied.
+   */
+  #isTaken(source: string): boolean {
+    const { home } = this.#handler;
+    return this.#frames?.isOpen === true && this.#source === home && source !== home;
+  }
+
+  #refuseSecond(connection: Connection, member: string, source: string): void {
+    if (this.#second?.source !== source) {
+      log.warn("a second node connects under a member's name", { member, from: source });
+    }
+    this.#second = { source, ticksLeft: SECOND_TICKS };
+    connection.endWith(MessageType.Refusal, MEMBER_TAKEN, "is a second node of this name");
+  }
+
+  /** Where a second node of the member's name is; `null`: nowhere, of late. */
+  get second(): string | null {
+    return this.#second?.source ?? null;
+  }
+
+  #keep(connection: Connection, isForFrames: boolean, source: string): boolean {
     if (!isForFrames) {
       if (this.#questions.size >= QUESTIONS_MAX) return false;
       this.#questions.add(connection);
@@ -115,7 +150,7 @@ export class Incoming {
     }
     // The member has made another: it has given up the former one, which may be half open.
     this.#frames?.end("was connected to anew");
-    this.#frames = connection;
+    [this.#frames, this.#source] = [connection, source];
     return true;
   }
 

@@ -38,6 +38,8 @@ export const LIMITS: ChannelLimits = {
 export const QUEUE_BYTES_MAX = 4 << 20;
 /** Most members; more than a configuration has. */
 export const PEERS_MAX = 33;
+/** A second node of a member's name tries more often; one that does not any more is forgotten. */
+export const SECOND_TICKS = 10;
 /** Most questions of one member that are answered at a time. */
 export const QUESTIONS_MAX = 8;
 

@@ -43,6 +43,8 @@ export interface Arrival {
   readonly socket: TLSSocket;
   /** The name of its certificate, which is this cluster's. */
   readonly name: string;
+  /** Where it comes from, as text. */
+  readonly source: string;
   /** Says that it is greeted: nothing watches it any more. */
   finish(): void;
   /** Ends it, and counts why; `word` is said as a refusal first, as far as it leaves at once. */
@@ -63,6 +65,7 @@ export interface ListenerOptions {
 /** A connection from its first moment to its greeting. */
 interface Beginning extends Unfinished {
   readonly raw: Socket;
+  readonly source: string;
   /** The TLS handshake is done, and the certificate a member's. */
   isSecure: boolean;
   refuse(reason: Refusal): void;
@@ -181,7 +184,7 @@ export class Listener {
       raw.destroy();
     };
     const beginning: Beginning = {
-      raw,
+      ...{ raw, source },
       isSecure: false,
       end: () => end("flood"),
       refuse: end,
@@ -218,8 +221,7 @@ export class Listener {
       }
       beginning.isSecure = true;
       this.#options.onArrival({
-        socket,
-        name,
+        ...{ socket, name, source: beginning.source },
         finish: beginning.finish,
         refuse: (reason, word) => {
           if (word === undefined) return beginning.refuse(reason);

@@ -202,6 +202,43 @@ Deno.test("Incoming ends a member that falls silent, or never ends a message", l
   });
 });
 
+Deno.test("Incoming leaves a member its place when a second node has its name", local, async () => {
+  const ports = portsOf("node1", "node2");
+  await using one = await TestMember.start({ node: "node1", authority, ports, limits: QUICK });
+  const pair = await authority.issue("node2");
+  const greet = async (memberId: string, localAddress: string) => {
+    const way = connectTcp({ host: "127.0.0.1", port: one.port, localAddress });
+    const socket = await tls(one.port, { ...pair, socket: way });
+    const end = ended(socket);
+    socket.write(
+      writeMessage(MessageType.Greeting, encodeGreeting(greetingOf({ memberId }), "frames")),
+    );
+    return { socket, end };
+  };
+  const member = await greet("node2.1", "127.0.0.1");
+  await until("it is greeted", () => one.peer("node2").greeting?.memberId === "node2.1");
+  const ping = setInterval(() => {
+    member.socket.write(writeMessage(MessageType.Ping, new Uint8Array(0)));
+  }, QUICK.tickMs);
+  const second = await greet("node2.2", STRANGER);
+  assert.deepEqual(
+    await second.end,
+    writeMessage(MessageType.Refusal, new TextEncoder().encode("taken")),
+  );
+  assert.equal(one.peer("node2").greeting?.memberId, "node2.1", "what it says counts for nothing");
+  assert.match(one.channel.problems.join(), /node2 connects from 127\.0\.0\.9 as well/);
+  member.socket.write(writeMessage(MessageType.Frame, new TextEncoder().encode("still here")));
+  await until("its frames pass", () => one.frames.length === 1);
+  clearInterval(ping);
+  member.socket.destroy();
+  await member.end;
+  await until("it is not told of any more", () => one.channel.problems.length === 0);
+  const alone = await greet("node2.2", STRANGER);
+  await until("where the member is gone", () => one.peer("node2").greeting?.memberId === "node2.2");
+  alone.socket.destroy();
+  await alone.end;
+});
+
 Deno.test("Listener and Incoming come through whatever bytes come", local, async () => {
   const ports = portsOf("node1", "node2");
   const limits = { ...QUICK, handshakeMs: 500 };

@@ -29,6 +29,7 @@ export interface OutgoingHandler {
 
 const REFUSED: Readonly<Record<string, string>> = {
   unknown: "does not know this member: it stands in no [[cluster.member]] of its configuration",
+  taken: "is connected to this member at its own address: two nodes have one name and certificate",
 };
 
 /** What makes and follows one connection. */

@@ -82,7 +82,8 @@ export class Bootstrap {
     if (ips.length > 0) {
       if (!isKnown) log.info("found an upstream", { upstream: upstream.address });
       onAddresses(index, ips);
-      const ttlMs = 1_000 * Math.min(...found.filter((f) => f.ttl > 0).map(({ ttl }) => ttl));
+      const known = found.filter(({ addresses }) => addresses.length > 0);
+      const ttlMs = 1_000 * Math.min(...known.map(({ ttl }) => ttl));
       const waitMs = Math.min(Math.max(ttlMs, REFRESH_MS_MIN), REFRESH_MS_MAX);
       this.#after(waitMs, index, RETRY_MS_MIN, true);
       return;

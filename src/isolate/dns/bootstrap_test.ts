@@ -68,6 +68,27 @@ Deno.test("Bootstrap is content with one family", none, () => {
   assert.deepEqual(it.told, ["0: 2001:db8::1"]);
 });
 
+Deno.test("Bootstrap looks up again when the time of the addresses is over", none, () => {
+  const rows = [
+    [300, 3_600, 300_000],
+    [3_600, 0, 60_000], // One that nobody may keep; as often as that it is not asked.
+    [0, 0, 60_000],
+    [30, 30, 60_000],
+    [604_800, 604_800, 86_400_000],
+  ];
+  for (const [ttl, ttl6, ms] of rows) {
+    using it = bench(NAMED);
+    it.asked[0].done({ ...found("192.0.2.1"), ttl });
+    it.asked[1].done({ ...found("2001:db8::1"), ttl: ttl6 });
+    assert.deepEqual(it.waits.map((wait) => wait.ms), [ms], `${ttl} and ${ttl6}`);
+  }
+  // A denial says nothing about how long the other family's addresses hold.
+  using it = bench(NAMED);
+  it.asked[0].done({ ...found("192.0.2.1"), ttl: 0 });
+  it.asked[1].done({ ...found(), ttl: 0 });
+  assert.deepEqual(it.waits.map(({ ms }) => ms), [60_000]);
+});
+
 Deno.test("Bootstrap says why nobody knows, and tries again", none, () => {
   using it = bench(NAMED);
   it.asked[0].done(failed("a is unreachable"));

@@ -192,7 +192,7 @@ export class DnsIsolate {
       counters,
       onSlow: slow === null ? null : (...what) => slow.note(...what),
     });
-    this.#questions = new OwnQuestions(this.#resolver, () => performance.now());
+    this.#questions = new OwnQuestions(this.#resolver, forwarder.routes, () => performance.now());
     this.#lookups = new Lookups(this.#questions);
     this.#bootstrap = bootstrapOf(start.upstreams, this.#forwarder, exchange, {
       after: (ms, work) => this.#alarms.after(ms, work),

@@ -4,6 +4,7 @@ import { UdpBatch } from "../../native/mod.ts";
 import {
   Asker,
   BeginLine,
+  ClientWaits,
   Dns64,
   Flights,
   Forwarder,
@@ -95,6 +96,7 @@ export function openResolving(
       ? null
       : new RebindingProtection(rebindingExempt, embedding),
     serveStale,
+    clients: new ClientWaits(start.neverLimited, seed),
     senderBytes: UdpBatch.SENDER_BYTES,
     nowMs,
     nowSeconds,

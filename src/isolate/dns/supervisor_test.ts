@@ -79,6 +79,7 @@ function options(
     isShutIn: true,
     traces: null,
     rateLimit: null,
+    neverLimited: [],
     requireClientId: false,
     tcp: {
       connectionsMax: 64,

@@ -54,6 +54,8 @@ export class Ask<S extends Server = Server> {
   /** Where the question ends in `packet`. */
   questionEnd = 0;
   sentAtMs = 0;
+  /** It went out with an OPT record. */
+  hasEdns = false;
   /** Data of the client subnet option in it; `null`: there is none. */
   subnet: Uint8Array | null = null;
   /** It goes over a stream, where nobody can forge an answer from afar, and none is cut. */

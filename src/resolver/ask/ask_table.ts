@@ -18,13 +18,23 @@ export class AskTable {
     return this.#all.length - this.#free.length;
   }
 
+  /** Asks that there is room for. */
+  get left(): number {
+    return this.#max - this.inUse;
+  }
+
+  /** Asks to a server that there is room for; what its connections don't take at a time would wait. */
+  leftFor({ open, openAtOnce }: Server): number {
+    return Math.min(openAtOnce, this.left) - open;
+  }
+
   get isHalfFull(): boolean {
     return 2 * this.inUse >= this.#max;
   }
 
   /** Says whether a server has as many as it may. */
   isFull(server: Server): boolean {
-    return server.open >= this.#max - this.inUse;
+    return server.open >= this.left;
   }
 
   /** The ask of a token, or `null` when nothing is wanted for it any more. */

@@ -53,6 +53,21 @@ export class Asker {
     return this.#table.inUse;
   }
 
+  /** Asks that there is room for beside those on their way. */
+  get left(): number {
+    return this.#table.left;
+  }
+
+  /** The same for one server: asks that need not wait for others, and leave these as many. */
+  leftFor(server: Server): number {
+    return this.#table.leftFor(server);
+  }
+
+  /** Says whether a server has more asks on their way than it has room for. */
+  isCrowded(server: Server): boolean {
+    return server.open >= this.#table.leftFor(server);
+  }
+
   /** Says whether half of the room for asks is taken. */
   get isHalfFull(): boolean {
     return this.#table.isHalfFull;
@@ -111,15 +126,18 @@ export class Asker {
       this.#goOverTcp(ask);
       return;
     }
-    // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7), or an old one (RFC
-    // 2671 §5.3).
     const isUnknown = response.rcode === Rcode.FormErr ||
       (response.rcode === Rcode.NotImp && !server.resolves);
-    const noEdns = fit === Fit.Failure && isUnknown && !response.hasOpt;
-    if (noEdns && !server.isPlain(ask.sentAtMs)) {
-      server.refusesEdns(this.#nowMs());
-      this.#askAgain(ask, owner);
-      return;
+    if (fit === Fit.Failure && isUnknown) {
+      // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7), or an old one
+      // (RFC 2671 §5.3).
+      if (ask.hasEdns && !response.hasOpt) {
+        server.refusesEdns(this.#nowMs());
+        this.#askAgain(ask, owner);
+        return;
+      }
+      // Without EDNS it is no better: that was not the reason.
+      if (!ask.hasEdns) server.takesEdns();
     }
     owner.onResponse(ask, fit);
   }

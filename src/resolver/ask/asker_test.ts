@@ -87,9 +87,8 @@ class Bench implements Exchange, AskOwner {
     return this.asker.ask(this, server, query);
   }
 
-  /** Has the server answer what was sent last. */
-  answer(fake: Partial<FakeResponse>): void {
-    const { packet, token } = this.sent.at(-1)!;
+  /** Has the server answer what was sent last, if nothing else is named. */
+  answer(fake: Partial<FakeResponse>, { packet, token } = this.sent.at(-1)!): void {
     const [{ name, type }] = decodeMessage(packet)!.questions;
     const id = (packet[0] << 8) | packet[1];
     const bytes = response({ id, name, type, flags: QR_BIT, ...fake });
@@ -151,6 +150,33 @@ Deno.test("Asker asks a server without EDNS again without, and tells its owner",
   assert.equal(decodeMessage(bench.sent[2].packet)!.opt, null);
   assert.deepEqual([bench.asker.inUse, server.open], [1, 1]);
 });
+
+Deno.test("Asker asks all again that went with EDNS to a server without", none, () => {
+  const bench = new Bench();
+  const server = new Server(PLAIN, false);
+  const names = ["a.example", "b.example", "c.example"];
+  for (const name of names) bench.ask(name, server);
+  for (const sent of bench.sent.slice()) bench.answer({ flags: QR_BIT | Rcode.FormErr }, sent);
+  const again = bench.sent.slice(names.length).map(({ packet }) => decodeMessage(packet)!);
+  assert.deepEqual(
+    again.map(({ opt, questions }) => [opt, questions[0].name.toLowerCase()]),
+    names.map((name) => [null, name]),
+  );
+});
+
+Deno.test(
+  "Asker trusts a server with EDNS again that likes a question no better without",
+  none,
+  () => {
+    const bench = new Bench();
+    const server = new Server(PLAIN, false);
+    bench.ask("odd.example", server);
+    for (let i = 0; i < 2; i++) bench.answer({ flags: QR_BIT | Rcode.FormErr });
+    assert.deepEqual(bench.told.at(-1), "failure");
+    bench.ask("www.example", server);
+    assert.notEqual(decodeMessage(bench.sent.at(-1)!.packet)!.opt, null);
+  },
+);
 
 Deno.test("Asker leaves nothing behind of what can't be sent", none, () => {
   const bench = new Bench();

@@ -46,7 +46,8 @@ export class QueryWriter {
     this.#mixCase(packet, HEADER_BYTES, end - 5);
     ask.length = end;
     ask.subnet = null;
-    if (ask.server.isPlain(ask.sentAtMs)) return;
+    ask.hasEdns = !ask.server.isPlain(ask.sentAtMs);
+    if (!ask.hasEdns) return;
     packet[11] = 1;
     packet[end] = 0;
     setU16(packet, end + 1, Qtype.OPT);

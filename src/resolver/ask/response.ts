@@ -101,7 +101,7 @@ export class ResponseReader {
     questionEnd: number,
     overStream = false,
   ): Fit {
-    if (length < questionEnd) return Fit.Mismatched;
+    if (length < questionEnd) return this.#readBare(packet, length, asked, overStream);
     if (getU16(packet, 0) !== getU16(asked, 0) || getU16(packet, 4) !== 1) return Fit.Mismatched;
     const flags = getU16(packet, 2);
     if ((flags & QR_BIT) === 0 || (flags & OPCODE_MASK) !== 0) return Fit.Mismatched;
@@ -114,17 +114,41 @@ export class ResponseReader {
     if (!sameCase && !overStream) return Fit.WrongCase;
     this.isCut = (flags & TC_BIT) !== 0;
     if (this.isCut && !overStream) return Fit.Truncated;
+    this.#begin(packet, length, flags);
+    this.answersAt = questionEnd;
+    // Cut to nothing, it is no denial but no answer at all.
+    if (this.isCut && getU16(packet, 6) === 0) return Fit.Failure;
+    return this.#readSections(packet, length, questionEnd);
+  }
+
+  /**
+   * A server that knows no EDNS may answer FORMERR by a header alone. That is easily forged, so over
+   * UDP it only gives reason to ask over TCP.
+   */
+  #readBare(
+    packet: Uint8Array,
+    length: number,
+    asked: Uint8Array,
+    overStream: boolean,
+  ): Fit {
+    if (length !== HEADER_BYTES || getU16(packet, 0) !== getU16(asked, 0)) return Fit.Mismatched;
+    const flags = getU16(packet, 2);
+    const isFormErr = (flags & (QR_BIT | OPCODE_MASK | RCODE_MASK)) === (QR_BIT | Rcode.FormErr);
+    if (!isFormErr || getU16(packet, 4) !== 0) return Fit.Mismatched;
+    if (!overStream) return Fit.Broken;
+    this.#begin(packet, length, flags);
+    this.answers = this.authorities = this.additionals = 0;
+    return Fit.Failure;
+  }
+
+  #begin(packet: Uint8Array, length: number, flags: number): void {
     this.packet = packet;
     this.length = length;
     this.flags = flags;
     this.rcode = flags & RCODE_MASK;
-    this.answersAt = questionEnd;
     this.errors.clear();
     this.hasOpt = this.refers = false;
     this.cookieLength = this.subnetLength = 0;
-    // Cut to nothing, it is no denial but no answer at all.
-    if (this.isCut && getU16(packet, 6) === 0) return Fit.Failure;
-    return this.#readSections(packet, length, questionEnd);
   }
 
   /** Reads a response that is kept here, or was made here; says whether it holds an answer. */

@@ -1,20 +1,32 @@
 import type { Query } from "../query.ts";
-import type { Remote } from "./ports.ts";
+import type { Remote, ServerTransport } from "./ports.ts";
 import type { ResponseReader } from "./response.ts";
 
 /** How long a server without EDNS is asked without; then it may have learned. */
 const WITHOUT_EDNS_MS = 3_600_000;
 
+/** Queries that the connections to one server take at a time; further ones wait for these. */
+const OPEN_AT_ONCE: Readonly<Record<ServerTransport, number>> = {
+  udp: Infinity,
+  tls: 512,
+  https: 400,
+  quic: 128,
+};
+
 /** A server that can be asked, and what is known of how it wants to be. */
 export class Server {
   /** Queries on their way to it. */
   open = 0;
+  /** Queries that it takes at a time. */
+  readonly openAtOnce: number;
   #plainUntilMs = -Infinity;
   /** What it has sent as a cookie, which queries to it carry (RFC 7873); `null`: nothing. */
   cookie: Uint8Array | null = null;
 
   /** `resolves`: it recurses for us; others are asked for what they are authoritative for. */
-  constructor(readonly remote: Remote, readonly resolves: boolean) {}
+  constructor(readonly remote: Remote, readonly resolves: boolean) {
+    this.openAtOnce = OPEN_AT_ONCE[remote.transport];
+  }
 
   /** Data of the client subnet option that a query to it carries (RFC 7871); `null`: none. */
   subnetFor(_query: Query): Uint8Array | null {
@@ -29,6 +41,11 @@ export class Server {
   /** It knows no EDNS, and is asked without for a while. */
   refusesEdns(nowMs: number): void {
     this.#plainUntilMs = nowMs + WITHOUT_EDNS_MS;
+  }
+
+  /** Nothing speaks against EDNS. */
+  takesEdns(): void {
+    this.#plainUntilMs = -Infinity;
   }
 
   /** Says whether queries go without EDNS. */

@@ -61,6 +61,10 @@ export class BeginLine implements Source {
     return this.#source.shareOf(query);
   }
 
+  left(share: Share): number {
+    return this.#source.left(share) - this.#waiting;
+  }
+
   full(share: Share): ResolveFailure {
     return this.#source.full(share);
   }

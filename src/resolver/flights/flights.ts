@@ -1,9 +1,10 @@
 import { Ede, Rcode, RCODE_MASK } from "../../dns/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import { NO_ERROR } from "../extended_errors.ts";
-import { ResolveFailure, TOO_LARGE, TOO_MANY_CLIENTS } from "../failure.ts";
+import { ResolveFailure, TOO_LARGE, TOO_MANY_CLIENTS, TOO_MANY_OF_CLIENT } from "../failure.ts";
 import { Outcome } from "../outcome.ts";
 import { DnssecState, KEY_CD, type Query } from "../query.ts";
+import type { ClientWaits } from "./client_waits.ts";
 import type { Flight, FlightOwner } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
 import { type BroughtMessage, KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
@@ -32,6 +33,8 @@ export interface FlightsOptions extends KeptAnswersOptions {
   /** Left out, or `null`: nobody. */
   readonly finisher?: Finisher | null;
   readonly counters: CounterBlock;
+  /** Of those who wait here. */
+  readonly clients: ClientWaits;
   /** Bytes of `Waiter.sender`. */
   readonly senderBytes: number;
   /** Milliseconds, monotonic. */
@@ -48,6 +51,7 @@ export class Flights implements FlightOwner, Taker {
   readonly #options: FlightsOptions;
   readonly #source: Source;
   readonly #counts: Float64Array;
+  readonly #clients: ClientWaits;
   readonly #table = new FlightTable(this);
   readonly #waiters: WaiterPool;
   readonly #kept: KeptAnswers;
@@ -59,6 +63,7 @@ export class Flights implements FlightOwner, Taker {
     this.#options = options;
     this.#source = options.source;
     this.#counts = options.counters.values;
+    this.#clients = options.clients;
     this.#waiters = new WaiterPool(WAITERS_MAX, options.senderBytes);
     this.#kept = new KeptAnswers(options);
   }
@@ -87,6 +92,7 @@ export class Flights implements FlightOwner, Taker {
 
   /** Has the question of `waiter` asked; its taker is told once, now or later. */
   resolve(waiter: Waiter): void {
+    waiter.client = this.#clients.enter(waiter.query);
     const known = this.#table.find(waiter.query);
     if (known !== null) {
       this.#joinKnown(known, waiter);
@@ -117,14 +123,16 @@ export class Flights implements FlightOwner, Taker {
       this.#failWaiter(waiter, share);
       return;
     }
-    if (this.#table.isFull(share)) {
+    const left = Math.min(FLIGHTS_MAX - this.inFlight, this.#source.left(share));
+    const isOver = this.#clients.isOver(waiter.client, left);
+    if (isOver || this.#table.isFull(share)) {
       const stale = this.#kept.stale(waiter.query);
       if (stale >= 0) {
         this.#answerStale(waiter, stale);
         return;
       }
       this.#counts[Counter.FlightsFull]++;
-      this.#failWaiter(waiter, this.#source.full(share));
+      this.#failWaiter(waiter, isOver ? TOO_MANY_OF_CLIENT : this.#source.full(share));
       return;
     }
     const flight = this.#open(waiter.query, share);
@@ -239,7 +247,8 @@ export class Flights implements FlightOwner, Taker {
     if (isBogus) this.#counts[Counter.DnssecBogus]++;
     if (!flight.servedStale && !isBogus) this.#serveStale(flight);
     this.#close(flight);
-    const silent = flight.background || (!isBogus && this.#kept.stale(flight.query) >= 0);
+    const silent = flight.background || failure.isPassing ||
+      (!isBogus && this.#kept.stale(flight.query) >= 0);
     if (!silent) this.#kept.keepFailure(flight, failure.errors);
     for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
       waiter.query.dnssec = flight.dnssec;
@@ -303,9 +312,11 @@ export class Flights implements FlightOwner, Taker {
 
   /** Has a waiter wait for a question that is on its way by now. */
   #joinKnown(known: Flight, waiter: Waiter): void {
-    if (known.waiterCount >= WAITERS_PER_FLIGHT_MAX) {
+    const room = WAITERS_PER_FLIGHT_MAX - known.waiterCount;
+    const isOver = this.#clients.isOver(waiter.client, Math.min(room, WAITERS_MAX - this.waiting));
+    if (isOver || room <= 0) {
       this.#counts[Counter.FlightsFull]++;
-      this.#failWaiter(waiter, TOO_MANY_CLIENTS);
+      this.#failWaiter(waiter, isOver ? TOO_MANY_OF_CLIENT : TOO_MANY_CLIENTS);
       return;
     }
     const echo = known.task!.echo(waiter.query);
@@ -339,11 +350,16 @@ export class Flights implements FlightOwner, Taker {
 
   #answerWaiter(waiter: Waiter, entry: number, ede: number): void {
     waiter.taker?.onAnswer(waiter, entry, ede);
-    this.#waiters.release(waiter);
+    this.#release(waiter);
   }
 
   #failWaiter(waiter: Waiter, failure: ResolveFailure): void {
     waiter.taker?.onFailure(waiter, failure);
+    this.#release(waiter);
+  }
+
+  #release(waiter: Waiter): void {
+    this.#clients.leave(waiter.client);
     this.#waiters.release(waiter);
   }
 
@@ -406,7 +422,7 @@ export class Flights implements FlightOwner, Taker {
     else before.next = child.next;
     flight.waiterCount--;
     if (flight.waiters === null) flight.background = true;
-    this.#waiters.release(child);
+    this.#release(child);
   }
 
   /** Says whether a flight is another one, or waits for that in the end. */

@@ -6,6 +6,7 @@ import { ResolveFailure } from "../failure.ts";
 import { a, response, wire } from "../fakes.ts";
 import { Outcome } from "../outcome.ts";
 import { keptQuery, KEY_DO, type Query } from "../query.ts";
+import { ClientWaits } from "./client_waits.ts";
 import type { Flight } from "./flight.ts";
 import { CHILDREN_MAX, DEPTH_MAX, Flights } from "./flights.ts";
 import type { Share, Source, Task } from "./source.ts";
@@ -70,6 +71,7 @@ class Bench implements Source, Taker {
       rebinding: null,
       serveStale: 0,
       nowSeconds: () => 1_800_000_000,
+      clients: new ClientWaits([], 1),
       senderBytes: 0,
       nowMs: () => this.nowMs,
       ticking: () => {},
@@ -78,6 +80,9 @@ class Bench implements Source, Taker {
 
   shareOf(): Share {
     return this.share;
+  }
+  left(): number {
+    return Infinity;
   }
   full(): ResolveFailure {
     return GONE;

@@ -1,6 +1,6 @@
 import { setU16 } from "../../bytes/mod.ts";
 import { type Cache, CacheHit } from "../../cache/mod.ts";
-import { HEADER_BYTES, QR_BIT, RA_BIT, Rcode } from "../../dns/mod.ts";
+import { HEADER_BYTES, QR_BIT, RA_BIT, Rcode, RCODE_MASK } from "../../dns/mod.ts";
 import { DnssecState, type Query } from "../query.ts";
 import type { KeptMessage, RebindingProtection } from "../rebinding.ts";
 import type { Flight } from "./flight.ts";
@@ -89,9 +89,16 @@ export class KeptAnswers {
     return this.#find(query, CacheHit.Fresh);
   }
 
-  /** The entry that is past its time and may be served still, or -1. */
+  /**
+   * The entry that is past its time and may be served still, or -1: no failure, and nothing that was
+   * not to be kept (RFC 8767 §4).
+   */
   stale(query: Query): number {
-    return this.#options.serveStale === 0 ? -1 : this.#find(query, CacheHit.Stale);
+    const { cache, serveStale } = this.#options;
+    if (serveStale === 0) return -1;
+    const entry = this.#find(query, CacheHit.Stale);
+    if (entry < 0 || cache.secondsWhole(entry) === 0) return -1;
+    return (cache.flags(entry) & RCODE_MASK) === Rcode.ServFail ? -1 : entry;
   }
 
   #find(query: Query, wanted: CacheHit): number {

@@ -67,6 +67,8 @@ export interface Finisher {
 export interface Source {
   /** The servers that a question depends on, or why there are none. */
   shareOf(query: Query): Share | ResolveFailure;
+  /** Questions that these servers have room for at this moment, beside those on their way. */
+  left(share: Share): number;
   /** As many flights depend on these servers as may: notes that, and says so. */
   full(share: Share): ResolveFailure;
   /**

@@ -2,6 +2,7 @@ import type { ResolveFailure } from "../failure.ts";
 import { keptQuery, type Query } from "../query.ts";
 import type { Reply } from "../reply.ts";
 import type { Trace } from "../trace.ts";
+import { UNCOUNTED } from "./client_waits.ts";
 import type { Flight } from "./flight.ts";
 
 /** What carries responses to clients; what they say is not its concern. */
@@ -38,6 +39,8 @@ export class Waiter {
   parent: Flight | null = null;
   sibling: Waiter | null = null;
   next: Waiter | null = null;
+  /** What `ClientWaits` counts it for. */
+  client = UNCOUNTED;
   /** Has the flight that it waits for recorded. */
   trace: Trace | null = null;
 
@@ -74,6 +77,7 @@ export class WaiterPool {
     waiter.taker = null;
     waiter.responder = null;
     waiter.failure = null;
+    waiter.client = UNCOUNTED;
     waiter.flight = waiter.parent = waiter.trace = null;
     waiter.next = this.#free;
     this.#free = waiter;

@@ -27,7 +27,7 @@ export const NO_SOCKET = new ResolveFailure(
 
 /** `names` are the upstreams that have no room for a further query. */
 export function tooMany(names: string): ResolveFailure {
-  return new ResolveFailure("overload", `too many queries wait for ${names}`);
+  return new ResolveFailure("crowded", `too many queries wait for ${names}`);
 }
 
 /** A query to the upstream came back as one to this service. */

@@ -26,6 +26,7 @@ import type { QueryLog } from "../query_log.ts";
 import { Resolver, type ResolverOptions } from "../resolver.ts";
 import { TurnClock } from "../turn_clock.ts";
 import {
+  ClientWaits,
   Flights,
   FLIGHTS_MAX,
   type Judge,
@@ -164,6 +165,7 @@ export class ForwarderBench implements Exchange {
       counters,
       rebinding: options.rebinding === undefined ? new RebindingProtection() : options.rebinding,
       serveStale,
+      clients: new ClientWaits([], SEED),
       senderBytes: 128, // As many as any transport needs.
       nowMs,
       nowSeconds: () => this.front.pipeline.nowSeconds,

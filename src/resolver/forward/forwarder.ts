@@ -69,6 +69,15 @@ export class Forwarder implements Source {
     return this.#means.table.forName(packet, qname, qnameLength, routeOf(query)) ?? NOBODY_SERVES;
   }
 
+  /** One of them is asked first: what the roomiest has is what there is. */
+  left({ upstreams }: UpstreamSet): number {
+    let left = 0;
+    for (const upstream of upstreams) {
+      left = Math.max(left, this.#means.asker.leftFor(upstream));
+    }
+    return left;
+  }
+
   full({ upstreams, names }: UpstreamSet): ResolveFailure {
     for (const upstream of upstreams) this.#means.health.noteFull(upstream);
     return tooMany(names);

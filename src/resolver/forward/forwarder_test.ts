@@ -275,6 +275,36 @@ Deno.test("Forwarder asks without EDNS whoever answers FORMERR to it, from then 
 });
 
 Deno.test(
+  "Forwarder makes sure of a FORMERR by a header alone, and asks without EDNS",
+  none,
+  () => {
+    const bench = new ForwarderBench({ upstreams: { a: [] } });
+    const bare = ({ packet }: { readonly packet: Uint8Array }, rcode: number) =>
+      Uint8Array.of(packet[0], packet[1], 0x81, 0x80 | rcode, 0, 0, 0, 0, 0, 0, 0, 0);
+    const client = bench.ask(N);
+    const [first] = bench.open;
+    bench.deliver(first, bare(first, Rcode.ServFail));
+    assert.equal(bench.looked(), "a", "of others a header says nothing");
+    bench.deliver(first, bare(first, Rcode.FormErr));
+    assert.equal(bench.looked(), "a!", "it may be forged");
+    bench.deliver(bench.last, bare(bench.last, Rcode.FormErr));
+    assert.equal(bench.looked(), "a-");
+    bench.answer(bench.last, GOOD);
+    assert.equal(client.answer, ANSWER);
+    bench.ask("other.example");
+    assert.equal(bench.looked(), "a-", "and so from then on");
+    // A true answer may come behind a forged one.
+    const other = new ForwarderBench({ upstreams: { a: [] } });
+    const lucky = other.ask(N);
+    const [asked] = other.open;
+    other.deliver(asked, bare(asked, Rcode.FormErr));
+    other.answer(asked, GOOD);
+    assert.equal(lucky.answer, ANSWER);
+    other.checkIdle();
+  },
+);
+
+Deno.test(
   "Forwarder counts failures, leaves an upstream alone, probes it and trusts it again",
   none,
   () => {

@@ -69,6 +69,8 @@ export class Forwarding implements Task, AskOwner<Upstream> {
   readonly #asked: number[] = [];
   /** Upstreams that answered, and would answer the same again. */
   readonly #declined: Upstream[] = [];
+  /** In a rush, one that may still answer is not asked again for now. */
+  #isPutOff = false;
   /** What the last unhelpful upstream said; `null`: nobody said anything. */
   #failure: ResolveFailure | null = null;
   /** What is asked at this moment: the question, or the name that its chain has led to so far. */
@@ -256,7 +258,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
       if (upstream === null) {
         if (this.asks.length === 0) flight.fail(this.failure);
         else {
-          this.#nextAtMs = Infinity;
+          this.#nextAtMs = this.#isPutOff ? nowMs() + RETRY_MS : Infinity;
           this.#askBeside();
         }
         return;
@@ -289,11 +291,16 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     let best: Upstream | null = null;
     let bestCount = Math.floor(ATTEMPTS_MAX / upstreams.length) + 1;
     let bestCost = 0;
+    this.#isPutOff = false;
     for (const upstream of upstreams) {
       if (this.#declined.includes(upstream) || this.#doubted(upstream) !== null) continue;
       if (asker.isFull(upstream)) {
         health.noteFull(upstream);
         this.#failure ??= tooMany(upstream.spec.address);
+        continue;
+      }
+      if (asker.isCrowded(upstream) && this.asks.some(({ server }) => server === upstream)) {
+        this.#isPutOff = true;
         continue;
       }
       const count = this.#timesAsked(upstream);

@@ -27,7 +27,8 @@ export class Health {
 
   /** The upstream has answered. */
   heard({ server: upstream, sentAtMs }: Ask<Upstream>): void {
-    if (upstream.answered(this.#nowMs() - sentAtMs)) {
+    const nowMs = this.#nowMs();
+    if (upstream.answered(nowMs, nowMs - sentAtMs)) {
       log.info("upstream answers again", { upstream: upstream.spec.address });
     }
   }
@@ -58,7 +59,7 @@ export class Health {
   countSilence(ask: Ask<Upstream>): void {
     if (ask.failed) return;
     ask.failed = true;
-    this.#countFailure(ask.server, NO_ANSWER);
+    this.#countFailure(ask.server, NO_ANSWER, ask.sentAtMs);
   }
 
   /**
@@ -99,9 +100,9 @@ export class Health {
     log.error(NO_SOCKET.text);
   }
 
-  #countFailure(upstream: Upstream, reason: string): void {
+  #countFailure(upstream: Upstream, reason: string, sentAtMs = this.#nowMs()): void {
     this.#counts[Counter.UpstreamTimeouts]++;
-    if (!upstream.failed(this.#nowMs(), reason)) return;
+    if (!upstream.failed(this.#nowMs(), reason, sentAtMs)) return;
     log.warn("upstream does not answer", {
       upstream: upstream.spec.address,
       failures: upstream.failures,

@@ -22,11 +22,13 @@ export class Routes {
   of(lists: ReadonlyMap<number, readonly string[]>, groups: number): Uint8Array | null {
     if (lists.size === 0) return null;
     const routes = new Uint8Array(groups);
-    for (const [group, names] of lists) routes[group] = this.#numberOf(names);
+    for (const [group, names] of lists) routes[group] = this.numberOf(names);
     return routes;
   }
 
-  #numberOf(names: readonly string[]): number {
+  /** The number of the route of a list; 0 of an empty one. */
+  numberOf(names: readonly string[]): number {
+    if (names.length === 0) return 0;
     const indexes = this.#table.find(names);
     const key = indexes.join();
     const known = this.#numbers.get(key);

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { parseName } from "../../dns/mod.ts";
 import { a } from "../fakes.ts";
 import { ROUTES_MAX } from "../query.ts";
 import { ForwarderBench, quietly } from "./fakes.ts";
+import { upstreamsFor } from "./upstream.ts";
 
 const none = { permissions: "none" } as const;
 const EVERYBODY = { a: [], b: [], c: [], lan: ["lan"] };
@@ -61,3 +63,22 @@ Deno.test(
     bench.checkIdle();
   },
 );
+
+Deno.test("upstreamsFor() names those that a query of the group goes to", none, () => {
+  const { upstreams } = new ForwarderBench({ upstreams: EVERYBODY }).forwarder;
+  const specs = upstreams.map(({ spec }) => spec);
+  const CASES = [
+    [[], "www.example", "a b c"],
+    [["b"], "www.example", "b"],
+    [["c", "b"], "www.example", "c b"],
+    [["b"], "nas.lan", "lan"],
+    [["lan"], "nas.lan", "lan"],
+    [["gone"], "www.example", ""],
+    [["gone"], "nas.lan", ""],
+  ] as const;
+  for (const [names, name, want] of CASES) {
+    const found = upstreamsFor(specs, names, parseName(name)!);
+    assert.equal(found?.map(({ address }) => address).join(" "), want, `${names}: ${name}`);
+  }
+  assert.equal(upstreamsFor(specs.slice(3), [], parseName("www.example")!), null);
+});

@@ -74,7 +74,9 @@ Deno.test("fastest: health comes before speed", none, () => {
   const timesMs = { a: 100, b: 20, c: 50 };
   for (let i = 0; i < 3; i++) askFirst(bench, timesMs);
   quietly(() => {
-    for (let i = 0; i < 3; i++) bench.forwarder.upstreams[1].failed(bench.nowMs, "test");
+    for (let i = 0; i < 3; i++) {
+      bench.forwarder.upstreams[1].failed(bench.nowMs, "test", bench.nowMs);
+    }
   });
   assert.equal(bench.forwarder.upstreams[1].healthy, false);
   assert.equal(askFirst(bench, timesMs), "c");
@@ -124,7 +126,9 @@ Deno.test("parallel: nobody sends more than six times for one question", none, (
 Deno.test("parallel: who is put aside is asked when nobody else is left", none, () => {
   const bench = new ForwarderBench({ strategy: parallel(3) });
   quietly(() => {
-    for (let i = 0; i < 3; i++) bench.forwarder.upstreams[1].failed(bench.nowMs, "test");
+    for (let i = 0; i < 3; i++) {
+      bench.forwarder.upstreams[1].failed(bench.nowMs, "test", bench.nowMs);
+    }
   });
   const name = fresh();
   bench.ask(name);

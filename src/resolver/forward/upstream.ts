@@ -58,6 +58,7 @@ export class Upstream extends Server {
   /** It had no room for a query, and has not been heard of since. */
   isFull = false;
   #backoffMs = BACKOFF_MS_MIN;
+  #answeredAtMs = -Infinity;
 
   constructor(readonly index: number, readonly spec: UpstreamSpec, remote: Remote) {
     super(remote, true);
@@ -76,8 +77,9 @@ export class Upstream extends Server {
   }
 
   /** Returns true when this answer ends a time of failure. */
-  answered(tookMs: number): boolean {
+  answered(nowMs: number, tookMs: number): boolean {
     const recovered = !this.healthy;
+    this.#answeredAtMs = nowMs;
     this.latencyMs = smoothed(this.latencyMs, tookMs);
     this.expectedMs = smoothed(this.expectedMs, tookMs);
     this.failures = 0;
@@ -100,10 +102,14 @@ export class Upstream extends Server {
     this.probeAtMs = nowMs + this.#backoffMs;
   }
 
-  /** Returns true when this failure makes the upstream an unhealthy one. */
-  failed(nowMs: number, reason: string): boolean {
-    this.failures++;
+  /**
+   * Notes that a query which was sent at `sentAtMs` has no answer; returns true when that makes the
+   * upstream an unhealthy one. If it has answered others since, it is the question that has none.
+   */
+  failed(nowMs: number, reason: string, sentAtMs: number): boolean {
     this.failuresTotal++;
+    if (this.healthy && this.#answeredAtMs > sentAtMs) return false;
+    this.failures++;
     this.reason = reason;
     if (!this.healthy) {
       if (!this.probing) return false; // A query sent for want of anything better.
@@ -207,6 +213,25 @@ export class UpstreamTable {
     }
     return null;
   }
+}
+
+/** Never asked: the table of a moment has no servers. */
+const NOWHERE: Remote = { transport: "udp" };
+
+/**
+ * Who would be asked for an uncompressed name, in the order named: of the upstreams that `names`
+ * has, as a group does, or, where that is empty, of those for everybody. Nobody where none of `names`
+ * is there; `null` where none serves the name.
+ */
+export function upstreamsFor(
+  specs: readonly UpstreamSpec[],
+  names: readonly string[],
+  name: Uint8Array,
+): readonly UpstreamSpec[] | null {
+  const table = new UpstreamTable(specs, () => NOWHERE);
+  const route = names.length === 0 ? 0 : 1;
+  if (route > 0) table.addRoute(route, table.find(names));
+  return table.forName(name, 0, name.length, route)?.upstreams.map(({ spec }) => spec) ?? null;
 }
 
 /** Puts upstreams that serve the same names together. */

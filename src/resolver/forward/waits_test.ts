@@ -95,6 +95,65 @@ Deno.test(
   },
 );
 
+Deno.test("Forwarder serves no failure past its time, and remembers the next one", none, () => {
+  quietly(() => {
+    const bench = new ForwarderBench({ upstreams: { a: [] }, serveStale: 3_600 });
+    const first = bench.ask(N, EDNS);
+    bench.answer(bench.last, SERVFAIL);
+    assert.match(first.answer, /^SERVFAIL/);
+    bench.advance(10_000);
+    const slow = bench.ask(N, EDNS);
+    bench.advance(2_000);
+    assert.equal(slow.answer, "", "a true answer may follow");
+    for (const sent of bench.open) bench.answer(sent, SERVFAIL);
+    assert.match(slow.answer, /^SERVFAIL rd ra; OPT No Reachable Authority: a answered SERVFAIL$/);
+    const count = bench.sent.length;
+    assert.match(bench.ask(N, EDNS).answer, /^SERVFAIL/);
+    assert.equal(bench.sent.length, count, "nobody is asked within five seconds (RFC 9520)");
+    assert.equal(bench.count(Counter.Stale), 0);
+    bench.checkIdle();
+  });
+});
+
+Deno.test("Forwarder forgets at once that it had no room for a question", none, () => {
+  quietly(() => {
+    const bench = new ForwarderBench({ upstreams: { a: [] }, openMax: 4 });
+    const others = ["n0.example", "n1.example"].map((name) => bench.ask(name));
+    const early = bench.ask(N, EDNS);
+    assert.equal(early.answer, "SERVFAIL rd ra; OPT Other: too many queries wait for a");
+    for (const sent of bench.open) {
+      bench.answer(sent, { records: [a(sent.message.questions[0].name.toLowerCase(), 300)] });
+    }
+    assert.ok(others.every(({ answer }) => answer.startsWith("NOERROR")));
+    bench.lacksSockets = true;
+    assert.match(bench.ask(N, EDNS).answer, /^SERVFAIL rd ra; OPT Other: no socket is left/);
+    bench.lacksSockets = false;
+    const client = bench.ask(N);
+    bench.answer(bench.last, { records: [a(N, 300)] });
+    assert.equal(client.answer, ANSWER);
+    bench.checkIdle();
+  });
+});
+
+Deno.test("Forwarder serves nothing past its time that was not to be kept", none, () => {
+  quietly(() => {
+    const cut = { flags: OK | TC_BIT, records: [a(N, 300)] };
+    for (const [transport, kind] of [["udp", { records: [a(N, 0)] }], ["tls", cut]] as const) {
+      const bench = new ForwarderBench({
+        upstreams: { a: [] },
+        transports: { a: transport },
+        serveStale: 3_600,
+      });
+      bench.ask(N);
+      bench.answer(bench.last, kind);
+      bench.advance(60_000);
+      const client = bench.ask(N);
+      bench.advance(5_000);
+      assert.equal(client.answer, "SERVFAIL rd ra");
+    }
+  });
+});
+
 Deno.test("Forwarder.refresh() renews an entry for nobody in particular", none, () => {
   const bench = new ForwarderBench();
   bench.ask(N);

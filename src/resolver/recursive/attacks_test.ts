@@ -379,6 +379,31 @@ Deno.test("a name that takes too long ends in time, which is told", none, () => 
   checkOthers(b);
 });
 
+Deno.test("names below thousands of dead zones take nothing from who else asks", none, () => {
+  const b = bench(() => []);
+  const com = serverOf(new FakeZone("com", comLines));
+  b.servers.set(COM, (query) => {
+    const [, zone, number] = /\b(d(\d+)\.com)$/.exec(query.name) ?? [];
+    if (zone === undefined) return com(query);
+    const i = Number(number);
+    return [says(query, {
+      authority: [`${zone} NS ns.${zone}`],
+      additional: [`ns.${zone} A 203.1.${i >> 8}.${i & 255}`],
+    })];
+  });
+  b.resolve("www.good.com");
+  for (let i = 0; i < 4_600; i++) {
+    b.ask(`www.d${i}.com`, Qtype.A, { from: "192.0.2.66" });
+    if (i % 4 === 0) b.advance(1);
+    if (i % 200 !== 0) continue;
+    const client = b.ask(`w${i}.good.com`, Qtype.A, { from: "192.0.2.7" });
+    b.run(() => client.answers.length > 0, 100);
+    assert.match(client.answer, /^NXDOMAIN/, `${i}`);
+  }
+  b.run(() => false, 10_000);
+  b.checkIdle();
+});
+
 Deno.test("Kaminsky: forged answers are never kept, and a name is asked for once", none, () => {
   const b = bench(() => []);
   b.resolve("warm.victim.com");

@@ -19,6 +19,7 @@ import { deniesName } from "../../dnssec/mod.ts";
 import { Asker, type Exchange, type PlainAddress, type Remote, type Sending } from "../ask/mod.ts";
 import { COOKIE_SECRET, describe, PipelineBench, SEED, START_SECONDS, wire } from "../fakes.ts";
 import {
+  ClientWaits,
   Flights,
   FLIGHTS_MAX,
   type Judge,
@@ -204,6 +205,8 @@ interface Pending {
   readonly atMs: number;
 }
 
+/** `from` is the client's address. */
+type AskOptions = QueryOptions & { readonly from?: string; readonly trace?: Trace | null };
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
 
 export class RecursorBench implements Exchange {
@@ -273,6 +276,7 @@ export class RecursorBench implements Exchange {
       counters,
       rebinding: options.rebinding ?? null,
       serveStale,
+      clients: new ClientWaits([], SEED),
       senderBytes: 128,
       nowMs,
       nowSeconds,
@@ -377,16 +381,18 @@ export class RecursorBench implements Exchange {
   ask(
     name: string,
     type: number = Qtype.A,
-    options: QueryOptions = {},
-    trace: Trace | null = null,
+    { from, trace = null, ...options }: AskOptions = {},
   ): Client {
     const client = new Client(this, name);
+    const address = new ClientAddress();
+    const ip = from === undefined ? null : parseIp(from);
+    if (ip !== null) address.aim(ip, 0, ip.length);
     const packet = encodeQuery(name, type, { id: 0xbeef, ...options });
     const { reply } = this.front;
     this.#setTime();
     const verdict = this.resolver.decide(
       Transport.Tcp,
-      new ClientAddress(),
+      address,
       packet,
       0,
       packet.length,

@@ -117,6 +117,10 @@ export class Recursor implements Source {
     return zones.of(scratch.hashes[label], packet, scratch.offsets[label], end);
   }
 
+  left(): number {
+    return this.#means.asker.left;
+  }
+
   full(share: Share): ResolveFailure {
     return share instanceof ZoneShare && share.isFull ? zoneFull(share.text) : ALL_FULL;
   }

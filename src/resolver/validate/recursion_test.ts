@@ -259,7 +259,7 @@ Deno.test("what the root denies without proof is asked for anew, and forgotten",
   });
   assert.match(await bench.ask(`a.${SIGNED}`), /^NOERROR/);
   const trace = new Trace(() => recursor.nowMs);
-  const client = recursor.ask(`b.${SIGNED}`, Qtype.A, {}, trace);
+  const client = recursor.ask(`b.${SIGNED}`, Qtype.A, { trace });
   assert.match(await bench.wait(client), /^NOERROR/);
   const asked = trace.steps.filter(({ event }) => event === "asked");
   assert.deepEqual(asked.map(({ question }) => question), [`b.${SIGNED} A`]);
@@ -325,7 +325,7 @@ Deno.test("who traces a name sees it asked, whatever is proven of it", none, asy
   assert.equal(bench.recursor.count(), before, "it follows from what is known");
   const { recursor } = bench;
   const trace = new Trace(() => recursor.nowMs);
-  const client = recursor.ask(`b.${SIGNED}`, Qtype.A, { edns: { dnssecOk: true } }, trace);
+  const client = recursor.ask(`b.${SIGNED}`, Qtype.A, { edns: { dnssecOk: true }, trace });
   assert.match(await bench.wait(client), /^NXDOMAIN/);
   assert.equal(recursor.count(), before + 1);
   assert.ok(trace.steps.some(({ event }) => event === "asked"));

@@ -1,5 +1,6 @@
 /** What a connection to an encrypted upstream is to whoever sends queries over it. */
 import type { TLSSocket } from "node:tls";
+import { Silence } from "./silence.ts";
 
 /** A query on its way to an encrypted upstream. */
 export interface EncryptedQuery {
@@ -40,37 +41,8 @@ export interface ChannelEvents {
 
 /** Queries on one connection at a time. */
 export const QUERIES_PER_CONNECTION_MAX = 128;
-/** An idle connection is kept this long: a handshake costs more than an open one (RFC 7858 §3.4). */
-export const IDLE_MS = 30_000;
-/** A connection that says nothing for this long, with queries on it, is taken for a dead one. */
-export const SILENCE_MS_MAX = 2_000;
 /** How often connections are looked through, while there are any. */
 export const SWEEP_MS = 500;
-
-/** How long a connection has been idle, or been silent though it owes answers. */
-export class Silence {
-  #usedAtMs = performance.now();
-  /** Since when it owes a word; -1: it does not. */
-  #owesSinceMs = -1;
-
-  /** A query goes out. */
-  asked(): void {
-    this.#usedAtMs = performance.now();
-    if (this.#owesSinceMs < 0) this.#owesSinceMs = this.#usedAtMs;
-  }
-
-  /** Something came in; `pending` queries still wait. */
-  heard(pending: number): void {
-    this.#usedAtMs = performance.now();
-    this.#owesSinceMs = pending > 0 ? this.#usedAtMs : -1;
-  }
-
-  /** Says whether the connection is of no more use; `pending` queries wait on it. */
-  isOver(nowMs: number, pending: number): boolean {
-    if (this.#owesSinceMs >= 0 && nowMs - this.#owesSinceMs > SILENCE_MS_MAX) return true;
-    return pending === 0 && nowMs - this.#usedAtMs > IDLE_MS;
-  }
-}
 
 /** A connection whose handshake is done, whichever protocol it speaks. */
 export abstract class OpenChannel implements Channel {

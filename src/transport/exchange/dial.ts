@@ -1,7 +1,7 @@
 /** Whom to connect to, and why a connection was not made, whichever protocol it was to be. */
 
 /** Longest wait for a connection and its handshake, at one address. */
-export const DIAL_MS_MAX = 3_000;
+const DIAL_MS_MAX = 3_000;
 
 /** Whom to connect to, and whom to find there. */
 export interface TlsTarget {
@@ -51,4 +51,15 @@ export function doesNotSpeak({ protocol }: TlsTarget): string {
 function instant(ms: number): string {
   const date = new Date(ms);
   return Number.isNaN(date.getTime()) ? String(ms) : date.toISOString();
+}
+
+/** Has a dial fail that takes too long, or is not wanted any more; returns what ends that. */
+export function boundDial(signal: AbortSignal, fail: (error: DialError) => void): () => void {
+  const timer = setTimeout(() => fail(new DialError(SILENT)), DIAL_MS_MAX);
+  const onAbort = () => fail(new DialError(NOT_WANTED));
+  signal.addEventListener("abort", onAbort, { once: true });
+  return () => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  };
 }

@@ -1,3 +1,4 @@
+import { equalBytes } from "../../bytes/mod.ts";
 import { invariant, messageOf } from "../../errors.ts";
 import { type Channel, type ChannelEvents, type EncryptedQuery, SWEEP_MS } from "./channel.ts";
 import { DohChannel } from "./doh_channel.ts";
@@ -80,10 +81,15 @@ export class EncryptedRemote implements ChannelEvents {
     return !this.isInUse && this.#redialTimer === undefined;
   }
 
-  /** Says where it is, once its name was looked up. Open connections stay. */
+  /**
+   * Says where it is, once its name was looked up. Open connections stay, and where the last one was
+   * made is tried first as long as it is among these.
+   */
   set ips(ips: readonly Uint8Array[]) {
+    const former = this.#ips[this.#ipIndex];
     this.#ips = ips;
-    this.#ipIndex = 0;
+    const index = ips.findIndex((ip) => former !== undefined && equalBytes(ip, former));
+    this.#ipIndex = Math.max(0, index);
     this.#dialIfNeeded();
   }
 

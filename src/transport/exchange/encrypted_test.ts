@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { makeAuthority } from "../../../tests/e2e/certificates.ts";
+import { parseIp } from "../../addr/mod.ts";
 import {
   CONNECTIONS_MAX,
   EncryptedExchange,
@@ -263,6 +264,37 @@ Deno.test("EncryptedExchange says what is no TLS, and takes no answer from it", 
   await bench.notes.expect("1 does not speak TLS on this port");
   await new Promise((resolve) => server.close(resolve));
 });
+
+Deno.test(
+  "EncryptedExchange goes on at the address that works when all are told anew",
+  net,
+  async () => {
+    await using server = await fakeDot(issued);
+    server.script = echo;
+    let tried = 0;
+    const other = createServer((socket) => {
+      tried++;
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => other.listen(server.port, "127.0.0.2", resolve));
+    const ips = () => [parseIp("127.0.0.2")!, parseIp("127.0.0.1")!];
+    using bench = exchangeOf({ ...upstreamAt("tls", server.port, authority.cert), ips: ips() });
+    bench.send(1);
+    await bench.notes.expect("1: 1 1 2");
+    assert.equal(tried, 1);
+    bench.remote.ips = ips();
+    await server.stop();
+    await server.restart();
+    bench.send(2);
+    await bench.notes.expect("2: 1 2 3");
+    assert.deepEqual([server.connections.opened, tried], [2, 1]);
+    bench.remote.ips = [parseIp("127.0.0.2")!];
+    await server.stop();
+    bench.send(3);
+    await bench.notes.expect("3 closed the connection before it was secure");
+    await new Promise((resolve) => other.close(resolve));
+  },
+);
 
 Deno.test("EncryptedExchange posts to the path of the URL (RFC 8484 §4.1)", net, async () => {
   await using server = await fakeDoh(issued);

@@ -205,10 +205,11 @@ async function withTcp(
     notes: Notes,
     remote: PlainRemote,
   ) => Promise<void>,
+  nowMs?: () => number,
 ): Promise<void> {
   const server = new TcpServer();
   const notes = new Notes();
-  const exchange = new TcpExchange(notes);
+  const exchange = new TcpExchange(notes, nowMs);
   const remote = new PlainRemote(await server.listen());
   try {
     await use(server, exchange, notes, remote);
@@ -272,6 +273,33 @@ Deno.test("TcpExchange tells all who wait when a connection ends, and opens so m
     assert.equal(exchange.send(NOBODY, id(1), 3, 9), "sent", "it can't be known yet");
     await notes.expect("9 closed the connection");
   }));
+
+Deno.test("TcpExchange leaves a connection that owes answers and says nothing", {
+  permissions: { net: true },
+}, () => {
+  let nowMs = 0;
+  return withTcp(
+    async (server, exchange, notes, remote) => {
+      exchange.send(remote, id(1), 3, 1);
+      await server.heard(1);
+      server.answer(0, 7);
+      await notes.expect("1: 0 1 7");
+      exchange.cancel(1);
+      // From here on, nothing is heard of whatever goes over it.
+      for (let token = 2; token < 5; token++) {
+        exchange.send(remote, id(token), 3, token);
+        nowMs += 900;
+      }
+      exchange.send(remote, id(5), 3, 5);
+      await until("all that is wanted comes anew", () => server.queries.length === 8);
+      assert.equal(server.sockets.length, 2);
+      for (let i = 4; i < 8; i++) server.answer(i, i);
+      await until("answers to all", () => notes.lines.length === 4);
+      assert.ok(notes.lines.every((line) => line.includes(": ")), notes.lines.join());
+    },
+    () => nowMs,
+  );
+});
 
 Deno.test("TcpExchange bounds connections to all servers, and closes an idle one for the next", {
   permissions: { net: true },

@@ -3,7 +3,7 @@ import { messageOf } from "../../errors.ts";
 import { DoqError } from "../quic_message.ts";
 import type { Channel, ChannelEvents } from "./channel.ts";
 import {
-  DIAL_MS_MAX,
+  boundDial,
   DialError,
   doesNotSpeak,
   expired,
@@ -49,9 +49,7 @@ export class QuicDialer {
   async dial(target: TlsTarget, ip: Uint8Array, signal: AbortSignal): Promise<Deno.QuicConn> {
     if (signal.aborted) throw new DialError(NOT_WANTED);
     const { promise, resolve, reject } = Promise.withResolvers<Deno.QuicConn>();
-    const timer = setTimeout(() => reject(new DialError(SILENT)), DIAL_MS_MAX);
-    const onAbort = () => reject(new DialError(NOT_WANTED));
-    signal.addEventListener("abort", onAbort, { once: true });
+    const unbind = boundDial(signal, reject);
     let isOver = false;
     const connecting = this.#connect(target, ip);
     connecting.then((conn) => {
@@ -68,8 +66,7 @@ export class QuicDialer {
       throw new DialError(doesNotSpeak(target));
     } finally {
       isOver = true;
-      clearTimeout(timer);
-      signal.removeEventListener("abort", onAbort);
+      unbind();
     }
   }
 

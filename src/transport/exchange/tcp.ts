@@ -3,6 +3,7 @@ import { formatIp, type HostPort } from "../../addr/mod.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import { FrameReader } from "../frames.ts";
 import type { PlainRemote } from "./remote.ts";
+import { Silence } from "./silence.ts";
 import { type ExchangeEvents, lacksSocket, type Sending } from "./udp.ts";
 
 /** Connections at a time: to one server, and all told. */
@@ -21,10 +22,12 @@ export class Connection {
   open = true;
   /** It has carried an answer: if it closes now, the other side may just have been idle. */
   proven = false;
+  readonly silence: Silence;
   /** Closes it, and tells those who wait. */
   end: (error?: Error) => void = () => {};
 
-  constructor(address: HostPort) {
+  constructor(address: HostPort, nowMs: () => number) {
+    this.silence = new Silence(nowMs);
     this.socket = connect({ host: formatIp(address.ip), port: address.port, noDelay: true });
     this.socket.setTimeout(IDLE_MS);
   }
@@ -46,7 +49,11 @@ export class TcpExchange {
   readonly #open = new Set<Connection>();
   readonly #byToken = new Map<number, Sent>();
 
-  constructor(private readonly events: ExchangeEvents) {}
+  /** `nowMs` is milliseconds of a monotonic clock. */
+  constructor(
+    private readonly events: ExchangeEvents,
+    private readonly nowMs: () => number = () => performance.now(),
+  ) {}
 
   send(remote: PlainRemote, packet: Uint8Array, lengthBytes: number, token: number): Sending {
     const frame = new Uint8Array(2 + lengthBytes);
@@ -58,12 +65,14 @@ export class TcpExchange {
   #send(remote: PlainRemote, frame: Uint8Array, token: number, again: boolean): Sending {
     const id = getU16(frame, 2);
     const { connections } = remote;
+    this.#endDead(connections);
     const usable = connections.find((c) => c.pending.size < PENDING_MAX && !c.pending.has(id));
     if (usable === undefined && connections.length >= CONNECTIONS_MAX) return "full";
     if (usable === undefined && !this.#makeRoom()) return "full";
     const connection = usable ?? this.#connect(remote);
     connection.pending.set(id, token);
     this.#byToken.set(token, { remote, connection, id, frame, again });
+    connection.silence.asked();
     connection.socket.write(frame);
     return "sent";
   }
@@ -87,6 +96,14 @@ export class TcpExchange {
     }
   }
 
+  /** Ends those that owe answers and say nothing: what is written to them keeps them open for minutes. */
+  #endDead(connections: readonly Connection[]): void {
+    const nowMs = this.nowMs();
+    for (const connection of [...connections]) {
+      if (connection.silence.isOver(nowMs, connection.pending.size)) connection.end();
+    }
+  }
+
   /** Has the oldest idle connection go where there is no room for another; false: none is idle. */
   #makeRoom(): boolean {
     if (this.#open.size < CONNECTIONS_ALL_MAX) return true;
@@ -99,7 +116,7 @@ export class TcpExchange {
   }
 
   #connect(remote: PlainRemote): Connection {
-    const connection = new Connection(remote.address);
+    const connection = new Connection(remote.address, this.nowMs);
     const { connections } = remote;
     connections.push(connection);
     this.#open.add(connection);
@@ -127,6 +144,7 @@ export class TcpExchange {
         const token = connection.pending.get(getU16(frame, 0));
         if (token !== undefined) this.events.onPacket(token, frame, frame.length);
       }
+      connection.silence.heard(connection.pending.size);
     });
     connection.socket.on("timeout", () => connection.end());
     connection.socket.on("error", (error) => connection.end(error));

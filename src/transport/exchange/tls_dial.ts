@@ -2,7 +2,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { formatIp, parseIp } from "../../addr/mod.ts";
 import { messageOf } from "../../errors.ts";
 import {
-  DIAL_MS_MAX,
+  boundDial,
   DialError,
   doesNotSpeak,
   expired,
@@ -11,7 +11,6 @@ import {
   notFor,
   notYetValid,
   REFUSED,
-  SILENT,
   type TlsTarget,
   UNTRUSTED,
   untrusted,
@@ -71,10 +70,8 @@ function handshake(
     socket.destroy();
     reject(error);
   };
-  const timer = setTimeout(() => fail(new DialError(SILENT)), DIAL_MS_MAX);
-  const onAbort = () => fail(new DialError(NOT_WANTED));
+  const unbind = boundDial(signal, fail);
   const onClose = () => fail(new DialError(HUNG_UP));
-  signal.addEventListener("abort", onAbort, { once: true });
   // From the beginning to the end: the runtime may tell in the same turn as either.
   if (onSession !== null) socket.on("session", onSession);
   socket.on("error", fail);
@@ -84,10 +81,7 @@ function handshake(
     if (rejectUnauthorized && !socket.authorized) fail(new DialError(UNTRUSTED));
     else resolve(socket);
   });
-  return promise.finally(() => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  });
+  return promise.finally(unbind);
 }
 
 /** Says what is wrong with a certificate. Looks at it on a connection that carries nothing else. */
