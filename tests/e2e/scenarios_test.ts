@@ -10,8 +10,12 @@ import { OwnDirectory, PERMISSIONS, ROOT, Service, sharedFile } from "./harness.
 import { HAS_NAMESPACES, Network } from "./network.ts";
 
 const INDEX = sharedFile("scenarios/index.json");
-/** Played each time: an alias, a denial without proof, signatures before their time. */
-const SOME = ["val_cname_to_unsigned", "val_nx_nodeny", "val_minimal_beforeinception"];
+/** Played each time. */
+const SOME = [
+  ...["iter_cname_double", "iter_hint_lame", "iter_lame_root", "iter_ns_noglue"],
+  ...["val_adbit", "val_cname_to_unsigned", "val_ds_cnamesub", "val_minimal_badrrsiglabels"],
+  ...["val_minimal_beforeinception", "val_nodatawc_badce", "val_nsec3_noopt_ref", "val_nx_nodeny"],
+];
 const CHOSEN = Deno.env.get("SVC_SCENARIOS") ?? SOME.join(",");
 /** Addresses that are never asked: this host's. */
 const LOOPBACK = /\b127\.0\.0\.\d/;
