@@ -25,7 +25,7 @@ export interface StartPlan {
 
 const BLOCKED_NAME = "blocked.net";
 /** What a stage 1 would leave that opened no sockets and raised no fence. */
-const NOTHING_LEFT = JSON.stringify({
+export const NOTHING_LEFT = JSON.stringify({
   descriptors: [],
   notes: {
     sockets: [],

@@ -191,6 +191,9 @@ export const Ede = {
   NoReachableAuthority: 22,
   NetworkError: 23,
   InvalidData: 24,
+  SignatureExpiredBeforeValid: 25,
+  TooEarly: 26,
+  UnsupportedNsec3Iterations: 27,
 } as const;
 export type Ede = typeof Ede[keyof typeof Ede];
 
@@ -221,6 +224,9 @@ const EDE_PURPOSES: readonly string[] = [
   "No Reachable Authority",
   "Network Error",
   "Invalid Data",
+  "Signature Expired before Valid",
+  "Too Early",
+  "Unsupported NSEC3 Iterations Value",
 ];
 
 /** Largest number of a type or a class. */
@@ -257,7 +263,7 @@ export function className(cls: number): string {
   return CLASS_NAMES.get(cls) ?? `CLASS${cls}`;
 }
 
-/** The registry's words for an extended error, or `EDE 4711` for one that is not of RFC 8914. */
+/** The registry's words for an extended error, or `EDE 4711` for one that has none. */
 export function edePurpose(code: number): string {
   return EDE_PURPOSES[code] ?? `EDE ${code}`;
 }

@@ -39,5 +39,6 @@ const ede = readJsonVector<EdeCodes>("ede-rfc8914.json");
 Deno.test("edePurpose() has the words of RFC 8914", { ...none, ignore: ede === null }, () => {
   assert.equal(ede?.codes.length, 25);
   for (const { code, purpose } of ede?.codes ?? []) assert.equal(edePurpose(code), purpose);
-  assert.equal(edePurpose(25), "EDE 25");
+  assert.equal(edePurpose(27), "Unsupported NSEC3 Iterations Value");
+  assert.equal(edePurpose(4711), "EDE 4711");
 });

@@ -6,7 +6,7 @@ import { Allowance } from "./limits.ts";
 import { nsecNameError, nsecNoData, nsecWildcard } from "./nsec.ts";
 import { HashedDenials, nsec3NameError, nsec3NoData, nsec3Wildcard } from "./nsec3.ts";
 import { nsec3Records, nsecRecords } from "./proofs.ts";
-import type { RrSet } from "./rrset.ts";
+import { readSections, type RrSet } from "./rrset.ts";
 
 /** What is known of a question without asking; `used` is the proof, to be sent with it. */
 export type Deduced =
@@ -25,6 +25,24 @@ export function readDenials(zone: Uint8Array, rrsets: readonly RrSet[]): Denials
     nsecs: of(Qtype.NSEC).flatMap(nsecRecords),
     nsec3s: of(Qtype.NSEC3).flatMap((rrset) => nsec3Records(rrset, zone)),
   };
+}
+
+/**
+ * Says whether the proofs in a response of a server of `zone`, in its first `length` bytes, deny that
+ * a name is there, opt-out aside, if their signatures are good. Servers are known to deny names that
+ * others stand below, with proofs that say so.
+ */
+export function deniesName(
+  response: Uint8Array,
+  length: number,
+  zone: Uint8Array,
+  name: Uint8Array,
+): boolean {
+  const denials = readDenials(zone, readSections(response, length)?.authority ?? []);
+  if (nsecNameError(denials, name) !== null) return true;
+  const hashed = new HashedDenials(denials, new Allowance("HASH_ROUNDS_MAX"));
+  const { proof } = nsec3NameError(hashed, name);
+  return proof === Proof.Proven || proof === Proof.OptOut || proof === Proof.Iterations;
 }
 
 function rrsetsOf(records: readonly { readonly rrset: RrSet }[]): RrSet[] {

@@ -26,9 +26,15 @@ import {
   SECURE,
   Security,
 } from "./outcome.ts";
-import { collectProofs, findCut } from "./proofs.ts";
+import { collectProofs, denyCloser, findCut, type Proofs } from "./proofs.ts";
 import type { RrSet } from "./rrset.ts";
-import { type CheckContext, checkRrSet, isExpanded, plausibleSignatures } from "./signature.ts";
+import {
+  type CheckContext,
+  checkRrSet,
+  describe,
+  isExpanded,
+  plausibleSignatures,
+} from "./signature.ts";
 import type { SignatureChecker } from "./verify.ts";
 import { checkZoneKeys, endAt, readTrust, unsupportedBy, type Zone } from "./zone_keys.ts";
 
@@ -68,6 +74,12 @@ export interface ChainPorts {
   ) => Promise<RrSetResponse | null>;
   readonly check: SignatureChecker;
   readonly cuts: CutCache;
+  /** See `CheckContext.pastS`. */
+  readonly pastS?: number | null;
+}
+
+export function contextOf({ check, pastS = null }: ChainPorts, nowS: number): CheckContext {
+  return { nowS, pastS, check };
 }
 
 /** A name whose zone above has a DS for it. */
@@ -160,7 +172,7 @@ export class Chain {
   constructor(ports: ChainPorts, anchors: TrustAnchors, nowS: number, readonly rounds: Allowance) {
     this.#ports = ports;
     this.#anchors = anchors;
-    this.#context = { nowS, check: ports.check };
+    this.#context = contextOf(ports, nowS);
   }
 
   /**
@@ -285,23 +297,41 @@ export class Chain {
       const { finding, labels, ttl } = await this.#checkRrSet(found, zone);
       if (finding !== SECURE) return this.#endsAt(name, finding, 0);
       const expiresAtS = this.#context.nowS + ttl;
+      if (isExpanded(found, labels)) {
+        return await this.#judgeExpanded(zone, found, labels, response);
+      }
       // A name that is an alias is no delegation (RFC 1034 §3.6.2), and none is below a DNAME.
       if (found.type === Qtype.CNAME) return { kind: "none", expiresAtS };
       if (found.type === Qtype.DNAME) return { kind: "absent", expiresAtS };
-      if (!isExpanded(found, labels)) return { kind: "vouched", trust: readTrust(found), ttl };
-      return this.#endsAt(name, bogus(`${formatName(name)} DS: from a wildcard`), 0);
+      return { kind: "vouched", trust: readTrust(found), ttl };
     }
-    const proofs = await collectProofs(
-      response.authority,
-      zone,
-      this.#context,
-      this.#checks,
-      this.rounds,
-    );
+    const proofs = await this.#proofsOf(zone, response);
     if (proofs.finding !== SECURE) return this.#endsAt(name, proofs.finding, 0);
     const cut = findCut(proofs, name);
     if (cut.kind === "ends") return this.#endsAt(name, cut.finding, proofs.ttl);
     return { kind: cut.kind, expiresAtS: this.#context.nowS + proofs.ttl };
+  }
+
+  /** A wildcard has an alias for names that are not there: a delegation with that name is proven away. */
+  async #judgeExpanded(
+    zone: Zone,
+    found: RrSet,
+    labels: number,
+    response: RrSetResponse,
+  ): Promise<Cut> {
+    const { owner, type } = found;
+    if (type !== Qtype.CNAME) {
+      return this.#endsAt(owner, bogus(`${describe(found)}: from a wildcard`), 0);
+    }
+    const proofs = await this.#proofsOf(zone, response);
+    if (proofs.finding !== SECURE) return this.#endsAt(owner, proofs.finding, 0);
+    const { finding } = denyCloser(proofs, owner, labels);
+    if (finding !== SECURE) return this.#endsAt(owner, finding, proofs.ttl);
+    return { kind: "none", expiresAtS: this.#context.nowS + proofs.ttl };
+  }
+
+  async #proofsOf(zone: Zone, { authority }: RrSetResponse): Promise<Proofs> {
+    return await collectProofs(authority, zone, this.#context, this.#checks, this.rounds);
   }
 
   #checkRrSet(rrset: RrSet, zone: Zone) {
@@ -320,7 +350,7 @@ export class Chain {
       const { zone, ttl: keysTtl } = await this.#lookUpKeys(name, trust, attempt);
       const life = zone.finding === SECURE ? Math.min(ttl, keysTtl) : BOGUS_TTL_S;
       cut = { kind: "zone", zone, expiresAtS: nowS + life };
-      if (zone.finding === SECURE) break;
+      if (zone.finding.security <= Security.Insecure) break;
     }
     return cut!;
   }

@@ -146,6 +146,25 @@ Deno.test("DS records are tried as far as the bound", none, async (t) => {
   }
 });
 
+Deno.test("DS records that don't count leave the bound to those that do", none, async () => {
+  // As many of an unknown digest, or of SHA-1 beside a stronger one; and they may come in any order.
+  for (const digestType of [3, 1]) {
+    const others = Array.from(
+      { length: DS_MAX },
+      (_, i) => `evil. DS ${i} 15 ${digestType} ${"00".repeat(20)}`,
+    );
+    for (const want of [Security.Secure, Security.Bogus]) {
+      const { root, zone, fake, validate } = world();
+      const wrong = zone.ds().slice(0, -64) + "00".repeat(32);
+      const ds = want === Security.Secure ? zone.ds() : wrong;
+      fake.set("evil.", Qtype.DS, { answer: [root.rrset([...others, ds])] });
+      const answer = [zone.rrset(["www.evil. A 192.0.2.1"])];
+      const { finding } = await validate("www.evil.", Qtype.A, { answer });
+      assert.equal(finding.security, want, `${digestType}: ${finding.reason}`);
+    }
+  }
+});
+
 Deno.test("keys of one tag are tried as far as the bound", none, async (t) => {
   for (const count of [KEYS_PER_TAG_MAX - 1, KEYS_PER_TAG_MAX]) {
     await t.step(`${count} before the true one`, async () => {
@@ -212,6 +231,7 @@ Deno.test("a long name under NSEC3 with iterations (CVE-2023-50868)", none, asyn
     const { finding } = await validate(name, Qtype.A, { authority: [proof(51)] });
     assert.equal(finding.security, Security.Insecure);
     assert.match(finding.reason, /more NSEC3 iterations than are followed/);
+    assert.equal(finding.ede, Ede.UnsupportedNsec3Iterations, "RFC 9276 §3.2");
   });
   await t.step("an unsigned number of them does not", async () => {
     const forged = { ...proof(51), rdatas: proof(500).rdatas };

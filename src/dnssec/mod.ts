@@ -32,6 +32,7 @@ export {
 export {
   anchorsInForce,
   describeAnchors,
+  isDue,
   observe,
   readRolloverState,
   type RolloverState,
@@ -39,7 +40,7 @@ export {
   startRollover,
   stepRollover,
 } from "./rollover.ts";
-export { deduce, type Deduced, readDenials } from "./aggressive.ts";
+export { deduce, type Deduced, deniesName, readDenials } from "./aggressive.ts";
 export type { Denials, Nsec3Record, NsecRecord } from "./denial.ts";
 export { publicKeySpki } from "./keys.ts";
 export { ancestor, compareNames, wildcardOf } from "./names.ts";

@@ -9,7 +9,7 @@ export type Security = typeof Security[keyof typeof Security];
 /** What was found about a record set, a zone or an answer. */
 export interface Finding {
   readonly security: Security;
-  /** Extended error (RFC 8914): 6 to 12 for bogus, 5 indeterminate, 1 or 2 insecure; else `null`. */
+  /** Extended error (RFC 8914): 6 to 12 for bogus, 5 indeterminate, 1, 2 or 27 insecure; else `null`. */
   readonly ede: number | null;
   /** What failed, or why nothing is signed, for people; "" where all is secure. */
   readonly reason: string;

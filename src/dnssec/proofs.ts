@@ -128,7 +128,8 @@ function denied(proofs: Proofs, { proof, used }: Nsec3Proof | Proven, missing: s
 }
 
 function tooManyIterations(zone: string): Finding {
-  return insecure(`${zone}: more NSEC3 iterations than are followed`);
+  const reason = `${zone}: more NSEC3 iterations than are followed`;
+  return insecure(reason, Ede.UnsupportedNsec3Iterations);
 }
 
 /** Neither the name is there nor a wildcard for it. */

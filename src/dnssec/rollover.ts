@@ -79,6 +79,11 @@ export function startRollover(
   return { zone, configured, keys: [], nextProbeS: 0 };
 }
 
+/** Says whether the zone's keys are to be looked at; a time that was set by a wrong clock is none. */
+export function isDue({ nextProbeS }: RolloverState, nowS: number): boolean {
+  return nextProbeS <= nowS || nextProbeS > nowS + PROBE_S_MAX;
+}
+
 /** Reads what JSON brings back, or returns `null` where it is no state. */
 export function readRolloverState(value: unknown): RolloverState | null {
   if (typeof value !== "object" || value === null) return null;
@@ -112,27 +117,39 @@ function identify({ rdata }: Dnskey): string {
   return encodeBase64(copy);
 }
 
-/** The anchors in force: the keys that are trusted now, or before the first look the given ones. */
+/**
+ * The anchors in force: the keys that are trusted now, or before the first look the given ones. Of a
+ * zone that has revoked all of its keys these stay, by which nothing is proven.
+ */
 export function anchorsInForce(
   state: RolloverState,
   configured: readonly TrustAnchor[],
 ): readonly TrustAnchor[] {
   const zone = parseName(state.zone);
-  const trusted = state.keys.filter(({ phase }) => phase === "valid" || phase === "missing");
-  // A zone that revokes its last key stays signed by a key that is not to be trusted: bogus.
-  if (zone === null || trusted.length === 0) return configured;
-  return trusted.flatMap(({ dnskey }) => {
+  const trusted = state.keys.filter(isTrusted);
+  const left = trusted.length > 0 ? trusted : state.keys.filter(({ phase }) => phase === "revoked");
+  if (zone === null || left.length === 0) return configured;
+  return left.flatMap(({ dnskey, phase }) => {
     const rdata = decodeBase64(dnskey);
-    return rdata === null ? [] : [{ zone, type: Qtype.DNSKEY, rdata }];
+    if (rdata === null) return [];
+    if (phase === "revoked") rdata[1] |= REVOKE_FLAG;
+    return [{ zone, type: Qtype.DNSKEY, rdata }];
   });
+}
+
+function isTrusted({ phase }: WatchedKey): boolean {
+  return phase === "valid" || phase === "missing";
 }
 
 /** One look's consequences (RFC 5011 §4). */
 export function stepRollover(state: RolloverState, sighting: Sighting): RolloverState {
   const { nowS, seen, ttl } = sighting;
   const revoked = new Set(sighting.revoked.map(identify));
-  const marked = state.keys.map((key) => stepRevoked(key, revoked, nowS)).filter((key) =>
-    key.phase !== "revoked" || nowS - key.sinceS < REMOVE_HOLD_DOWN_S
+  const stepped = state.keys.map((key) => stepRevoked(key, revoked, nowS));
+  // Without any other key the zone would begin anew, with the one that it has revoked.
+  const mayForget = stepped.some(isTrusted);
+  const marked = stepped.filter(({ phase, sinceS }) =>
+    phase !== "revoked" || !mayForget || nowS - sinceS < REMOVE_HOLD_DOWN_S
   );
   if (seen === null) {
     const retryS = Math.max(PROBE_S_MIN, Math.min(RETRY_S_MAX, ttl / 10));
@@ -153,8 +170,7 @@ export function stepRollover(state: RolloverState, sighting: Sighting): Rollover
 }
 
 function stepRevoked(key: WatchedKey, revoked: ReadonlySet<string>, nowS: number): WatchedKey {
-  const wasTrusted = key.phase === "valid" || key.phase === "missing";
-  if (!wasTrusted || !revoked.has(key.dnskey)) return key;
+  if (!isTrusted(key) || !revoked.has(key.dnskey)) return key;
   return { ...key, phase: "revoked", sinceS: nowS };
 }
 
@@ -162,6 +178,7 @@ function stepPresent(key: WatchedKey, isPresent: boolean, nowS: number): Watched
   switch (key.phase) {
     case "pending":
       if (!isPresent) return null; // It begins anew, should it come back.
+      if (key.sinceS > nowS) return { ...key, sinceS: nowS }; // The clock was wrong.
       return nowS - key.sinceS < key.holdDownS ? key : { ...key, phase: "valid", sinceS: nowS };
     case "valid":
       return isPresent ? key : { ...key, phase: "missing", sinceS: nowS };

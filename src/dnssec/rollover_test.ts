@@ -4,6 +4,7 @@ import { FakeKey, TIMES } from "./fakes.ts";
 import {
   anchorsInForce,
   describeAnchors,
+  isDue,
   observe,
   readRolloverState,
   type RolloverState,
@@ -159,8 +160,35 @@ Deno.test("a zone that revokes its last key stays anchored, and so is bogus", no
   await watch.look(0, [old.rdata], [old]);
   await watch.look(1, [revoked(old).rdata], [old]);
   assert.deepEqual(watch.phases(old), ["revoked"]);
-  assert.deepEqual(watch.inForce, texts(old));
+  assert.deepEqual(watch.inForce, [encodeBase64(revoked(old).rdata)]);
+  // Nor is it trusted where the flag is gone, however long it was remembered.
+  for (const days of [1, 31, 1]) {
+    await watch.look(days, [old.rdata], [old]);
+    assert.deepEqual(watch.phases(old), ["revoked"]);
+    assert.equal(watch.state.nextProbeS, watch.nowS + 3_600, "not secure: soon again");
+  }
 });
+
+Deno.test(
+  "times that a wrong clock has set are no longer kept than it was wrong",
+  none,
+  async () => {
+    const [old, next] = [new FakeKey("."), new FakeKey(".")];
+    const watch = new Watch([old]);
+    await watch.look(0, [old.rdata], [old]);
+    assert.equal(isDue(watch.state, watch.nowS + 3_599), false);
+    assert.equal(isDue(watch.state, watch.nowS + 3_600), true);
+    await watch.look(3_650, [old.rdata, next.rdata], [old]);
+    assert.deepEqual(watch.phases(old, next), ["valid", "pending"]);
+    watch.nowS -= 3_650 * DAY_S;
+    assert.equal(isDue(watch.state, watch.nowS), true, "not in ten years");
+    await watch.look(0, [old.rdata, next.rdata], [old]);
+    await watch.look(29, [old.rdata, next.rdata], [old]);
+    assert.deepEqual(watch.phases(old, next), ["valid", "pending"]);
+    await watch.look(1, [old.rdata, next.rdata], [old]);
+    assert.deepEqual(watch.phases(old, next), ["valid", "valid"]);
+  },
+);
 
 Deno.test("keys without the SEP flag are not watched", none, async () => {
   const [ksk, zsk] = [new FakeKey("."), new FakeKey(".", 256)];

@@ -4,7 +4,7 @@ import { canonicalRdatas, signedData } from "./canonical.ts";
 import { isSignatureLength, isSupported, isUsable } from "./keys.ts";
 import { type Allowance, RRSET_CHECKS_MAX, RRSIGS_MAX, SIGNED_BYTES_MAX } from "./limits.ts";
 import { signedLabels } from "./names.ts";
-import { bogus, type Finding, overLimit, SECURE } from "./outcome.ts";
+import { bogus, type Finding, insecure, overLimit, SECURE, Security } from "./outcome.ts";
 import { type Dnskey, readRrsig, type Rrsig } from "./records.ts";
 import type { RrSet } from "./rrset.ts";
 import type { SignatureChecker } from "./verify.ts";
@@ -13,6 +13,8 @@ import type { SignatureChecker } from "./verify.ts";
 export interface CheckContext {
   /** Seconds since 1970. */
   readonly nowS: number;
+  /** Where that is of a clock that is behind: the time is past this at least. Else left out, or `null`. */
+  readonly pastS?: number | null;
   readonly check: SignatureChecker;
 }
 
@@ -59,8 +61,15 @@ export function plausibleSignatures(rrset: RrSet): Rrsig[] {
   return found;
 }
 
-/** Why a signature is of no use before it is checked, or `null`. */
-function flawOf(rrset: RrSet, rrsig: Rrsig, nowS: number): Finding | null {
+/**
+ * Why a signature is of no use before it is checked, or `null`. By a clock that is behind nobody can
+ * say of one that is later whether it holds: it counts as none.
+ */
+function flawOf(
+  rrset: RrSet,
+  rrsig: Rrsig,
+  { nowS, pastS = null }: CheckContext,
+): Finding | null {
   const { inception, expiration } = rrsig;
   const starts = isAtOrBefore(inception, expiration);
   if (starts && isAtOrBefore(nowS, expiration) && isAtOrBefore(inception, nowS)) return null;
@@ -70,6 +79,9 @@ function flawOf(rrset: RrSet, rrsig: Rrsig, nowS: number): Finding | null {
     return bogus(`${place} expired ${formatTime(expiration, nowS)}`, Ede.SignatureExpired);
   }
   const begins = formatTime(inception, nowS);
+  if (pastS !== null && isAtOrBefore(pastS, expiration)) {
+    return insecure(`${place} is valid from ${begins} on, and the system's clock is behind`);
+  }
   return bogus(`${place} is valid from ${begins} on`, Ede.SignatureNotYetValid);
 }
 
@@ -90,7 +102,10 @@ export async function checkRrSet(
   context: CheckContext,
   allowance: Allowance,
 ): Promise<CheckedRrSet> {
-  const failed = (finding: Finding): CheckedRrSet => ({ finding, labels: 0, ttl: 0 });
+  const failed = (finding: Finding): CheckedRrSet => {
+    const ttl = finding.security === Security.Insecure ? rrset.ttl : 0;
+    return { finding, labels: 0, ttl };
+  };
   if (rrset.cls !== Qclass.IN) return failed(bogus(`${describe(rrset)}: not of class IN`));
   const signatures = plausibleSignatures(rrset).filter((rrsig) =>
     equalNames(rrsig.signer, 0, signer, 0)
@@ -103,7 +118,7 @@ export async function checkRrSet(
   let worst: Finding | null = null;
   let checks = 0;
   for (const rrsig of signatures) {
-    const flaw = flawOf(rrset, rrsig, context.nowS);
+    const flaw = flawOf(rrset, rrsig, context);
     if (flaw !== null) {
       worst ??= flaw;
       continue;

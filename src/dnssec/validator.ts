@@ -11,7 +11,7 @@ import {
 } from "../dns/mod.ts";
 import { type Alias, followAliases, type Question, type Trail } from "./aliases.ts";
 import type { TrustAnchors } from "./anchors.ts";
-import { Chain, type ChainPorts, deepestSigner, type RrSetResponse } from "./chain.ts";
+import { Chain, type ChainPorts, contextOf, deepestSigner, type RrSetResponse } from "./chain.ts";
 import { Allowance, ANY_RRSETS_MAX } from "./limits.ts";
 import { ancestor, parentName, wildcardOf } from "./names.ts";
 import { bogus, type Finding, insecure, overLimit, SECURE, Security, weaker } from "./outcome.ts";
@@ -25,8 +25,8 @@ import {
   type Proofs,
 } from "./proofs.ts";
 import type { RrSet } from "./rrset.ts";
-import { checkRrSet, describe, isExpanded } from "./signature.ts";
-import type { Zone } from "./zone_keys.ts";
+import { type CheckContext, checkRrSet, describe, isExpanded } from "./signature.ts";
+import { endAt, type Zone } from "./zone_keys.ts";
 
 /** An RRset that has a part in an answer. */
 export interface ValidatedRrSet {
@@ -52,6 +52,16 @@ export interface Verdict {
   readonly authority: readonly ValidatedRrSet[];
 }
 
+/** What is known of where a response comes from. */
+export interface Origin {
+  /** The zone whose servers have answered: it saves questions about what is not signed. */
+  readonly zone: Uint8Array | null;
+  /** A name that what is said of was made here: nobody has signed that. */
+  readonly madeHere?: Uint8Array | null;
+}
+
+const UNKNOWN: Origin = { zone: null };
+
 /** Checks answers with what it is handed: time, records, signatures, memory. */
 export class Validator {
   /** Can be changed; cuts that are remembered are then to be forgotten. */
@@ -64,16 +74,15 @@ export class Validator {
   }
 
   /**
-   * Validates a response to a question of class IN. `nowS` is seconds since 1970; `serverZone`, the
-   * zone whose servers have answered, where it is known, saves questions about what is not signed.
+   * Validates a response to a question of class IN. `nowS` is seconds since 1970.
    */
   async validate(
     question: Question,
     response: RrSetResponse,
     nowS: number,
-    serverZone: Uint8Array | null = null,
+    origin: Origin = UNKNOWN,
   ): Promise<Verdict> {
-    const validation = new Validation(this.#ports, this.anchors, response, nowS, serverZone);
+    const validation = new Validation(this.#ports, this.anchors, response, nowS, origin);
     return await validation.run(question);
   }
 }
@@ -89,11 +98,10 @@ interface Judged {
 
 /** The validation of one answer. */
 class Validation {
-  readonly #ports: ChainPorts;
   readonly #anchors: TrustAnchors;
   readonly #response: RrSetResponse;
-  readonly #nowS: number;
-  readonly #serverZone: Uint8Array | null;
+  readonly #context: CheckContext;
+  readonly #origin: Origin;
   readonly #chain: Chain;
   readonly #checks = new Allowance("ANSWER_CHECKS_MAX");
   /** Proofs by zone. */
@@ -107,13 +115,12 @@ class Validation {
     anchors: TrustAnchors,
     response: RrSetResponse,
     nowS: number,
-    serverZone: Uint8Array | null,
+    origin: Origin,
   ) {
-    this.#ports = ports;
     this.#anchors = anchors;
     this.#response = response;
-    this.#nowS = nowS;
-    this.#serverZone = serverZone;
+    this.#context = contextOf(ports, nowS);
+    this.#origin = origin;
     this.#chain = new Chain(ports, anchors, nowS, new Allowance("HASH_ROUNDS_MAX"));
   }
 
@@ -197,7 +204,7 @@ class Validation {
   async #takeExpansion(rrset: RrSet, { zone, labels }: Judged): Promise<boolean> {
     if (zone === null || !isExpanded(rrset, labels)) return true;
     const proofs = await this.#proofsOf(zone);
-    if (!this.#note(proofs.finding)) return false;
+    if (proofs.finding !== SECURE) return this.#note(proofs.finding);
     return this.#takeDenied(proofs, denyCloser(proofs, rrset.owner, labels));
   }
 
@@ -215,7 +222,7 @@ class Validation {
     const proofs = await collectProofs(
       this.#response.authority,
       zone,
-      { nowS: this.#nowS, check: this.#ports.check },
+      this.#context,
       this.#checks,
       this.#chain.rounds,
     );
@@ -233,13 +240,18 @@ class Validation {
    * anchor is not heard: else an unsigned zone there could take a signed one below it over.
    */
   async #zoneOf(place: Uint8Array, signed: readonly RrSet[]) {
+    const { madeHere = null } = this.#origin;
+    if (madeHere !== null && equalNames(place, 0, madeHere, 0)) {
+      const finding = insecure(`${formatName(place)} is answered here`);
+      return { signer: null, zone: endAt(place, finding) };
+    }
     const point = this.#anchors.closest(place);
     const top = point?.kind === "anchor" ? point.zone : null;
     const signer = top === null ? null : deepestSigner(
       signed,
       (name) => isAtOrBelow(place, 0, name, 0) && isAtOrBelow(name, 0, top, 0),
     );
-    const zone = await this.#chain.zoneOf(signer ?? place, signer ?? this.#serverZone);
+    const zone = await this.#chain.zoneOf(signer ?? place, signer ?? this.#origin.zone);
     return { signer, zone };
   }
 
@@ -254,8 +266,7 @@ class Validation {
     if (!equalNames(zone.name, 0, signer, 0)) {
       return weak(bogus(`${describe(rrset)}: signed by ${formatName(signer)}, which is no zone`));
     }
-    const context = { nowS: this.#nowS, check: this.#ports.check };
-    const checked = await checkRrSet(rrset, signer, zone.keys, context, this.#checks);
+    const checked = await checkRrSet(rrset, signer, zone.keys, this.#context, this.#checks);
     return { ...checked, zone: checked.finding === SECURE ? zone : null };
   }
 
@@ -266,11 +277,7 @@ class Validation {
       type === Qtype.SOA || type === Qtype.NSEC || type === Qtype.NSEC3
     );
     const { signer, zone } = await this.#zoneOf(this.#placeOf(name, type), denying);
-    if (zone.finding !== SECURE) {
-      this.#note(zone.finding);
-      for (const rrset of denying) this.#takeUnproven(rrset);
-      return rcode;
-    }
+    if (zone.finding !== SECURE) return this.#takeUnproven(denying, zone.finding);
     if (signer === null) {
       const reason = `${formatName(zone.name)}: no proof that ${describe({ owner: name, type })}` +
         " is missing";
@@ -284,15 +291,20 @@ class Validation {
     }
     if (!await this.#takeSoa(denying, zone)) return rcode;
     const proofs = await this.#proofsOf(zone);
-    if (!this.#note(proofs.finding)) return rcode;
+    if (proofs.finding !== SECURE) return this.#takeUnproven(denying, proofs.finding);
     return this.#takeProof(proofs, name, type);
   }
 
-  #takeUnproven(rrset: RrSet): void {
+  /** Takes a denial as it came, where that need not be proven. */
+  #takeUnproven(denying: readonly RrSet[], finding: Finding): number {
+    this.#note(finding);
     const { security } = this.#finding;
     if (security === Security.Insecure) {
-      this.#authority.set(rrset, { rrset, security, ttl: rrset.ttl });
+      for (const rrset of denying) {
+        this.#authority.set(rrset, { rrset, security, ttl: rrset.ttl });
+      }
     }
+    return this.#response.rcode;
   }
 
   async #takeSoa(denying: readonly RrSet[], zone: Zone): Promise<boolean> {

@@ -202,7 +202,7 @@ Deno.test(
         const answer = rrsetsOf([A("a.b.plain.x.y.example.")]);
         const response = { rcode: Rcode.NoError, answer, authority: [] };
         const zone = serverZone === null ? null : wireName(serverZone);
-        isInsecure(await validator.validate(question, response, TIMES.nowS, zone));
+        isInsecure(await validator.validate(question, response, TIMES.nowS, { zone }));
         const asked = fake.ports.asked.filter((key) => key.endsWith(` ${Qtype.DS}`)).map((key) =>
           formatName(Uint8Array.from(key.slice(0, -3), (c) => c.charCodeAt(0)))
         ).filter((name) => name !== "example");
@@ -217,7 +217,7 @@ Deno.test("Validator asks about no zone below one that is known to be unsigned",
   const ask = (zone: string) => {
     const response = { rcode: Rcode.NoError, answer: rrsetsOf([A(`www.${zone}`)]), authority: [] };
     const question = { name: wireName(`www.${zone}`), type: Qtype.A };
-    return validator.validate(question, response, TIMES.nowS, wireName(zone));
+    return validator.validate(question, response, TIMES.nowS, { zone: wireName(zone) });
   };
   isInsecure(await ask("one.plain.example."));
   const asked = fake.ports.asked.length;
@@ -349,24 +349,35 @@ Deno.test("Validator ignores SHA-1 where a stronger digest vouches", none, async
 });
 
 Deno.test("Validator asks once more, elsewhere, for what is not to be believed", none, async () => {
-  const { fake, example, validate, validator } = world();
-  const attempts: number[] = [];
-  const ports = {
-    ...fake.ports,
-    lookUp: (name: Uint8Array, type: number, attempt: number) => {
-      const isDs = type === Qtype.DS && formatName(name) === "example";
-      if (isDs) attempts.push(attempt);
-      if (isDs && attempt === 0) return Promise.resolve({ rcode: 0, answer: [], authority: [] });
-      return fake.ports.lookUp(name, type, attempt);
-    },
-    cuts: fake.ports.cuts,
-  };
-  const second = new Validator(ports, validator.anchors);
-  const answer = [example.rrset([A("www.example.")])];
-  const question = { name: wireName("www.example."), type: Qtype.A };
-  isSecure(await second.validate(question, { rcode: 0, answer, authority: [] }, TIMES.nowS));
-  assert.deepEqual(attempts, [0, 1]);
-  assert(validate);
+  const { fake, example, sub, validator } = world();
+  /** An alias of a wildcard, at a name that is there. */
+  const wildcard = example.rrset(["*.example. CNAME www.example."]);
+  const replayed = { ...wildcard, owner: wireName("sub.example.") };
+  for (
+    const [zone, key, first] of [
+      ["example", example, []],
+      ["sub.example", sub, [replayed]],
+    ] as const
+  ) {
+    const attempts: number[] = [];
+    const ports = {
+      ...fake.ports,
+      lookUp: (name: Uint8Array, type: number, attempt: number) => {
+        const isDs = type === Qtype.DS && formatName(name) === zone;
+        if (isDs) attempts.push(attempt);
+        if (isDs && attempt === 0) {
+          return Promise.resolve({ rcode: 0, answer: first, authority: [] });
+        }
+        return fake.ports.lookUp(name, type, attempt);
+      },
+      cuts: fake.ports.cuts,
+    };
+    const second = new Validator(ports, validator.anchors);
+    const answer = [key.rrset([A(`www.${zone}.`)])];
+    const question = { name: wireName(`www.${zone}.`), type: Qtype.A };
+    isSecure(await second.validate(question, { rcode: 0, answer, authority: [] }, TIMES.nowS));
+    assert.deepEqual(attempts, [0, 1], zone);
+  }
 });
 
 Deno.test(
@@ -473,6 +484,14 @@ Deno.test("Validator follows aliases over zones, each proven by itself", none, a
     });
     isSecure(verdict);
     assert.equal(verdict.rcode, Rcode.YXDomain);
+  });
+  await t.step("a wildcard's CNAME, with the proof that nothing is closer", async () => {
+    const wildcard = example.rrset(["*.example. CNAME www.sub.example."]);
+    const alias = { ...wildcard, owner: wireName("x.example.") };
+    const authority = [example.rrset(["www.example. NSEC example. A RRSIG NSEC"])];
+    fake.set("x.example.", Qtype.DS, { answer: [alias], authority });
+    isSecure(await validate("x.example.", Qtype.A, { answer: [alias, www], authority }));
+    isBogus(await validate("x.example.", Qtype.A, { answer: [alias, www] }), Ede.NsecMissing);
   });
   await t.step("a loop", async () => {
     const loop = example.rrset(["a.example. CNAME a.example."]);

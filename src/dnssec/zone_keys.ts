@@ -6,7 +6,7 @@ import { digestBytes, digestKey, isSha1Digest } from "./digest.ts";
 import { isSupported, isUsable, readDnskeys } from "./keys.ts";
 import { type Allowance, DS_MAX, KEYS_PER_TAG_MAX } from "./limits.ts";
 import { bogus, type Finding, insecure, SECURE } from "./outcome.ts";
-import { type Dnskey, type Ds, readDs, ZONE_FLAG } from "./records.ts";
+import { type Dnskey, type Ds, readDs, REVOKE_FLAG, ZONE_FLAG } from "./records.ts";
 import type { RrSet } from "./rrset.ts";
 import { type CheckContext, checkRrSet } from "./signature.ts";
 
@@ -23,15 +23,15 @@ export function endAt(name: Uint8Array, finding: Finding): Zone {
   return { name, keys: [], finding };
 }
 
-/** The digests of a DS RRset, malformed ones left out, at most `DS_MAX`. */
+/** The digests of a DS RRset, malformed ones left out. */
 export function readTrust(ds: RrSet): Trust {
-  const read = ds.rdatas.slice(0, DS_MAX).map(readDs).filter((record) => record !== null);
-  return { ds: read, keys: [] };
+  return { ds: ds.rdatas.map(readDs).filter((record) => record !== null), keys: [] };
 }
 
 /**
- * What of a trust can be followed: algorithms and digests that are known, and SHA-1 only where
- * nothing stronger vouches (RFC 4509 §3).
+ * What of a trust can be followed: algorithms and digests that are known, SHA-1 only where nothing
+ * stronger vouches (RFC 4509 §3), and `DS_MAX` of those. All are looked at before: in which order they
+ * come is not signed, so that those that count could be put behind any bound.
  */
 function usableTrust({ ds, keys }: Trust): Trust {
   const known = ds.filter(({ algorithm, digestType }) =>
@@ -39,7 +39,7 @@ function usableTrust({ ds, keys }: Trust): Trust {
   );
   const strong = known.filter(({ digestType }) => !isSha1Digest(digestType));
   return {
-    ds: strong.length > 0 ? strong : known,
+    ds: (strong.length > 0 ? strong : known).slice(0, DS_MAX),
     keys: keys.filter(({ algorithm }) => isSupported(algorithm)),
   };
 }
@@ -65,7 +65,8 @@ function trustedKeys(zone: Uint8Array, trust: Trust, keys: readonly Dnskey[]): D
       if (digest !== null && equalBytes(digest, record.digest)) found.add(key);
     }
   }
-  for (const { algorithm, publicKey } of anchored) {
+  for (const { algorithm, publicKey, flags } of anchored) {
+    if ((flags & REVOKE_FLAG) !== 0) continue; // It was revoked, whatever is said of it now.
     for (const key of keys) {
       if (key.algorithm === algorithm && equalBytes(key.publicKey, publicKey)) found.add(key);
     }

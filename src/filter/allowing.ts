@@ -1,4 +1,4 @@
-import { parseRule, type Rule } from "./parse_rule.ts";
+import { LINE_LENGTH_MAX, parseRule, type Rule } from "./parse_rule.ts";
 
 const NEWLINE = 0x0a;
 /** What is cut from the front of a text. */
@@ -20,8 +20,12 @@ export function allowingText(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   for (let at = isMarked ? BOM.length : 0; at < bytes.length;) {
     const found = bytes.indexOf(NEWLINE, at);
     const end = found < 0 ? bytes.length : found;
-    // A copy: text in shared memory can't be decoded where it stands.
-    const lines = encoder.encode(allowingLine(decoder.decode(bytes.slice(at, end))));
+    // Of a line that is too long so much is enough to count it. Text in shared memory can't be decoded
+    // where it stands.
+    const line = bytes.slice(at, Math.min(end, at + LINE_LENGTH_MAX + 1));
+    const lines = line.length > LINE_LENGTH_MAX
+      ? line
+      : encoder.encode(allowingLine(decoder.decode(line)));
     if (length + lines.length + GROWTH_BYTES_MAX > out.length) {
       const larger = new Uint8Array(2 * out.length + lines.length);
       larger.set(out.subarray(0, length));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { allowingText } from "./allowing.ts";
 import { compile } from "./mod.ts";
-import { unsupportedCount } from "./parse_rule.ts";
+import { LINE_LENGTH_MAX, unsupportedCount } from "./parse_rule.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -40,4 +40,11 @@ Deno.test("compile() counts a list that allows as it counts one that blocks", no
     compile({ seed: 1, sources: [{ bytes }, { bytes, allows: true }] }).stats;
   assert.deepEqual([allows.rules, blocks.rules], [4, 4]);
   assert.equal(unsupportedCount(allows.skipped), unsupportedCount(blocks.skipped));
+});
+
+Deno.test("allowingText() keeps of a line what shows that it is too long", none, () => {
+  const bytes = new TextEncoder().encode(`${"é".repeat(50 * LINE_LENGTH_MAX)}\n||b.example^\n`);
+  assert.ok(allowingText(bytes).length < 2 * LINE_LENGTH_MAX);
+  const [{ rules, skipped }] = compile({ seed: 1, sources: [{ bytes, allows: true }] }).stats;
+  assert.deepEqual([rules, skipped.too_long], [1, 1]);
 });

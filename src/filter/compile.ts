@@ -256,6 +256,7 @@ class SourceScanner {
     flags |= formFlags(form);
     const added = this.#table.add(wire, lengthBytes, hash, this.#source, flags, tail);
     if (added === Added.Yes) this.stats.rules++;
+    else if (added === Added.Full) this.stats.skipped.crowded++;
     else this.stats.duplicates++;
     return next;
   }
@@ -323,6 +324,9 @@ class SourceScanner {
     switch (this.#table.add(name.wire, name.lengthBytes, hash, this.#source, flags, tail)) {
       case Added.Duplicate:
         this.stats.duplicates++;
+        return;
+      case Added.Full:
+        this.stats.skipped.crowded++;
         return;
       case Added.TooMany:
         this.stats.skipped.too_many++;

@@ -4,7 +4,9 @@ import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { question, sourceBits } from "../../tests/filter_reference.ts";
 import { compile, type CompileResult, type SourceStats } from "./compile.ts";
 import { Matcher, NO_RULE } from "./matcher.ts";
-import { VALUES_MAX } from "./rule_table.ts";
+import { Form, formFlags } from "./layout.ts";
+import { NameReader } from "./names.ts";
+import { Added, RuleTable, VALUES_MAX } from "./rule_table.ts";
 import { LINE_LENGTH_MAX, parseRule, type Rule, SKIP_REASONS } from "./parse_rule.ts";
 
 const SEED = 0xfeed_5eed;
@@ -391,3 +393,26 @@ Deno.test(
     ]);
   },
 );
+
+Deno.test("RuleTable makes room for names, not for as many lines as a text may hold", {
+  permissions: "none",
+}, () => {
+  assert.doesNotThrow(() => new RuleTable(Number.MAX_SAFE_INTEGER));
+});
+
+Deno.test("RuleTable takes so many names, and any number of rules about them", {
+  permissions: "none",
+}, () => {
+  const table = new RuleTable(1, 4);
+  const name = new NameReader();
+  const add = (text: string, source = 0) => {
+    name.read(encode(text), 0, text.length);
+    return table.add(name.wire, name.lengthBytes, name.hash(SEED), source, formFlags(Form.Plain));
+  };
+  const { Yes, Full, Duplicate } = Added;
+  const added = ["a.example", "b.example", "c.example", "a.example"].map((text) => add(text));
+  assert.deepEqual(added, [Yes, Yes, Full, Duplicate]);
+  assert.equal(add("a.example", 1), Yes);
+  assert.equal(add("d.example", 1), Yes, "one source leaves room for others");
+  assert.deepEqual(["e.example", "f.example"].map((text) => add(text, 2)), [Yes, Full]);
+});

@@ -17,7 +17,7 @@ export const SKIP_REASONS = [
   "regex_size", // `/.{0,999}/`
   "url", // `||name/path`, `://name`: about a URL.
   "broad", // `*`, `a*`: about too many names.
-  "crowded", // One pattern more than are kept, or than share a piece of text.
+  "crowded", // One name or pattern more than are kept, or than share a piece of text.
   "unknown_modifier",
   "rewrite", // `$dnsrewrite` with another value than an address or one of three response codes.
   "address_rule", // `|10.1*`, `|2001:db8:*`: about other addresses than those of whole octets.
@@ -38,7 +38,7 @@ export const SKIP_TEXTS: Readonly<Record<SkipReason, string>> = {
   regex_size: "the regular expression is too large: split it, or count less",
   url: "it is about a URL, and queries have names alone: write ||name^",
   broad: `a pattern has ${PATTERN_LENGTH_MIN} characters at least`,
-  crowded: "there are too many patterns, or too many with the same text: write ||name^",
+  crowded: "there are too many names, or patterns, or too many of these with the same text",
   unknown_modifier: "only the modifiers $important, $badfilter and $dnsrewrite are supported",
   rewrite: "$dnsrewrite takes an IP address, NXDOMAIN, REFUSED or NOERROR",
   address_rule: "addresses are whole ones or whole octets of IPv4, as |10.* or |2001:db8::1",
@@ -122,8 +122,10 @@ export function parseRule(line: string): ParsedRule {
   if (COSMETIC.test(text)) return skipped("cosmetic", start + text.indexOf("#"));
   const comment = text.search(INLINE_COMMENT);
   const bare = comment < 0 ? text : text.slice(0, comment).trimEnd();
-  const words = bare.split(BLANKS);
-  if (words.length > 1 && !NO_HOSTS_LINE.test(bare)) return parseHosts(words, start);
+  if (BLANKS.test(bare) && !NO_HOSTS_LINE.test(bare)) {
+    // There a comment needs no blank before it: see hosts(5).
+    return parseHosts(bare.replace(/#.*/, "").split(BLANKS), start);
+  }
   return parsePattern(bare, start);
 }
 

@@ -222,6 +222,7 @@ const CASES = [
   // Hosts lines.
   ["0.0.0.0 ads.example", "block hosts ads.example"],
   ["127.0.0.1\tads.example\t# why", "block hosts ads.example"],
+  ["0.0.0.0 ads.example#why b.example", "block hosts ads.example"],
   ["127.0.1.1 a.example b", "block hosts a.example; block hosts b"],
   [":: ads.example", "block hosts ads.example"],
   ["::1  ads.example  #[other.example]", "block hosts ads.example"],

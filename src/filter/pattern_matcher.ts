@@ -7,6 +7,8 @@ import { GRAM_FACTOR, GRAM_WORDS, NO_AUTOMATON, PATTERN_WORDS } from "./pattern_
 
 /** Longest text of a name. */
 const NAME_LENGTH_MAX = 255;
+/** So many patterns are tried on a name: no list that means well has as many about one. */
+export const TRIES_MAX = 512;
 const [DOT, STAR, CARET, BAR] = [0x2e, 0x2a, 0x5e, 0x7c];
 /** What is of this module the compiler knows for good; what is imported it reads anew for each byte. */
 const DOT_CODE: number = Code.Dot;
@@ -36,6 +38,7 @@ export class PatternMatcher {
   readonly #triedIn: Uint32Array;
   #call = 0;
   #count = 0;
+  #tries = 0;
   /** The name as text, in lower case, once a pattern is tried on it. */
   readonly #text = new Uint8Array(NAME_LENGTH_MAX);
   #textLength = -1;
@@ -107,6 +110,7 @@ export class PatternMatcher {
 
   #begin(): void {
     this.#count = 0;
+    this.#tries = 0;
     this.#textLength = -1;
     this.#call = (this.#call + 1) >>> 0;
     if (this.#call === 0) { // Numbers of calls come round.
@@ -133,6 +137,8 @@ export class PatternMatcher {
     for (let i = list + 1; i < end; i++) {
       const pattern = lists[i];
       if (this.#triedIn[pattern] === this.#call) continue;
+      if (this.#tries === TRIES_MAX) return;
+      this.#tries++;
       this.#triedIn[pattern] = this.#call;
       if (this.#textLength < 0) this.#readText(packet, name);
       if (this.#covers(pattern)) {

@@ -15,7 +15,7 @@ export const AUTOMATA_MAX = 4_194_304;
 /** Patterns that one gram leads to, and those that each name is tried on, since none does. */
 export const CROWD_MAX = 64;
 export const ALWAYS_MAX = 32;
-/** Expressions that grow too large are tried this often; each takes some milliseconds. */
+/** So many expressions of one source that grow too large are tried; each takes some milliseconds. */
 const FAILURES_MAX = 64;
 
 /** Bits a gram has in the filter before the table, and the fewest of all. */
@@ -79,6 +79,7 @@ export class PatternTable {
       this.#source = source;
       this.#patterns = 0;
       this.#regexes = 0;
+      this.#failures = 0;
     }
     if (this.#patterns === PATTERNS_MAX || (isRegex && this.#regexes === REGEXES_MAX)) {
       return "crowded";
@@ -91,7 +92,7 @@ export class PatternTable {
   }
 
   #admitNew(text: string, isRegex: boolean): SkipReason | null {
-    if (this.#admitted.size === ALL_PATTERNS_MAX || this.#failures === FAILURES_MAX) {
+    if (this.#admitted.size === ALL_PATTERNS_MAX || (isRegex && this.#failures === FAILURES_MAX)) {
       return "crowded";
     }
     let automaton: Automaton | null = null;

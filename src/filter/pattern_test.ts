@@ -8,6 +8,7 @@ import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { compile, type CompileResult } from "./compile.ts";
 import { Matcher, NO_RULE } from "./matcher.ts";
 import { parseRule } from "./parse_rule.ts";
+import { TRIES_MAX } from "./pattern_matcher.ts";
 import { ALWAYS_MAX, CROWD_MAX, PATTERNS_MAX, REGEXES_MAX } from "./pattern_table.ts";
 import { parseRegex } from "./regex.ts";
 
@@ -236,11 +237,27 @@ Deno.test("compile() bounds what patterns can cost", none, async (t) => {
   });
   await t.step("expressions that grow too large, one after the other", () => {
     const lines = Array.from({ length: 300 }, (_, i) => `/[ab].{${30 + i % 9}}c${i}/`);
-    const { stats } = compileLines(lines);
+    const good = ["||ad*.example^", "/^ad[0-9]+\\./"];
+    const { stats } = compileLines(lines, good);
     assert.equal(stats[0].rules, 0);
     assert.equal(stats[0].skipped.regex_size + stats[0].skipped.crowded, 300);
     assert(stats[0].skipped.crowded > 200, "the rest is not tried");
+    assert.equal(stats[1].rules, 2, "others have their place");
   });
+});
+
+Deno.test("Matcher.match() tries no more patterns on a name than it has time for", none, () => {
+  const prng = new Prng(SEED);
+  const label = () =>
+    Array.from({ length: 60 }, () => prng.pick([..."abcdefghijklmnopq"])).join("");
+  const name = [label(), label(), label(), label()].join(".");
+  const lines = Array.from({ length: 200 }, (_, at) => name.slice(at, at + 4)).flatMap((text) =>
+    Array.from({ length: 20 }, (_, i) => `*${text}*${name.slice(-2 - i)}`)
+  ).filter((line) => !line.includes("*."));
+  const { packet, hashed } = question(name, SEED);
+  const hits = matcherOf(...lines).matchAll(packet, hashed);
+  assert(lines.length > 2 * TRIES_MAX);
+  assert.equal(hits.length, TRIES_MAX);
 });
 
 Deno.test("Matcher.match() tries a pattern once, however often a name has its text", none, () => {

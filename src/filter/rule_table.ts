@@ -19,6 +19,13 @@ const LOAD_MAX = 0.7;
 const SPILL_SLOTS = 64;
 const GROWTH = 1.5;
 const NAMES_MIN = 64;
+/** Room that is made at once: a text may hold lines by the hundred million, and no name. */
+const NAMES_AT_ONCE_MAX = 4_194_304;
+/**
+ * Most names of all sources together, of which one brings half at most: few have a tenth of that, and
+ * memory is to suffice for it.
+ */
+const NAMES_MAX = 10_000_000;
 const MORE_MIN = 64;
 
 const NO_TAIL: Uint8Array = new Uint8Array(0);
@@ -30,6 +37,8 @@ export const Added = {
   Duplicate: 1,
   /** The name has too many rules with values. */
   TooMany: 2,
+  /** There are too many names. */
+  Full: 3,
 } as const;
 export type Added = typeof Added[keyof typeof Added];
 
@@ -59,15 +68,18 @@ export class RuleTable {
   #scale: number;
   #namesMax: number;
   #names = 0;
+  /** The source that brought the last name, and how many names there were before its first. */
+  #source = -1;
+  #sourceFrom = 0;
   #more: Int32Array<ArrayBuffer> = new Int32Array(MORE_MIN * MORE_WORDS);
   #moreCount = 0;
   readonly #text = new TextChunks();
   #entryWordsMax = 0;
   #tailBytesMax = 0;
 
-  /** `namesExpected` names fit without growing. */
-  constructor(namesExpected: number) {
-    this.#namesMax = Math.max(NAMES_MIN, namesExpected);
+  /** `namesExpected` names fit without growing, unless they are very many; `namesLimit` are taken. */
+  constructor(namesExpected: number, private readonly namesLimit: number = NAMES_MAX) {
+    this.#namesMax = Math.min(Math.max(NAMES_MIN, namesExpected), NAMES_AT_ONCE_MAX);
     const homeSlots = Math.ceil(this.#namesMax / LOAD_MAX);
     this.#scale = scaleFor(homeSlots);
     this.#slots = homeSlots + SPILL_SLOTS;
@@ -92,6 +104,9 @@ export class RuleTable {
         return this.#addToName(at, source, flags, tail);
       }
     }
+    if (source !== this.#source) [this.#source, this.#sourceFrom] = [source, this.#names];
+    const limit = Math.min(this.namesLimit, this.#sourceFrom + this.namesLimit / 2);
+    if (this.#names >= limit) return Added.Full;
     if (this.#names === this.#namesMax || !this.#makeRoom(word)) {
       this.#grow();
       return this.add(wire, lengthBytes, hash, source, flags, tail);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { freePort } from "../../tests/free_port.ts";
 import { openNative } from "../native/mod.ts";
 import { openPackets } from "../native/system.ts";
 import { HealthProbe } from "./health_probe.ts";
@@ -19,8 +20,8 @@ class Server {
   readonly connected = new Promise<void>((resolve) => this.#onConnected = resolve);
 
   constructor() {
-    this.#tcp = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    this.port = (this.#tcp.addr as Deno.NetAddr).port;
+    this.port = freePort();
+    this.#tcp = Deno.listen({ hostname: "127.0.0.1", port: this.port });
     this.#udp = Deno.listenDatagram({
       transport: "udp",
       hostname: "127.0.0.1",

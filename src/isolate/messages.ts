@@ -74,8 +74,11 @@ export interface DnsTrust {
   readonly anchors: readonly TrustAnchor[];
   /** Names, uncompressed, at and below which nothing is validated. */
   readonly negative: readonly Uint8Array[];
-  /** The system's clock is not evidently wrong; else nothing is validated. */
-  readonly believesClock: boolean;
+  /**
+   * Seconds since 1970 that the time is past, where the system's clock says less and is not believed;
+   * `null`: it is.
+   */
+  readonly pastS: number | null;
 }
 
 /** How name servers are asked; in structured clones, hints and all. */

@@ -51,6 +51,10 @@ export class TextCheck {
     if (PAGE_START.test(text.slice(0, TAG_SEARCH_LENGTH))) {
       throw new SvcError("invalid", "it is an HTML page, not a list");
     }
+    const [first, second] = [head.at(0), head.at(1)];
+    if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
+      throw new SvcError("invalid", "it is in UTF-16: save it as UTF-8"); // By its byte order mark.
+    }
     if (head.includes(0)) throw new SvcError("invalid", "it is binary, not text");
     let odd = 0;
     for (let i = 0; i < text.length; i++) {

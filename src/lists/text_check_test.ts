@@ -22,6 +22,7 @@ function verdict(content: string | Uint8Array, pieceBytes = Infinity): string {
 const TEXT = "it is text";
 const PAGE = "it is an HTML page, not a list";
 const BINARY = "it is binary, not text";
+const UTF_16 = "it is in UTF-16: save it as UTF-8";
 const RULES = "||ads.example^\n".repeat(10_000);
 
 const CASES: readonly (readonly [string, string | Uint8Array, string])[] = [
@@ -45,7 +46,8 @@ const CASES: readonly (readonly [string, string | Uint8Array, string])[] = [
   ["a page that leads elsewhere", "<script>location='/'</script>", PAGE],
   ["XHTML", '<?xml version="1.0"?>', PAGE],
   ["a zero byte", "ads.example\n\0", BINARY],
-  ["UTF-16", bytesOf("\xff\xfea\0d\0s\0"), BINARY],
+  ["UTF-16", bytesOf("\xff\xfea\0d\0s\0"), UTF_16],
+  ["UTF-16, the other way round", bytesOf("\xfe\xff\0a\0d\0s"), UTF_16],
   ["gzip", bytesOf("\x1f\x8b\x08\x01\x02\x03\x04\x05\x06"), BINARY],
   ["control characters", "ads.example\n\x01\x02", BINARY],
   ["bytes that are no UTF-8", bytesOf("\xe9\xe8\xe7\xe6 ads.example\n"), BINARY],

@@ -160,11 +160,11 @@ export class Node {
 
   #watchProblems(): void {
     const { config, problems, store, cluster, filtering, certificate, dns } = this.#parts;
-    const { upstreams, telemetry, querylog, acme } = this.#parts;
+    const { upstreams, telemetry, querylog, acme, policy } = this.#parts;
     const { replicator } = store;
     problems.watch("acme", () => acme?.problems ?? []);
     problems.watch("cluster", () => cluster?.problems ?? []);
-    problems.watch("filter", () => filtering.problems);
+    problems.watch("filter", () => [...filtering.problems, ...policy.problems]);
     problems.watch("certificate", () => certificate?.problems ?? []);
     problems.watch("dns", () => dnsProblems(dns, upstreams));
     problems.watch("upstream", () => missingUpstreams(replicator.state, upstreams));

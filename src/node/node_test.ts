@@ -8,10 +8,10 @@ import { type Config, defaultConfig } from "../config/mod.ts";
 import { Qtype } from "../dns/mod.ts";
 import { SvcError } from "../errors.ts";
 import { DnsSupervisor } from "../isolate/mod.ts";
-import { closeSocket, openNative, openServer, portOf } from "../native/mod.ts";
+import { openNative } from "../native/mod.ts";
 import { openStore } from "../store/mod.ts";
 import { ask } from "../../tests/e2e/clients.ts";
-import { until } from "../../tests/e2e/harness.ts";
+import { freePort, until } from "../../tests/e2e/harness.ts";
 import { Node } from "./node.ts";
 
 const native = Deno.build.os === "linux" ? openNative() : null;
@@ -26,14 +26,6 @@ const PERMISSIONS = {
 
 function at(port: number): HostPort {
   return { ip: parseIp("127.0.0.1")!, port };
-}
-
-/** A port that nobody listens on. */
-function freePort(): number {
-  const fd = openServer(native!, at(0));
-  const port = portOf(native!, fd);
-  closeSocket(native!, fd);
-  return port;
 }
 
 function configOf(directory: string, listen: readonly HostPort[]): Config {

@@ -27,20 +27,20 @@ export interface PolicyQuestion {
   readonly draft?: Draft | null;
 }
 
-/** The longest that a timer waits. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
 /** So few custom rules are compiled faster than an isolate starts. */
 const HERE_MAX = 4_096;
+/** No pause is longer: a week. */
+const PAUSE_MS_MAX = 604_800_000;
 
 export interface PolicyOptions {
   /** Of every hash of a name in this process. */
   readonly seed: number;
   readonly state: PolicyState;
   readonly base: Base;
-  /** By which a pause is given; the system's, if left out. */
-  readonly clock?: Clock;
   /** Records of the service's own. */
   readonly designated?: readonly RecordSpec[];
+  /** Left out: the system's. */
+  readonly clock?: Clock;
   /** As of a former process; left out: nothing is paused. */
   readonly pausedUntilMs?: number;
   /** Resolves once every dns isolate answers by the snapshot. */
@@ -66,6 +66,8 @@ export class Policy {
   #data: SnapshotData;
   readonly #custom: CustomRulesCompiler;
   #isMerging = false;
+  /** Custom rules that are in no level. */
+  #leftOut = 0;
   /** Resolves, whatever came of it, when nothing is on its way. */
   #sending: Promise<void> = Promise.resolve();
   /** Goes out next, with every change made until then. */
@@ -92,6 +94,15 @@ export class Policy {
     return this.#pausedUntilMs;
   }
 
+  /** What is wrong with custom rules, for the status. */
+  get problems(): string[] {
+    if (this.#leftOut === 0) return [];
+    return [
+      `filter: custom rules without effect: ${this.#leftOut}; there are too many patterns and regular ` +
+      "expressions, or too many that have no text of their own: write ||name^",
+    ];
+  }
+
   /** Takes the state after a change. */
   update(state: PolicyState): Promise<void> {
     this.#state = state;
@@ -115,16 +126,17 @@ export class Policy {
     clearTimeout(this.#pauseTimer);
   }
 
+  /** The isolates end it by the system's clock; one that is set back, or wrong, makes it no longer. */
   #setPause(untilMs: number): void {
-    clearTimeout(this.#pauseTimer);
+    this.stop();
     this.#pausedUntilMs = untilMs;
-    const nowMs = this.#options.clock?.nowMs() ?? Date.now();
-    const leftMs = Math.min(untilMs - nowMs, TIMER_MS_MAX);
+    const { clock = { nowMs: Date.now } } = this.#options;
+    const leftMs = Math.min(untilMs - clock.nowMs(), PAUSE_MS_MAX);
     if (leftMs <= 0) return;
-    // Queries are decided by the system's clock: one that is set back would not end it.
     this.#pauseTimer = setTimeout(() => {
       this.pause(0).catch((error) => log.error("a pause ends with the next change", { error }));
     }, leftMs);
+    Deno.unrefTimer(this.#pauseTimer);
   }
 
   /**
@@ -213,10 +225,8 @@ export class Policy {
   }
 
   #take(settling: Settling, rules: SharedArrayBuffer, stats: readonly SourceStats[]): void {
-    const unreadable = this.#custom.settle(settling, rules, stats);
-    if (unreadable > 0) {
-      log.warn("some custom rules can't be read and are left out", { rules: unreadable });
-    }
+    this.#leftOut = this.#custom.settle(settling, rules, stats);
+    if (this.#leftOut > 0) log.warn("some custom rules have no effect", { rules: this.#leftOut });
   }
 
   #compile(custom: CustomRules, generation: number): SnapshotData {

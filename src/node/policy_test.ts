@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { Qtype } from "../dns/mod.ts";
+import { until } from "../../tests/e2e/harness.ts";
 import { compile } from "../filter/mod.ts";
 import { RECENT_MAX, type SnapshotData } from "../snapshot/mod.ts";
 import { baseOf, type FakePolicy, policyState } from "../snapshot/fakes.ts";
-import { Policy } from "./policy.ts";
+import { Policy, type PolicyOptions } from "./policy.ts";
 import type { Draft } from "./policy_draft.ts";
 
 const none = { permissions: "none" } as const;
@@ -22,12 +23,16 @@ class Bench {
   aheadMs = 0;
   readonly policy: Policy;
 
-  constructor(fake: FakePolicy) {
+  constructor(
+    fake: FakePolicy,
+    options: Pick<PolicyOptions, "clock" | "pausedUntilMs"> = {},
+  ) {
     this.policy = new Policy({
       seed: SEED,
       state: policyState(fake),
       base: baseOf(fake, SEED),
       clock: { nowMs: () => Date.now() + this.aheadMs },
+      ...options,
       compile: (input) => {
         this.merges++;
         if (this.mergeFailure !== null) return Promise.reject(this.mergeFailure);
@@ -122,6 +127,29 @@ Deno.test("Policy.pause() ends though the system's clock was set back", none, as
   assert.equal(await bench.decides("ads.example"), "blocked by ||ads.example^ in default");
   await bench.policy.pause(Date.now() + 60_000);
   bench.policy.stop(); // Or its timer would be left.
+});
+
+Deno.test(
+  "Policy.pause() lasts as long as it was to last, whatever the clock says",
+  none,
+  async () => {
+    // The system's clock is an hour behind what is known; so is one that was set back by as much.
+    const clock = { nowMs: () => Date.now() + 3_600_000 };
+    const bench = new Bench(FAKE, { clock });
+    await bench.policy.pause(clock.nowMs() + 50);
+    assert.equal(await bench.decides("ads.example"), "forwarded by null in default");
+    await until("the end of the pause", () => bench.published.length === 2);
+    assert.equal(await bench.decides("ads.example"), "blocked by ||ads.example^ in default");
+    assert.equal(bench.policy.pausedUntilMs, 0);
+  },
+);
+
+Deno.test("Policy goes on with a former pause as long as that has left", none, async () => {
+  const clock = { nowMs: () => Date.now() + 3_600_000 };
+  const bench = new Bench(FAKE, { clock, pausedUntilMs: clock.nowMs() + 50 });
+  assert.equal(await bench.decides("ads.example"), "forwarded by null in default");
+  await until("the end of the pause", () => bench.published.length === 1);
+  assert.equal(await bench.decides("ads.example"), "blocked by ||ads.example^ in default");
 });
 
 Deno.test(
@@ -263,3 +291,12 @@ Deno.test(
     assert.equal(await bench.decides("pc.example", "192.0.2.1"), "forwarded by null in default");
   },
 );
+
+Deno.test("Policy.problems names custom rules that find no room", none, async () => {
+  // Expressions without a text of their own, which every name is tried on.
+  const rules = Array.from({ length: 33 }, (_, n) => `/^.{${n + 2}}$/`);
+  const bench = new Bench({ rules });
+  assert.match(bench.policy.problems.join(), /^filter: custom rules without effect: 1; /);
+  await bench.policy.update(policyState({ rules: rules.slice(1) }));
+  assert.deepEqual(bench.policy.problems, []);
+});

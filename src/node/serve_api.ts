@@ -30,6 +30,7 @@ import { encodeHex } from "../bytes/mod.ts";
 import type { Clock } from "../clock/mod.ts";
 import { parseQtype } from "../dns/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
+import { normaliseName } from "../filter/mod.ts";
 import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { type HttpGet, nodeHttpAsk } from "../http/mod.ts";
 import { log } from "../log.ts";
@@ -357,10 +358,12 @@ function nodePort(options: ServeApiOptions): NodePort {
     pausedUntilMs: () => policy.pausedUntilMs > clock.nowMs() ? policy.pausedUntilMs : null,
     pause: (untilMs) => policy.pause(untilMs ?? 0),
     flushCache: () => dns.flushCaches(),
-    explain: async ({ name, type, client, group, draft, isTraced }) => {
+    explain: async ({ name: asked, type, client, group, draft, isTraced }) => {
       await options.inForce();
       const qtype = parseQtype(type.toUpperCase());
       if (qtype === null) throw new SvcError("bad_request", `type: ${type} is no type of record`);
+      // Names in other scripts are asked for in A-labels.
+      const name = /^[ -~]*$/.test(asked) ? asked : normaliseName(asked) ?? asked;
       if (group !== null && !replicator.state.collections.groups.has(group)) {
         throw new SvcError("bad_request", `group: no group has the ID ${shownText(group)}`);
       }
@@ -368,11 +371,11 @@ function nodePort(options: ServeApiOptions): NodePort {
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
       const { outcome, group: { id } } = explanation;
       const groupUpstreams = replicator.state.collections.groups.get(id)?.spec.upstreams ?? [];
-      const asked = { name, qtype, groupUpstreams };
+      const question = { name, qtype, groupUpstreams };
       const answer = outcome === "forwarded"
         ? {
-          ...askedOf(config, options.upstreams, asked),
-          ...await explainAnswer(config, dns, asked, isTraced),
+          ...askedOf(config, options.upstreams, question),
+          ...await explainAnswer(config, dns, question, isTraced),
         }
         : { upstreams: null, dnssec: null, trace: null };
       return { name, type: type.toUpperCase(), ...explanation, ...answer };

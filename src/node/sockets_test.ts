@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { freePort } from "../../tests/free_port.ts";
 import { type HostPort, parseIp } from "../addr/mod.ts";
 import { ApiServer } from "../api/mod.ts";
 import { type Config, defaultConfig } from "../config/mod.ts";
@@ -97,11 +98,6 @@ function clustered(listen: readonly HostPort[]): Config {
   };
 }
 
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return (listener.addr as Deno.NetAddr).port;
-}
-
 Deno.test(
   "LateListeners has sockets that the next program finds under their addresses",
   options,
@@ -135,9 +131,7 @@ Deno.test(
 );
 
 Deno.test("ApiServer serves both families at one port, as they are named", options, async () => {
-  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = free.addr;
-  free.close();
+  const port = freePort();
   const server = serverOf(["0.0.0.0", "::"].map((text) => ({ ip: parseIp(text)!, port })), true);
   await server.start();
   for (const host of ["127.0.0.1", "[::1]"]) {
@@ -148,8 +142,8 @@ Deno.test("ApiServer serves both families at one port, as they are named", optio
 });
 
 Deno.test("LateListeners tries again for an address that somebody else had", options, () => {
-  const other = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const address = at((other.addr as Deno.NetAddr).port);
+  const other = Deno.listen({ hostname: "127.0.0.1", port: freePort() });
+  const address = at(other.addr.port);
   const config = clustered([address]);
   const sockets = openSockets(native!, config, 1);
   closeDnsSockets(native!, sockets);

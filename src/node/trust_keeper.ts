@@ -3,6 +3,7 @@ import { formatName, nameKey, Qtype } from "../dns/mod.ts";
 import {
   anchorsInForce,
   describeAnchors,
+  isDue,
   observe,
   readRolloverState,
   readSections,
@@ -92,8 +93,10 @@ export class TrustKeeper {
 
   get problems(): string[] {
     const found = this.#problem === null ? [] : [this.#problem];
-    if (!this.#trust.believesClock) {
-      found.push("answers are not validated as long as the system's clock is not believed");
+    if (this.#trust.pastS !== null) {
+      found.push(
+        "what is signed later than the system's clock says is not validated until it is set",
+      );
     }
     return found;
   }
@@ -112,7 +115,7 @@ export class TrustKeeper {
       const { clock } = this.#ports;
       const nowS = Math.floor(clock.nowMs() / 1_000);
       const due = clock.isBelieved
-        ? this.#watched.filter(({ state }) => state.nextProbeS <= nowS).slice(0, ZONES_PER_LOOK)
+        ? this.#watched.filter(({ state }) => isDue(state, nowS)).slice(0, ZONES_PER_LOOK)
         : [];
       for (const watched of due) await this.#probe(watched, nowS);
       this.#tell();
@@ -145,17 +148,18 @@ export class TrustKeeper {
   }
 
   #inForce(): DnsTrust {
+    const { clock } = this.#ports;
     return {
       anchors: this.#watched.flatMap(({ state, anchors }) => anchorsInForce(state, anchors)),
       negative: this.#negative,
-      believesClock: this.#ports.clock.isBelieved,
+      pastS: clock.isBelieved ? null : Math.floor(clock.nowMs() / 1_000),
     };
   }
 
   /** Tells of what has changed. */
   #tell(): void {
     const trust = this.#inForce();
-    const isSame = trust.believesClock === this.#trust.believesClock &&
+    const isSame = (trust.pastS === null) === (this.#trust.pastS === null) &&
       describeAnchors(trust.anchors) === describeAnchors(this.#trust.anchors);
     if (isSame) return;
     this.#trust = trust;

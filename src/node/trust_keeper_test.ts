@@ -151,13 +151,16 @@ Deno.test(
     const bench = new Bench(key);
     bench.isBelieved = false;
     const keeper = await bench.open(key);
-    assert.equal(keeper.trust.believesClock, false);
-    assert.match(keeper.problems.join(), /not validated as long as the system's clock/);
+    assert.equal(keeper.trust.pastS, START_S);
+    assert.match(
+      keeper.problems.join(),
+      /signed later than the system's clock says is not validated/,
+    );
     await keeper.look();
     assert.equal(bench.fetched, 0);
     bench.isBelieved = true;
     await keeper.look();
-    assert.deepEqual(bench.published.map(({ believesClock }) => believesClock), [true]);
+    assert.deepEqual(bench.published.map(({ pastS }) => pastS), [null]);
     assert.deepEqual(keeper.problems, []);
     assert.equal(bench.fetched, 1);
   },

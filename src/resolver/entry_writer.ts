@@ -61,9 +61,10 @@ export class EntryWriter {
     const { bytes, offset } = reply;
     cache.copyTo(entry, bytes, reply.words, offset, nowSeconds, STALE_TTL);
     setU16(bytes, offset, query.id);
-    // AD is for those who understand it (RFC 6840 §5.8).
+    // AD is for those who understand it (RFC 6840 §5.8). What is past its time may be past that of its
+    // signatures.
     const wantsAd = query.dnssecOk || (query.flags & AD_BIT) !== 0;
-    const kept = wantsAd ? stored : stored & ~AD_BIT;
+    const kept = wantsAd && ownEde === NO_ERROR ? stored : stored & ~AD_BIT;
     setU16(bytes, offset + 2, (kept & ~(RD_BIT | CD_BIT)) | (query.flags & (RD_BIT | CD_BIT)));
     // The client's own spelling: it may compare letter by letter (0x20).
     const { packet, qname, qnameLength } = query;

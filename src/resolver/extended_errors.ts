@@ -64,6 +64,7 @@ export function withoutDnssecErrors(options: Uint8Array): Uint8Array {
     const code = getU16(options, at + OPTION_HEADER_BYTES);
     const isOurs = code === Ede.UnsupportedDnskeyAlgorithm ||
       code === Ede.UnsupportedDsDigestType ||
+      code === Ede.UnsupportedNsec3Iterations ||
       (code >= Ede.DnssecIndeterminate && code <= Ede.NsecMissing);
     if (isOurs) continue;
     errors.add(options, at + OPTION_HEADER_BYTES, getU16(options, at + 2));

@@ -488,8 +488,9 @@ export class Pipeline {
         }
       }
     }
-    // What was put together of records of ours and others' is nobody's proof.
-    query.dnssec = query.chain === null ? cache.state(entry) as DnssecState : DnssecState.None;
+    // What was put together of records of ours and others' is nobody's proof, nor is what is past its time.
+    const isWhole = query.chain === null && ede === NO_ERROR;
+    query.dnssec = isWhole ? cache.state(entry) as DnssecState : DnssecState.None;
     this.#settle(query, query.source);
     this.#entries.write(entry, query, reply, ede, this.nowSeconds);
   }

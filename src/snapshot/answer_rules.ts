@@ -5,8 +5,6 @@ import type { Decision } from "./decision.ts";
 /** Most rules that answer one name and exceptions to them; further ones are left out. */
 export const ANSWER_RULES_MAX = 512;
 
-/** Most matchers that are asked: that of the base, and those of custom rules. */
-const MATCHERS_MAX = 3;
 /** Bytes of the value that is a response code. */
 const RCODE_BYTES = 1;
 
@@ -20,15 +18,21 @@ export class AnswerRules {
   /** How many of these are in use. */
   #used = 0;
   /** Where the rules of each matcher end among the references. */
-  readonly #ends = new Int32Array(MATCHERS_MAX);
+  readonly #ends: Int32Array;
   /** Set in the references of each matcher that are given out. */
-  readonly #marks = new Int32Array(MATCHERS_MAX);
+  readonly #marks: Int32Array;
+
+  /** Of so many matchers at most. */
+  constructor(matchersMax: number) {
+    this.#ends = new Int32Array(matchersMax);
+    this.#marks = new Int32Array(matchersMax);
+  }
 
   clear(): void {
     this.#used = 0;
   }
 
-  /** Adds the rules that a matcher has about a name; of three at most. See `Matcher.answerRules`. */
+  /** Adds the rules that a matcher has about a name. See `Matcher.answerRules`. */
   add(
     matcher: Matcher,
     mark: number,

@@ -30,6 +30,11 @@ function rule(n: number, text: string, enabled = true): Envelope<RuleSpec> {
   return { id: `ru_${n}`, revision: 1, created_at: TIME, updated_at: TIME, spec };
 }
 
+function limited(text: string): Envelope<RuleSpec> {
+  const { spec, ...envelope } = rule(0, text);
+  return { ...envelope, id: "ru_limited", spec: { ...spec, expires_at: TIME } };
+}
+
 /** So many rules that a change of one is a level of its own; none is about a name that is asked. */
 function filler(count = 2 * RECENT_MAX): Rules {
   return new Map(
@@ -128,11 +133,13 @@ const [ROUNDS, STEPS] = [12, 60];
 Deno.test("CustomRulesCompiler patches to what a compilation of all would be", none, () => {
   const prng = new Prng(seedFromEnv());
   const bench = new Bench(LISTS);
-  const met = { patched: 0, anew: 0, twoLevels: 0 };
+  const met = { patched: 0, anew: 0, twoLevels: 0, limited: 0 };
   for (let round = 0; round < ROUNDS; round++) {
     const compiler = new CustomRulesCompiler(SEED);
     let rules = filler();
     for (let n = 0; n < 8; n++) rules.set(`ru_${n}`, rule(n, randomText(prng)));
+    // Half of the time beside a level of rules with an end.
+    if (round % 2 === 1) rules.set("ru_limited", limited("||limited.example^"));
     settle(compiler, rules, bench.base);
     for (let step = 0; step < STEPS; step++) {
       rules = new Map(rules);
@@ -151,6 +158,7 @@ Deno.test("CustomRulesCompiler patches to what a compilation of all would be", n
         assert.ok(custom !== null, where);
       }
       if (custom.levels.length === 2) met.twoLevels++;
+      if (custom.levels.length === 2 && rules.has("ru_limited")) met.limited++;
       const got = bench.snapshot(rules, custom);
       const fresh = customRulesOf(bench.withRules(rules), bench.base, SEED);
       const want = bench.snapshot(rules, fresh);
@@ -165,7 +173,7 @@ Deno.test("CustomRulesCompiler patches to what a compilation of all would be", n
     }
   }
   // That all are compiled anew is rare, and has a test of its own.
-  assert.ok(met.patched > 500 && met.twoLevels > 200, JSON.stringify(met));
+  assert.ok(met.patched > 500 && met.twoLevels > 200 && met.limited > 100, JSON.stringify(met));
 });
 
 Deno.test("CustomRulesCompiler compiles what changed, and keeps the rest", none, () => {

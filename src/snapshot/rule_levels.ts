@@ -38,7 +38,7 @@ export class RuleLevels {
   /** Of rules that are equal the one of the first level decides: custom ones come first. */
   readonly #levels: readonly Level[];
   readonly #sources: OverlayData["sources"];
-  readonly #answers = new AnswerRules();
+  readonly #answers: AnswerRules;
   readonly #met = new Met();
 
   constructor(
@@ -57,6 +57,7 @@ export class RuleLevels {
       off,
     }));
     this.#sources = sources;
+    this.#answers = new AnswerRules(this.#levels.length);
   }
 
   /** Says what comes of a name that is asked for, and fills in the decision. */

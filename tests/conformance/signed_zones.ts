@@ -19,7 +19,7 @@ import {
   type RrSet,
   type RrSetResponse,
 } from "../../src/dnssec/mod.ts";
-import { until } from "../e2e/harness.ts";
+import { freePort, until } from "../e2e/harness.ts";
 import type { Prng } from "../prng.ts";
 
 /** Every algorithm there is, by the names of BIND's tools. */
@@ -214,9 +214,7 @@ export class SignedZones {
   /** Serves what `signZones` has written. */
   static async serve(directory: string, names: readonly string[]): Promise<SignedZones> {
     for (let i = 1;; i++) {
-      using holder = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-      const { port } = holder.addr;
-      holder.close();
+      const port = freePort();
       const served = new SignedZones(directory, port);
       const text = [
         "server:",

@@ -1,6 +1,6 @@
 /** Debian's unbound as a validator that forwards to somebody else. */
 import type { HostPort } from "../../src/addr/mod.ts";
-import { until } from "../e2e/harness.ts";
+import { freePort, until } from "../e2e/harness.ts";
 
 export interface ValidatingUnbound extends AsyncDisposable {
   readonly server: HostPort;
@@ -15,9 +15,7 @@ export async function startUnbound(
   upstream: number,
   anchors: string,
 ): Promise<ValidatingUnbound> {
-  using holder = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = holder.addr;
-  holder.close();
+  const port = freePort();
   const config = `server:
   interface: 127.0.0.1@${port}
   directory: "${directory}"

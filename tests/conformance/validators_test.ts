@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { parseName, Qtype } from "../../src/dns/mod.ts";
 import { askTcp } from "../e2e/clients.ts";
-import { hasProgram, PERMISSIONS, runProgram, Service, until } from "../e2e/harness.ts";
+import { freePort, hasProgram, PERMISSIONS, runProgram, Service, until } from "../e2e/harness.ts";
 import { anchorsOfBind, askDelv } from "./delv.ts";
 import { SignedZones, signZones, type ZoneSpec } from "./signed_zones.ts";
 import { startUnbound } from "./validating_unbound.ts";
@@ -40,9 +40,7 @@ const CASES = [
 /** Knot Resolver as a validator that forwards to svc; `null` where it is not installed. */
 async function startKnot(directory: string, upstream: number, anchors: string) {
   if (!hasProgram("kresd")) return null;
-  using holder = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = holder.addr;
-  holder.close();
+  const port = freePort();
   const config = `net.listen("127.0.0.1", ${port}, { kind = "dns" })
 modules.unload("ta_update")
 trust_anchors.remove(".")

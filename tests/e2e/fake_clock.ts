@@ -20,6 +20,11 @@ function library(): string | null {
 /** `null`: there is none on this machine; tests that need it are ignored then. */
 export const FAKETIME_LIBRARY = library();
 
+/** So many seconds, as the library reads them. */
+export function offsetText(seconds: number): string {
+  return `${seconds < 0 ? "" : "+"}${seconds}`;
+}
+
 /** The clock of one program, by a file. */
 export class FakeClock {
   private constructor(private readonly file: string) {}

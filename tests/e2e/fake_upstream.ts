@@ -22,7 +22,7 @@ import {
   TC_BIT,
 } from "../../src/dns/mod.ts";
 import { FrameReader } from "../../src/transport/mod.ts";
-import { until } from "./harness.ts";
+import { freePort, until } from "./harness.ts";
 
 /** Tries to find one free port for UDP and TCP. */
 const PORT_TRIES_MAX = 16;
@@ -167,10 +167,7 @@ export class FakeUpstream {
     const bytes = parseIp(ip);
     assert(bytes !== null);
     for (let i = 1;; i++) {
-      const holder = Deno.listen({ hostname: ip, port: 0 });
-      const { port } = holder.addr;
-      holder.close();
-      const upstream = new FakeUpstream({ ip: bytes, port }, script);
+      const upstream = new FakeUpstream({ ip: bytes, port: freePort(ip) }, script);
       try {
         await upstream.open();
         return upstream;

@@ -8,7 +8,7 @@ import { encodeQuery, Qtype, Rcode } from "../../src/dns/mod.ts";
 import { makeAuthority, writePair } from "./certificates.ts";
 import { ask, exchangeUdp, nextId } from "./clients.ts";
 import { address, answer, FakeUpstream, type Seen } from "./fake_upstream.ts";
-import { hasProgram, OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
+import { freePort, hasProgram, OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
 
 const NAME = "dns.svc.test";
 const BLOCKED = "ads.example";
@@ -89,9 +89,7 @@ class Forwarder {
     args: readonly string[],
     config: (port: number) => string,
   ): Promise<Forwarder> {
-    const holder = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const { port } = holder.addr;
-    holder.close();
+    const port = freePort();
     // By the ending stubby tells YAML from JSON; unbound asks for none.
     const file = `${directory}/${program}-${port}.yml`;
     await Deno.writeTextFile(file, config(port));

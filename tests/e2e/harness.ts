@@ -6,6 +6,8 @@
 import assert from "node:assert/strict";
 import { type HostPort, parseHostPort } from "../../src/addr/mod.ts";
 
+export { freePort } from "../free_port.ts";
+
 export const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** What a test of this folder may touch: it starts programs and talks to them. */
@@ -98,12 +100,6 @@ export async function until(
     if (performance.now() > endsAtMs) assert.fail(`${what}: not within ${waitMs} ms`);
     await pause(POLL_MS);
   }
-}
-
-/** A port of loopback that nobody listens on at the moment: for what takes no 0. */
-export function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }
 
 export function pause(ms: number): Promise<void> {

@@ -2,11 +2,12 @@
 // and messages of whole runs; signals while an upstream holds answers back.
 
 import assert from "node:assert/strict";
-import { formatHostPort, parseHostPort } from "../../src/addr/mod.ts";
+import { parseHostPort } from "../../src/addr/mod.ts";
 import { encodeQuery, Qtype, Rcode } from "../../src/dns/mod.ts";
 import { ask, decode, nextId, TcpClient, UdpClient } from "./clients.ts";
 import { address, FakeUpstream } from "./fake_upstream.ts";
 import {
+  freePort,
   OwnDirectory,
   pause,
   PERMISSIONS,
@@ -71,8 +72,8 @@ Deno.test("svc run ends in time while upstreams are silent", {
 Deno.test("svc run ends at once when nothing waits, and starts again on the same port", {
   permissions: PERMISSIONS,
 }, async () => {
-  await using first = await Service.start();
-  const listen = [formatHostPort(first.address)];
+  const listen = [`127.0.0.1:${freePort()}`];
+  await using first = await Service.start({ config: { server: { listen } } });
   using tcp = await TcpClient.connect(first.address);
   await tcp.send(encodeQuery("svc.test", Qtype.A));
   await tcp.message();

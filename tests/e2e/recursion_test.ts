@@ -162,6 +162,14 @@ Deno.test("svc run resolves from the root down", {
       /asked: www\.half\.example A, zone half\.example, server \S+half\.example/,
     );
     assert.match(stdout, /answered: .*NOERROR[^]*result: NOERROR[^]*203\.0\.113\.4/);
+    const [, ...broken] = [
+      ...internet.prefix,
+      ...svcCommand(["explain", "x.lame.example", "--trace", "--api", api]),
+    ];
+    const failed = await runProgram(command, ...broken);
+    assert.equal(failed.code, 0, failed.stderr);
+    assert.match(failed.stdout, /failed: zone lame\.example, ns\.lame\.example .*REFUSED/);
+    assert.match(failed.stdout, /result: SERVFAIL after .*REFUSED$/m);
   });
   await t.step("a known answer comes from the cache", async () => {
     assert.match(await ask("www.well.example"), /NOERROR[^]*203\.0\.113\.1\s/);

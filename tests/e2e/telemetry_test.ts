@@ -9,7 +9,7 @@ import { makeAuthority } from "./certificates.ts";
 import { ask, askTcp } from "./clients.ts";
 import { Collector } from "./collector.ts";
 import { address, answer, FakeUpstream } from "./fake_upstream.ts";
-import { type ConfigText, OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
+import { type ConfigText, freePort, OwnDirectory, PERMISSIONS, Service, until } from "./harness.ts";
 import { exposition, scrape, valueOf } from "./scrape.ts";
 
 const permissions = PERMISSIONS;
@@ -270,12 +270,7 @@ Deno.test("an endpoint that is away or hangs keeps no node from its end", {
   permissions,
 }, async (t) => {
   await t.step("away", async () => {
-    const { port } = (() => {
-      const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-      const { addr } = listener;
-      listener.close();
-      return addr as Deno.NetAddr;
-    })();
+    const port = freePort();
     const url = `http://127.0.0.1:${port}`;
     await using service = await Service.start({ config: exporting({ url }) });
     const line = await service.logged("telemetry can't be sent; this is said once");

@@ -23,6 +23,7 @@ import {
 import { address, FakeUpstream } from "./fake_upstream.ts";
 import {
   type ConfigText,
+  freePort,
   hasProgram,
   OwnDirectory,
   pause,
@@ -50,14 +51,6 @@ const options = {
   permissions: { ...PERMISSIONS, sys: [...PERMISSIONS.sys] },
   ignore: Deno.build.os !== "linux",
 };
-
-/** A port of UDP that nobody has. */
-function freeUdpPort(): number {
-  const socket = Deno.listenDatagram({ transport: "udp", hostname: "127.0.0.1", port: 0 });
-  const { port } = socket.addr as Deno.NetAddr;
-  socket.close();
-  return port;
-}
 
 /** Asks over QUIC on a connection of its own. */
 async function askQuic({ ip, port }: HostPort, ca: string, name: string): Promise<Uint8Array> {
@@ -193,7 +186,7 @@ Deno.test({
       return address(query);
     }),
   );
-  const doq = `127.0.0.1:${freeUdpPort()}`;
+  const doq = `127.0.0.1:${freePort()}`;
   const listen = ["127.0.0.1:0"];
   const service = stack.use(
     await Service.start({

@@ -3,35 +3,15 @@
 // of an expected answer is judged: the response code, AD, the set of answer records.
 
 import assert from "node:assert/strict";
-import { decodeHex, getU16, setU16 } from "../../src/bytes/mod.ts";
-import {
-  AA_BIT,
-  AD_BIT,
-  CD_BIT,
-  decodeMessage,
-  formatName,
-  type Message,
-  QR_BIT,
-  qtypeName,
-  RA_BIT,
-  Rcode,
-  rcodeName,
-  TC_BIT,
-} from "../../src/dns/mod.ts";
+import { decodeHex } from "../../src/bytes/mod.ts";
+import { decodeMessage, formatName, type Message, qtypeName } from "../../src/dns/mod.ts";
 import { parseTrustAnchors, TrustAnchors, verifySignature } from "../../src/dnssec/mod.ts";
-import { type FakeQuery, RecursorBench } from "../../src/resolver/recursive/fakes.ts";
+import { RecursorBench } from "../../src/resolver/recursive/fakes.ts";
 import { RebindingProtection } from "../../src/resolver/mod.ts";
 import { CheckQueue, Validation } from "../../src/resolver/validate/mod.ts";
-import { encodeResponse, wireName } from "./records.ts";
-import {
-  configValues,
-  findEntry,
-  parseScenario,
-  rcodeOf,
-  type RplEntry,
-  type Scenario,
-  scenarioTime,
-} from "./rpl.ts";
+import { answerOf, differenceOf, minimises } from "./played.ts";
+import { wireName } from "./records.ts";
+import { configValues, parseScenario, type RplEntry, type Scenario, scenarioTime } from "./rpl.ts";
 
 const SCENARIOS = new URL("../../../shared/scenarios/", import.meta.url);
 const ABSENT = await Deno.stat(SCENARIOS).then(() => false, () => true);
@@ -75,35 +55,6 @@ interface Indexed {
   readonly all_agree: boolean;
 }
 
-/** What a scenario's server at an address says, as packets. */
-function answerOf(scenario: Scenario, step: number, query: FakeQuery): Uint8Array[] {
-  const { address, wireName: name, type } = query;
-  const entry = findEntry(scenario, step, address, { name, type });
-  if (entry === null) return [encodeResponse({ name, type }, Rcode.ServFail, {})];
-  if (entry.adjust.includes("do_not_answer")) return [];
-  if (entry.raw !== null) {
-    const raw = decodeHex(entry.raw)!.slice();
-    if (!entry.adjust.includes("raw_id")) setU16(raw, 0, getU16(query.packet, 0));
-    return [raw];
-  }
-  const isCopied = entry.adjust.includes("copy_query") || entry.question === null;
-  const question = isCopied ? { name, type } : entry.question!;
-  const message = encodeResponse(question, rcodeOf(entry), entry);
-  let flags = QR_BIT | rcodeOf(entry);
-  for (
-    const [word, bit] of [["AA", AA_BIT], ["TC", TC_BIT], ["RA", RA_BIT], ["AD", AD_BIT], [
-      "CD",
-      CD_BIT,
-    ]] as const
-  ) {
-    if (entry.reply.includes(word)) flags |= bit;
-  }
-  // Over TCP nothing is cut.
-  setU16(message, 2, query.tcp ? flags & ~TC_BIT : flags);
-  setU16(message, 0, getU16(query.packet, 0));
-  return [message];
-}
-
 function judgeOf(scenario: Scenario): ((bench: RecursorBench) => Validation) | undefined {
   const text = configValues(scenario, "trust-anchor").join("\n");
   if (text === "") return undefined;
@@ -143,7 +94,7 @@ async function replay(scenario: Scenario): Promise<string[]> {
       .join("\n"),
     dnssecOk,
     judge: (made) => judgeOf(scenario)?.(made) ?? null,
-    qnameMinimisation: !["no", "off"].includes(minimisation(scenario)),
+    qnameMinimisation: minimises(scenario),
     rebinding: configValues(scenario, "private-address").length > 0
       ? new RebindingProtection(configValues(scenario, "private-domain").map(wireName))
       : null,
@@ -166,11 +117,6 @@ async function replay(scenario: Scenario): Promise<string[]> {
   return different;
 }
 
-function minimisation(scenario: Scenario): string {
-  const keys = ["query-minimization", "qname-minimisation"];
-  return keys.flatMap((key) => configValues(scenario, key))[0] ?? "";
-}
-
 async function ask(bench: RecursorBench, { question, reply }: RplEntry): Promise<Message> {
   const has = (flag: string) => reply.includes(flag);
   const options = { rd: has("RD"), ad: has("AD"), cd: has("CD") };
@@ -185,34 +131,6 @@ async function ask(bench: RecursorBench, { question, reply }: RplEntry): Promise
   const message = decodeMessage(client.packets[0]);
   assert(message !== null);
   return message;
-}
-
-/** What an answer has in place of what it should, or `null`. */
-function differenceOf(
-  asked: RplEntry,
-  got: Message,
-  want: RplEntry,
-  isValidated: boolean,
-): string | null {
-  const judges = (field: string) => want.match.includes(field) || want.match.includes("all");
-  const rcode = rcodeOf(want);
-  if (judges("rcode") && got.rcode !== rcode) {
-    const errors = got.opt?.errors.map(({ text }) => text).join("; ") ?? "";
-    return `${rcodeName(got.rcode)} in place of ${rcodeName(rcode)} (${errors})`;
-  }
-  const wantsAd = isValidated && (asked.reply.includes("DO") || asked.reply.includes("AD"));
-  if (judges("flags") && wantsAd && got.ad !== want.reply.includes("AD")) {
-    return `${got.ad ? "AD" : "no AD"} in place of the opposite`;
-  }
-  if (!judges("answer") || rcode === Rcode.ServFail) return null;
-  const expected = decodeMessage(encodeResponse(asked.question!, 0, want))!;
-  const [a, b] = [recordsOf(got), recordsOf(expected)];
-  return a === b ? null : `${a} in place of ${b}`;
-}
-
-function recordsOf({ answers }: Message): string {
-  return answers.map(({ name, type, data }) => `${name} ${qtypeName(type)} ${data}`.toLowerCase())
-    .sort().join(", ");
 }
 
 Deno.test("Recursor answers as the scenarios say", OPTIONS, async (t) => {

@@ -62,6 +62,12 @@ export function scenarioTime(scenario: Scenario): number | null {
   return timestamp === undefined ? null : Number(timestamp);
 }
 
+/** Addresses of its servers. */
+export function addressesOf(scenario: Scenario): string[] {
+  const roots = configValues(scenario, "stub-addr").filter((text) => /^[\d.]+$|:/.test(text));
+  return [...new Set([...roots, ...scenario.ranges.flatMap(({ addresses }) => addresses)])];
+}
+
 /** The response code of an entry's flags. */
 export function rcodeOf({ reply }: RplEntry): number {
   for (const word of reply) {
@@ -81,8 +87,8 @@ export function parseScenario(text: string): Scenario {
 
 function parseConfigLine(row: string): [string, string][] {
   const line = row.replace(/^\s*[;#].*$/, "");
-  const found = /^\s*([\w-]+):\s*(?:"([^"]*)"|([^;#]+))/.exec(line);
-  return found === null ? [] : [[found[1], found[2] ?? found[3].trim()]];
+  const found = /^\s*([\w-]+):\s*(?:(["'])(.*?)\2|([^;#]+))/.exec(line);
+  return found === null ? [] : [[found[1], found[3] ?? found[4].trim()]];
 }
 
 class Parser {

@@ -2,7 +2,8 @@
 // certificates of an authority of their own.
 import assert from "node:assert/strict";
 import { FRAME_BYTES_MAX } from "../ports.ts";
-import { freePort, TestAuthority, TestMember, until } from "./fakes.ts";
+import { freePort } from "../../../tests/free_port.ts";
+import { TestAuthority, TestMember, until } from "./fakes.ts";
 import { QUEUE_BYTES_MAX } from "./limits.ts";
 
 const local = { permissions: { net: true, read: true, write: true, sys: true } } as const;

@@ -32,14 +32,6 @@ export class TestAuthority {
   }
 }
 
-/** A port that is free: somebody has just given it up. */
-export function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  return port;
-}
-
 export function greetingOf(changes: Partial<Greeting> = {}): Greeting {
   return { version: "0.7.0", clusterId: "", memberId: "m", isWitness: false, ...changes };
 }

@@ -2,8 +2,9 @@
 // them are dropped for good. Method: a real channel, and a member whose every byte the test says.
 import assert from "node:assert/strict";
 import { connect as connectTls, createServer, type Server, type TLSSocket } from "node:tls";
+import { freePort } from "../../../tests/free_port.ts";
 import type { Greeting } from "../ports.ts";
-import { freePort, greetingOf, TestAuthority, TestMember, until } from "./fakes.ts";
+import { greetingOf, TestAuthority, TestMember, until } from "./fakes.ts";
 import { decodeGreeting, encodeGreeting, type Purpose } from "./greeting.ts";
 import { QUESTIONS_MAX } from "./limits.ts";
 import { MessageReader, MessageType, writeMessage } from "./messages.ts";

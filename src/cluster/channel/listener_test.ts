@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
+import { freePort } from "../../../tests/free_port.ts";
 import { Prng } from "../../../tests/prng.ts";
-import { freePort, greetingOf, TestAuthority, TestMember, until } from "./fakes.ts";
+import { greetingOf, TestAuthority, TestMember, until } from "./fakes.ts";
 import { encodeGreeting } from "./greeting.ts";
 import { LIMITS } from "./limits.ts";
 import type { Refusal } from "./listener.ts";

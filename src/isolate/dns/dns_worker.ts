@@ -85,7 +85,7 @@ async function handle(opened: DnsIsolate, message: Told): Promise<void> {
       opened.renew(message.identity);
       return;
     case "trust":
-      // What was not validated, for want of a clock, is none that can be kept.
+      // What counted as unsigned, for want of a clock, is none that can be kept.
       if (opened.validation?.trust(message.trust) === true) opened.flush();
       return;
     case "checker":

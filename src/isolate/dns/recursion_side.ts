@@ -7,7 +7,7 @@ import {
   SplitSource,
   type TtlBounds,
 } from "../../resolver/mod.ts";
-import { Recursor } from "../../resolver/recursive/mod.ts";
+import { type DeniesName, Recursor } from "../../resolver/recursive/mod.ts";
 import type { CounterBlock } from "../../telemetry/mod.ts";
 import type { DnsRecursion } from "../messages.ts";
 
@@ -24,6 +24,8 @@ export interface RecursionPorts {
   readonly nowSeconds: () => number;
   /** Has a question asked that nobody waits for. */
   readonly refresh: (query: Query) => void;
+  /** `null`: nothing is validated. */
+  readonly deniesName: DeniesName | null;
 }
 
 /** All of a dns isolate that asks name servers. Loaded where a configuration asks for it. */
@@ -40,6 +42,7 @@ export class RecursionSide {
       hints,
       random: Math.random,
       isForwarded: (name, length) => forwarder.serves(name, length),
+      deniesName: ports.deniesName ?? (() => false),
     });
     this.source = new SplitSource(forwarder, this.recursor);
   }

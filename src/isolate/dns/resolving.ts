@@ -71,9 +71,11 @@ export function openResolving(
   });
   const common = { seed, cache, counters, nowMs, nowSeconds };
   const refresh = (query: Query) => flights.refresh(query);
+  const deniesName = Validation?.deniesName ?? null;
+  const asking = { ttl, exchange, asker, forwarder, refresh, deniesName };
   const recursion = start.recursion === null || Recursion === null
     ? null
-    : new Recursion(start.recursion, { ...common, ttl, exchange, asker, forwarder, refresh });
+    : new Recursion(start.recursion, { ...common, ...asking });
   const validation = start.trust === null || Validation === null
     ? null
     : new Validation(start.trust, { ...common, beginTurn });

@@ -1,5 +1,5 @@
 import type { Cache } from "../../cache/mod.ts";
-import { TrustAnchors } from "../../dnssec/mod.ts";
+import { deniesName, TrustAnchors } from "../../dnssec/mod.ts";
 import type { BeginLine } from "../../resolver/mod.ts";
 import { CheckQueue, Validation } from "../../resolver/validate/mod.ts";
 import type { CounterBlock } from "../../telemetry/mod.ts";
@@ -27,6 +27,8 @@ const STEPS = 2;
 
 /** All of a dns isolate that validates. Loaded where a configuration asks for it. */
 export class ValidationSide {
+  /** For who asks name servers. */
+  static readonly deniesName: typeof deniesName = deniesName;
   readonly judge: Validation;
   readonly ways: CheckWays = new CheckWays();
   /** Questions that wait to be asked; `null`: none do. */
@@ -49,7 +51,7 @@ export class ValidationSide {
         work();
       },
     });
-    this.judge.believesClock = trust.believesClock;
+    this.judge.pastS = trust.pastS;
   }
 
   /** Takes a way to a thread; `watch` has this isolate's wait end by a descriptor. */
@@ -98,12 +100,12 @@ export class ValidationSide {
     return this.ways.usesPorts && this.judge.active > 0;
   }
 
-  /** Goes on with other anchors; says whether what was answered before was not validated. */
+  /** Goes on with other anchors; says whether what was answered before may not have been validated. */
   trust(trust: DnsTrust): boolean {
-    const { believesClock } = this.judge;
+    const { pastS } = this.judge;
     this.judge.anchors = anchorsOf(trust);
-    this.judge.believesClock = trust.believesClock;
-    return believesClock !== trust.believesClock;
+    this.judge.pastS = trust.pastS;
+    return (pastS === null) !== (trust.pastS === null);
   }
 }
 

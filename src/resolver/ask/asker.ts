@@ -120,12 +120,17 @@ export class Asker {
     owner.onHeard(ask);
     if (ask.owner === null) return;
     if (!server.resolves && fit !== Fit.Truncated) server.keepCookie(response);
-    if (fit === Fit.Truncated) {
+    // Who wants another cookie (RFC 7873 §5.3) has sent it, and wants none over TCP.
+    const wantsCookie = fit === Fit.Failure && response.rcode === Rcode.BadCookie;
+    if (fit === Fit.Truncated || (wantsCookie && !ask.overStream)) {
       this.#goOverTcp(ask);
       return;
     }
-    if (fit === Fit.Failure && response.rcode === Rcode.FormErr) {
-      // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7).
+    const isUnknown = response.rcode === Rcode.FormErr ||
+      (response.rcode === Rcode.NotImp && !server.resolves);
+    if (fit === Fit.Failure && isUnknown) {
+      // Only a server that knows no EDNS answers so, and without OPT (RFC 6891 §7), or an old one
+      // (RFC 2671 §5.3).
       if (ask.hasEdns && !response.hasOpt) {
         server.refusesEdns(this.#nowMs());
         this.#askAgain(ask, owner);

@@ -185,7 +185,10 @@ export class ResponseReader {
       this.#readOptions(packet, this.#record.rdataOffset, at);
     }
     if (at < 0) return Fit.Broken;
-    if (extended !== 0) return Fit.Failure;
+    if (extended !== 0) {
+      this.rcode |= extended << 4;
+      return Fit.Failure;
+    }
     if (this.rcode === Rcode.NoError || this.rcode === Rcode.NXDomain) return Fit.Response;
     // YXDOMAIN is a DNAME too long, an answer (RFC 6672 §2.2); the others are no answers.
     return this.rcode === Rcode.YXDomain ? Fit.Response : Fit.Failure;

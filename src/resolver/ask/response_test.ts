@@ -319,8 +319,8 @@ Deno.test("ResponseReader tells what is no answer to the question", none, async 
     ["NOTIMP", { flags: OK | Rcode.NotImp }, "Failure: rcode 4, ede none"],
     ["an unknown code", { flags: OK | 15 }, "Failure: rcode 15, ede none"],
     ["FORMERR with an answer", { flags: OK | 1, records: [a(N, 9)] }, "Failure: rcode 1, ede none"],
-    ["BADVERS", { extendedRcode: 1 }, "Failure: rcode 0, ede none"],
-    ["BADCOOKIE", { flags: OK | 7, extendedRcode: 1 }, "Failure: rcode 7, ede none"],
+    ["BADVERS", { extendedRcode: 1 }, "Failure: rcode 16, ede none"],
+    ["BADCOOKIE", { flags: OK | 7, extendedRcode: 1 }, "Failure: rcode 23, ede none"],
   ];
   for (const [name, c, want] of rows) await t.step(name, () => assert.equal(show(c), want));
 });

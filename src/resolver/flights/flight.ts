@@ -54,6 +54,8 @@ export class Flight {
   isValidated = false;
   /** The zone whose servers have answered, uncompressed; `null`: nobody knows. */
   zone: Uint8Array | null = null;
+  /** Where its aliases lead, uncompressed, if what is said of that is made here: nobody has signed it. */
+  madeHere: Uint8Array | null = null;
   /** 1 where it is asked once more because what `avoids`, an upstream, said is not to be believed. */
   attempt = 0;
   avoids = -1;
@@ -96,7 +98,11 @@ export class Flight {
     this.upstream = -1;
     this.dnssec = DnssecState.None;
     this.reason = "";
-    this.judging = this.zone = this.doubt = null;
+    this.judging =
+      this.zone =
+      this.madeHere =
+      this.doubt =
+        null;
     this.attempt = 0;
     this.avoids = -1;
   }

@@ -98,7 +98,8 @@ export class Flights implements FlightOwner, Taker {
       this.#joinKnown(known, waiter);
       return;
     }
-    const deduced = this.#deduce(waiter.query);
+    // Who traces wants to see it asked.
+    const deduced = waiter.trace === null ? this.#deduce(waiter.query) : -1;
     if (deduced < 0) {
       this.#askFor(waiter, 0, 0);
       return;
@@ -383,6 +384,7 @@ export class Flights implements FlightOwner, Taker {
   #close(flight: Flight): void {
     this.#table.close(flight);
     this.#leave(flight);
+    flight.task?.closed?.();
   }
 
   /** Ends what is done about a flight at the moment. */

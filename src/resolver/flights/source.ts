@@ -23,8 +23,10 @@ export interface Task {
   readonly failure: ResolveFailure;
   /** Looks through its waits. The flight may be over by now, and ends behind this call. */
   tick(nowMs: number): void;
-  /** The flight is done: nothing more is wanted. */
+  /** Nothing more is wanted of it: the flight goes on without it, or is done. */
   end(): void;
+  /** Of a source's: the flight is done, with all that was looked up for it. */
+  closed?(): void;
   /** Why a query like the flight's can't wait for it: it is our own, come back to us. */
   echo(query: Query): ResolveFailure | null;
   /**

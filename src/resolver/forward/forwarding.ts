@@ -362,7 +362,7 @@ export class Forwarding implements Task, AskOwner<Upstream> {
     this.#nextAtMs = Infinity;
     flight.isOwnDomain = false;
     if (elsewhere !== null) {
-      asking.keyBits = flight.query.keyBits;
+      asking.keyBits = flight.query.keyBits | (flight.askBits & KEY_DO);
       hashQuestion(asking, new HashedName(), elsewhere.seed);
       if (flight.ask(asking)) return;
     }

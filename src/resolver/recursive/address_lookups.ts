@@ -1,10 +1,21 @@
-import { equalNames, Qclass, Qtype, Rcode, RCODE_MASK, RD_BIT, readRecord } from "../../dns/mod.ts";
+import {
+  equalNames,
+  formatName,
+  Qclass,
+  Qtype,
+  Rcode,
+  RCODE_MASK,
+  RD_BIT,
+  readRecord,
+} from "../../dns/mod.ts";
+import type { ResolveFailure } from "../failure.ts";
 import type { Flight, Waiter } from "../flights/mod.ts";
 import { hashQuestion, keptQuery, KEY_CD, type Query } from "../query.ts";
 import type { Budget } from "./budget.ts";
 import type { Cut } from "./cut.ts";
 import { type CutServer, Lookup } from "./cut_server.ts";
 import { isAskable } from "./delegations.ts";
+import { TOO_DEEP, TOO_MANY_LOOKUPS, tooManyLookups } from "./failures.ts";
 import type { Hint } from "./hints.ts";
 import { ADDRESSES_PER_SERVER_MAX, LOOKUP_DEPTH_MAX, LOOKUPS_MAX } from "./limits.ts";
 import type { Means } from "./means.ts";
@@ -25,6 +36,8 @@ export class AddressLookups {
   readonly #means: Means;
   readonly #owner: LookupOwner;
   #asking: Query | null = null;
+  /** The bound that has ended the search in a zone; `null`: none has. */
+  bound: ResolveFailure | null = null;
   /** What is known at once is found within `begin`. */
   #isBeginning = false;
   #found = 0;
@@ -42,10 +55,14 @@ export class AddressLookups {
     this.#found = 0;
     const before = cut.looking;
     for (const entry of cut.own()) this.#found += this.#takeGlue(entry);
-    while (this.#found === 0 && cut.looking === before && cut.lookups < LOOKUPS_MAX) {
-      if (!budget.hasLookups || this.#flight.depth >= LOOKUP_DEPTH_MAX) break;
+    while (this.#found === 0 && cut.looking === before) {
       const entry = this.#next(cut);
       if (entry === null) break;
+      const bound = this.#boundOf(cut);
+      if (bound !== null) {
+        this.bound = bound;
+        break;
+      }
       const isIpv6 = this.#isIpv6(entry);
       entry.lookup = Lookup.Asked;
       cut.looking++;
@@ -61,8 +78,16 @@ export class AddressLookups {
     return this.#found > 0;
   }
 
+  /** The bound that further look-ups are over, or `null`. */
+  #boundOf(cut: Cut): ResolveFailure | null {
+    if (cut.lookups >= LOOKUPS_MAX) return tooManyLookups(formatName(cut.zone));
+    if (!this.#owner.budget.hasLookups) return TOO_MANY_LOOKUPS;
+    return this.#flight.depth >= LOOKUP_DEPTH_MAX ? TOO_DEEP : null;
+  }
+
   /** The answer for `child` is in the cache under `entry`, or there is none. */
-  onChild(cut: Cut, { query }: Waiter, entry: number): void {
+  onChild(cut: Cut, { query, failure }: Waiter, entry: number): void {
+    if (failure?.code === "overWork") this.bound = failure;
     const server = cut.entryOf(query.packet, query.qname);
     // Of a zone that was left by now, where it is a server of this one as well.
     if (server === null || server.lookup !== Lookup.Asked) return;

@@ -16,7 +16,7 @@ import {
   says,
   serverOf,
 } from "./fakes.ts";
-import { QUERIES_MAX, ZONE_FLIGHTS_MAX } from "./limits.ts";
+import { QUERIES_MAX, SERVER_OPEN_MAX, ZONE_FLIGHTS_MAX } from "./limits.ts";
 
 const none = { permissions: "none" } as const;
 const ROOT = "198.41.0.4";
@@ -76,7 +76,11 @@ for (const count of [135, 1_000]) {
   Deno.test(`NXNSAttack with ${count} names costs the victim 10 messages at most`, none, () => {
     const names = Array.from({ length: count }, (_, i) => `sub.evil.com NS ns${i}.victim.com`);
     const b = bench((query) => [says(query, { authority: names })]);
-    assert.match(b.resolve("www.sub.evil.com").answer, /^SERVFAIL/);
+    const { answer } = b.resolve("www.sub.evil.com", Qtype.A, { edns: {} });
+    assert.match(
+      answer,
+      /^SERVFAIL.* more than 6 addresses of servers of sub\.evil\.com.*\(LOOKUPS_MAX\)/,
+    );
     b.run();
     assert.ok(b.count(VICTIM) <= 10, `${b.count(VICTIM)} messages`);
     checkOthers(b);
@@ -91,7 +95,8 @@ Deno.test("NXNSAttack over several levels is bounded all told", none, () => {
     const names = Array.from({ length: 20 }, () => `${zone} NS ns.z${next++}.evil.com`);
     return [says(query, { authority: names })];
   });
-  assert.match(b.resolve("www.z.evil.com").answer, /^SERVFAIL/);
+  const { answer } = b.resolve("www.z.evil.com", Qtype.A, { edns: {} });
+  assert.match(answer, /^SERVFAIL.*\((LOOKUPS_ALL_MAX|LOOKUP_DEPTH_MAX)\)/);
   b.run();
   assert.ok(b.count() <= 50, `${b.count()} messages`);
   checkOthers(b);
@@ -344,6 +349,35 @@ for (const kind of ["dead", "slow"]) {
     b.checkIdle();
   });
 }
+
+Deno.test("a silent server of many zones has no more than its queries, which is told", none, () => {
+  const count = SERVER_OPEN_MAX + 100;
+  const zones = Array.from({ length: count }, (_, i) => [
+    `z${i}.com NS ns.z${i}.com`,
+    `ns.z${i}.com A ${EVIL}`,
+  ]);
+  const b = bench(() => [], {}, [...comLines, ...zones.flat()]);
+  b.resolve("www.good.com");
+  const clients = [];
+  for (let i = 0; i < count; i++) {
+    clients.push(b.ask(`www.z${i}.com`, Qtype.A, { edns: {} }));
+    if (i % 100 === 99) b.advance(15);
+  }
+  b.run(() => false, 50);
+  const refused = clients.filter(({ answer }) => answer !== "");
+  assert.equal(refused.length, count - SERVER_OPEN_MAX);
+  for (const { answer } of refused) assert.match(answer, /^SERVFAIL.*\(SERVER_OPEN_MAX\)/);
+  checkOthers(b);
+});
+
+Deno.test("a name that takes too long ends in time, which is told", none, () => {
+  const b = bench(() => []);
+  b.latencyMs.set(COM, 2_400);
+  const { answer, tookMs } = b.resolve("www.evil.com", Qtype.A, { edns: {} });
+  assert.match(answer, /^SERVFAIL.*\(FLIGHT_MS\)/);
+  assert.ok(tookMs <= 4_850, `${tookMs} ms of the clock of this test`);
+  checkOthers(b);
+});
 
 Deno.test("names below thousands of dead zones take nothing from who else asks", none, () => {
   const b = bench(() => []);

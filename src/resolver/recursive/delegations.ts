@@ -170,8 +170,12 @@ export class Delegations {
 
   /** Forgets where a zone is delegated to: none of its servers is of any use. */
   forget(name: HashedName, bytes: Uint8Array, label: number): void {
-    if (this.#find(Qtype.NS, name, bytes, label) < 0) return;
-    this.#store(Qtype.NS, name, label, this.#start(name, bytes, label), -1);
+    this.#forget(Qtype.NS, name, bytes, label);
+  }
+
+  #forget(kind: number, name: HashedName, bytes: Uint8Array, label: number): void {
+    if (this.#find(kind, name, bytes, label) < 0) return;
+    this.#store(kind, name, label, this.#start(name, bytes, label), -1);
   }
 
   /** Says whether a name is known to be inside of the zone above it, and no zone of its own. */
@@ -198,7 +202,12 @@ export class Delegations {
 
   /** Keeps a response that denies the name of its own question, which begins at a label. */
   keepDenial(name: HashedName, label: number, response: Uint8Array, ttl: number): void {
-    this.#keepMessage(DENIED, name, label, response, ttl);
+    this.#keepMessage(DENIED, name, label, response, Math.min(ttl, DELEGATION_TTL_MAX));
+  }
+
+  /** Forgets what denies a name: it is not believed. */
+  forgetDenials(name: HashedName, bytes: Uint8Array): void {
+    for (let k = 0; k < name.count; k++) this.#forget(DENIED, name, bytes, k);
   }
 
   /**

@@ -1,7 +1,17 @@
 /** Why name servers bring no answer, and which bound was reached. */
 import { rcodeName } from "../../dns/mod.ts";
 import { ResolveFailure } from "../failure.ts";
-import { LOOKUPS_ALL_MAX, QUERIES_MAX, REFERRALS_MAX, ZONE_FLIGHTS_MAX } from "./limits.ts";
+import { FLIGHT_MS, FLIGHTS_MAX } from "../flights/mod.ts";
+import {
+  LOOKUP_DEPTH_MAX,
+  LOOKUPS_ALL_MAX,
+  LOOKUPS_MAX,
+  QUERIES_MAX,
+  REFERRALS_MAX,
+  SERVER_OPEN_MAX,
+  STEP_QUERIES_MAX,
+  ZONE_FLIGHTS_MAX,
+} from "./limits.ts";
 
 export const NO_SOCKET = new ResolveFailure(
   "noSocket",
@@ -19,6 +29,14 @@ export const TOO_MANY_LOOKUPS = new ResolveFailure(
   "overWork",
   `more than ${LOOKUPS_ALL_MAX} addresses of name servers are to be looked up (LOOKUPS_ALL_MAX)`,
 );
+export const TOO_DEEP = new ResolveFailure(
+  "overWork",
+  `more than ${LOOKUP_DEPTH_MAX} look-ups of name servers wait for each other (LOOKUP_DEPTH_MAX)`,
+);
+export const ALL_FULL = new ResolveFailure(
+  "overload",
+  `no more than ${FLIGHTS_MAX} questions can be asked at a time (FLIGHTS_MAX)`,
+);
 export const ENDLESS = new ResolveFailure(
   "circle",
   "the name leads in a circle of CNAME records, or too far (ALIASES_MAX)",
@@ -33,6 +51,30 @@ export function isHopeless({ code }: ResolveFailure): boolean {
 export function zoneFull(zone: string): ResolveFailure {
   const text = `more than ${ZONE_FLIGHTS_MAX} questions wait for the servers of ${zone}`;
   return new ResolveFailure("overload", `${text} (ZONE_FLIGHTS_MAX)`);
+}
+
+/** More addresses would have to be looked up for one zone than are. */
+export function tooManyLookups(zone: string): ResolveFailure {
+  const text = `more than ${LOOKUPS_MAX} addresses of servers of ${zone} are to be looked up`;
+  return new ResolveFailure("overWork", `${text} (LOOKUPS_MAX)`);
+}
+
+/** As many queries are on their way to a server as may. */
+export function serverFull(zone: string, server: string, open: number): ResolveFailure {
+  const bound = open >= SERVER_OPEN_MAX ? "SERVER_OPEN_MAX" : "OPEN_MAX";
+  const text = `no more queries can be on their way to ${server}, a server of ${zone}`;
+  return new ResolveFailure("overload", `${text} (${bound})`);
+}
+
+/** The same failure where further servers could have been asked. */
+export function afterAll({ code, text }: ResolveFailure): ResolveFailure {
+  const why = `no more than ${STEP_QUERIES_MAX} queries are sent for it (STEP_QUERIES_MAX)`;
+  return new ResolveFailure(code, `${text}; ${why}`);
+}
+
+/** The same failure where time is over. */
+export function outOfTime({ code, text }: ResolveFailure): ResolveFailure {
+  return new ResolveFailure(code, `${text}; a query has ${FLIGHT_MS / 1_000} s (FLIGHT_MS)`);
 }
 
 /** The name that an alias leads to could not be resolved of late (RFC 9520). */

@@ -15,6 +15,7 @@ import {
   Qtype,
   Rcode,
 } from "../../dns/mod.ts";
+import { deniesName } from "../../dnssec/mod.ts";
 import { Asker, type Exchange, type PlainAddress, type Remote, type Sending } from "../ask/mod.ts";
 import { COOKIE_SECRET, describe, PipelineBench, SEED, START_SECONDS, wire } from "../fakes.ts";
 import {
@@ -204,6 +205,8 @@ interface Pending {
   readonly atMs: number;
 }
 
+/** `from` is the client's address. */
+type AskOptions = QueryOptions & { readonly from?: string; readonly trace?: Trace | null };
 type QueryOptions = NonNullable<Parameters<typeof encodeQuery>[2]>;
 
 export class RecursorBench implements Exchange {
@@ -259,6 +262,7 @@ export class RecursorBench implements Exchange {
       random: () => prng.int(1e9) / 1e9,
       refresh: (query) => this.flights.refresh(query),
       isForwarded: (name, length) => this.#isForwarded(name, length),
+      deniesName,
       hints: parseHints(options.hintsText ?? "a.root-servers.net A 198.41.0.4"),
       qnameMinimisation: true,
       dnssecOk: false,
@@ -377,7 +381,7 @@ export class RecursorBench implements Exchange {
   ask(
     name: string,
     type: number = Qtype.A,
-    { from, ...options }: QueryOptions & { readonly from?: string } = {},
+    { from, trace = null, ...options }: AskOptions = {},
   ): Client {
     const client = new Client(this, name);
     const address = new ClientAddress();
@@ -397,7 +401,10 @@ export class RecursorBench implements Exchange {
     const waiter = verdict === Verdict.Resolve ? this.resolver.wait(client, reply) : null;
     if (waiter === null) {
       client.take(reply.bytes.slice(reply.offset, reply.offset + reply.length));
-    } else this.resolver.resolve(waiter);
+    } else {
+      waiter.trace = trace;
+      this.resolver.resolve(waiter);
+    }
     return client;
   }
 

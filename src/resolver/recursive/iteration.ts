@@ -1,5 +1,4 @@
 import { getU16 } from "../../bytes/mod.ts";
-import { CacheHit } from "../../cache/mod.ts";
 import {
   formatName,
   HashedName,
@@ -28,11 +27,13 @@ import {
   isHopeless,
   lame,
   malformed,
+  outOfTime,
   refused,
   TOO_MANY_REFERRALS,
   zoneFull,
 } from "./failures.ts";
 import type { Hint } from "./hints.ts";
+import { knownTarget } from "./known_targets.ts";
 import { REFERRALS_MAX } from "./limits.ts";
 import type { Means } from "./means.ts";
 import { nextProbe } from "./minimise.ts";
@@ -81,16 +82,17 @@ export class Iteration implements Task, StepOwner {
     const flight = this.#flight;
     const step = this.#step;
     const parent = flight.waiters?.parent?.task;
-    step.budget = parent instanceof Iteration ? parent.#step.budget : new Budget();
+    if (parent instanceof Iteration) step.budget = parent.#step.budget;
+    // What is not believed the first time is asked for once more by what is left.
+    else if (flight.doubt === null) step.budget = new Budget();
     step.enter(null);
     flight.source = Outcome.Recursed;
     // What is not believed is asked for elsewhere.
     step.avoided = flight.attempt === 0
       ? null
       : this.#means.believed.get(flight.query) ?? this.#answeredBy;
-    this.#answeredBy = null;
+    this.#answeredBy = this.#failure = flight.madeHere = null;
     this.#isAnswered = false;
-    this.#failure = null;
     const { packet, questionEnd } = flight.query;
     this.#trail.start(packet.subarray(0, questionEnd));
     this.#referrals = 0;
@@ -99,7 +101,7 @@ export class Iteration implements Task, StepOwner {
   }
 
   get failure(): ResolveFailure {
-    return this.#step.failure;
+    return outOfTime(this.#step.failure);
   }
 
   tick(nowMs: number): void {
@@ -108,6 +110,9 @@ export class Iteration implements Task, StepOwner {
 
   end(): void {
     this.#step.stop();
+  }
+
+  closed(): void {
     this.#count();
   }
 
@@ -207,17 +212,20 @@ export class Iteration implements Task, StepOwner {
     for (let i = 0; i < end; i++) this.#name[i] = name[offset + i];
     hashed.read(this.#name, 0, end, seed);
     this.#minimises = minimises;
+    this.#probes = 0;
     const special = local.find(hashed, this.#name, qtype);
     if (special !== null) {
-      if (!this.#trail.isAlias) flight.source = Outcome.Local;
-      flight.isValidated = false; // Nobody has signed what is said here.
+      // Nobody has signed what is said here.
+      if (this.#trail.isAlias) flight.madeHere = this.#name.slice(0, end);
+      else [flight.source, flight.isValidated] = [Outcome.Local, false];
       this.#step.note("local", formatName(this.#name));
       this.#concludeKept(special);
       return;
     }
     if (this.#trail.isAlias && this.#seekElsewhere()) return;
     // What is not believed is asked for anew.
-    const denial = flight.attempt > 0 ? null : delegations.denial(hashed, this.#name, 0);
+    if (flight.attempt > 0) delegations.forgetDenials(hashed, this.#name);
+    const denial = delegations.denial(hashed, this.#name, 0);
     if (denial !== null && this.#concludeKept(denial)) return;
     // Of a zone's DS the zone above it speaks, and may have done so with its referral.
     const from = qtype === Qtype.DS && hashed.count > 0 ? 1 : 0;
@@ -228,29 +236,20 @@ export class Iteration implements Task, StepOwner {
 
   /** What an alias leads to may be known, or be for others to find. */
   #seekElsewhere(): boolean {
-    const { cache, isForwarded, nowSeconds } = this.#means;
-    const { query } = this.#flight;
-    const hash = this.#hashed.hashes[0];
-    const length = this.#hashed.offsets[this.#hashed.count] + 1;
-    if (isForwarded(this.#name, length)) {
+    const flight = this.#flight;
+    const hashed = this.#hashed;
+    if (this.#means.isForwarded(this.#name, hashed.offsets[hashed.count] + 1)) {
       const { asking } = this.#step;
-      asking.keep(query);
+      asking.keep(flight.query);
+      asking.keyBits |= flight.askBits & KEY_DO;
       asking.rename(this.#name);
-      setKeyHashes(asking, hash);
+      setKeyHashes(asking, hashed.hashes[0]);
       this.#step.enter(null);
-      if (!this.#flight.ask(asking)) this.#fail(ENDLESS);
+      if (!flight.ask(asking)) this.#fail(ENDLESS);
       return true;
     }
-    const { qtype, keyBits } = query;
-    const entry = cache.find(
-      keyHashOf(hash, qtype, keyBits),
-      qtype,
-      keyBits,
-      this.#name,
-      0,
-      length,
-    );
-    if (entry < 0 || cache.freshness(entry, nowSeconds()) !== CacheHit.Fresh) return false;
+    const entry = knownTarget(this.#means, flight, hashed, this.#name);
+    if (entry < 0) return false;
     this.#step.note("cached", formatName(this.#name));
     return this.#concludeEntry(entry);
   }
@@ -290,7 +289,6 @@ export class Iteration implements Task, StepOwner {
       flight.move(share);
     }
     this.#step.enter(new Cut(delegation, label, hash, servers, isStored));
-    this.#probes = 0;
     this.#ask(label);
   }
 
@@ -334,9 +332,9 @@ export class Iteration implements Task, StepOwner {
       this.#passProbe(false);
       return;
     }
-    // The root's servers are known to deny what is not there, and a proof is looked at by others.
+    // The root's servers are known to deny what is not there.
     const { isRoot } = step.cut!;
-    if (this.#probe > 0 && !isRoot && !(this.#flight.isValidated && reader.hasProof)) {
+    if (this.#probe > 0 && !isRoot && !this.#isProven(response)) {
       step.note("answered", `${rcodeName(response.rcode)}; it is asked for the whole name`);
       this.#askWhole();
       return;
@@ -346,6 +344,15 @@ export class Iteration implements Task, StepOwner {
       delegations.keepDenial(this.#hashed, this.#probe, message, reader.ttl);
     }
     this.#conclude(ask);
+  }
+
+  /** Says whether what denies a part of the name proves that the whole is not there. */
+  #isProven({ packet, length }: ResponseReader): boolean {
+    const { reader, deniesName } = this.#means;
+    if (!this.#flight.isValidated || !reader.hasProof) return false;
+    const { offsets, count } = this.#hashed;
+    const name = this.#name.subarray(0, offsets[count] + 1);
+    return deniesName(packet, length, this.#step.cut!.zone, name);
   }
 
   /** Goes on at the zone that the response read last refers to. */

@@ -10,6 +10,17 @@ import type { NameServerReader } from "./name_server_reader.ts";
 import type { NameServers } from "./name_servers.ts";
 import type { Zones } from "./zones.ts";
 
+/**
+ * Says whether a server of `zone`, in the first `length` bytes of a response, denies that a name is
+ * there by proofs that are about this very name, whether or not their signatures are good.
+ */
+export type DeniesName = (
+  response: Uint8Array,
+  length: number,
+  zone: Uint8Array,
+  name: Uint8Array,
+) => boolean;
+
 /** What all iterations share. */
 export interface Means {
   readonly asker: Asker;
@@ -34,6 +45,7 @@ export interface Means {
   readonly minimises: boolean;
   /** Signatures are asked for and kept whether or not the client wants them. */
   readonly dnssecOk: boolean;
+  readonly deniesName: DeniesName;
   readonly nowMs: () => number;
   readonly nowSeconds: () => number;
   /** From 0 to 1. */

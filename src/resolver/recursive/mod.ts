@@ -6,4 +6,5 @@
  */
 export { DELEGATIONS_BYTES, DELEGATIONS_BYTES_MIN } from "./limits.ts";
 export { builtInHints, type Hint, parseHints } from "./hints.ts";
+export type { DeniesName } from "./means.ts";
 export { type RecursionOptions, Recursor, type RecursorOptions } from "./recursor.ts";

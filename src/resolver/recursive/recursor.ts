@@ -8,12 +8,12 @@ import { type Flight, KeptMessages, type Share, type Source } from "../flights/m
 import { hashQuestion, keptQuery, type Query } from "../query.ts";
 import { BelievedServers } from "./believed_servers.ts";
 import { Delegations } from "./delegations.ts";
-import { NO_SOCKET, zoneFull } from "./failures.ts";
+import { ALL_FULL, NO_SOCKET, zoneFull } from "./failures.ts";
 import type { Hint } from "./hints.ts";
 import { Iteration } from "./iteration.ts";
 import { PRIMING_MS_MIN } from "./limits.ts";
 import { LocalResponses } from "./local_responses.ts";
-import type { Means } from "./means.ts";
+import type { DeniesName, Means } from "./means.ts";
 import { NameServerReader } from "./name_server_reader.ts";
 import { NameServers } from "./name_servers.ts";
 import { Zones, ZoneShare } from "./zones.ts";
@@ -49,6 +49,8 @@ export interface RecursorOptions extends RecursionOptions {
   readonly refresh: (query: Query) => void;
   /** Says whether an upstream serves an uncompressed name. */
   readonly isForwarded: (name: Uint8Array, length: number) => boolean;
+  /** Asked where answers are validated. */
+  readonly deniesName: DeniesName;
 }
 
 /** Finds answers by asking the name servers of the Internet, from the root down. */
@@ -87,6 +89,7 @@ export class Recursor implements Source {
       prime: () => this.#prime(),
       noteNoSocket: () => this.#noteNoSocket(),
       isForwarded: options.isForwarded,
+      deniesName: options.deniesName,
     };
   }
 
@@ -119,7 +122,7 @@ export class Recursor implements Source {
   }
 
   full(share: Share): ResolveFailure {
-    return zoneFull(share instanceof ZoneShare ? share.text : ".");
+    return share instanceof ZoneShare && share.isFull ? zoneFull(share.text) : ALL_FULL;
   }
 
   begin(flight: Flight): void {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { encodeResponse, parseRecord } from "../../../tests/replay/records.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import { AA_BIT, Qtype } from "../../dns/mod.ts";
-import { type BenchOptions, internet, RecursorBench } from "./fakes.ts";
+import { ALIASES_MAX } from "../ask/scrubber.ts";
+import { type BenchOptions, internet, RecursorBench, says } from "./fakes.ts";
 
 const none = { permissions: "none" } as const;
 
@@ -94,6 +95,24 @@ Deno.test(
     assert.match(b.resolve("a.b.c.moved.net").answer, / A 203\.0\.113\.2$/);
   },
 );
+
+Deno.test("Recursor follows twelve DNAMEs in a row, and says where there are more", none, () => {
+  for (const count of [ALIASES_MAX, ALIASES_MAX + 1]) {
+    const servers = internet(SMALL);
+    const net = servers["192.0.2.2"];
+    servers["192.0.2.2"] = (query) => {
+      const place = /\.d(\d+)\.net$/.exec(query.name)?.[1];
+      if (place === undefined) return net(query);
+      const record = Number(place) === count
+        ? `${query.name} A 203.0.113.7`
+        : `d${place}.net DNAME d${Number(place) + 1}.net`;
+      return [says(query, { answer: [record] }, AA_BIT)];
+    };
+    const { answer } = new RecursorBench({ servers }).resolve("www.d0.net", Qtype.A, { edns: {} });
+    if (count > ALIASES_MAX) assert.match(answer, /^SERVFAIL.*\(ALIASES_MAX\)/);
+    else assert.match(answer, /www\.d12\.net \d+ A 203\.0\.113\.7; OPT$/);
+  }
+});
 
 Deno.test("Recursor asks a known zone once, and knows which names are no zones", none, () => {
   const b = bench();

@@ -8,6 +8,7 @@ import {
   EdnsOption,
   HashedName,
   MessageWriter,
+  QR_BIT,
   Qtype,
   Rcode,
 } from "../../dns/mod.ts";
@@ -20,10 +21,11 @@ import {
   type FakeServer,
   FakeZone,
   RecursorBench,
+  says,
   serverOf,
 } from "./fakes.ts";
 import { builtInHints, parseHints } from "./hints.ts";
-import { SERVERS_MAX } from "./limits.ts";
+import { MINIMISE_STEPS_MAX, SERVERS_MAX } from "./limits.ts";
 import { nextProbe } from "./minimise.ts";
 import { NameServers } from "./name_servers.ts";
 
@@ -144,14 +146,33 @@ Deno.test("a delegation that leads nowhere is asked for again, once", none, () =
 });
 
 Deno.test("a server that chokes on EDNS is asked without", none, () => {
+  for (const rcode of [Rcode.FormErr, Rcode.NotImp]) {
+    const b = bench({
+      [ONE]: (query) =>
+        query.message.opt === null ? serverOf(zone)(query) : [failing(query, rcode)],
+    });
+    assert.match(b.resolve("n1.example.com").answer, /203\.0\.113\.3/, `${rcode}`);
+    const before = b.count(ONE);
+    assert.match(b.resolve("n2.example.com").answer, /203\.0\.113\.3/, `${rcode}`);
+    assert.equal(b.count(ONE), before + 1);
+  }
+});
+
+Deno.test("a server that wants another cookie is asked over TCP (RFC 7873 §5.3)", none, () => {
   const b = bench({
-    [ONE]: (query) =>
-      query.message.opt === null ? serverOf(zone)(query) : [failing(query, Rcode.FormErr)],
+    [ONE]: (query) => {
+      if (query.tcp) return serverOf(zone)(query);
+      const room = new Uint8Array(512);
+      const writer = new MessageWriter();
+      writer.start(room, 0, room.length, 0, QR_BIT | (Rcode.BadCookie & 15));
+      writer.question(query.wireName, query.type);
+      writer.opt({ payload: 1232, extendedRcode: 1, version: 0, dnssecOk: false });
+      writer.option(EdnsOption.Cookie, new Uint8Array(24));
+      return [writer.bytes()];
+    },
   });
   assert.match(b.resolve("n1.example.com").answer, /203\.0\.113\.3/);
-  const before = b.count(ONE);
-  assert.match(b.resolve("n2.example.com").answer, /203\.0\.113\.3/);
-  assert.equal(b.count(ONE), before + 1);
+  assert.equal(b.count(ONE), 2);
 });
 
 Deno.test("a cookie that a server sends goes back to it, and to nobody else", none, () => {
@@ -245,6 +266,29 @@ Deno.test("an answer past its time is served where no server answers (RFC 8767)"
   const { answer, tookMs } = b.resolve("www.example.com");
   assert.match(answer, /^NOERROR rd ra; www\.example\.com 30 A 203\.0\.113\.1/);
   assert.ok(tookMs <= 1_850, `${tookMs} ms of the clock of this test`);
+});
+
+Deno.test("a name is told in ten parts at most, over however many zones it leads", none, () => {
+  const labels = Array.from({ length: 40 }, (_, i) => `l${i}`);
+  const name = `${labels.join(".")}.example.com`;
+  // Every third label begins a zone, all of which one server has.
+  const b = bench({
+    [ONE]: (query) => {
+      const asked = query.name.split(".");
+      if (query.name === name) return [says(query, { answer: [`${name} A 203.0.113.8`] }, AA_BIT)];
+      const isZone = asked.length % 3 === 0;
+      const own = asked.slice(-(asked.length - asked.length % 3 || 3)).join(".");
+      return isZone
+        ? [says(query, {
+          authority: [`${query.name} NS ns0.example.com`],
+          additional: [`ns0.example.com A ${ONE}`],
+        })]
+        : [says(query, { authority: [`${own} SOA n.${own} h.${own} 1 2 3 4 60`] }, AA_BIT)];
+    },
+  });
+  assert.match(b.resolve(name).answer, /203\.0\.113\.8/);
+  const parts = b.sent.filter((sent) => sent.name !== name && sent.name !== ".");
+  assert.ok(parts.length <= MINIMISE_STEPS_MAX, parts.map((sent) => sent.name).join("\n"));
 });
 
 Deno.test("nextProbe() grows by a label, then spreads what is left over ten steps", none, () => {

@@ -11,10 +11,12 @@ import type { Cut } from "./cut.ts";
 import { Lookup } from "./cut_server.ts";
 import type { Hint } from "./hints.ts";
 import {
+  afterAll,
   malformed,
   NO_SOCKET,
   noAddress,
   nobodyAnswered,
+  serverFull,
   TOO_MANY_QUERIES,
   unreachable,
 } from "./failures.ts";
@@ -65,6 +67,8 @@ export class Step implements AskOwner<NameServer> {
   /** Who has answered without a word, and is asked again where nobody else is to be found. */
   #silent: NameServer | null = null;
   #asksSilent = false;
+  /** Of the last choice: one that had no room. */
+  #full: NameServer | null = null;
   #lastSentAtMs = 0;
   /** When there is something to be done if nothing is heard before. */
   #nextAtMs = 0;
@@ -81,7 +85,7 @@ export class Step implements AskOwner<NameServer> {
   enter(cut: Cut | null): void {
     this.stop();
     this.cut = cut;
-    this.#failure = null;
+    this.#failure = this.#lookups.bound = null;
   }
 
   /** Puts `asking` to the servers. */
@@ -265,13 +269,17 @@ export class Step implements AskOwner<NameServer> {
     const cut = this.cut!;
     let fewest = Infinity;
     let all = 0;
+    this.#full = null;
     servers.startChoice();
     for (const entry of cut.entries) {
       for (const server of entry.servers) {
         all++;
         if (server === this.avoided || this.#declined.has(server)) continue;
         if (server === this.#silent && !this.#asksSilent) continue;
-        if (server.open >= SERVER_OPEN_MAX || asker.isFull(server)) continue;
+        if (server.open >= SERVER_OPEN_MAX || asker.isFull(server)) {
+          this.#full = server;
+          continue;
+        }
         // Whether it is back, another question finds out at this moment.
         if (server.isDown(nowMs) && server.open > 0) continue;
         if (this.#isDoubted(server)) continue;
@@ -325,8 +333,19 @@ export class Step implements AskOwner<NameServer> {
       this.askNext();
       return;
     }
+    const failure = this.#exhausted(nowMs);
     this.stop();
-    this.#owner.onExhausted(this.failure);
+    this.#owner.onExhausted(failure);
+  }
+
+  /** Why nobody is left: the bound that was reached, if that is so. */
+  #exhausted(nowMs: number): ResolveFailure {
+    if (this.#lookups.bound !== null) return this.#lookups.bound;
+    const isLeft = this.#choose(nowMs) !== null;
+    const full = this.#full;
+    if (full !== null) return serverFull(this.zoneText, this.textOf(full), full.open);
+    const isOver = isLeft && this.#queries >= STEP_QUERIES_MAX;
+    return isOver ? afterAll(this.failure) : this.failure;
   }
 
   /** No more may be sent: what is on its way may still be answered. */

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../../tests/prng.ts";
 import { Rcode } from "../../dns/mod.ts";
 import type { RrSet } from "../../dnssec/mod.ts";
+import { START_SECONDS } from "../fakes.ts";
 import type { Client } from "../forward/fakes.ts";
 import { type Said, ValidationBench } from "./fakes.ts";
 
@@ -101,7 +102,7 @@ async function happen(prng: Prng, bench: ValidationBench, clients: Client[]): Pr
     bench.validation.forget();
     bench.bench.front.cache.flush();
   } else if (what < 90) {
-    bench.validation.believesClock = prng.chance(0.7);
+    bench.validation.pastS = prng.chance(0.7) ? null : START_SECONDS;
   } else {
     bench.bench.advance(prng.pick([50, 200, 1_000, 6_000]));
   }

@@ -1,4 +1,4 @@
-import { countLabels, nameKey, Qtype, Rcode } from "../../dns/mod.ts";
+import { countLabels, isAtOrBelow, nameKey, Qtype, Rcode } from "../../dns/mod.ts";
 import {
   ancestor,
   compareNames,
@@ -8,6 +8,7 @@ import {
   readDenials,
   type RrSet,
   Security,
+  type TrustAnchors,
   type ValidatedRrSet,
   type Verdict,
   wildcardOf,
@@ -108,11 +109,18 @@ export class Gaps {
   }
 
   /** What is known of a question without asking, or `null`. */
-  deduce({ packet, qname, qnameLength, qtype: type }: Query, nowS: number): Proven | null {
+  deduce(
+    { packet, qname, qnameLength, qtype: type }: Query,
+    anchors: TrustAnchors,
+    nowS: number,
+  ): Proven | null {
     if (this.#zones.size === 0 || OTHER_TYPES.includes(type)) return null;
     const name = packet.slice(qname, qname + qnameLength);
     const gaps = this.#find(name);
     if (gaps === null) return null;
+    // Of what is exempt, or anchored further down, the zones above prove nothing.
+    const point = anchors.closest(name);
+    if (point?.kind !== "anchor" || !isAtOrBelow(gaps.zone, 0, point.zone, 0)) return null;
     const nsecs = around(gaps, name).filter(({ expiresAtS }) => expiresAtS > nowS);
     const nsec3s = gaps.nsec3s.filter(({ expiresAtS }) => expiresAtS > nowS);
     const denials = {

@@ -65,6 +65,8 @@ const NAMES: Readonly<Record<Security, string>> = {
 /** What all validations of an isolate share. */
 export interface ValidatingMeans {
   readonly anchors: TrustAnchors;
+  /** See `Validation.pastS`. */
+  readonly pastS: number | null;
   readonly cuts: CutCache;
   readonly gaps: Gaps;
   readonly checks: CheckQueue;
@@ -127,7 +129,7 @@ export class Validating implements Task, CheckOwner {
 
   /** Comes to an end by one of the flight's. */
   async run(): Promise<void> {
-    const { cuts, anchors, nowSeconds } = this.#means;
+    const { cuts, anchors, pastS, nowSeconds } = this.#means;
     const flight = this.#flight;
     if (flight === null || this.#response === null) {
       this.refuse(UNREADABLE);
@@ -138,13 +140,15 @@ export class Validating implements Task, CheckOwner {
         this.#lookUp(name, type, attempt),
       check: (check: SignatureCheck) => this.#check(check),
       cuts,
+      pastS,
     };
     const { packet, qname, qnameLength, qtype: type } = flight.query;
     const question = { name: packet.slice(qname, qname + qnameLength), type };
     try {
       const validator = new Validator(ports, anchors);
-      const { zone } = flight;
-      const verdict = await validator.validate(question, this.#response, nowSeconds(), zone);
+      const { zone, madeHere } = flight;
+      const from = { zone, madeHere };
+      const verdict = await validator.validate(question, this.#response, nowSeconds(), from);
       this.#conclude(verdict);
     } catch (error) {
       if (error instanceof ChecksRefused) this.refuse(TOO_MANY_CHECKS);

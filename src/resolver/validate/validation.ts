@@ -1,7 +1,7 @@
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import type { Cache } from "../../cache/mod.ts";
 import { AD_BIT } from "../../dns/mod.ts";
-import { type Finding, Security, TrustAnchors } from "../../dnssec/mod.ts";
+import { type Finding, Security, type TrustAnchors } from "../../dnssec/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
 import type { BroughtMessage, Flight, Judge } from "../flights/mod.ts";
 import { ResolveFailure } from "../failure.ts";
@@ -32,9 +32,6 @@ export interface ValidationOptions {
 export const ACTIVE_BYTES_MAX: number = 32 * 1024 * 1024;
 const TOO_MUCH = new ResolveFailure("overload", "too many answers wait to be validated");
 
-/** No anchor: nothing is secure, and nothing bogus. */
-const NO_ANCHORS = new TrustAnchors([]);
-
 /** Validates what a source brings, whichever source that is. One per dns isolate. */
 export class Validation implements Judge {
   /** The keys of an anchored zone fail by the time alone: see `Finding.clockSuspect`. */
@@ -49,16 +46,20 @@ export class Validation implements Judge {
   #activeBytes = 0;
   readonly #work = { busy: 0 };
   #anchors: TrustAnchors;
-  #believesClock = true;
+  #pastS: number | null = null;
 
   constructor(options: ValidationOptions) {
     const { seed, anchors, checks, cache, counters, nowSeconds, inTurn } = options;
     this.#anchors = anchors;
     this.#counts = counters.values;
-    const inForce = () => this.#believesClock ? this.#anchors : NO_ANCHORS;
+    const inForce = () => this.#anchors;
+    const pastS = () => this.#pastS;
     this.#means = {
       get anchors() {
         return inForce();
+      },
+      get pastS() {
+        return pastS();
       },
       cuts: this.#cuts,
       gaps: this.#gaps,
@@ -95,16 +96,17 @@ export class Validation implements Judge {
   }
 
   /**
-   * Without a clock that is right no signature can be judged by its time: nothing counts as signed
-   * then, so that names, that of a time server among them, can be resolved at all.
+   * By a clock that is behind, what was signed after it counts as unsigned, so that names, that of a
+   * time server among them, can be resolved at all. Seconds since 1970 that the time is past at least;
+   * `null`: the clock is believed.
    */
-  get believesClock(): boolean {
-    return this.#believesClock;
+  get pastS(): number | null {
+    return this.#pastS;
   }
 
-  set believesClock(isBelieved: boolean) {
-    if (this.#believesClock === isBelieved) return;
-    this.#believesClock = isBelieved;
+  set pastS(pastS: number | null) {
+    if (this.#pastS === pastS) return;
+    this.#pastS = pastS;
     this.forget();
   }
 
@@ -142,8 +144,8 @@ export class Validation implements Judge {
 
   deduce(query: Query): BroughtMessage | null {
     if (routeOf(query) !== 0) return null; // Its upstreams may say otherwise.
-    const { message, nowSeconds } = this.#means;
-    const proven = this.#gaps.deduce(query, nowSeconds());
+    const { message, anchors, nowSeconds } = this.#means;
+    const proven = this.#gaps.deduce(query, anchors, nowSeconds());
     if (proven === null || !message.write(query, proven)) return null;
     this.#counts[Counter.Deduced]++;
     return message;

@@ -188,12 +188,21 @@ Deno.test("Validation answers from gaps that were proven", none, async (t) => {
     );
     assert.deepEqual(bench.news(), []);
   });
-  await t.step("not of names that are there, nor with CD", async () => {
+  await t.step("not of names that are there or exempt, nor with CD", async () => {
+    const after = [bench.signed("m.test 60 IN NSEC www.test. A RRSIG NSEC"), nsecs[1]];
+    const denied = { rcode: Rcode.NXDomain, authority: [bench.signed(SOA), ...after] };
+    bench.said.set("n.test A", denied);
+    await bench.ask("n.test");
+    assert.match((await bench.ask("of.test")).answer, /^NXDOMAIN/);
+    assert.deepEqual(bench.news(), ["a n.test A cd"]);
     for (
-      const [name, options] of [["www.test", {}], ["m.test", {}], ["d.test", {
-        cd: true,
-        ...DO,
-      }]] as const
+      const [name, options] of [
+        ["www.test", {}],
+        ["m.test", {}],
+        ["off.test", {}],
+        ["x.off.test", {}],
+        ["d.test", { cd: true, ...DO }],
+      ] as const
     ) {
       bench.bench.ask(name, options);
       await bench.settle();
@@ -300,12 +309,52 @@ Deno.test(
   },
 );
 
-Deno.test("Validation goes without where the clock is not believed", none, async () => {
-  const bench = benchOf();
-  bench.validation.believesClock = false;
-  bench.said.set("www.test A", { answer: [spoilt(bench.signed(WWW))] });
-  assert.match((await bench.ask("www.test", DO)).answer, /^NOERROR rd ra; www.test 300 A/);
-});
+Deno.test(
+  "Validation goes without what is signed after a clock that is behind",
+  none,
+  async (t) => {
+    const DAY_S = 86_400;
+    /** By its clock, signatures of these times begin tomorrow; nine days are past for certain. */
+    const benchBehind = (ends: number) => {
+      const bench = benchOf();
+      const { nowSeconds } = bench.bench.front.pipeline;
+      const times = { inception: nowSeconds + DAY_S, expiration: nowSeconds + ends };
+      bench.validation.pastS = nowSeconds + 9 * DAY_S;
+      return { bench, times };
+    };
+    const nobody = { rcode: Rcode.NXDomain } as const;
+    await t.step("an answer, the keys, a proof", async () => {
+      const { bench, times } = benchBehind(10 * DAY_S);
+      const proof = bench.key.rrset(["www.test 60 IN NSEC test. A RRSIG NSEC"], times);
+      bench.said.set("www.test A", { answer: [bench.key.rrset([WWW], times)] });
+      bench.said.set("x.test A", { ...nobody, authority: [bench.signed(SOA), proof] });
+      assert.match((await bench.ask("www.test", DO)).answer, /^NOERROR rd ra; www.test 300 A/);
+      assert.match((await bench.ask("x.test", DO)).answer, /^NXDOMAIN rd ra; test 60 SOA/);
+      bench.said.set("test DNSKEY", { answer: [bench.key.dnskeys([], times)] });
+      bench.validation.forget();
+      bench.bench.front.cache.flush();
+      bench.said.set("www.test A", { answer: [plain(WWW)] });
+      const { answer, dnssec } = await bench.ask("www.test", DO);
+      assert.match(answer, /^NOERROR rd ra; www.test 300 A/);
+      assert.equal(dnssec, DnssecState.Insecure);
+      assert.equal(bench.validation.clockSuspect, false, "it is known already");
+    });
+    await t.step("not what the time has passed for certain", async () => {
+      const { bench, times } = benchBehind(8 * DAY_S);
+      bench.said.set("www.test A", { answer: [bench.key.rrset([WWW], times)] });
+      assert.match(
+        (await bench.ask("www.test", { edns: {} })).answer,
+        /^SERVFAIL rd ra; OPT Signature Not Yet Valid/,
+      );
+    });
+    await t.step("all else is as ever", async () => {
+      const { bench } = benchBehind(0);
+      assert.match((await bench.ask("www.test", DO)).answer, /^NOERROR rd ra ad; www.test 300 A/);
+      bench.said.set("bad.test A", { answer: [spoilt(bench.signed(WWW.replace("www", "bad")))] });
+      assert.match((await bench.ask("bad.test", DO)).answer, /^SERVFAIL/);
+    });
+  },
+);
 
 Deno.test(
   "Validation tells of a clock by which an anchor's keys are out of time",
