@@ -1,5 +1,6 @@
 /** Puts signature checks in line for the threads that make them, so that nobody takes all of them. */
 import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
 import { finishHash, hashLabel } from "../../dns/mod.ts";
 import type { SignatureCheck } from "../../dnssec/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
@@ -19,6 +20,8 @@ const HALF_LIFE_MS = 500;
 export const SIGNER_OFFSET = 18;
 /** Labels that zones of one hand have in common, more often than not. */
 const HAND_LABELS = 2;
+/** Longer keys are made shorter: theirs is a hash. */
+const KEY_BYTES_MAX = 1_024;
 /** What stands before the rest of a key: the algorithm, and two lengths. */
 const KEY_HEAD_BYTES = 7;
 
@@ -232,7 +235,8 @@ function keyOf({ algorithm, publicKey, data, signature }: SignatureCheck): strin
   keyRoom.set(publicKey, KEY_HEAD_BYTES);
   keyRoom.set(data, dataAt);
   keyRoom.set(signature, signatureAt);
-  return keyRoom.toString("latin1", 0, end);
+  if (end <= KEY_BYTES_MAX) return keyRoom.toString("latin1", 0, end);
+  return createHash("sha256").update(keyRoom.subarray(0, end)).digest("base64");
 }
 
 function placeOf(number: number): number {

@@ -122,6 +122,8 @@ Deno.test(
         (byte, at) => ({ ...check, data: data.with(at, byte ^ 1) }),
       ),
     ];
+    const long = new Uint8Array(3_000);
+    others.push(...[0, 1_500, 2_999].map((at) => ({ ...check, data: long.with(at, 1) })));
     for (const one of [check, ...others, check, ...others]) {
       void bench.queue.check({ client: 1 }, one);
       await bench.step(1);
