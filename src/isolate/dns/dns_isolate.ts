@@ -432,8 +432,8 @@ export class DnsIsolate {
       } else if (token === CONNECT_TOKEN) this.#loopFor(CONNECT_MS);
       else if (token < CHECKED_TOKEN && !isShared) this.#udp.take(token);
     }
-    if (isShared) this.validation?.goOn(this.#udp.between);
-    else this.validation?.ways.read();
+    // Who waits at the end is waited for: nothing new comes in between.
+    this.validation?.goOn(this.#udp.between, this.#draining);
     this.#flushNow();
   }
 

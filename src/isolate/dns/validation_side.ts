@@ -75,9 +75,9 @@ export class ValidationSide {
     return this.ways.hasResults || (this.line?.waiting ?? 0) > 0;
   }
 
-  /** Goes on with what one turn takes on; `between` is called after each step of it. */
-  goOn(between: () => void): void {
-    for (let step = 0; step < STEPS && this.hasMore; step++) {
+  /** Goes on with what one turn takes on, or with all there is; `between` is called after each step. */
+  goOn(between: () => void, withAll: boolean): void {
+    for (let step = 0; this.hasMore && (withAll || step < STEPS); step++) {
       this.ways.read(1);
       this.line?.next();
       between();
