@@ -1,12 +1,12 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
-import { IDS_PER_MS } from "./entries.ts";
-import { clientKey, COUNTED_SQL, type StoredEntry } from "./entry.ts";
-import { latencyBucket, latencyBucketSql } from "./latency.ts";
+import { clientKey, kindFacts, type StoredEntry } from "./entry.ts";
 import type { LocalDays } from "./local_days.ts";
-import { addRow, countOf, LATENCY_AT, MINUTE_MS, type MinuteRow, noCounts } from "./minutes.ts";
-import { addTo } from "./statistics.ts";
+import { addRow, countEntry, countOf, LATENCY_AT, type MinuteRow, noCounts } from "./minutes.ts";
+import { IDS_PER_MS } from "./segment.ts";
+import type { StoredLog } from "./segments.ts";
+import { addTo, entryOf } from "./statistics.ts";
 import { keepMost, type Sharers } from "./sharers.ts";
 import { type TopRow, TopSketch } from "./top_sketch.ts";
 
@@ -40,20 +40,13 @@ interface Row {
   readonly counts: string;
 }
 
-interface MovedRow {
-  readonly text: string;
-  readonly minute: number;
-  readonly outcome: number;
-  readonly bucket: number;
-  readonly count: number;
-}
-
 /**
  * Counts by the day, of all and of each client, for a year: numbers alone, no name that anybody asked
  * for. They are there as long as that, whatever becomes of entries.
  */
 export class ClientDays {
   readonly #db: DatabaseSync;
+  readonly #log: StoredLog;
   readonly #sharers: Sharers;
   readonly #days: LocalDays;
   readonly #isAnonymized: boolean;
@@ -62,8 +55,10 @@ export class ClientDays {
   readonly #write: StatementSync;
   readonly #open = new Map<number, Day>();
 
-  constructor(db: DatabaseSync, sharers: Sharers, days: LocalDays, isAnonymized: boolean) {
+  constructor(log: StoredLog, sharers: Sharers, days: LocalDays, isAnonymized: boolean) {
+    const { db } = log;
     this.#db = db;
+    this.#log = log;
     this.#sharers = sharers;
     this.#days = days;
     this.#isAnonymized = isAnonymized;
@@ -76,13 +71,8 @@ export class ClientDays {
 
   add(entry: StoredEntry): void {
     const { all, clients } = this.#day(this.#days.dayOf(entry.timeMs));
-    let own = clients.get(entry.client);
-    if (own === undefined) clients.set(entry.client, own = noCounts());
-    const bucket = LATENCY_AT + latencyBucket(entry.durationUs);
-    for (const counts of [all, own]) {
-      counts[entry.outcome]++;
-      counts[bucket]++;
-    }
+    const own = entryOf(clients, entry.client, noCounts);
+    for (const counts of [all, own]) countEntry(entry, counts, null);
     keepMost(clients, CLIENTS_MAX, countOf);
   }
 
@@ -100,7 +90,7 @@ export class ClientDays {
   }
 
   #load(day: number): Day {
-    const loaded: Day = { all: noCounts(), clients: new Map(), isSaved: true };
+    const loaded = newDay();
     for (const { client, counts } of this.#readDay.all(day) as unknown as Row[]) {
       if (client === ALL) addRow(loaded.all, rowOf(counts));
       else loaded.clients.set(this.#sharers.textOf(client), countsOf(counts));
@@ -180,21 +170,23 @@ export class ClientDays {
     const [start, end] = [fromMs, this.#days.startMs(day + 1)].map((timeMs) =>
       Math.floor(timeMs) * IDS_PER_MS
     );
-    const rows = this.#db.prepare(`
-      SELECT c.text, e.id / ${MINUTE_MS * IDS_PER_MS} AS minute, e.outcome,
-        ${latencyBucketSql("e.duration")} AS bucket, count(*) AS count
-      FROM entries e NOT INDEXED JOIN clients c ON c.id = e.client
-      WHERE e.id >= ? AND e.id < ? AND ${COUNTED_SQL} GROUP BY 1, 2, 3, 4`)
-      .all(start, end) as unknown as MovedRow[];
-    for (const { text, minute, outcome, bucket, count } of rows) {
-      const to = this.#days.dayOf(minute * MINUTE_MS + shiftMs);
-      if (to === day) continue;
-      const counts = noCounts();
-      counts[outcome] = counts[LATENCY_AT + bucket] = count;
-      for (const client of [ALL, this.#sharers.idOf(text)]) {
+    const moved = new Map<number, Day>();
+    for (const part of this.#log.segments.oldestFirst(start, end)) {
+      for (const entry of this.#log.reader.read(part)) {
+        const to = this.#days.dayOf(entry.timeMs + shiftMs);
+        if (to === day || !kindFacts(entry.kind).isCounted) continue;
+        const { all, clients } = entryOf(moved, to, newDay);
+        const own = entryOf(clients, entry.client, noCounts);
+        for (const counts of [all, own]) countEntry(entry, counts, null);
+      }
+    }
+    for (const [to, { all, clients }] of moved) {
+      const move = (client: number, counts: readonly number[]) => {
         this.#addTo(client, day, counts.map((one) => -one));
         this.#addTo(client, to, counts);
-      }
+      };
+      move(ALL, all);
+      for (const [text, counts] of clients) move(this.#sharers.idOf(text), counts);
     }
   }
 
@@ -210,6 +202,10 @@ export class ClientDays {
   undo(): void {
     for (const day of this.#open.values()) day.isSaved = false;
   }
+}
+
+function newDay(): Day {
+  return { all: noCounts(), clients: new Map(), isSaved: true };
 }
 
 /** What is not 0 of some counts, as pairs of a place and the count behind a number of no meaning. */

@@ -1,18 +1,11 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
-import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
-import { IDS_PER_MS } from "./entries.ts";
-import { COUNTED_SQL, listOf, namesNoUpstream, type StoredEntry } from "./entry.ts";
-import { latencyBucket } from "./latency.ts";
-import {
-  countOfRow,
-  LATENCY_AT,
-  MINUTE_MS,
-  type MinuteRows,
-  Minutes,
-  UPSTREAM_LATENCY_AT,
-} from "./minutes.ts";
+import { OUTCOME_NAMES } from "../logqueue/mod.ts";
+import { kindFacts, listOf, type StoredEntry } from "./entry.ts";
+import { countOfRow, type MinuteRows, Minutes } from "./minutes.ts";
 import { timeOf } from "./search.ts";
+import { IDS_PER_MS } from "./segment.ts";
+import type { StoredLog } from "./segments.ts";
 import { keepMost, type Sharers } from "./sharers.ts";
 import { type TopRow, TopSketch } from "./top_sketch.ts";
 
@@ -27,11 +20,9 @@ const ROWS_MAX = 50_000;
 const NAMES_MAX = 100;
 /** Hours that stay in memory, as those of all do. */
 const OPEN_MAX = 2;
-/** Entries of one step of the work, and clients of one where no entries are read. */
-const SLICE_ENTRIES = 10_000;
+/** Clients of one step of the work where no entries are read. */
 const SERIES_SLICE = 50;
 const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
-const FAILED = OUTCOME_NAMES.indexOf("failed");
 /** The number of no client: its row says that the hour was counted from its beginning. */
 const WHOLE = 0;
 
@@ -75,6 +66,7 @@ export interface ClientHoursOptions {
 /** Counts by the hour of each client: whoever asks for one's figures reads no entries for it. */
 export class ClientHours {
   readonly #db: DatabaseSync;
+  readonly #log: StoredLog;
   readonly #sharers: Sharers;
   readonly #options: ClientHoursOptions;
   readonly #read: StatementSync;
@@ -87,8 +79,10 @@ export class ClientHours {
   #sinceHour: number;
   #trimmedHour = -Infinity;
 
-  constructor(db: DatabaseSync, sharers: Sharers, options: ClientHoursOptions) {
+  constructor(log: StoredLog, sharers: Sharers, options: ClientHoursOptions) {
+    const { db } = log;
     this.#db = db;
+    this.#log = log;
     this.#sharers = sharers;
     this.#options = options;
     this.#read = db.prepare(
@@ -102,8 +96,8 @@ export class ClientHours {
 
   /** Hours that begin behind the newest entry are counted from their beginning. */
   #beginAfter(): number {
-    const newest = this.#db.prepare("SELECT max(id) AS id FROM entries").get()?.id ?? null;
-    const hour = newest === null ? 0 : Math.floor(Number(newest) / IDS_PER_MS / HOUR_MS) + 1;
+    const newest = this.#log.segments.newest();
+    const hour = newest === null ? 0 : Math.floor(newest / IDS_PER_MS / HOUR_MS) + 1;
     this.#db.exec("DELETE FROM client_hours_since");
     this.#db.prepare("INSERT INTO client_hours_since VALUES (?)").run(hour);
     return hour;
@@ -253,13 +247,12 @@ export class ClientHours {
 
   /** Hours with entries that nobody counted from their beginning. */
   #uncounted(first: number, last: number): number[] {
-    const next = this.#db.prepare("SELECT id FROM entries WHERE id >= ? ORDER BY id LIMIT 1");
     const whole = this.#db.prepare("SELECT 1 FROM client_hours WHERE client = ? AND hour = ?");
     const found: number[] = [];
     const end = Math.min(last + 1, this.#sinceHour);
     for (let hour = first; hour < end; hour++) {
-      const id = next.get(Math.max(0, hour) * HOUR_MS * IDS_PER_MS)?.id;
-      hour = id === undefined ? end : Math.floor(Number(id) / IDS_PER_MS / HOUR_MS);
+      const id = this.#log.segments.next(Math.max(0, hour) * HOUR_MS * IDS_PER_MS);
+      hour = id === null ? end : Math.floor(id / IDS_PER_MS / HOUR_MS);
       const isCounted = (this.#open.get(hour) ?? null) !== null ||
         whole.get(WHOLE, hour) !== undefined;
       if (hour < end && !isCounted) found.push(hour);
@@ -270,26 +263,13 @@ export class ClientHours {
   /** Counts an hour of the log's entries; nothing comes between the last look and that. */
   *#fill(hour: number): Generator<undefined, void> {
     const tallies: Tallies = new Map();
-    const page = this.#db.prepare(`
-      SELECT e.id, n.text AS name, c.text AS client, e.outcome, k.text AS kind, r.text AS rule,
-        e.duration
-      FROM entries e NOT INDEXED
-      LEFT JOIN names n ON n.id = e.name
-      LEFT JOIN clients c ON c.id = e.client
-      LEFT JOIN kinds k ON k.id = e.kind
-      LEFT JOIN rules r ON r.id = e.rule
-      WHERE e.id > ? AND e.id < ? AND ${COUNTED_SQL} ORDER BY e.id LIMIT ?`);
-    const end = (hour + 1) * HOUR_MS * IDS_PER_MS;
-    for (let at = hour * HOUR_MS * IDS_PER_MS - 1;;) {
-      const rows = page.all(at, end, SLICE_ENTRIES) as unknown as EntryRow[];
-      for (const { id, name, client, outcome, kind, rule, duration } of rows) {
-        at = id;
-        const timeMs = Math.floor(id / IDS_PER_MS);
-        const entry = { timeMs, durationUs: duration, outcome, name, client, kind, answers: "" };
-        addTo(tallies, { ...entry, rule: rule ?? "" }, true);
+    const [from, end] = [hour, hour + 1].map((one) => one * HOUR_MS * IDS_PER_MS);
+    for (const part of this.#log.segments.oldestFirst(from, end)) {
+      for (const entry of this.#log.reader.read(part)) {
+        if (!kindFacts(entry.kind).isCounted) continue;
+        addTo(tallies, entry, true);
         keepMost(tallies, CLIENTS_MAX, ({ queries }) => queries);
       }
-      if (rows.length < SLICE_ENTRIES) break;
       yield undefined;
     }
     const isOpen = this.#open.has(hour);
@@ -329,16 +309,6 @@ interface Row {
   readonly top: string;
 }
 
-interface EntryRow {
-  readonly id: number;
-  readonly name: string;
-  readonly client: string;
-  readonly outcome: number;
-  readonly kind: string;
-  readonly rule: string | null;
-  readonly duration: number;
-}
-
 function addTo(tallies: Tallies, entry: StoredEntry, hasName: boolean): void {
   let tally = tallies.get(entry.client);
   if (tally === undefined) {
@@ -346,28 +316,15 @@ function addTo(tallies: Tallies, entry: StoredEntry, hasName: boolean): void {
     const tops = { names: sketch(), blocked: sketch(), lists: sketch() };
     tallies.set(entry.client, tally = { minutes: new Minutes(), tops, queries: 0 });
   }
-  const { minutes, tops } = tally;
   tally.queries++;
-  const minute = Math.floor(entry.timeMs % HOUR_MS / MINUTE_MS);
-  const bucket = latencyBucket(entry.durationUs);
-  const counts = minutes.of(minute);
-  counts[entry.outcome]++;
-  counts[LATENCY_AT + bucket]++;
+  tally.minutes.add(entry);
+  const { names, blocked, lists } = tally.tops;
   if (hasName) {
-    tops.names.add(entry.name);
-    if (entry.outcome === BLOCKED) tops.blocked.add(entry.name);
+    names.add(entry.name);
+    if (entry.outcome === BLOCKED) blocked.add(entry.name);
   }
-  if (entry.outcome === BLOCKED) {
-    const list = listOf(entry.rule);
-    if (list !== "") tops.lists.add(list);
-  }
-  if (namesNoUpstream(entry.kind)) return;
-  const [, rcode, , , , upstream] = entry.kind.split(TEXT_SEPARATOR);
-  if (upstream === "") return;
-  const answered = minutes.ofUpstream(minute, upstream);
-  answered[0]++;
-  if (entry.outcome === FAILED || rcode === "SERVFAIL") answered[1]++;
-  answered[UPSTREAM_LATENCY_AT + bucket]++;
+  const list = entry.outcome === BLOCKED ? listOf(entry.rule) : "";
+  if (list !== "") lists.add(list);
 }
 
 function hourOf(timeMs: number): number {

@@ -14,7 +14,9 @@ const COMPANIONS = ["-wal", "-shm"];
 
 /** "svcq", and what is inside: a file of another version is set aside. */
 const APPLICATION_ID = 0x7376_6371;
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
+/** Had a row and three indexes for each entry, which are moved to segments as time allows. */
+const ROWS_VERSION = 1;
 
 /** Longest wait for a former isolate of ours to let go of the file. */
 const BUSY_MS_MAX = 2_000;
@@ -40,22 +42,30 @@ CREATE TABLE clients (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, used IN
 CREATE TABLE kinds (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, used INTEGER NOT NULL) STRICT;
 CREATE TABLE rules (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, used INTEGER NOT NULL) STRICT;
 CREATE TABLE answers (id INTEGER PRIMARY KEY, text TEXT NOT NULL, used INTEGER NOT NULL) STRICT;
-CREATE TABLE entries (
-  id INTEGER PRIMARY KEY,
-  name INTEGER NOT NULL,
-  client INTEGER NOT NULL,
-  outcome INTEGER NOT NULL,
-  kind INTEGER NOT NULL,
-  rule INTEGER,
-  answers INTEGER,
-  duration INTEGER NOT NULL
-) STRICT;
-CREATE INDEX entries_name ON entries (name);
-CREATE INDEX entries_client ON entries (client);
-CREATE INDEX entries_outcome ON entries (outcome);
 CREATE TABLE epochs (epoch INTEGER PRIMARY KEY, first INTEGER NOT NULL) STRICT;
 CREATE TABLE hours (hour INTEGER PRIMARY KEY, counts TEXT NOT NULL, top TEXT NOT NULL) STRICT;
 CREATE TABLE days (day INTEGER PRIMARY KEY, top TEXT NOT NULL) STRICT;
+`;
+
+/** Entries, some thousand in a row of the table; those before the floor are removed. */
+const SEGMENTS = `
+CREATE TABLE segments (
+  first INTEGER PRIMARY KEY,
+  last INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  texts BLOB NOT NULL,
+  columns BLOB NOT NULL
+) STRICT;
+CREATE TABLE floor (id INTEGER NOT NULL) STRICT;
+INSERT INTO floor VALUES (0);
+`;
+
+/** What makes a file with rows one with segments. */
+const FROM_ROWS = `
+PRAGMA user_version = ${SCHEMA_VERSION};
+DROP INDEX entries_name;
+DROP INDEX entries_client;
+DROP INDEX entries_outcome;
 `;
 
 /** What files lack that an earlier program began; it has no use for it. */
@@ -134,7 +144,7 @@ function open(path: string): DatabaseSync {
     const isNew = pragma(db, "page_count") === 0;
     if (!isNew) {
       const id = pragma(db, "application_id");
-      if (id !== APPLICATION_ID || version !== SCHEMA_VERSION) {
+      if (id !== APPLICATION_ID || (version !== SCHEMA_VERSION && version !== ROWS_VERSION)) {
         throw new ForeignFile(`it is of version ${version}, and this is ${SCHEMA_VERSION}`);
       }
     }
@@ -143,14 +153,22 @@ function open(path: string): DatabaseSync {
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY");
     db.exec(`PRAGMA cache_size = ${-CACHE_KIB}; PRAGMA journal_size_limit = ${LOG_BYTES_MAX}`);
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    if (isNew) db.exec(`BEGIN; ${SCHEMA} COMMIT`);
+    if (isNew) db.exec(`BEGIN; ${SCHEMA} ${SEGMENTS} COMMIT`);
+    else if (version === ROWS_VERSION) db.exec(`BEGIN; ${FROM_ROWS} ${SEGMENTS} COMMIT`);
+    else dropRows(db);
     db.exec(ADDED);
-    db.exec("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)");
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
+}
+
+/** Removes the table of rows once it is empty, which nobody writes to behind another start. */
+function dropRows(db: DatabaseSync): void {
+  const hasRows = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'entries'").get();
+  if (hasRows === undefined) return;
+  if (db.prepare("SELECT 1 FROM entries").get() === undefined) db.exec("DROP TABLE entries");
 }
 
 /** The value of a pragma that is one number. */

@@ -3,17 +3,33 @@ import type { Correction } from "../clock/mod.ts";
 import { pragma } from "./database.ts";
 import { DICTIONARIES, Dictionary, type DictionaryName } from "./dictionary.ts";
 import type { StoredEntry } from "./entry.ts";
+import {
+  type Columns,
+  IDS_PER_MS,
+  readTexts,
+  SEGMENT_ENTRIES,
+  type SegmentEntry,
+  type SegmentHead,
+  SegmentWriter,
+  type TextNumbers,
+} from "./segment.ts";
+import { Segments } from "./segments.ts";
 
-/** An entry's number is its time in milliseconds, times this, and its place within that time. */
-export const IDS_PER_MS = 1_024;
+/**
+ * A segment is put together with what comes as long as it has at most this many times as many
+ * entries: each entry is written some few times, and of short segments there are few.
+ */
+const MERGE_FACTOR = 2;
 /** How much of the log, and of its time, is one epoch: what is gone is swept by the epoch. */
 const EPOCH_PARTS = 16;
 const EPOCH_ENTRIES_MIN = 1_000;
-/** Work of one step: entries removed, rows of dictionaries looked at, pages given back. */
-const TRIM_ENTRIES_MAX = 1_000;
-const MOVED_ENTRIES_MAX = 1_000;
+/** Work of one step: segments removed, rows of dictionaries looked at, pages given back. */
+const TRIM_SEGMENTS_MAX = 8;
 const SWEEP_ROWS_MAX = 1_000;
 const VACUUM_PAGES_MAX = 256;
+/** What is removed of a segment is cut off once it is this part of it, or after this time. */
+const CUT_PART = 1 / 8;
+const CUT_MS = 3_600_000;
 /** Free pages are used again; more than this, and an eighth of the file, go back to the system. */
 const FREE_PAGES_MAX = 1_024;
 const FREE_PART_MAX = 1 / 8;
@@ -34,16 +50,13 @@ export class Entries {
   readonly #db: DatabaseSync;
   readonly #options: EntriesOptions;
   readonly #dictionaries: Record<DictionaryName, Dictionary>;
-  readonly #insert: StatementSync;
-  readonly #removeOldest: StatementSync;
-  readonly #oldest: StatementSync;
-  readonly #idsBefore: StatementSync;
-  readonly #idsBehind: StatementSync;
-  readonly #move: StatementSync;
+  readonly #segments: Segments;
+  readonly #writer = new SegmentWriter();
   readonly #version: StatementSync;
   #seenVersion: number;
-  #count: number;
-  #lastId: number;
+  #count = 0;
+  #lastId = 0;
+  #cutAtMs = -Infinity;
   #epoch: number;
   #epochFirstId: number;
   #epochEntries = 0;
@@ -57,26 +70,19 @@ export class Entries {
     this.#dictionaries = Object.fromEntries(
       DICTIONARIES.map((name) => [name, new Dictionary(db, name)]),
     ) as Record<DictionaryName, Dictionary>;
-    this.#insert = db.prepare("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-    this.#removeOldest = db.prepare(
-      "DELETE FROM entries WHERE id < ? AND id IN (SELECT id FROM entries ORDER BY id LIMIT ?)",
-    );
-    this.#oldest = db.prepare("SELECT min(id) AS id FROM entries");
-    this.#idsBefore = db.prepare(
-      "SELECT id FROM entries WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?",
-    );
-    this.#idsBehind = db.prepare("SELECT id FROM entries WHERE id > ? ORDER BY id LIMIT ?");
-    this.#move = db.prepare("UPDATE entries SET id = ? WHERE id = ?");
+    this.#segments = new Segments(db);
     this.#version = db.prepare("PRAGMA data_version");
     this.#seenVersion = Number(this.#version.get()?.data_version);
-    this.#count = one(db, "SELECT count(*) FROM entries");
-    this.#lastId = one(db, "SELECT coalesce(max(id), 0) FROM entries");
+    this.#recount();
     const epoch = db.prepare("SELECT epoch, first FROM epochs ORDER BY epoch DESC LIMIT 1").get() as
       | { epoch: number; first: number }
       | undefined;
     this.#epoch = epoch?.epoch ?? 0;
     this.#epochFirstId = epoch?.first ?? 0;
-    this.#epochEntries = one(db, `SELECT count(*) FROM entries WHERE id >= ${this.#epochFirstId}`);
+    this.#epochEntries = one(
+      db,
+      `SELECT coalesce(sum(count), 0) FROM segments WHERE last >= ${this.#epochFirstId}`,
+    );
     this.#sweptEpoch = one(db, "SELECT coalesce(min(epoch), 0) FROM epochs");
   }
 
@@ -87,33 +93,83 @@ export class Entries {
 
   /** The time of the newest one; `null` where there is none. */
   get newestMs(): number | null {
-    return this.#count === 0 ? null : Math.floor(this.#lastId / IDS_PER_MS);
+    return this.#lastId === 0 ? null : Math.floor(this.#lastId / IDS_PER_MS);
   }
 
   /** Adds entries in the order given; returns their numbers. */
   add(entries: readonly StoredEntry[]): number[] {
     this.#seeOthers();
+    this.#resume(entries.length);
     const ids: number[] = [];
     const { names, clients, kinds, rules, answers } = this.#dictionaries;
     for (const entry of entries) {
       const id = Math.max(Math.floor(entry.timeMs) * IDS_PER_MS, this.#lastId + 1);
       const epoch = this.#epochFor(id);
-      this.#insert.run(
+      this.#put({
         id,
-        names.idOf(entry.name, epoch),
-        clients.idOf(entry.client, epoch),
-        entry.outcome,
-        kinds.idOf(entry.kind, epoch),
-        entry.rule === "" ? null : rules.idOf(entry.rule, epoch),
-        entry.answers === "" ? null : answers.idOf(entry.answers, epoch),
-        entry.durationUs,
-      );
+        durationUs: entry.durationUs,
+        outcome: entry.outcome,
+        numbers: {
+          names: names.idOf(entry.name, epoch),
+          clients: clients.idOf(entry.client, epoch),
+          kinds: kinds.idOf(entry.kind, epoch),
+          rules: entry.rule === "" ? 0 : rules.idOf(entry.rule, epoch),
+          answers: entry.answers === "" ? 0 : answers.idOf(entry.answers, epoch),
+        },
+      });
       ids.push(id);
       this.#lastId = id;
       this.#count++;
       this.#epochEntries++;
     }
+    this.#flush();
     return ids;
+  }
+
+  /** Takes the newest segments up again that what comes is to be put together with. */
+  #resume(coming: number): void {
+    const taken: SegmentHead[] = [];
+    let count = coming;
+    for (let end = Number.MAX_SAFE_INTEGER;;) {
+      const segment = this.#segments.at(end - 1);
+      if (segment === null || segment.count > MERGE_FACTOR * count) break;
+      const sum = taken.reduce((all, one) => all + one.count, segment.count);
+      if (sum >= SEGMENT_ENTRIES) break;
+      taken.push(segment);
+      count += segment.count;
+      end = segment.first;
+    }
+    for (const segment of taken.reverse()) {
+      for (const row of this.#rows(segment)) this.#put(row);
+      this.#segments.remove(segment);
+    }
+  }
+
+  #put(entry: SegmentEntry): void {
+    if (!this.#writer.takes(entry.id)) this.#flush();
+    this.#writer.add(entry);
+  }
+
+  #flush(): void {
+    if (this.#writer.count > 0) this.#segments.insert(this.#writer.take());
+  }
+
+  /** What is there of a segment, the oldest first. */
+  #rows(segment: SegmentHead, columns = this.#segments.columnsOf(segment)): SegmentEntry[] {
+    const { numbers } = readTexts(segment.texts);
+    const texts = DICTIONARIES.map((name) => [name, columns.places(name), numbers[name]] as const);
+    const { ids, durations, outcomes } = columns;
+    const rows: SegmentEntry[] = [];
+    for (let i = columns.indexOf(this.#segments.floor); i < columns.count; i++) {
+      const own = texts.map(([name, places, list]) => [name, list[places[i]]]);
+      rows.push({
+        id: ids[i],
+        durationUs: durations[i],
+        outcome: outcomes[i],
+        numbers: Object.fromEntries(own) as TextNumbers,
+      });
+    }
+    return rows;
   }
 
   /**
@@ -121,19 +177,88 @@ export class Entries {
    * nothing is too old, as nobody knows the time.
    */
   trim(nowMs: number | null): boolean {
-    const { maxEntries, retentionMs } = this.#options;
+    const { retentionMs } = this.#options;
+    const wasThere = this.#count > 0;
+    let isMore = this.#takeOld();
     const expiredId = Math.max(0, (nowMs ?? 0) - retentionMs) * IDS_PER_MS;
-    const excess = Math.min(this.#count - maxEntries, TRIM_ENTRIES_MAX);
-    const changed = excess > 0
-      ? this.#removeOldest.run(Number.MAX_SAFE_INTEGER, excess)
-      : this.#removeOldest.run(expiredId, TRIM_ENTRIES_MAX);
-    const removed = Number(changed.changes);
-    this.#count -= removed;
+    isMore = this.#removeOldest(expiredId, nowMs ?? 0) || isMore;
     // Of an empty log nothing is to be left, however few will come.
-    if (removed > 0 && this.#count === 0) this.#beginEpoch(this.#lastId + 1);
+    if (wasThere && this.#count === 0) this.#beginEpoch(this.#lastId + 1);
     this.#retireEpochs();
-    const isMore = removed === TRIM_ENTRIES_MAX || this.#count > maxEntries;
     return this.#sweep() || isMore;
+  }
+
+  /** Removes a step's worth of the oldest entries; says whether there is more to do. */
+  #removeOldest(expiredId: number, nowMs: number): boolean {
+    for (let i = 0; i < TRIM_SEGMENTS_MAX; i++) {
+      const { floor } = this.#segments;
+      const excess = this.#count - this.#options.maxEntries;
+      const oldest = this.#segments.from(floor);
+      if (oldest === null || excess <= 0 && Math.max(oldest.first, floor) >= expiredId) {
+        return false;
+      }
+      const columns = this.#segments.columnsOf(oldest);
+      const start = columns.indexOf(floor);
+      const stop = Math.min(
+        columns.count,
+        Math.max(columns.indexOf(expiredId), start + Math.max(0, excess)),
+      );
+      this.#count -= stop - start;
+      if (stop === columns.count) {
+        this.#segments.remove(oldest);
+        continue;
+      }
+      this.#segments.floor = columns.ids[stop];
+      if (stop >= CUT_PART * columns.count || nowMs - this.#cutAtMs >= CUT_MS) {
+        this.#cut(oldest, columns);
+        this.#cutAtMs = nowMs;
+      }
+      return false;
+    }
+    return true;
+  }
+
+  /** Takes what lies before the floor out of the file. */
+  #cut(segment: SegmentHead, columns: Columns): void {
+    const rows = this.#rows(segment, columns);
+    this.#segments.remove(segment);
+    for (const row of rows) this.#put(row);
+    this.#flush();
+  }
+
+  /** Says whether there is something that an earlier program wrote and nobody finds yet. */
+  get isPartial(): boolean {
+    return this.#segments.old.newest() > 0;
+  }
+
+  /** Moves a step's worth of what an earlier program wrote to where entries are now. */
+  #takeOld(): boolean {
+    const rows = this.#segments.old.take(SEGMENT_ENTRIES);
+    if (rows.length > 0 && this.#count < this.#options.maxEntries) {
+      this.#merge(rows);
+      this.#count += rows.length;
+    }
+    return rows.length > 0;
+  }
+
+  /** Puts rows where they belong, among what is there of their time. */
+  #merge(rows: readonly SegmentEntry[]): void {
+    let all = [...rows];
+    let [first, last] = [all[0].id, all[all.length - 1].id];
+    for (;;) {
+      const segment = this.#segments.from(first);
+      if (segment === null || segment.first > last) break;
+      all.push(...this.#rows(segment));
+      this.#segments.remove(segment);
+      all.sort((a, b) => a.id - b.id);
+      // None has the number of another.
+      let before = -1;
+      all = all.map((row) => ({ ...row, id: before = Math.max(row.id, before + 1) }));
+      [first, last] = [all[0].id, before];
+    }
+    for (const row of all) this.#put(row);
+    this.#flush();
+    this.#lastId = Math.max(this.#lastId, last);
   }
 
   /**
@@ -143,30 +268,52 @@ export class Entries {
   move({ fromMs, shiftMs }: Correction, last: Moved | null): Moved | null {
     const fromId = Math.floor(fromMs) * IDS_PER_MS;
     const shift = Math.round(shiftMs) * IDS_PER_MS;
+    if (last === null) {
+      while (this.#takeOld());
+      this.#dropFloor();
+    }
     const isLater = shift > 0;
-    let { from, to } = last ??
+    const { from, to } = last ??
       (isLater
         ? { from: Number.MAX_SAFE_INTEGER, to: 0 }
         : { from: fromId - 1, to: this.#newestBefore(fromId) });
     // Away from those that are yet to be moved, so that none meets another.
-    const rows = isLater
-      ? this.#idsBefore.all(fromId, from, MOVED_ENTRIES_MAX)
-      : this.#idsBehind.all(from, MOVED_ENTRIES_MAX);
-    for (const { id } of rows) {
-      from = Number(id);
-      to = isLater ? from + shift : Math.max(from + shift, to + 1);
-      if (to !== from) this.#move.run(to, from);
+    const segment = isLater ? this.#segments.at(from - 1) : this.#segments.from(from + 1);
+    if (segment !== null && segment.last >= fromId) {
+      const rows = this.#rows(segment);
+      this.#segments.remove(segment);
+      let before = to;
+      for (const row of rows) {
+        if (row.id >= fromId) {
+          before = isLater ? row.id + shift : Math.max(row.id + shift, before + 1);
+        }
+        this.#put(row.id < fromId ? row : { ...row, id: before });
+      }
+      this.#flush();
+      return { from: isLater ? segment.first : segment.last, to: before };
     }
-    if (rows.length === MOVED_ENTRIES_MAX) return { from, to };
-    this.#lastId = one(this.#db, "SELECT coalesce(max(id), 0) FROM entries");
+    this.#recount();
     // None of these epochs ends before all that was moved is gone.
     this.#db.prepare("UPDATE epochs SET first = ? WHERE first > ?").run(this.#lastId + 1, fromId);
     this.#beginEpoch(this.#lastId + 1);
     return null;
   }
 
+  /** Takes what is removed already out of the file: numbers are about to change. */
+  #dropFloor(): void {
+    const { floor } = this.#segments;
+    const oldest = this.#segments.from(floor);
+    if (oldest !== null && oldest.first < floor) {
+      this.#cut(oldest, this.#segments.columnsOf(oldest));
+    }
+    this.#segments.floor = 0;
+  }
+
   #newestBefore(id: number): number {
-    return one(this.#db, `SELECT coalesce(max(id), 0) FROM entries WHERE id < ${id}`);
+    const segment = this.#segments.at(id - 1);
+    if (segment === null || segment.last < id) return segment?.last ?? 0;
+    const columns = this.#segments.columnsOf(segment);
+    return columns.ids[columns.indexOf(id) - 1];
   }
 
   /** Gives a step's worth of free pages back to the system; outside of any transaction. */
@@ -181,13 +328,18 @@ export class Entries {
   /** Forgets what an undone transaction, or a table before others wrote to it, told it. */
   undo(): void {
     for (const dictionary of Object.values(this.#dictionaries)) dictionary.forget();
-    this.#count = one(this.#db, "SELECT count(*) FROM entries");
-    this.#lastId = one(this.#db, "SELECT coalesce(max(id), 0) FROM entries");
+    this.#writer.clear();
+    this.#recount();
     this.#sweeping = null;
     const epoch = this.#db.prepare("SELECT coalesce(max(epoch), 0) AS epoch FROM epochs").get();
     // One that was begun and undone is begun again.
     if (Number(epoch?.epoch) < this.#epoch) this.#epochEntries = Infinity;
     this.#epoch = Number(epoch?.epoch);
+  }
+
+  #recount(): void {
+    this.#count = this.#segments.count();
+    this.#lastId = this.#segments.newest() ?? 0;
   }
 
   /** Takes note of what another process has written: at an upgrade there are two for a moment. */
@@ -217,7 +369,7 @@ export class Entries {
 
   /** Drops the epochs whose entries are all gone; what only they used can be swept then. */
   #retireEpochs(): void {
-    const oldest = Number(this.#oldest.get()?.id ?? this.#lastId + 1);
+    const oldest = this.#segments.old.oldest() ?? this.#segments.oldest() ?? this.#lastId + 1;
     this.#db.prepare(
       "DELETE FROM epochs WHERE epoch < (SELECT max(epoch) FROM epochs WHERE first <= ?)",
     ).run(oldest);

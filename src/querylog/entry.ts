@@ -98,10 +98,6 @@ export interface TakenEntry extends StoredEntry {
 /** Bits of a digit in `kindText`. */
 const CACHED = 1;
 const NOT_COUNTED = 2;
-/** The condition, in SQL, of entries that statistics count; no other digit stands at that place. */
-export const COUNTED_SQL = "e.kind NOT IN (SELECT id FROM kinds WHERE text GLOB " +
-  `'${["*", "*", "?", "[23]", "?", "*"].join(TEXT_SEPARATOR)}')`;
-
 /** Address, client ID, group and name of a client as one text; an address is found by its start. */
 export function clientText(address: string, id: string, group: string, name: string): string {
   return [address, id, group, name].join(TEXT_SEPARATOR);
@@ -125,9 +121,27 @@ export function kindText(
   return parts.join(TEXT_SEPARATOR);
 }
 
-/** Says of most kinds without an upstream that they have none: it would be the last of the text. */
-export function namesNoUpstream(kind: string): boolean {
-  return kind.endsWith(TEXT_SEPARATOR);
+/** What counting asks of a kind. */
+export interface KindFacts {
+  readonly isCounted: boolean;
+  /** Of the upstream that was asked, or "". */
+  readonly upstream: string;
+  readonly isServfail: boolean;
+}
+
+/** Kinds whose facts are kept ready: there are few. */
+const KINDS_MAX = 1_024;
+const facts = new Map<string, KindFacts>();
+
+export function kindFacts(kind: string): KindFacts {
+  const known = facts.get(kind);
+  if (known !== undefined) return known;
+  const [, rcode, , digit, , upstream] = kind.split(TEXT_SEPARATOR);
+  const isCounted = (Number(digit) & NOT_COUNTED) === 0;
+  const found = { isCounted, upstream: upstream ?? "", isServfail: rcode === "SERVFAIL" };
+  if (facts.size >= KINDS_MAX) facts.clear();
+  facts.set(kind, found);
+  return found;
 }
 
 /** The list of an entry's `rule`, or "". */

@@ -119,11 +119,6 @@ export function kindPattern({ type, protocol, upstream }: LogFilter): string | n
   return [first, "*", number, "?", "?", last].join(TEXT_SEPARATOR);
 }
 
-/** The pattern of the texts of clients in a group. */
-export function groupPattern(group: string): string {
-  return ["*", "*", literal(group), "*"].join(TEXT_SEPARATOR);
-}
-
 /** What a filter lets pass, an entry at a time. */
 export function entryTest(
   filter: LogFilter,

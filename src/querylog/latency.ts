@@ -24,12 +24,6 @@ export function latencyBucket(durationUs: number): number {
   return bucket < 0 ? LATENCY_BOUNDS_US.length : bucket;
 }
 
-/** The same in SQL, of a column. */
-export function latencyBucketSql(column: string): string {
-  const cases = LATENCY_BOUNDS_US.map((bound, i) => `WHEN ${column} <= ${bound} THEN ${i}`);
-  return `CASE ${cases.join(" ")} ELSE ${LATENCY_BOUNDS_US.length} END`;
-}
-
 /** Percentiles of what was counted from `at` on, as exact as the bounds are close to each other. */
 export function latencyOf(counts: readonly number[], at = 0): Latency {
   let total = 0;

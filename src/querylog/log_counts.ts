@@ -1,29 +1,27 @@
-import type { DatabaseSync } from "node:sqlite";
 import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import { clientSteps, countDays, type Shares } from "./client_counts.ts";
-import type { Condition, Conditions } from "./conditions.ts";
-import { IDS_PER_MS } from "./entries.ts";
-import { clientKey, COUNTED_SQL } from "./entry.ts";
 import type { HourSeries } from "./client_hours.ts";
+import { clientKey, kindFacts } from "./entry.ts";
 import { clientNumber, subjectTest } from "./filter.ts";
-import { latencyBucketSql } from "./latency.ts";
 import { DAY_MS } from "./local_days.ts";
-import { timeOf } from "./search.ts";
 import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
-import { LATENCY_AT, MINUTE_MS, Minutes, noCounts, UPSTREAM_LATENCY_AT } from "./minutes.ts";
-import { addTo, HOURS_KEPT, type Statistics, type StepCounts } from "./statistics.ts";
+import { Minutes, noCounts } from "./minutes.ts";
+import { timeOf } from "./search.ts";
+import { IDS_PER_MS } from "./segment.ts";
+import type { NumberedEntry, StoredLog } from "./segments.ts";
+import { addTo, entryOf, HOURS_KEPT, type Statistics, type StepCounts } from "./statistics.ts";
 import {
+  countTops,
   listsOf,
   sketches,
   TOP_KINDS,
   TOP_ROWS,
   type TopLists,
-  type Tops,
   topsOf,
 } from "./tops.ts";
 
-/** Entries of one step of the work: some tens of milliseconds, behind which others have their turn. */
-const SLICE_ENTRIES = 20_000;
+/** Segments that are looked through for clients between two turns of others. */
+const FIRST_SLICE = 100;
 /** Addresses of one answer, and those that are put together between two turns of others. */
 const SEEN_MAX = 10_000;
 const SEEN_SLICE = 1_000;
@@ -37,7 +35,6 @@ const PART_ENTRIES_MAX = 50_000;
 const PARTS_MAX = 4;
 const HOUR_MS = 3_600_000;
 const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
-const FAILED = OUTCOME_NAMES.indexOf("failed");
 
 /** Which entries are counted, and by how long a step. */
 export interface CountsQuery {
@@ -75,9 +72,9 @@ interface SeenIds {
 interface SeenRow {
   address: string | null;
   first: number | null;
-  readonly last: number;
-  readonly queries: number;
-  readonly blocked: number;
+  last: number;
+  queries: number;
+  blocked: number;
 }
 
 interface SeenSoFar {
@@ -85,14 +82,6 @@ interface SeenSoFar {
   /** The number of the entry to go on with. */
   next: number;
   readonly byClient: Map<number, SeenRow>;
-}
-
-interface Slice {
-  /** Numbers of entries: from, and up to without. */
-  readonly from: number;
-  readonly end: number;
-  /** The table of entries, by the index that leads to those that are wanted. */
-  readonly source: string;
 }
 
 interface Window {
@@ -104,17 +93,9 @@ interface Window {
 
 type Steps = Pick<StepCounts, "series" | "upstreams" | "previous">;
 
-interface CountRow {
-  readonly step: number;
-  readonly outcome: number;
-  readonly bucket: number;
-  readonly count: number;
-}
-
 /** Counts by short steps, and, of what the log still has, for some clients. */
 export class LogCounts {
-  readonly #db: DatabaseSync;
-  readonly #conditions: Conditions;
+  readonly #log: StoredLog;
   readonly #statistics: Statistics;
   /** Tops of what is counted of a window's first hour, by its beginning and the number of queries. */
   readonly #parts = new Map<string, TopLists>();
@@ -122,28 +103,18 @@ export class LogCounts {
   #seen: SeenSoFar | null = null;
   readonly #shares: Shares;
   readonly #isAnonymized: boolean;
-  readonly #sliceEntries: number;
 
   /** `isAnonymized` says that the log has but the start of each address. */
-  constructor(
-    db: DatabaseSync,
-    conditions: Conditions,
-    statistics: Statistics,
-    shares: Shares,
-    isAnonymized: boolean,
-    sliceEntries = SLICE_ENTRIES,
-  ) {
-    this.#db = db;
+  constructor(log: StoredLog, statistics: Statistics, shares: Shares, isAnonymized: boolean) {
+    this.#log = log;
     this.#statistics = statistics;
     this.#shares = shares;
-    this.#sliceEntries = sliceEntries;
-    this.#conditions = conditions;
     this.#isAnonymized = isAnonymized;
   }
 
   /** Counts in pieces of work: whoever runs it may do something else between two of them. */
   *count(query: CountsQuery, nowMs: number): Generator<undefined, LogStatistics> {
-    const { hours, stepMs, clients, group } = query;
+    const { hours, stepMs } = query;
     const endMs = (Math.floor(nowMs / stepMs) + 1) * stepMs;
     const startMs = endMs - hours * HOUR_MS;
     const window = { startMs, endMs, stepMs, hours };
@@ -159,33 +130,37 @@ export class LogCounts {
     }
     if (test === null) return yield* this.#countAll(window);
     const steps = yield* clientSteps(this.#shares.hours, test, this.#isAnonymized, window);
-    const conditions = steps.part === 0 ? null : this.#conditions.of({
-      ...(clients !== undefined && { clients }),
-      ...(group !== undefined && { group }),
-    });
-    if (conditions !== null) {
+    if (steps.part > 0) {
       const first = Math.ceil(startMs / HOUR_MS);
-      const part = yield* this.#clientPart(startMs, first * HOUR_MS, conditions);
+      const part = yield* this.#countTops(startMs, first * HOUR_MS, test);
       for (const kind of TOP_KINDS) steps.tops[kind].merge(part[kind]);
     }
     return report(window, steps, topsOf(steps.tops));
   }
 
-  /** The tops of clients within a part of an hour, of the log's entries. */
-  *#clientPart(
+  /** The tops of the log's entries of a time, of the clients that pass. */
+  *#countTops(
     startMs: number,
     endMs: number,
-    conditions: readonly Condition[],
+    test: ((client: string) => boolean) | null,
   ): Generator<undefined, TopLists> {
-    const [from, end] = [startMs, endMs].map((timeMs) => timeMs * IDS_PER_MS);
-    const source = this.#conditions.source(conditions, `e.id >= ${from} AND e.id < ${end}`);
-    const where = [COUNTED_SQL, ...conditions.map(({ sql }) => sql)];
-    const [tops, names] = [sketches(SKETCH_CAPACITY), sketches(SKETCH_CAPACITY)];
-    for (const slice of this.#slices(from, end, source)) {
-      this.#countTops(slice, where, tops, names);
+    const tops = sketches(SKETCH_CAPACITY);
+    for (const entries of this.#counted(startMs, endMs)) {
+      for (const entry of entries) {
+        if (test !== null && !test(entry.client)) continue;
+        countTops(tops, entry, clientKey(entry.client, this.#isAnonymized));
+      }
       yield undefined;
     }
-    return listsOf(this.#named(tops, names), SKETCH_CAPACITY);
+    return listsOf(tops, SKETCH_CAPACITY);
+  }
+
+  /** What is counted of the log's entries of a time, the oldest first, in pieces of work. */
+  *#counted(startMs: number, endMs: number): Generator<readonly NumberedEntry[]> {
+    const { segments, reader } = this.#log;
+    for (const part of segments.oldestFirst(startMs * IDS_PER_MS, endMs * IDS_PER_MS)) {
+      yield [...reader.read(part)].filter(({ kind }) => kindFacts(kind).isCounted);
+    }
   }
 
   /** The same for all, of what is kept by the minute. */
@@ -202,20 +177,9 @@ export class LogCounts {
   /** Counts the minutes of an hour that nobody counted; nothing comes between the last look and that. */
   *#fill(hour: number): Generator<undefined, void> {
     const minutes = new Minutes();
-    let isFirst = true;
-    const [from, end] = [hour, hour + 1].map((one) => one * HOUR_MS * IDS_PER_MS);
-    for (const slice of this.#slices(from, end)) {
-      if (!isFirst) yield undefined;
-      isFirst = false;
-      const minuteOf = ({ step }: CountRow) => step % (HOUR_MS / MINUTE_MS);
-      for (const row of this.#counts(slice, [COUNTED_SQL], MINUTE_MS)) {
-        const counts = minutes.of(minuteOf(row));
-        counts[row.outcome] += row.count;
-        counts[LATENCY_AT + row.bucket] += row.count;
-      }
-      this.#countUpstreams(slice, [COUNTED_SQL], (row, address, isFailure) => {
-        addUpstreamRow(minutes.ofUpstream(minuteOf(row), address), row, isFailure);
-      }, MINUTE_MS);
+    for (const entries of this.#counted(hour * HOUR_MS, (hour + 1) * HOUR_MS)) {
+      for (const entry of entries) minutes.add(entry);
+      yield undefined;
     }
     this.#statistics.fill(hour, minutes);
   }
@@ -225,19 +189,11 @@ export class LogCounts {
     const key = `${startMs} ${queries}`;
     const known = this.#parts.get(key);
     if (known !== undefined) return known;
-    const oldest = Number(
-      this.#db.prepare("SELECT min(id) AS id FROM entries").get()?.id ?? Infinity,
-    );
+    const oldest = this.#log.segments.oldest() ?? Infinity;
     if (queries > PART_ENTRIES_MAX || oldest >= startMs * IDS_PER_MS) {
       return this.#statistics.shareOf(end - 1, queries);
     }
-    const tops = sketches(SKETCH_CAPACITY);
-    const names = sketches(SKETCH_CAPACITY);
-    for (const slice of this.#slices(startMs * IDS_PER_MS, end * HOUR_MS * IDS_PER_MS)) {
-      this.#countTops(slice, [COUNTED_SQL], tops, names);
-      yield undefined;
-    }
-    const found = listsOf(this.#named(tops, names), SKETCH_CAPACITY);
+    const found = yield* this.#countTops(startMs, end * HOUR_MS, null);
     if (this.#parts.size >= PARTS_MAX) this.#parts.clear();
     this.#parts.set(key, found);
     return found;
@@ -254,22 +210,17 @@ export class LogCounts {
   *seen(hours: number, nowMs: number): Generator<undefined, readonly SeenAddress[]> {
     const startMs = (Math.floor(nowMs / HOUR_MS) - hours + 1) * HOUR_MS;
     const { byClient } = yield* this.#countSeen(startMs, nowMs + HOUR_MS);
-    const found = new Map<string, SeenIds>();
-    // An address may have been another client then: of another group, or without a name.
-    const oldest = this.#db.prepare(
-      "SELECT min((SELECT min(id) FROM entries WHERE client = c.id)) AS first " +
-        "FROM clients c WHERE text >= ? AND text < ?",
-    );
     for (const [i, [client, row]] of [...byClient].entries()) {
       if (i % SEEN_SLICE === SEEN_SLICE - 1) yield undefined;
-      row.address ??= this.#text("clients", client).split(TEXT_SEPARATOR, 1)[0];
-      if (row.address === "") continue;
-      const start = row.address + TEXT_SEPARATOR;
-      row.first ??= Number(oldest.get(start, `${start}\u{10ffff}`)?.first ?? row.last);
-      const { address, first, last, queries, blocked } = row;
-      const known = found.get(address) ?? { first, last, queries: 0, blocked: 0 };
+      row.address ??= this.#log.reader.text("clients", client).split(TEXT_SEPARATOR, 1)[0];
+    }
+    yield* this.#findFirst(byClient);
+    const found = new Map<string, SeenIds>();
+    for (const { address, first, last, queries, blocked } of byClient.values()) {
+      if (address === null || address === "") continue;
+      const known = found.get(address) ?? { first: last, last, queries: 0, blocked: 0 };
       found.set(address, {
-        first: Math.min(known.first, first),
+        first: Math.min(known.first, first ?? last),
         last: Math.max(known.last, last),
         queries: known.queries + queries,
         blocked: known.blocked + blocked,
@@ -286,28 +237,48 @@ export class LogCounts {
       }));
   }
 
+  /** Finds the first entry of each address whose first one is not known, of all that the log has. */
+  *#findFirst(byClient: ReadonlyMap<number, SeenRow>): Generator<undefined, void> {
+    const rows = [...byClient.values()].filter(({ first, address }) => first === null && address);
+    const byAddress = Map.groupBy(rows, ({ address }) => address);
+    // An address may have been another client then: of another group, or without a name.
+    const others = this.#log.db.prepare("SELECT id FROM clients WHERE text >= ? AND text < ?");
+    const wanted = new Map<number, readonly SeenRow[]>();
+    for (const [address, own] of byAddress) {
+      const start = `${address}${TEXT_SEPARATOR}`;
+      for (const { id } of others.all(start, `${start}\u{10ffff}`)) wanted.set(Number(id), own);
+    }
+    let looked = 0;
+    for (const part of this.#log.segments.oldestFirst(0, Number.MAX_SAFE_INTEGER)) {
+      if (wanted.size === 0) return;
+      if (looked++ % FIRST_SLICE === FIRST_SLICE - 1) yield undefined;
+      const clients = part.numbers.clients;
+      if (!clients.some((client) => wanted.has(client))) continue;
+      const { columns, start, stop } = part.columns();
+      const places = columns.places("clients");
+      for (let i = start; i < stop; i++) {
+        for (const row of wanted.get(clients[places[i]]) ?? []) row.first ??= columns.ids[i];
+      }
+      for (const [client, [row]] of wanted) if (row.first !== null) wanted.delete(client);
+    }
+  }
+
   /** Counts clients from a time on; of those counted before, what has come since. */
   *#countSeen(startMs: number, endMs: number): Generator<undefined, SeenSoFar> {
     if (this.#seen?.startMs !== startMs) {
       this.#seen = { startMs, next: startMs * IDS_PER_MS, byClient: new Map() };
     }
     const seen = this.#seen;
-    const columns = `e.client, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked, ` +
-      "max(e.id) AS last";
-    type Row = { client: number; count: number; blocked: number; last: number };
-    for (const slice of this.#slices(seen.next, endMs * IDS_PER_MS)) {
-      for (
-        const { client, count, blocked, last } of this.#all<Row>(columns, slice, [], "GROUP BY 1")
-      ) {
-        const known = seen.byClient.get(client);
-        seen.byClient.set(client, {
-          address: known?.address ?? null,
-          first: known?.first ?? null,
-          last,
-          queries: (known?.queries ?? 0) + count,
-          blocked: (known?.blocked ?? 0) + blocked,
-        });
-        seen.next = Math.max(seen.next, last + 1);
+    for (const part of this.#log.segments.oldestFirst(seen.next, endMs * IDS_PER_MS)) {
+      const { columns, start, stop } = part.columns();
+      const places = columns.places("clients");
+      for (let i = start; i < stop; i++) {
+        const client = part.numbers.clients[places[i]];
+        const row = entryOf(seen.byClient, client, newSeen);
+        row.queries++;
+        if (columns.outcomes[i] === BLOCKED) row.blocked++;
+        row.last = columns.ids[i];
+        seen.next = row.last + 1;
       }
       yield undefined;
     }
@@ -319,123 +290,10 @@ export class LogCounts {
     this.#seen = null;
     this.#parts.clear();
   }
-
-  /** Spans of numbers with at most so many entries, the oldest first. */
-  *#slices(
-    from: number,
-    end: number,
-    source = "entries e NOT INDEXED",
-  ): Generator<Slice> {
-    const behind = this.#db.prepare(
-      "SELECT id FROM entries WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ?",
-    );
-    for (from = Math.max(0, from); from < end;) {
-      const next = Math.min(end, Number(behind.get(from, this.#sliceEntries)?.id ?? end));
-      yield { from, end: next, source };
-      from = next;
-    }
-  }
-
-  #all<R>(columns: string, slice: Slice, where: readonly string[], rest: string): R[] {
-    const { from, end, source } = slice;
-    const all = [`e.id >= ${from} AND e.id < ${end}`, ...where].join(" AND ");
-    const sql = `SELECT ${columns} FROM ${source} WHERE ${all} ${rest}`;
-    return this.#db.prepare(sql).all() as unknown as R[];
-  }
-
-  #counts(slice: Slice, where: readonly string[], stepMs: number): CountRow[] {
-    const step = `e.id / ${stepMs * IDS_PER_MS}`;
-    const columns = `${step} AS step, e.outcome, ${latencyBucketSql("e.duration")} AS bucket, ` +
-      "count(*) AS count";
-    return this.#all(columns, slice, where, "GROUP BY 1, 2, 3");
-  }
-
-  /** Adds to tops; to those of `names` by the numbers of names. */
-  #countTops(slice: Slice, where: readonly string[], tops: Tops, names: Tops): void {
-    this.#countNames(slice, where, names);
-    this.#countClients(slice, where, tops);
-    this.#countLists(slice, where, tops);
-  }
-
-  /** Tops with names in place of their numbers. */
-  #named(tops: Tops, names: Tops): Tops {
-    for (const kind of ["names", "blocked"] as const) {
-      tops[kind].merge(
-        names[kind].top(SKETCH_CAPACITY).map(([id, count]) => [
-          this.#text("names", Number(id)),
-          count,
-        ]),
-      );
-    }
-    return tops;
-  }
-
-  #countNames(slice: Slice, where: readonly string[], tops: Tops): void {
-    const columns = `e.name, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked`;
-    type Row = { name: number; count: number; blocked: number };
-    for (const { name, count, blocked } of this.#all<Row>(columns, slice, where, "GROUP BY 1")) {
-      tops.names.add(String(name), count);
-      if (blocked > 0) tops.blocked.add(String(name), blocked);
-    }
-  }
-
-  #countClients(slice: Slice, where: readonly string[], tops: Tops): void {
-    const columns = `e.client, count(*) AS count, sum(e.outcome = ${BLOCKED}) AS blocked`;
-    type Row = { client: number; count: number; blocked: number };
-    for (const { client, count, blocked } of this.#all<Row>(columns, slice, where, "GROUP BY 1")) {
-      const key = clientKey(this.#text("clients", client), this.#isAnonymized);
-      if (key === "") continue;
-      tops.clients.add(key, count);
-      if (blocked > 0) tops.blocked_clients.add(key, blocked);
-    }
-  }
-
-  #countLists(slice: Slice, where: readonly string[], tops: Tops): void {
-    const list = "(SELECT substr(text, 1, instr(text, char(9)) - 1) FROM rules WHERE id = e.rule)";
-    const blocked = [...where, `e.outcome = ${BLOCKED}`, "e.rule IS NOT NULL"];
-    type Row = { list: string | null; count: number };
-    const rows = this.#all<Row>(`${list} AS list, count(*) AS count`, slice, blocked, "GROUP BY 1");
-    for (const { list, count } of rows) if (list !== null) tops.lists.add(list, count);
-  }
-
-  /** Hands on what was counted of each upstream. */
-  #countUpstreams(
-    slice: Slice,
-    where: readonly string[],
-    add: (row: CountRow, address: string, isFailure: boolean) => void,
-    stepMs: number,
-  ): void {
-    const step = `e.id / ${stepMs * IDS_PER_MS}`;
-    const columns = `${step} AS step, e.kind, e.outcome, ` +
-      `${latencyBucketSql("e.duration")} AS bucket, count(*) AS count`;
-    const kinds = new Map<number, { address: string; isFailure: boolean }>();
-    const kindOf = (id: number) => {
-      const known = kinds.get(id);
-      if (known !== undefined) return known;
-      const [, rcode, , , , address] = this.#text("kinds", id).split(TEXT_SEPARATOR);
-      const kind = { address: address ?? "", isFailure: rcode === "SERVFAIL" };
-      kinds.set(id, kind);
-      return kind;
-    };
-    type Row = CountRow & { kind: number };
-    // Most kinds name none: an upstream is the last of a text.
-    const named = [...where, "e.kind IN (SELECT id FROM kinds WHERE text NOT GLOB '*' || char(9))"];
-    for (const row of this.#all<Row>(columns, slice, named, "GROUP BY 1, 2, 3, 4")) {
-      const { address, isFailure } = kindOf(row.kind);
-      add(row, address, isFailure || row.outcome === FAILED);
-    }
-  }
-
-  #text(table: "names" | "clients" | "kinds", id: number): string {
-    const row = this.#db.prepare(`SELECT text FROM ${table} WHERE id = ?`).get(id);
-    return String(row?.text ?? "");
-  }
 }
 
-function addUpstreamRow(counts: number[], row: CountRow, isFailure: boolean): void {
-  counts[0] += row.count;
-  if (isFailure) counts[1] += row.count;
-  counts[UPSTREAM_LATENCY_AT + row.bucket] += row.count;
+function newSeen(): SeenRow {
+  return { address: null, first: null, last: 0, queries: 0, blocked: 0 };
 }
 
 function report(

@@ -1,7 +1,9 @@
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
-import { LATENCY_COUNTS } from "./latency.ts";
+import { kindFacts, type StoredEntry } from "./entry.ts";
+import { LATENCY_COUNTS, latencyBucket } from "./latency.ts";
 
 export const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 const MINUTES = 60;
 /** Behind the counts by outcome are those of times to answers. */
 export const LATENCY_AT = OUTCOME_NAMES.length;
@@ -15,6 +17,23 @@ export function noCounts(): number[] {
 
 export function noUpstreamCounts(): number[] {
   return Array.from({ length: UPSTREAM_LATENCY_AT + LATENCY_COUNTS }, () => 0);
+}
+
+const FAILED = OUTCOME_NAMES.indexOf("failed");
+
+/** Adds an entry to counts of all, and of upstreams to those of its own. */
+export function countEntry(
+  { outcome, durationUs, kind }: StoredEntry,
+  counts: number[],
+  upstream: number[] | null,
+): void {
+  const bucket = latencyBucket(durationUs);
+  counts[outcome]++;
+  counts[LATENCY_AT + bucket]++;
+  if (upstream === null) return;
+  upstream[0]++;
+  if (outcome === FAILED || kindFacts(kind).isServfail) upstream[1]++;
+  upstream[UPSTREAM_LATENCY_AT + bucket]++;
 }
 
 /** Of one minute what is not 0: the minute, then pairs of a place in its counts and the count. */
@@ -56,6 +75,14 @@ export class Minutes {
     this.#upstreams = new Map(
       Object.entries(upstreams).map(([address, rows]) => [address, dense(rows, noUpstreamCounts)]),
     );
+  }
+
+  /** Counts an entry of this hour. */
+  add(entry: StoredEntry): void {
+    const minute = Math.floor(entry.timeMs % HOUR_MS / MINUTE_MS);
+    const { upstream } = kindFacts(entry.kind);
+    const counts = upstream === "" ? null : this.ofUpstream(minute, upstream);
+    countEntry(entry, this.of(minute), counts);
   }
 
   /** The counts of a minute, to be added to. */

@@ -1,9 +1,9 @@
-import type { DatabaseSync } from "node:sqlite";
 import type { Shares } from "./client_counts.ts";
 import { ClientDays } from "./client_days.ts";
 import { ClientHours } from "./client_hours.ts";
 import type { TakenEntry } from "./entry.ts";
 import { LocalDays } from "./local_days.ts";
+import type { StoredLog } from "./segments.ts";
 import { Sharers } from "./sharers.ts";
 
 export interface SharesOptions {
@@ -20,12 +20,12 @@ export class OpenShares implements Shares {
   readonly days: ClientDays;
   readonly #sharers: Sharers;
 
-  constructor(db: DatabaseSync, options: SharesOptions) {
+  constructor(log: StoredLog, options: SharesOptions) {
     const { maxEntries, retentionMs, anonymize, timeZone } = options;
-    this.#sharers = new Sharers(db);
+    this.#sharers = new Sharers(log.db);
     this.calendar = new LocalDays(timeZone);
-    this.hours = new ClientHours(db, this.#sharers, { retentionMs, isNameless: maxEntries === 0 });
-    this.days = new ClientDays(db, this.#sharers, this.calendar, anonymize);
+    this.hours = new ClientHours(log, this.#sharers, { retentionMs, isNameless: maxEntries === 0 });
+    this.days = new ClientDays(log, this.#sharers, this.calendar, anonymize);
   }
 
   add(entry: TakenEntry): void {

@@ -3,9 +3,8 @@ import { ClockJudge, type Correction } from "../clock/mod.ts";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
 import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
-import { Conditions } from "./conditions.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
-import { Entries, IDS_PER_MS, type Moved } from "./entries.ts";
+import { Entries, type Moved } from "./entries.ts";
 import type { LogFilter, TakenEntry } from "./entry.ts";
 import type { HourSeries } from "./client_hours.ts";
 import { type CountsQuery, LogCounts, type SeenAddress, type SeriesQuery } from "./log_counts.ts";
@@ -16,6 +15,8 @@ import type { QueryLogOptions, QueryLogPorts } from "./options.ts";
 import { Pace } from "./pace.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
+import { IDS_PER_MS } from "./segment.ts";
+import { storedLog } from "./segments.ts";
 import type { LogStatistics } from "./log_statistics.ts";
 import { Statistics } from "./statistics.ts";
 
@@ -193,6 +194,8 @@ export class QueryLogStore {
 
   *#inPieces<T>(begin: (open: Open) => Generator<undefined, T>): Generator<undefined, T> {
     this.#catchUp();
+    // What an earlier program wrote is counted with the rest.
+    while (this.#open?.entries.isPartial === true && this.#trim()) yield;
     const pieces = this.#ask(begin);
     const open = this.#open;
     for (;;) {
@@ -371,8 +374,9 @@ export class QueryLogStore {
     }) ?? false;
   }
 
-  #trim(): void {
-    this.#try(() => {
+  /** Removes what is too old, a step's worth; says whether it could. */
+  #trim(): boolean {
+    return this.#try(() => {
       const open = this.#opened();
       this.#transaction(open, () => {
         this.#isTrimming = open.entries.trim(this.#forgetAtMs);
@@ -380,7 +384,8 @@ export class QueryLogStore {
       open.entries.vacuum();
       this.#figures[LogFigure.Entries] = open.entries.count;
       this.#trimmedAtMs = this.#ports.monotonicMs();
-    });
+      return true;
+    }) ?? false;
   }
 
   #save(open: Open, monotonicMs: number): void {
@@ -415,15 +420,15 @@ export class QueryLogStore {
     const nowMs = this.#clock.nowMs();
     const db = (this.#ports.open ?? openDatabase)(directory, nowMs);
     try {
-      const conditions = new Conditions(db, anonymize);
+      const stored = storedLog(db);
       const statistics = new Statistics(db, anonymize);
-      const shares = new OpenShares(db, this.#options);
+      const shares = new OpenShares(stored, this.#options);
       this.#open = {
         db,
-        counts: new LogCounts(db, conditions, statistics, shares, anonymize),
+        counts: new LogCounts(stored, statistics, shares, anonymize),
         shares,
         entries: new Entries(db, this.#options),
-        search: new LogSearch(db, conditions),
+        search: new LogSearch(stored, anonymize),
         statistics,
       };
     } catch (error) {

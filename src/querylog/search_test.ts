@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
-import { Conditions } from "./conditions.ts";
 import { openDatabase } from "./database.ts";
 import { Entries } from "./entries.ts";
 import type { LogEntry, LogFilter, ShownEntry, StoredEntry } from "./entry.ts";
 import { fakeEntries, naiveSearch, NOW_MS } from "./fakes.ts";
 import { LogSearch, type NameCount } from "./search.ts";
+import { storedLog } from "./segments.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
 const OPTIONS = { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 };
@@ -23,7 +23,7 @@ function withEntries(
     db.exec("BEGIN");
     new Entries(db, OPTIONS).add(entries);
     db.exec("COMMIT");
-    const of = (isAnonymized: boolean) => new LogSearch(db, new Conditions(db, isAnonymized));
+    const of = (isAnonymized: boolean) => new LogSearch(storedLog(db), isAnonymized);
     work(of(false), of(true));
   } finally {
     db.close();

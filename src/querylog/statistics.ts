@@ -1,11 +1,10 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
-import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
-import { clientKey, listOf, namesNoUpstream, type StoredEntry } from "./entry.ts";
-import { latencyBucket } from "./latency.ts";
+import { clientKey, kindFacts, type StoredEntry } from "./entry.ts";
 import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
 import {
   addRow,
+  countEntry,
   countOf,
   countOfRow,
   LATENCY_AT,
@@ -14,10 +13,10 @@ import {
   Minutes,
   noCounts,
   noUpstreamCounts,
-  UPSTREAM_LATENCY_AT,
 } from "./minutes.ts";
 import type { TopRow } from "./top_sketch.ts";
 import {
+  countTops,
   listsOf,
   ofKinds,
   sketches,
@@ -44,8 +43,6 @@ const TALLIES_MAX = 2;
 /** Windows whose closed hours are kept added up. */
 const WINDOWS_MAX = 4;
 
-const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
-const FAILED = OUTCOME_NAMES.indexOf("failed");
 /** Address, queries, failures, counts of times. */
 type UpstreamRow = readonly [address: string, ...counts: number[]];
 
@@ -107,34 +104,14 @@ export class Statistics {
   /** Counts an entry. */
   add(entry: StoredEntry): void {
     const { counts, tops, upstreams, minutes } = this.#tally(hourOf(entry.timeMs));
-    const minute = minuteOf(entry.timeMs);
-    const bucket = latencyBucket(entry.durationUs);
-    for (const some of [counts, minutes?.of(minute)]) {
-      if (some === undefined) continue;
-      some[entry.outcome]++;
-      some[LATENCY_AT + bucket]++;
-    }
-    tops.names.add(entry.name);
-    const client = clientKey(entry.client, this.#isAnonymized);
-    if (client !== "") tops.clients.add(client);
-    if (entry.outcome === BLOCKED) {
-      tops.blocked.add(entry.name);
-      if (client !== "") tops.blocked_clients.add(client);
-      const list = listOf(entry.rule);
-      if (list !== "") tops.lists.add(list);
-    }
-    if (namesNoUpstream(entry.kind)) return;
-    const [, rcode, , , , address] = entry.kind.split(TEXT_SEPARATOR);
-    if (address === "") return;
-    let upstream = upstreams.get(address);
-    if (upstream === undefined) upstreams.set(address, upstream = noUpstreamCounts());
-    const isFailure = entry.outcome === FAILED || rcode === "SERVFAIL";
-    for (const some of [upstream, minutes?.ofUpstream(minute, address)]) {
-      if (some === undefined) continue;
-      some[0]++;
-      if (isFailure) some[1]++;
-      some[UPSTREAM_LATENCY_AT + bucket]++;
-    }
+    const { upstream } = kindFacts(entry.kind);
+    countEntry(
+      entry,
+      counts,
+      upstream === "" ? null : entryOf(upstreams, upstream, noUpstreamCounts),
+    );
+    minutes?.add(entry);
+    countTops(tops, entry, clientKey(entry.client, this.#isAnonymized));
   }
 
   /** Counts queries of which nothing is known but the outcome: the log had no room for them. */

@@ -6,12 +6,12 @@ import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import { openDatabase } from "./database.ts";
 import { clientKey, showEntry, type StoredEntry } from "./entry.ts";
 import { LATENCY_COUNTS, latencyBucket, latencyOf } from "./latency.ts";
-import { Conditions } from "./conditions.ts";
 import { Entries } from "./entries.ts";
 import { type CountsQuery, LogCounts } from "./log_counts.ts";
 import { fakeEntries, NOW_MS } from "./fakes.ts";
 import type { LogStatistics } from "./log_statistics.ts";
 import { OpenShares } from "./open_shares.ts";
+import { storedLog } from "./segments.ts";
 import { Statistics } from "./statistics.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
@@ -196,7 +196,12 @@ function inOne<T>(pieces: Generator<undefined, T>, between: () => void = () => {
 
 function shares(db: ReturnType<typeof openDatabase>): OpenShares {
   const retentionMs = 400 * 24 * HOUR_MS;
-  return new OpenShares(db, { maxEntries: 1, retentionMs, anonymize: false, timeZone: "UTC" });
+  return new OpenShares(storedLog(db), {
+    maxEntries: 1,
+    retentionMs,
+    anonymize: false,
+    timeZone: "UTC",
+  });
 }
 
 function addTo(db: ReturnType<typeof openDatabase>, entries: readonly StoredEntry[]): void {
@@ -218,14 +223,7 @@ Deno.test("LogCounts counts by steps what was counted when it came, or is in the
     for (const entry of early) kept.add(entry);
     kept.save(nowMs);
     const assertRight = (statistics: Statistics, what: string, between?: () => void) => {
-      const counts = new LogCounts(
-        db,
-        new Conditions(db, false),
-        statistics,
-        shares(db),
-        false,
-        70,
-      );
+      const counts = new LogCounts(storedLog(db), statistics, shares(db), false);
       for (const [hours, stepMs] of [[1, 60_000], [4, 600_000], [24, 60_000]] as const) {
         const pieces = counts.count({ hours, stepMs }, nowMs);
         const want = naive(entries, hours, nowMs, stepMs);
@@ -251,8 +249,8 @@ Deno.test("LogCounts counts by steps what was counted when it came, or is in the
     assertRight(statistics, "behind a clock that was set");
     // What the log has not any more is counted all the same; the tops of a part of an hour are guessed.
     statistics.save(nowMs);
-    db.exec("DELETE FROM entries");
-    const counts = new LogCounts(db, new Conditions(db, false), statistics, shares(db), false, 70);
+    db.exec("DELETE FROM segments");
+    const counts = new LogCounts(storedLog(db), statistics, shares(db), false);
     const want = naive(entries, 4, nowMs, 600_000);
     const { top, ...got } = inOne(counts.count({ hours: 4, stepMs: 600_000 }, nowMs));
     assert.deepEqual({ ...got, top: want.top }, want);
@@ -273,14 +271,7 @@ Deno.test("LogCounts counts for some clients what the log still has", disk, () =
     const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
     const nowMs = entries[2_999].timeMs;
     addTo(db, entries);
-    const counts = new LogCounts(
-      db,
-      new Conditions(db, false),
-      new Statistics(db),
-      shares(db),
-      false,
-      70,
-    );
+    const counts = new LogCounts(storedLog(db), new Statistics(db), shares(db), false);
     const count = (query: CountsQuery) => inOne(counts.count(query, nowMs));
     const of = (test: (entry: ReturnType<typeof showEntry>) => boolean) =>
       naive(entries.filter((entry) => test(showEntry(entry))), 2, nowMs, 600_000);
@@ -308,14 +299,7 @@ Deno.test(
     const db = openDatabase(directory, NOW_MS);
     try {
       const entries = fakeEntries(prng, 3_000, NOW_MS - 3 * HOUR_MS);
-      const counts = new LogCounts(
-        db,
-        new Conditions(db, false),
-        new Statistics(db),
-        shares(db),
-        false,
-        70,
-      );
+      const counts = new LogCounts(storedLog(db), new Statistics(db), shares(db), false);
       for (
         const [from, to] of [[0, 1_000], [1_000, 1_000], [1_000, 2_990], [2_990, 3_000]] as const
       ) {

@@ -1,4 +1,6 @@
 /** The most frequent of each kind. */
+import { OUTCOME_NAMES } from "../logqueue/mod.ts";
+import { listOf, type StoredEntry } from "./entry.ts";
 import { type TopRow, TopSketch } from "./top_sketch.ts";
 
 export const TOP_KINDS = ["names", "blocked", "clients", "blocked_clients", "lists"] as const;
@@ -20,6 +22,19 @@ export function ofKinds<T>(make: (kind: TopKind) => T): Record<TopKind, T> {
 
 export function sketches(capacity: number, rows: StoredTops | null = null): Tops {
   return ofKinds((kind) => new TopSketch(capacity, rows?.[kind] ?? []));
+}
+
+const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
+
+/** Counts an entry, of a client that is known as `client`; "": of nobody. */
+export function countTops(tops: Tops, { name, outcome, rule }: StoredEntry, client: string): void {
+  tops.names.add(name);
+  if (client !== "") tops.clients.add(client);
+  if (outcome !== BLOCKED) return;
+  tops.blocked.add(name);
+  if (client !== "") tops.blocked_clients.add(client);
+  const list = listOf(rule);
+  if (list !== "") tops.lists.add(list);
 }
 
 export function listsOf(tops: Tops, n: number): TopLists {

@@ -1,0 +1,208 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { invariant } from "../errors.ts";
+import { DICTIONARIES, type DictionaryName } from "./dictionary.ts";
+import type { StoredEntry } from "./entry.ts";
+import { OldEntries } from "./old_entries.ts";
+import { Columns, IDS_PER_MS, readTexts, type SegmentHead, type SegmentRow } from "./segment.ts";
+
+/** A stored entry with its number. */
+export interface NumberedEntry extends StoredEntry {
+  readonly id: number;
+}
+
+/** Gives an entry by its place. */
+export type EntryAt = (index: number) => NumberedEntry;
+
+/** Entries of one segment that were asked for. */
+export interface Part {
+  readonly outcomes: number;
+  /** The numbers of its texts. */
+  readonly numbers: Readonly<Record<DictionaryName, Float64Array>>;
+  /** Its entries, and which of them were asked for: from, and up to without. */
+  columns(): { readonly columns: Columns; readonly start: number; readonly stop: number };
+}
+
+/**
+ * The entries in the file: rows of some thousand, in their order, none over another. Of what lies
+ * before the floor nothing is told: it waits to be cut off.
+ */
+export class Segments {
+  /** What is yet to be put into segments. */
+  readonly old: OldEntries;
+  readonly #at: StatementSync;
+  readonly #behind: StatementSync;
+  readonly #columns: StatementSync;
+  readonly #insert: StatementSync;
+  readonly #remove: StatementSync;
+  readonly #floor: StatementSync;
+  readonly #setFloor: StatementSync;
+  readonly #sum: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.old = new OldEntries(db);
+    const head = "SELECT first, last, count, texts FROM segments";
+    this.#at = db.prepare(`${head} WHERE first <= ? ORDER BY first DESC LIMIT 1`);
+    this.#behind = db.prepare(`${head} WHERE first > ? ORDER BY first LIMIT 1`);
+    this.#columns = db.prepare("SELECT columns FROM segments WHERE first = ?");
+    this.#insert = db.prepare(
+      "INSERT INTO segments (first, last, count, texts, columns) VALUES (?, ?, ?, ?, ?)",
+    );
+    this.#remove = db.prepare("DELETE FROM segments WHERE first = ?");
+    this.#floor = db.prepare("SELECT id FROM floor");
+    this.#setFloor = db.prepare("UPDATE floor SET id = ?");
+    this.#sum = db.prepare("SELECT coalesce(sum(count), 0) AS count FROM segments");
+  }
+
+  /** Entries from this number on are there. */
+  get floor(): number {
+    return Number(this.#floor.get()?.id ?? 0);
+  }
+
+  set floor(id: number) {
+    this.#setFloor.run(id);
+  }
+
+  /** How many entries there are. */
+  count(): number {
+    const { floor } = this;
+    const oldest = this.from(floor);
+    const hidden = oldest === null || oldest.first >= floor
+      ? 0
+      : this.columnsOf(oldest).indexOf(floor);
+    return Number(this.#sum.get()?.count) - hidden;
+  }
+
+  /** The newest segment that begins with this number or before. */
+  at(id: number): SegmentHead | null {
+    return this.#at.get(id) as unknown as SegmentHead ?? null;
+  }
+
+  /** The segment with this number, or else the next one. */
+  from(id: number): SegmentHead | null {
+    const at = this.at(id);
+    if (at !== null && at.last >= id) return at;
+    return this.#behind.get(id) as unknown as SegmentHead ?? null;
+  }
+
+  columnsOf({ first, count }: SegmentHead): Columns {
+    const row = this.#columns.get(first);
+    invariant(row !== undefined, "a segment's columns are there while it is looked at");
+    return new Columns(first, count, row.columns as Uint8Array);
+  }
+
+  insert({ first, last, count, texts, columns }: SegmentRow): void {
+    this.#insert.run(first, last, count, texts, columns);
+  }
+
+  remove({ first }: SegmentHead): void {
+    this.#remove.run(first);
+  }
+
+  /** The number of the oldest entry; `null` where there is none. */
+  oldest(): number | null {
+    return this.next(0);
+  }
+
+  /** The number of the newest one, also where all are removed. */
+  newest(): number | null {
+    const newest = Math.max(this.at(Number.MAX_SAFE_INTEGER)?.last ?? 0, this.old.newest());
+    return newest === 0 ? null : newest;
+  }
+
+  /** The number of the first entry from `id` on; `null` where there is none. */
+  next(id: number): number | null {
+    const from = Math.max(id, this.floor);
+    const segment = this.from(from);
+    if (segment === null || segment.first >= from) return segment?.first ?? null;
+    const { ids } = this.columnsOf(segment);
+    return ids.find((one) => one >= from) ?? null;
+  }
+
+  /** Entries from a number up to another without it, the newest part first; others may write between. */
+  *newestFirst(from: number, end: number): Generator<Part> {
+    const start = Math.max(from, this.floor);
+    for (let at = end; at > start;) {
+      const segment = this.at(at - 1);
+      if (segment === null || segment.last < start) return;
+      yield this.#part(segment, start, at);
+      at = segment.first;
+    }
+  }
+
+  /** The same, the oldest part first. */
+  *oldestFirst(from: number, end: number): Generator<Part> {
+    for (let at = Math.max(from, this.floor); at < end;) {
+      const segment = this.from(at);
+      if (segment === null || segment.first >= end) return;
+      yield this.#part(segment, at, end);
+      at = segment.last + 1;
+    }
+  }
+
+  #part(segment: SegmentHead, from: number, end: number): Part {
+    return {
+      ...readTexts(segment.texts),
+      columns: () => {
+        const columns = this.columnsOf(segment);
+        return { columns, start: columns.indexOf(from), stop: columns.indexOf(end) };
+      },
+    };
+  }
+}
+
+/** The entries in the file, and who reads them. */
+export interface StoredLog {
+  readonly db: DatabaseSync;
+  readonly segments: Segments;
+  readonly reader: EntryReader;
+}
+
+export function storedLog(db: DatabaseSync): StoredLog {
+  return { db, segments: new Segments(db), reader: new EntryReader(db) };
+}
+
+/** Reads the texts of entries; what it has read of one part serves for all of that. */
+export class EntryReader {
+  readonly #find: Record<DictionaryName, StatementSync>;
+
+  constructor(db: DatabaseSync) {
+    const find = (name: DictionaryName) => db.prepare(`SELECT text FROM ${name} WHERE id = ?`);
+    this.#find = Object.fromEntries(
+      DICTIONARIES.map((name) => [name, find(name)]),
+    ) as Record<DictionaryName, StatementSync>;
+  }
+
+  /** The text with a number, "" for 0. */
+  text(name: DictionaryName, number: number): string {
+    return number === 0 ? "" : String(this.#find[name].get(number)?.text ?? "");
+  }
+
+  /** Entries of a part, the oldest first, without their answers: for who counts them. */
+  *read(part: Part): Generator<NumberedEntry> {
+    const { columns, start, stop } = part.columns();
+    const entry = this.of(part, columns, false);
+    for (let i = start; i < stop; i++) yield entry(i);
+  }
+
+  /** Gives entries of a part by their place in it. */
+  of({ numbers }: Pick<Part, "numbers">, columns: Columns, hasAnswers: boolean): EntryAt {
+    const textsOf = (name: DictionaryName) => {
+      const places = columns.places(name);
+      const texts: (string | undefined)[] = [];
+      return (index: number) =>
+        texts[places[index]] ??= this.text(name, numbers[name][places[index]]);
+    };
+    const [names, clients, kinds, rules, answers] = DICTIONARIES.map(textsOf);
+    return (index) => ({
+      id: columns.ids[index],
+      timeMs: Math.floor(columns.ids[index] / IDS_PER_MS),
+      durationUs: columns.durations[index],
+      outcome: columns.outcomes[index],
+      name: names(index),
+      client: clients(index),
+      kind: kinds(index),
+      rule: rules(index),
+      answers: hasAnswers ? answers(index) : "",
+    });
+  }
+}
