@@ -5,6 +5,7 @@ import { formatIp } from "../addr/mod.ts";
 import {
   formatRdata,
   HEADER_BYTES,
+  Qtype,
   qtypeName,
   RCODE_MASK,
   rcodeName,
@@ -21,7 +22,9 @@ import {
   RecordAt,
   RecordFlag,
   RecordLength,
+  TEXT_SEPARATOR,
 } from "../logqueue/mod.ts";
+import { ByteTexts } from "./byte_texts.ts";
 import { clientText, kindText, type TakenEntry } from "./entry.ts";
 import { anonymize } from "./filter.ts";
 
@@ -31,6 +34,17 @@ const ANSWER_LENGTH_MAX = 255;
 /** Most characters of why an answer is not secure. */
 const REASON_LENGTH_MAX = 255;
 const TWO_TO_32 = 2 ** 32;
+const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
+const ADDRESS_AT = RecordAt.Address * 4;
+const MESSAGE_AT = RecordAt.End * 4;
+const QUESTION_AT = MESSAGE_AT + HEADER_BYTES;
+/** Type and class behind a question's name. */
+const QUESTION_TAIL_BYTES = 4;
+/** A byte of a name from which on it is a pointer to the rest of it; behind one is a record's type. */
+const POINTER = 0xc0;
+const TYPE_AT = 2;
+/** What no name is: a tab in one is written as its number. */
+const UNREADABLE = "\t";
 /** The year 2248: from then on the numbers of entries are no whole numbers any more. */
 const TIME_MS_END = 2 ** 43;
 
@@ -54,6 +68,14 @@ export class RecordReader {
   readonly #record = new RecordView();
   readonly #decoder = new TextDecoder();
   readonly #options: RecordReaderOptions;
+  readonly #names = new ByteTexts();
+  readonly #clients = new ByteTexts();
+  readonly #kinds = new ByteTexts();
+  readonly #rules = new ByteTexts();
+  /** Of what is blocked: other answers have another TTL each time. */
+  readonly #answers = new ByteTexts();
+  /** What the text of a client or a kind is made of, side by side. */
+  readonly #key = new Uint8Array(RECORD_BYTES_MAX);
 
   constructor(options: RecordReaderOptions) {
     this.#options = options;
@@ -64,23 +86,19 @@ export class RecordReader {
     const { words } = this;
     const lengths = words[RecordAt.Lengths];
     const more = words[RecordAt.MoreLengths];
-    const messageAt = RecordAt.End * 4;
-    const groupAt = messageAt + padded(lengths & 0xffff);
+    const messageEnd = MESSAGE_AT + (lengths & 0xffff);
+    const groupAt = MESSAGE_AT + padded(lengths & 0xffff);
     const ruleAt = groupAt + padded(lengths >>> 16);
     const idAt = ruleAt + padded(more & 0xffff);
     const reasonAt = idAt + padded(more >>> 16);
-    const message = this.#bytes.subarray(messageAt, messageAt + (lengths & 0xffff));
-    const name = readNameText(message, HEADER_BYTES);
-    const questionEnd = skipQuestion(message, HEADER_BYTES, message.length);
-    if (name === null || questionEnd < 0) return null;
-    const qtype = (message[questionEnd - 4] << 8) | message[questionEnd - 3];
-    const rcode = message[3] & RCODE_MASK;
+    const questionEnd = skipQuestion(this.#bytes, QUESTION_AT, messageEnd);
     const what = words[RecordAt.What];
-    const flags = (what >>> 16) & 0xff;
-    const [group, clientName] = this.#pair(groupAt, lengths >>> 16);
     const outcome = what & 0xff;
     const timeMs = words[RecordAt.TimeHigh] * TWO_TO_32 + words[RecordAt.TimeLow];
-    if (outcome >= OUTCOME_NAMES.length || timeMs >= TIME_MS_END) return null;
+    if (questionEnd < 0 || outcome >= OUTCOME_NAMES.length || timeMs >= TIME_MS_END) return null;
+    const name = this.#name(questionEnd - QUESTION_TAIL_BYTES, messageEnd);
+    if (name === UNREADABLE) return null;
+    const flags = (what >>> 16) & 0xff;
     const isCounted = (flags & RecordFlag.NotCounted) === 0;
     return {
       isLogged: (flags & RecordFlag.NotLogged) === 0,
@@ -89,54 +107,114 @@ export class RecordReader {
       timeMs,
       durationUs: words[RecordAt.Duration],
       outcome,
-      name: name.toLowerCase(),
-      client: clientText(
-        this.#address(what >>> 24),
-        this.#text(idAt, more >>> 16),
+      name,
+      client: this.#client(what >>> 24, groupAt, lengths >>> 16, idAt, more >>> 16),
+      kind: this.#kind(questionEnd - QUESTION_TAIL_BYTES, reasonAt),
+      rule: (more & 0xffff) === 0 ? "" : this.#text(this.#rules, ruleAt, more & 0xffff),
+      answers: this.#answersOf(outcome, questionEnd, messageEnd),
+    };
+  }
+
+  /** In lower case; `UNREADABLE` for what is no name. */
+  #name(end: number, messageEnd: number): string {
+    const bytes = this.#bytes;
+    const read = () => {
+      const name = readNameText(bytes.subarray(MESSAGE_AT, messageEnd), HEADER_BYTES);
+      return name === null ? UNREADABLE : name.toLowerCase();
+    };
+    // One that ends elsewhere (RFC 1035 §4.1.4) is not told by its own bytes.
+    const isWhole = bytes[end - 1] === 0 && bytes[end - 2] < POINTER;
+    return isWhole ? this.#names.of(bytes, QUESTION_AT, end, read) : read();
+  }
+
+  #client(
+    addressBytes: number,
+    groupAt: number,
+    groupBytes: number,
+    idAt: number,
+    idBytes: number,
+  ): string {
+    const key = this.#key;
+    const bytes = this.#bytes;
+    key[0] = addressBytes;
+    key[1] = idBytes;
+    let length = 2;
+    for (let i = 0; i < addressBytes; i++) key[length++] = bytes[ADDRESS_AT + i];
+    for (let i = 0; i < idBytes; i++) key[length++] = bytes[idAt + i];
+    for (let i = 0; i < groupBytes; i++) key[length++] = bytes[groupAt + i];
+    // An address that is not to be kept is cleared in the record as well, which others may get.
+    if (this.#options.anonymize && addressBytes > 0) anonymize(bytes, ADDRESS_AT, addressBytes);
+    return this.#clients.of(key, 0, length, () => {
+      const [group, ...name] = this.#decode(groupAt, groupBytes).split(TEXT_SEPARATOR);
+      return clientText(
+        addressBytes === 0 ? "" : formatIp(bytes, ADDRESS_AT, addressBytes),
+        this.#decode(idAt, idBytes),
         group,
-        clientName,
-      ),
-      kind: kindText(
-        qtypeName(qtype),
+        name.join(TEXT_SEPARATOR),
+      );
+    });
+  }
+
+  /** What is behind the question's name at `typeAt` says the type. */
+  #kind(typeAt: number, reasonAt: number): string {
+    const { words } = this;
+    const key = this.#key;
+    const bytes = this.#bytes;
+    const what = words[RecordAt.What];
+    const upstream = words[RecordAt.Upstream];
+    const rcode = bytes[MESSAGE_AT + 3] & RCODE_MASK;
+    const reasonBytes = Math.min(words[RecordAt.Reason], RecordLength.Text);
+    key[0] = bytes[typeAt];
+    key[1] = bytes[typeAt + 1];
+    key[2] = rcode;
+    key[3] = what >>> 8;
+    key[4] = what >>> 16;
+    key[5] = upstream;
+    key[6] = upstream >>> 8;
+    let length = 7;
+    for (let i = 0; i < reasonBytes; i++) key[length++] = bytes[reasonAt + i];
+    return this.#kinds.of(key, 0, length, () => {
+      const flags = (what >>> 16) & 0xff;
+      return kindText(
+        qtypeName((bytes[typeAt] << 8) | bytes[typeAt + 1]),
         rcodeName(rcode),
         (what >>> 8) & 0xff,
         (flags & RecordFlag.Cached) !== 0,
         (flags >> RecordFlag.DnssecShift) & 3,
-        this.#options.upstreams[words[RecordAt.Upstream] - 1] ?? "",
-        this.#text(reasonAt, words[RecordAt.Reason]).slice(0, REASON_LENGTH_MAX),
-        isCounted,
-      ),
-      rule: this.#text(ruleAt, more & 0xffff),
-      answers: this.#answers(message),
-    };
+        this.#options.upstreams[upstream - 1] ?? "",
+        this.#decode(reasonAt, reasonBytes).slice(0, REASON_LENGTH_MAX),
+        (flags & RecordFlag.NotCounted) === 0,
+      );
+    });
   }
 
-  #address(lengthBytes: number): string {
-    if (lengthBytes === 0) return "";
-    const at = RecordAt.Address * 4;
-    if (this.#options.anonymize) anonymize(this.#bytes, at, lengthBytes);
-    return formatIp(this.#bytes, at, lengthBytes);
+  #text(texts: ByteTexts, at: number, lengthBytes: number): string {
+    return texts.of(this.#bytes, at, at + lengthBytes, () => this.#decode(at, lengthBytes));
   }
 
-  #text(at: number, lengthBytes: number): string {
+  #decode(at: number, lengthBytes: number): string {
     return lengthBytes === 0
       ? ""
       : this.#decoder.decode(this.#bytes.subarray(at, at + lengthBytes));
   }
 
-  /** What stands before and behind the first separator. */
-  #pair(at: number, lengthBytes: number): [string, string] {
-    const text = this.#text(at, lengthBytes);
-    const split = text.indexOf("\t");
-    return split < 0 ? [text, ""] : [text.slice(0, split), text.slice(split + 1)];
+  /** The records of the answer section, as far as the copy of the response goes. */
+  #answersOf(outcome: number, from: number, end: number): string {
+    const bytes = this.#bytes;
+    if ((bytes[MESSAGE_AT + 6] | bytes[MESSAGE_AT + 7]) === 0) return "";
+    const format = () => this.#formatAnswers(bytes.subarray(MESSAGE_AT, end));
+    const type = (bytes[from + TYPE_AT] << 8) | bytes[from + TYPE_AT + 1];
+    const isAddress = bytes[from] >= POINTER && (type === Qtype.A || type === Qtype.AAAA);
+    // One address, which is told by its own bytes; with another TTL it would be another each time.
+    const isAlike = outcome === BLOCKED && isAddress && bytes[MESSAGE_AT + 7] === 1;
+    return isAlike ? this.#answers.of(bytes, from, end, format) : format();
   }
 
-  /** The records of the answer section, as far as the copy of the response goes. */
-  #answers(message: Uint8Array): string {
+  #formatAnswers(message: Uint8Array): string {
     const walk = this.#walk;
     const record = this.#record;
     const answers: string[] = [];
-    if ((message[6] | message[7]) === 0 || !walk.start(message, message.length)) return "";
+    if (!walk.start(message, message.length)) return "";
     while (
       answers.length < ANSWERS_MAX && walk.next(record) === Walk.Record &&
       walk.section === Section.Answer
