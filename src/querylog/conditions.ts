@@ -33,7 +33,9 @@ export class Wanted {
     if ((outcomes & this.#outcomes) === 0) return null;
     const passing: [DictionaryName, Uint8Array][] = [];
     for (const [name, test] of this.#tests) {
-      const passes = Uint8Array.from(numbers[name], (number) => test(number) ? 1 : 0);
+      const list = numbers[name];
+      const passes = new Uint8Array(list.length);
+      for (let i = 0; i < list.length; i++) if (test(list[i])) passes[i] = 1;
       if (!passes.includes(1)) return null;
       passing.push([name, passes]);
     }

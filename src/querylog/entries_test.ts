@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import type { DatabaseSync } from "node:sqlite";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { openDatabase } from "./database.ts";
-import { DICTIONARIES } from "./dictionary.ts";
+import { DICTIONARIES, Dictionary } from "./dictionary.ts";
 import type { Correction } from "../clock/mod.ts";
 import { Entries, type EntriesOptions, type Moved } from "./entries.ts";
 import { showEntry, type StoredEntry } from "./entry.ts";
 import { fakeEntries, NOW_MS } from "./fakes.ts";
 import { LogSearch } from "./search.ts";
+import { IDS_PER_MS, SEGMENT_ENTRIES } from "./segment.ts";
 import { storedLog } from "./segments.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
@@ -197,6 +198,142 @@ Deno.test(
     assert.deepEqual(bench.all().map(({ time }) => Date.parse(time)), [NOW_MS, NOW_MS + yearMs]);
   },
 );
+
+/** What programs before segments made of a new file, and entries as they wrote them. */
+const ROWS_SCHEMA = `
+DROP TABLE segments;
+DROP TABLE floor;
+CREATE TABLE entries (
+  id INTEGER PRIMARY KEY, name INTEGER NOT NULL, client INTEGER NOT NULL, outcome INTEGER NOT NULL,
+  kind INTEGER NOT NULL, rule INTEGER, answers INTEGER, duration INTEGER NOT NULL
+) STRICT;
+CREATE INDEX entries_name ON entries (name);
+CREATE INDEX entries_client ON entries (client);
+CREATE INDEX entries_outcome ON entries (outcome);
+INSERT INTO epochs VALUES (1, 0);
+PRAGMA user_version = 1;
+`;
+
+function writeRows(db: DatabaseSync, entries: readonly StoredEntry[]): void {
+  const insert = db.prepare("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  const [names, clients, kinds, rules, answers] = DICTIONARIES.map((name) =>
+    new Dictionary(db, name)
+  );
+  const epoch = Number(db.prepare("SELECT max(epoch) AS n FROM epochs").get()?.n);
+  db.exec("BEGIN");
+  for (const [i, entry] of entries.entries()) {
+    insert.run(
+      entry.timeMs * IDS_PER_MS + i % 3,
+      names.idOf(entry.name, epoch),
+      clients.idOf(entry.client, epoch),
+      entry.outcome,
+      kinds.idOf(entry.kind, epoch),
+      entry.rule === "" ? null : rules.idOf(entry.rule, epoch),
+      entry.answers === "" ? null : answers.idOf(entry.answers, epoch),
+      entry.durationUs,
+    );
+  }
+  db.exec("COMMIT");
+}
+
+Deno.test("Entries takes over what an earlier program wrote, and goes on writing", disk, () => {
+  const options = { maxEntries: 100_000, retentionMs: 24 * HOUR_MS };
+  using bench = new Bench(options);
+  const all = numbered(9_000, NOW_MS);
+  const [before, mine, late, last] = [0, 7_000, 7_500, 8_500].map((from, i) =>
+    all.slice(from, [7_000, 7_500, 8_500, 9_000][i])
+  );
+  bench.db.exec(ROWS_SCHEMA);
+  writeRows(bench.db, before);
+  bench.reopen();
+  // The newest are found first, while the rest is on its way.
+  bench.add(mine);
+  bench.db.exec("BEGIN");
+  assert.ok(bench.entries.trim(NOW_MS), "in steps");
+  bench.db.exec("COMMIT");
+  assert.ok(bench.entries.isPartial);
+  const found = bench.all().map(({ name }) => name);
+  assert.deepEqual(found, all.slice(7_500 - found.length, 7_500).map(({ name }) => name));
+  bench.trim(NOW_MS);
+  assert.ok(!bench.entries.isPartial);
+  // The earlier program has a few more, from before, between and behind what is there already.
+  bench.add(last);
+  writeRows(bench.db, late);
+  bench.reopen();
+  bench.trim(NOW_MS);
+  assert.equal(bench.entries.count, 9_000);
+  assert.deepEqual(bench.all(), all.map(showEntry));
+  assert.equal(bench.orphans(), 0);
+  const tables = () => bench.db.prepare("SELECT name FROM sqlite_master WHERE name = 'entries'");
+  assert.equal(tables().all().length, 1, "as long as an earlier program may write to it");
+  bench.reopen();
+  assert.equal(tables().all().length, 0);
+  assert.deepEqual(bench.all(), all.map(showEntry));
+});
+
+Deno.test(
+  "Entries of an earlier program among newer ones keep their time, and all a number",
+  disk,
+  () => {
+    using bench = new Bench({ maxEntries: 100_000, retentionMs: 24 * HOUR_MS });
+    const all = numbered(6_000, NOW_MS);
+    const odd = all.filter((_, i) => i % 2 === 1);
+    bench.db.exec(ROWS_SCHEMA);
+    bench.reopen();
+    bench.add(all.filter((_, i) => i % 2 === 0));
+    writeRows(bench.db, odd);
+    bench.reopen();
+    bench.trim(NOW_MS);
+    const found = bench.all();
+    assert.deepEqual(
+      found.map(({ name, time }) => `${time} ${name}`).sort(),
+      all.map(showEntry).map(({ name, time }) => `${time} ${name}`).sort(),
+    );
+    const times = found.map(({ time }) => time);
+    assert.deepEqual(times, times.toSorted(), "in the order of their times");
+  },
+);
+
+Deno.test("Entries writes what comes one by one in few segments, each few times", disk, () => {
+  using bench = new Bench({ maxEntries: 100_000, retentionMs: 24 * HOUR_MS });
+  const all = numbered(5_000, NOW_MS);
+  const segments = () => Number(bench.db.prepare("SELECT count(*) AS n FROM segments").get()?.n);
+  for (const [i, entry] of all.entries()) {
+    bench.add([entry]);
+    if (i % 500 === 0) assert.ok(segments() <= 5_000 / SEGMENT_ENTRIES + 14, `${segments()}`);
+  }
+  assert.deepEqual(bench.all(), all.map(showEntry));
+});
+
+Deno.test("Entries shows at most as many as are to be kept, at once", disk, () => {
+  using bench = new Bench({ maxEntries: 50, retentionMs: 24 * HOUR_MS });
+  const all = numbered(6_000, NOW_MS);
+  for (let i = 0; i < all.length; i += 37) {
+    bench.add(all.slice(i, i + 37));
+    bench.trim(NOW_MS);
+    const want = all.slice(0, i + 37).slice(-50);
+    assert.equal(bench.entries.count, want.length);
+    assert.deepEqual(bench.all(), want.map(showEntry));
+    if (i % 5 === 0) bench.reopen();
+    assert.equal(bench.entries.count, want.length);
+  }
+  const { stored } = bench.db.prepare("SELECT sum(count) AS stored FROM segments").get()!;
+  assert.ok(Number(stored) <= 2 * 50, `${stored} are in the file`);
+});
+
+Deno.test("Entries cuts what is past its time out of the file within an hour", disk, () => {
+  using bench = new Bench({ maxEntries: 10_000, retentionMs: HOUR_MS });
+  const all = numbered(2_000, NOW_MS);
+  bench.add(all);
+  const lastMs = all[all.length - 1].timeMs;
+  const stored = () =>
+    Number(bench.db.prepare("SELECT coalesce(sum(count), 0) AS n FROM segments").get()?.n);
+  bench.trim(all[3].timeMs + HOUR_MS);
+  assert.deepEqual(bench.all(), all.slice(3).map(showEntry));
+  for (let nowMs = NOW_MS + HOUR_MS; nowMs <= lastMs + HOUR_MS; nowMs += 60_000) bench.trim(nowMs);
+  bench.trim(lastMs + 2 * HOUR_MS);
+  assert.deepEqual([bench.entries.count, stored()], [0, 0]);
+});
 
 /** Entries with names in order, some at one time, and their texts. */
 function numbered(count: number, fromMs: number): StoredEntry[] {

@@ -95,6 +95,22 @@ export interface TakenEntry extends StoredEntry {
   readonly record: Uint32Array | null;
 }
 
+/** Texts of which what was made is kept ready. */
+const KEPT_MAX = 4_096;
+
+/** Makes something of a text once, as long as there are few of them. */
+function kept<T>(make: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    let made = known.get(text);
+    if (made === undefined) {
+      if (known.size >= KEPT_MAX) known.clear();
+      known.set(text, made = make(text));
+    }
+    return made;
+  };
+}
+
 /** Bits of a digit in `kindText`. */
 const CACHED = 1;
 const NOT_COUNTED = 2;
@@ -129,26 +145,17 @@ export interface KindFacts {
   readonly isServfail: boolean;
 }
 
-/** Kinds whose facts are kept ready: there are few. */
-const KINDS_MAX = 1_024;
-const facts = new Map<string, KindFacts>();
-
-export function kindFacts(kind: string): KindFacts {
-  const known = facts.get(kind);
-  if (known !== undefined) return known;
+export const kindFacts: (kind: string) => KindFacts = kept((kind) => {
   const [, rcode, , digit, , upstream] = kind.split(TEXT_SEPARATOR);
   const isCounted = (Number(digit) & NOT_COUNTED) === 0;
-  const found = { isCounted, upstream: upstream ?? "", isServfail: rcode === "SERVFAIL" };
-  if (facts.size >= KINDS_MAX) facts.clear();
-  facts.set(kind, found);
-  return found;
-}
+  return { isCounted, upstream: upstream ?? "", isServfail: rcode === "SERVFAIL" };
+});
 
 /** The list of an entry's `rule`, or "". */
-export function listOf(rule: string): string {
+export const listOf: (rule: string) => string = kept((rule) => {
   const end = rule.indexOf(TEXT_SEPARATOR);
   return end < 0 ? rule : rule.slice(0, end);
-}
+});
 
 /** What a stored entry says. */
 export function showEntry(stored: StoredEntry): ShownEntry {
@@ -184,17 +191,20 @@ export function showEntry(stored: StoredEntry): ShownEntry {
  * as they are when a client gets a name. Where addresses are cut, its label.
  */
 export function clientKey(client: string, isAnonymized: boolean): string {
-  if (isAnonymized) return clientLabel(client);
-  const [address, id] = client.split(TEXT_SEPARATOR, 2);
-  return id === "" ? address : id;
+  return isAnonymized ? clientLabel(client) : ownKey(client);
 }
 
+const ownKey = kept((client) => {
+  const [address, id] = client.split(TEXT_SEPARATOR, 2);
+  return id === "" ? address : id;
+});
+
 /** What people know a client by: its name, or else its address. */
-export function clientLabel(client: string): string {
+export const clientLabel: (client: string) => string = kept((client) => {
   const [address, , , ...name] = client.split(TEXT_SEPARATOR);
   const label = name.join(TEXT_SEPARATOR);
   return label === "" ? address : label;
-}
+});
 
 function orNull(text: string | undefined): string | null {
   return text === undefined || text === "" ? null : text;

@@ -15,16 +15,13 @@ import type { QueryLogOptions, QueryLogPorts } from "./options.ts";
 import { Pace } from "./pace.ts";
 import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
-import { IDS_PER_MS } from "./segment.ts";
+import { IDS_PER_MS, SEGMENT_ENTRIES } from "./segment.ts";
 import { storedLog } from "./segments.ts";
 import type { LogStatistics } from "./log_statistics.ts";
 import { Statistics } from "./statistics.ts";
 
-/**
- * Records of one transaction: some tens of milliseconds, while nothing else is done here. The more
- * there are, the fewer pages of the indexes each of them costs.
- */
-const BATCH_MAX = 5_000;
+/** Records of one transaction: some milliseconds, while nothing else is done here, and one segment. */
+const BATCH_MAX = SEGMENT_ENTRIES;
 /** Batches written before a question is answered: what full queues hold, and not what keeps coming. */
 const CATCH_UP_BATCHES_MAX = 16;
 /** Records wait this long, so that a quiet night is few writes; who ends the process loses no more. */
