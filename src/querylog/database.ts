@@ -3,6 +3,7 @@ import { join } from "node:path/posix";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf, SvcError } from "../errors.ts";
 import { log } from "../log.ts";
+import { DamagedSegment } from "./segment.ts";
 
 const FILE = "querylog.db";
 /** What a file that can't be used is renamed to, with the time behind it. */
@@ -88,7 +89,8 @@ CREATE INDEX IF NOT EXISTS client_days_day ON client_days (day);
 /** Says whether the file is damaged, or none of ours: no second try helps. */
 export function isCorrupt(error: unknown): boolean {
   const code = codeOf(error) & CODE_MASK;
-  return code === SQLITE_CORRUPT || code === SQLITE_NOTADB || error instanceof ForeignFile;
+  return code === SQLITE_CORRUPT || code === SQLITE_NOTADB || error instanceof ForeignFile ||
+    error instanceof DamagedSegment;
 }
 
 /** A file that another version, or another program, has written. */

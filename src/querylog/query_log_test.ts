@@ -475,6 +475,37 @@ Deno.test("QueryLogStore sets a file aside that is damaged while it is open", di
   assert.equal(bench.problems.at(-1) ?? null, null);
 });
 
+Deno.test(
+  "QueryLogStore sets a file aside whose entries do not fit their texts",
+  disk,
+  async (t) => {
+    for (
+      const damage of [
+        "columns = zeroblob(length(columns) - 1)",
+        "columns = randomblob(length(columns))",
+        "columns = x''",
+        "texts = randomblob(length(texts))",
+        "texts = zeroblob(length(texts))",
+        "texts = x'00'",
+        "count = count + 1",
+      ]
+    ) {
+      await t.step(damage, () => {
+        using bench = new Bench();
+        for (let i = 0; i < 300; i++) bench.ask({ name: `n${i}.example` });
+        bench.pass(30_000);
+        bench.db?.exec(`UPDATE segments SET ${damage}`);
+        const { lines } = quietly(() => {
+          assert.equal(bench.names(), "");
+          bench.ask({ name: "after.example" });
+          assert.equal(bench.names(), "after");
+        });
+        assert.match(lines, /set aside/);
+      });
+    }
+  },
+);
+
 Deno.test("QueryLogStore keeps few of the files it has set aside", disk, () => {
   using bench = new Bench();
   for (let i = 0; i < 5; i++) {

@@ -1,4 +1,5 @@
 /** Some thousand entries side by side, column by column, as the file has them. */
+import { OUTCOME_NAMES } from "../logqueue/mod.ts";
 import { DICTIONARIES, type DictionaryName } from "./dictionary.ts";
 
 /** An entry's number is its time in milliseconds, times this, and its place within that time. */
@@ -15,6 +16,9 @@ const HEAD_BYTES = 32;
 const TIME_BYTES = 4;
 const DURATION_BYTES = 4;
 const PLACE_BYTES = 2;
+
+/** A segment whose bytes do not fit each other: the file is damaged. */
+export class DamagedSegment extends Error {}
 
 /** The numbers of an entry's texts, 0 for none. */
 export type TextNumbers = Readonly<Record<DictionaryName, number>>;
@@ -119,7 +123,9 @@ export class Columns {
   readonly outcomes: Uint8Array;
   readonly #places: readonly Uint16Array[];
 
-  constructor(first: number, count: number, bytes: Uint8Array) {
+  /** @throws {DamagedSegment} */
+  constructor({ first, count, texts }: SegmentHead, bytes: Uint8Array) {
+    if (bytes.length !== count * entryBytes()) throw new DamagedSegment("its columns are cut off");
     this.count = count;
     const { times, durations, subs, places, outcomes } = views(bytes.slice().buffer, count);
     const firstMs = Math.floor(first / IDS_PER_MS);
@@ -128,6 +134,10 @@ export class Columns {
     this.durations = durations;
     this.outcomes = outcomes;
     this.#places = places;
+    const { numbers } = readTexts(texts);
+    const isKnown = isBelow(outcomes, OUTCOME_NAMES.length) &&
+      DICTIONARIES.every((name, i) => isBelow(places[i], numbers[name].length));
+    if (!isKnown) throw new DamagedSegment("an entry has a text or an outcome that there is not");
   }
 
   /** For each entry the place of its text in the segment's list of them. */
@@ -147,12 +157,21 @@ export class Columns {
   }
 }
 
-/** The bits of the outcomes of a segment, and the numbers of its texts. */
+/**
+ * The bits of the outcomes of a segment, and the numbers of its texts.
+ *
+ * @throws {DamagedSegment}
+ */
 export function readTexts(
   texts: Uint8Array,
 ): { readonly outcomes: number; readonly numbers: Readonly<Record<DictionaryName, Float64Array>> } {
   const { buffer } = texts.slice();
-  const [outcomes, ...sizes] = new Uint32Array(buffer, 0, HEAD_BYTES / 4);
+  if (buffer.byteLength < HEAD_BYTES) throw new DamagedSegment("its texts are cut off");
+  const [outcomes, ...sizes] = new Uint32Array(buffer, 0, 1 + DICTIONARIES.length);
+  const count = sizes.reduce((sum, size) => sum + size, 0);
+  if (buffer.byteLength !== HEAD_BYTES + 8 * count) {
+    throw new DamagedSegment("its texts are not as many as it says");
+  }
   let at = HEAD_BYTES;
   const lists = DICTIONARIES.map((name, i) => {
     const list = new Float64Array(buffer, at, sizes[i]);
@@ -180,4 +199,9 @@ function views(buffer: ArrayBuffer, count: number) {
     return column;
   });
   return { times, durations, subs, places, outcomes: new Uint8Array(buffer, at, count) };
+}
+
+function isBelow(column: Uint8Array | Uint16Array, limit: number): boolean {
+  for (let i = 0; i < column.length; i++) if (column[i] >= limit) return false;
+  return true;
 }

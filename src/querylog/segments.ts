@@ -84,10 +84,10 @@ export class Segments {
     return this.#behind.get(id) as unknown as SegmentHead ?? null;
   }
 
-  columnsOf({ first, count }: SegmentHead): Columns {
-    const row = this.#columns.get(first);
+  columnsOf(segment: SegmentHead): Columns {
+    const row = this.#columns.get(segment.first);
     invariant(row !== undefined, "a segment's columns are there while it is looked at");
-    return new Columns(first, count, row.columns as Uint8Array);
+    return new Columns(segment, row.columns as Uint8Array);
   }
 
   insert({ first, last, count, texts, columns }: SegmentRow): void {
