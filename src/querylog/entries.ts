@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { pragma } from "./database.ts";
-import { DICTIONARIES, Dictionary, type DictionaryName } from "./dictionary.ts";
+import { DICTIONARIES, Dictionary } from "./dictionary.ts";
 import type { StoredEntry } from "./entry.ts";
 import {
   type Columns,
@@ -11,7 +11,6 @@ import {
   type SegmentEntry,
   type SegmentHead,
   SegmentWriter,
-  type TextNumbers,
 } from "./segment.ts";
 import { Segments } from "./segments.ts";
 
@@ -49,9 +48,12 @@ export interface Moved {
 export class Entries {
   readonly #db: DatabaseSync;
   readonly #options: EntriesOptions;
-  readonly #dictionaries: Record<DictionaryName, Dictionary>;
+  /** In their order. */
+  readonly #dictionaries: readonly Dictionary[];
   readonly #segments: Segments;
   readonly #writer = new SegmentWriter();
+  /** Of the texts of the entry that is being added. */
+  readonly #numbers = new Float64Array(DICTIONARIES.length);
   readonly #version: StatementSync;
   #seenVersion: number;
   #count = 0;
@@ -67,9 +69,7 @@ export class Entries {
   constructor(db: DatabaseSync, options: EntriesOptions) {
     this.#db = db;
     this.#options = options;
-    this.#dictionaries = Object.fromEntries(
-      DICTIONARIES.map((name) => [name, new Dictionary(db, name)]),
-    ) as Record<DictionaryName, Dictionary>;
+    this.#dictionaries = DICTIONARIES.map((name) => new Dictionary(db, name));
     this.#segments = new Segments(db);
     this.#version = db.prepare("PRAGMA data_version");
     this.#seenVersion = Number(this.#version.get()?.data_version);
@@ -101,22 +101,17 @@ export class Entries {
     this.#seeOthers();
     this.#resume(entries.length);
     const ids: number[] = [];
-    const { names, clients, kinds, rules, answers } = this.#dictionaries;
+    const numbers = this.#numbers;
+    const [names, clients, kinds, rules, answers] = this.#dictionaries;
     for (const entry of entries) {
       const id = Math.max(Math.floor(entry.timeMs) * IDS_PER_MS, this.#lastId + 1);
       const epoch = this.#epochFor(id);
-      this.#put({
-        id,
-        durationUs: entry.durationUs,
-        outcome: entry.outcome,
-        numbers: {
-          names: names.idOf(entry.name, epoch),
-          clients: clients.idOf(entry.client, epoch),
-          kinds: kinds.idOf(entry.kind, epoch),
-          rules: entry.rule === "" ? 0 : rules.idOf(entry.rule, epoch),
-          answers: entry.answers === "" ? 0 : answers.idOf(entry.answers, epoch),
-        },
-      });
+      numbers[0] = names.idOf(entry.name, epoch);
+      numbers[1] = clients.idOf(entry.client, epoch);
+      numbers[2] = kinds.idOf(entry.kind, epoch);
+      numbers[3] = entry.rule === "" ? 0 : rules.idOf(entry.rule, epoch);
+      numbers[4] = entry.answers === "" ? 0 : answers.idOf(entry.answers, epoch);
+      this.#put(id, entry.durationUs, entry.outcome, numbers);
       ids.push(id);
       this.#lastId = id;
       this.#count++;
@@ -140,14 +135,20 @@ export class Entries {
       end = segment.first;
     }
     for (const segment of taken.reverse()) {
-      for (const row of this.#rows(segment)) this.#put(row);
+      this.#putAll(this.#rows(segment));
       this.#segments.remove(segment);
     }
   }
 
-  #put(entry: SegmentEntry): void {
-    if (!this.#writer.takes(entry.id)) this.#flush();
-    this.#writer.add(entry);
+  #put(id: number, durationUs: number, outcome: number, numbers: ArrayLike<number>): void {
+    if (!this.#writer.takes(id)) this.#flush();
+    this.#writer.add(id, durationUs, outcome, numbers);
+  }
+
+  #putAll(entries: readonly SegmentEntry[]): void {
+    for (const { id, durationUs, outcome, numbers } of entries) {
+      this.#put(id, durationUs, outcome, numbers);
+    }
   }
 
   #flush(): void {
@@ -157,16 +158,15 @@ export class Entries {
   /** What is there of a segment, the oldest first. */
   #rows(segment: SegmentHead, columns = this.#segments.columnsOf(segment)): SegmentEntry[] {
     const { numbers } = readTexts(segment.texts);
-    const texts = DICTIONARIES.map((name) => [name, columns.places(name), numbers[name]] as const);
+    const texts = DICTIONARIES.map((name) => [columns.places(name), numbers[name]] as const);
     const { ids, durations, outcomes } = columns;
     const rows: SegmentEntry[] = [];
     for (let i = columns.indexOf(this.#segments.floor); i < columns.count; i++) {
-      const own = texts.map(([name, places, list]) => [name, list[places[i]]]);
       rows.push({
         id: ids[i],
         durationUs: durations[i],
         outcome: outcomes[i],
-        numbers: Object.fromEntries(own) as TextNumbers,
+        numbers: texts.map(([places, list]) => list[places[i]]),
       });
     }
     return rows;
@@ -222,7 +222,7 @@ export class Entries {
   #cut(segment: SegmentHead, columns: Columns): void {
     const rows = this.#rows(segment, columns);
     this.#segments.remove(segment);
-    for (const row of rows) this.#put(row);
+    this.#putAll(rows);
     this.#flush();
   }
 
@@ -256,7 +256,7 @@ export class Entries {
       all = all.map((row) => ({ ...row, id: before = Math.max(row.id, before + 1) }));
       [first, last] = [all[0].id, before];
     }
-    for (const row of all) this.#put(row);
+    this.#putAll(all);
     this.#flush();
     this.#lastId = Math.max(this.#lastId, last);
   }
@@ -283,11 +283,9 @@ export class Entries {
       const rows = this.#rows(segment);
       this.#segments.remove(segment);
       let before = to;
-      for (const row of rows) {
-        if (row.id >= fromId) {
-          before = isLater ? row.id + shift : Math.max(row.id + shift, before + 1);
-        }
-        this.#put(row.id < fromId ? row : { ...row, id: before });
+      for (const { id, durationUs, outcome, numbers } of rows) {
+        if (id >= fromId) before = isLater ? id + shift : Math.max(id + shift, before + 1);
+        this.#put(id < fromId ? id : before, durationUs, outcome, numbers);
       }
       this.#flush();
       return { from: isLater ? segment.first : segment.last, to: before };
@@ -327,7 +325,7 @@ export class Entries {
 
   /** Forgets what an undone transaction, or a table before others wrote to it, told it. */
   undo(): void {
-    for (const dictionary of Object.values(this.#dictionaries)) dictionary.forget();
+    for (const dictionary of this.#dictionaries) dictionary.forget();
     this.#writer.clear();
     this.#recount();
     this.#sweeping = null;
@@ -383,7 +381,7 @@ export class Entries {
       this.#sweeping = { at: 0, index: 0, epoch };
     }
     const { at, index, epoch } = this.#sweeping;
-    const dictionary = this.#dictionaries[DICTIONARIES[index]];
+    const dictionary = this.#dictionaries[index];
     const next = dictionary.sweep(at, SWEEP_ROWS_MAX, epoch);
     if (next > 0) this.#sweeping.at = next;
     else if (index + 1 < DICTIONARIES.length) this.#sweeping = { at: 0, index: index + 1, epoch };

@@ -95,6 +95,25 @@ export interface TakenEntry extends StoredEntry {
   readonly record: Uint32Array | null;
 }
 
+/** One that may be filled again: what of it goes on is copied. */
+export type Fillable<T> = { -readonly [K in keyof T]: T[K] };
+
+export function emptyEntry(): Fillable<TakenEntry> {
+  return {
+    isLogged: false,
+    isCounted: false,
+    record: null,
+    timeMs: 0,
+    durationUs: 0,
+    outcome: 0,
+    name: "",
+    client: "",
+    kind: "",
+    rule: "",
+    answers: "",
+  };
+}
+
 /** Texts of which what was made is kept ready. */
 const KEPT_MAX = 4_096;
 

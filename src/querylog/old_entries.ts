@@ -44,13 +44,7 @@ export class OldEntries {
       id,
       durationUs: duration,
       outcome,
-      numbers: {
-        names: name,
-        clients: client,
-        kinds: kind,
-        rules: rule ?? 0,
-        answers: answers ?? 0,
-      },
+      numbers: [name, client, kind, rule ?? 0, answers ?? 0],
     }));
   }
 }

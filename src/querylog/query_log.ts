@@ -5,7 +5,7 @@ import { log } from "../log.ts";
 import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, type Moved } from "./entries.ts";
-import type { LogFilter, TakenEntry } from "./entry.ts";
+import { emptyEntry, type LogFilter, type TakenEntry } from "./entry.ts";
 import type { HourSeries } from "./client_hours.ts";
 import { type CountsQuery, LogCounts, type SeenAddress, type SeriesQuery } from "./log_counts.ts";
 import { LiveFeed } from "./live_feed.ts";
@@ -69,6 +69,8 @@ export class QueryLogStore {
   readonly #ports: QueryLogPorts;
   readonly #readers: readonly QueueReader[];
   readonly #record: RecordReader;
+  /** Entries of a batch, filled anew with each. */
+  readonly #pool: ReturnType<typeof emptyEntry>[] = [];
   readonly #figures: Float64Array;
   readonly live: LiveFeed;
   readonly #exports: LogExports;
@@ -305,10 +307,15 @@ export class QueryLogStore {
           const lengthBytes = reader.next(words);
           if (lengthBytes === NO_RECORD) break;
           this.#pace.take();
-          const entry = this.#record.read();
-          if (entry === null) this.#figures[LogFigure.Unreadable]++;
-          else if (!this.#exports.wants(entry)) batch.push(this.#dated(entry));
-          else batch.push({ ...this.#dated(entry), record: words.slice(0, lengthBytes >>> 2) });
+          const entry = this.#record.read(this.#pool[batch.length] ??= emptyEntry());
+          if (entry === null) {
+            this.#figures[LogFigure.Unreadable]++;
+            continue;
+          }
+          // Its time is that of the thread that answered, by the system's clock.
+          entry.timeMs = this.#clock.dateOf(entry.timeMs);
+          if (this.#exports.wants(entry)) entry.record = words.slice(0, lengthBytes >>> 2);
+          batch.push(entry);
         }
       } catch (error) {
         const lost = reader.discard();
@@ -320,12 +327,6 @@ export class QueryLogStore {
       }
     }
     return this.#readers.length === 1 ? batch : batch.sort((a, b) => a.timeMs - b.timeMs);
-  }
-
-  /** Its time is that of the thread that answered, by the system's clock. */
-  #dated(entry: TakenEntry): TakenEntry {
-    const timeMs = this.#clock.dateOf(entry.timeMs);
-    return timeMs === entry.timeMs ? entry : { ...entry, timeMs };
   }
 
   /** By which time something is too old; `null` while none can be believed. */

@@ -25,7 +25,7 @@ import {
   TEXT_SEPARATOR,
 } from "../logqueue/mod.ts";
 import { ByteTexts } from "./byte_texts.ts";
-import { clientText, kindText, type TakenEntry } from "./entry.ts";
+import { clientText, emptyEntry, type Fillable, kindText, type TakenEntry } from "./entry.ts";
 import { anonymize } from "./filter.ts";
 
 /** Most records of a response that an entry shows, and most characters of one. */
@@ -81,8 +81,8 @@ export class RecordReader {
     this.#options = options;
   }
 
-  /** The entry that `words` has; `null` where that is none that can be read. */
-  read(): TakenEntry | null {
+  /** The entry that `words` has, in `entry`; `null` where that is none that can be read. */
+  read(entry: Fillable<TakenEntry> = emptyEntry()): Fillable<TakenEntry> | null {
     const { words } = this;
     const lengths = words[RecordAt.Lengths];
     const more = words[RecordAt.MoreLengths];
@@ -99,20 +99,18 @@ export class RecordReader {
     const name = this.#name(questionEnd - QUESTION_TAIL_BYTES, messageEnd);
     if (name === UNREADABLE) return null;
     const flags = (what >>> 16) & 0xff;
-    const isCounted = (flags & RecordFlag.NotCounted) === 0;
-    return {
-      isLogged: (flags & RecordFlag.NotLogged) === 0,
-      isCounted,
-      record: null,
-      timeMs,
-      durationUs: words[RecordAt.Duration],
-      outcome,
-      name,
-      client: this.#client(what >>> 24, groupAt, lengths >>> 16, idAt, more >>> 16),
-      kind: this.#kind(questionEnd - QUESTION_TAIL_BYTES, reasonAt),
-      rule: (more & 0xffff) === 0 ? "" : this.#text(this.#rules, ruleAt, more & 0xffff),
-      answers: this.#answersOf(outcome, questionEnd, messageEnd),
-    };
+    entry.isLogged = (flags & RecordFlag.NotLogged) === 0;
+    entry.isCounted = (flags & RecordFlag.NotCounted) === 0;
+    entry.record = null;
+    entry.timeMs = timeMs;
+    entry.durationUs = words[RecordAt.Duration];
+    entry.outcome = outcome;
+    entry.name = name;
+    entry.client = this.#client(what >>> 24, groupAt, lengths >>> 16, idAt, more >>> 16);
+    entry.kind = this.#kind(questionEnd - QUESTION_TAIL_BYTES, reasonAt);
+    entry.rule = (more & 0xffff) === 0 ? "" : this.#text(this.#rules, ruleAt, more & 0xffff);
+    entry.answers = this.#answersOf(outcome, questionEnd, messageEnd);
+    return entry;
   }
 
   /** In lower case; `UNREADABLE` for what is no name. */

@@ -16,19 +16,17 @@ const HEAD_BYTES = 32;
 const TIME_BYTES = 4;
 const DURATION_BYTES = 4;
 const PLACE_BYTES = 2;
+const ENTRY_BYTES = TIME_BYTES + DURATION_BYTES + PLACE_BYTES * (1 + DICTIONARIES.length) + 1;
 
 /** A segment whose bytes do not fit each other: the file is damaged. */
 export class DamagedSegment extends Error {}
 
-/** The numbers of an entry's texts, 0 for none. */
-export type TextNumbers = Readonly<Record<DictionaryName, number>>;
-
-/** An entry as it is written: its texts are numbers. */
+/** An entry as it is written: its texts are numbers, one of each dictionary, 0 for none. */
 export interface SegmentEntry {
   readonly id: number;
   readonly durationUs: number;
   readonly outcome: number;
-  readonly numbers: TextNumbers;
+  readonly numbers: ArrayLike<number>;
 }
 
 /** What the file has of a segment but for its columns. */
@@ -52,6 +50,9 @@ export class SegmentWriter {
   /** Of each dictionary: the place of an entry's text among those of the segment. */
   readonly #places = DICTIONARIES.map(() => new Uint16Array(SEGMENT_ENTRIES));
   readonly #placeOf = DICTIONARIES.map(() => new Map<number, number>());
+  /** Where the bytes of each segment are put together. */
+  readonly #texts = new ArrayBuffer(HEAD_BYTES + 8 * DICTIONARIES.length * SEGMENT_ENTRIES);
+  readonly #columns = new ArrayBuffer(SEGMENT_ENTRIES * ENTRY_BYTES);
   #count = 0;
   #mask = 0;
 
@@ -65,7 +66,8 @@ export class SegmentWriter {
       this.#count < SEGMENT_ENTRIES && id - this.#ids[0] < SPAN_IDS - IDS_PER_MS;
   }
 
-  add({ id, durationUs, outcome, numbers }: SegmentEntry): void {
+  /** Adds an entry; `numbers` are those of its texts, as `SegmentEntry` has them. */
+  add(id: number, durationUs: number, outcome: number, numbers: ArrayLike<number>): void {
     const at = this.#count++;
     this.#ids[at] = id;
     this.#durations[at] = Math.min(durationUs, DURATION_US_MAX);
@@ -73,27 +75,29 @@ export class SegmentWriter {
     this.#mask |= 1 << outcome;
     for (let i = 0; i < DICTIONARIES.length; i++) {
       const places = this.#placeOf[i];
-      const number = numbers[DICTIONARIES[i]];
-      let place = places.get(number);
-      if (place === undefined) places.set(number, place = places.size);
+      let place = places.get(numbers[i]);
+      if (place === undefined) places.set(numbers[i], place = places.size);
       this.#places[i][at] = place;
     }
   }
 
-  /** The segment of what was added since the last time. */
+  /** The segment of what was added since the last time; its bytes are written over by the next one. */
   take(): SegmentRow {
     const count = this.#count;
     const sizes = this.#placeOf.map(({ size }) => size);
-    const texts = new ArrayBuffer(HEAD_BYTES + 8 * sizes.reduce((sum, size) => sum + size, 0));
-    new Uint32Array(texts).set([this.#mask, ...sizes]);
+    const textsBytes = HEAD_BYTES + 8 * sizes.reduce((sum, size) => sum + size, 0);
+    const texts = this.#texts;
+    new Uint32Array(texts, 0, HEAD_BYTES / 4).fill(0).set([this.#mask, ...sizes]);
     let at = HEAD_BYTES;
     for (const [i, places] of this.#placeOf.entries()) {
-      new Float64Array(texts, at, sizes[i]).set([...places.keys()]);
-      at += 8 * sizes[i];
+      const list = new Float64Array(texts, at, sizes[i]);
+      let place = 0;
+      for (const number of places.keys()) list[place++] = number;
+      at += list.byteLength;
     }
     const first = this.#ids[0];
     const last = this.#ids[count - 1];
-    const columns = new ArrayBuffer(count * entryBytes());
+    const columns = this.#columns;
     const { times, durations, subs, places, outcomes } = views(columns, count);
     const firstMs = Math.floor(first / IDS_PER_MS);
     for (let i = 0; i < count; i++) {
@@ -105,7 +109,13 @@ export class SegmentWriter {
     for (const [i, column] of this.#places.entries()) places[i].set(column.subarray(0, count));
     outcomes.set(this.#outcomes.subarray(0, count));
     this.clear();
-    return { first, last, count, texts: new Uint8Array(texts), columns: new Uint8Array(columns) };
+    return {
+      first,
+      last,
+      count,
+      texts: new Uint8Array(texts, 0, textsBytes),
+      columns: new Uint8Array(columns, 0, count * ENTRY_BYTES),
+    };
   }
 
   /** Forgets what was added since the last time. */
@@ -125,7 +135,7 @@ export class Columns {
 
   /** @throws {DamagedSegment} */
   constructor({ first, count, texts }: SegmentHead, bytes: Uint8Array) {
-    if (bytes.length !== count * entryBytes()) throw new DamagedSegment("its columns are cut off");
+    if (bytes.length !== count * ENTRY_BYTES) throw new DamagedSegment("its columns are cut off");
     this.count = count;
     const { times, durations, subs, places, outcomes } = views(bytes.slice().buffer, count);
     const firstMs = Math.floor(first / IDS_PER_MS);
@@ -182,10 +192,6 @@ export function readTexts(
     outcomes,
     numbers: Object.fromEntries(lists) as Record<DictionaryName, Float64Array>,
   };
-}
-
-function entryBytes(): number {
-  return TIME_BYTES + DURATION_BYTES + PLACE_BYTES * (1 + DICTIONARIES.length) + 1;
 }
 
 /** The columns within a segment's bytes: the widest first, so that each is aligned. */
