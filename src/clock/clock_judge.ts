@@ -78,10 +78,9 @@ export class ClockJudge implements Clock {
 
   /** When something happened a moment ago that the system's clock gave this time. */
   dateOf(wallMs: number): number {
-    const ages = [this.#offsetMs, this.#formerOffsetMs].map((offsetMs) =>
-      Math.abs(this.#lookedAtMs - (wallMs - offsetMs))
-    );
-    const shiftMs = this.#courseMs - (ages[0] <= ages[1] ? this.#offsetMs : this.#formerOffsetMs);
+    const age = Math.abs(this.#lookedAtMs - (wallMs - this.#offsetMs));
+    const formerAge = Math.abs(this.#lookedAtMs - (wallMs - this.#formerOffsetMs));
+    const shiftMs = this.#courseMs - (age <= formerAge ? this.#offsetMs : this.#formerOffsetMs);
     return Math.abs(shiftMs) < 1 ? wallMs : Math.round(wallMs + shiftMs);
   }
 

@@ -149,7 +149,7 @@ export class QueueReader {
   readonly #counts: Float64Array;
   readonly #words: Uint32Array;
   readonly #capacity: number;
-  /** Given back up to here, read up to here, to be read up to here. */
+  /** Given back up to here, read up to here, to be read up to here: 32 bits, of whatever sign. */
   #tail: number;
   #at: number;
   #mark: number;
@@ -160,7 +160,7 @@ export class QueueReader {
     this.#counts = new Float64Array(memory, 0, DATA_BYTES / 8);
     this.#words = new Uint32Array(memory, DATA_BYTES);
     this.#capacity = this.#words.byteLength;
-    this.#tail = this.#at = this.#mark = Atomics.load(this.#control, TAIL) >>> 0;
+    this.#tail = this.#at = this.#mark = Atomics.load(this.#control, TAIL);
   }
 
   /** Bytes that wait, as part of what the queue holds. */
@@ -204,7 +204,7 @@ export class QueueReader {
 
   /** Has `next` go as far as the writer is now. */
   mark(): void {
-    this.#mark = Atomics.load(this.#control, HEAD) >>> 0;
+    this.#mark = Atomics.load(this.#control, HEAD);
   }
 
   /**
@@ -222,7 +222,7 @@ export class QueueReader {
         bytes >= 4 && bytes % 4 === 0 && bytes <= left && bytes <= this.#capacity - at * 4,
         "a record of the query log's queue has a length within the queue",
       );
-      this.#at = (this.#at + bytes) >>> 0;
+      this.#at = (this.#at + bytes) | 0;
       if ((length & SKIP) !== 0) continue;
       invariant(
         bytes >= RecordAt.End * 4 && bytes <= target.byteLength,
@@ -240,7 +240,7 @@ export class QueueReader {
     this.#tail = this.#at;
     this.#counts[TAKEN] += this.#read;
     this.#read = 0;
-    Atomics.store(this.#control, TAIL, this.#tail | 0);
+    Atomics.store(this.#control, TAIL, this.#tail);
   }
 
   /** What found no room since the last call, by kind; also of a former reader's last call. */

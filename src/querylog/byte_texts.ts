@@ -14,20 +14,28 @@ export class ByteTexts {
   readonly #keys: (Uint8Array | undefined)[] = Array.from({ length: SLOTS });
   readonly #texts: string[] = Array.from({ length: SLOTS }, () => "");
 
-  /** The text of the bytes from one place up to another, as `make` makes it if it is not known. */
-  of(bytes: Uint8Array, from: number, to: number, make: () => string): string {
-    const length = to - from;
-    if (length > KEY_BYTES_MAX) return make();
-    let hash = FNV_OFFSET;
-    for (let i = from; i < to; i++) hash = Math.imul(hash ^ bytes[i], FNV_PRIME);
-    const slot = (hash ^ (hash >>> 16)) & (SLOTS - 1);
+  /** The text of the bytes from one place up to another; `null`: it is to be made, and kept. */
+  find(bytes: Uint8Array, from: number, to: number): string | null {
+    if (to - from > KEY_BYTES_MAX) return null;
+    const slot = slotOf(bytes, from, to);
     const key = this.#keys[slot];
-    if (key !== undefined && isSame(key, bytes, from, length)) return this.#texts[slot];
-    const text = make();
+    return key !== undefined && isSame(key, bytes, from, to - from) ? this.#texts[slot] : null;
+  }
+
+  /** Keeps the text of some bytes, and returns it. */
+  keep(bytes: Uint8Array, from: number, to: number, text: string): string {
+    if (to - from > KEY_BYTES_MAX) return text;
+    const slot = slotOf(bytes, from, to);
     this.#keys[slot] = bytes.slice(from, to);
     this.#texts[slot] = text;
     return text;
   }
+}
+
+function slotOf(bytes: Uint8Array, from: number, to: number): number {
+  let hash = FNV_OFFSET;
+  for (let i = from; i < to; i++) hash = Math.imul(hash ^ bytes[i], FNV_PRIME);
+  return (hash ^ (hash >>> 16)) & (SLOTS - 1);
 }
 
 function isSame(key: Uint8Array, bytes: Uint8Array, from: number, length: number): boolean {

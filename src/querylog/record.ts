@@ -43,8 +43,6 @@ const QUESTION_TAIL_BYTES = 4;
 /** A byte of a name from which on it is a pointer to the rest of it; behind one is a record's type. */
 const POINTER = 0xc0;
 const TYPE_AT = 2;
-/** What no name is: a tab in one is written as its number. */
-const UNREADABLE = "\t";
 /** The year 2248: from then on the numbers of entries are no whole numbers any more. */
 const TIME_MS_END = 2 ** 43;
 
@@ -97,7 +95,7 @@ export class RecordReader {
     const timeMs = words[RecordAt.TimeHigh] * TWO_TO_32 + words[RecordAt.TimeLow];
     if (questionEnd < 0 || outcome >= OUTCOME_NAMES.length || timeMs >= TIME_MS_END) return null;
     const name = this.#name(questionEnd - QUESTION_TAIL_BYTES, messageEnd);
-    if (name === UNREADABLE) return null;
+    if (name === null) return null;
     const flags = (what >>> 16) & 0xff;
     entry.isLogged = (flags & RecordFlag.NotLogged) === 0;
     entry.isCounted = (flags & RecordFlag.NotCounted) === 0;
@@ -108,21 +106,22 @@ export class RecordReader {
     entry.name = name;
     entry.client = this.#client(what >>> 24, groupAt, lengths >>> 16, idAt, more >>> 16);
     entry.kind = this.#kind(questionEnd - QUESTION_TAIL_BYTES, reasonAt);
-    entry.rule = (more & 0xffff) === 0 ? "" : this.#text(this.#rules, ruleAt, more & 0xffff);
+    entry.rule = (more & 0xffff) === 0 ? "" : this.#rule(ruleAt, more & 0xffff);
     entry.answers = this.#answersOf(outcome, questionEnd, messageEnd);
     return entry;
   }
 
-  /** In lower case; `UNREADABLE` for what is no name. */
-  #name(end: number, messageEnd: number): string {
+  /** In lower case; `null` for what is no name. */
+  #name(end: number, messageEnd: number): string | null {
     const bytes = this.#bytes;
-    const read = () => {
-      const name = readNameText(bytes.subarray(MESSAGE_AT, messageEnd), HEADER_BYTES);
-      return name === null ? UNREADABLE : name.toLowerCase();
-    };
     // One that ends elsewhere (RFC 1035 §4.1.4) is not told by its own bytes.
     const isWhole = bytes[end - 1] === 0 && bytes[end - 2] < POINTER;
-    return isWhole ? this.#names.of(bytes, QUESTION_AT, end, read) : read();
+    const known = isWhole ? this.#names.find(bytes, QUESTION_AT, end) : null;
+    if (known !== null) return known;
+    const text = readNameText(bytes.subarray(MESSAGE_AT, messageEnd), HEADER_BYTES);
+    if (text === null) return null;
+    const name = text.toLowerCase();
+    return isWhole ? this.#names.keep(bytes, QUESTION_AT, end, name) : name;
   }
 
   #client(
@@ -142,15 +141,16 @@ export class RecordReader {
     for (let i = 0; i < groupBytes; i++) key[length++] = bytes[groupAt + i];
     // An address that is not to be kept is cleared in the record as well, which others may get.
     if (this.#options.anonymize && addressBytes > 0) anonymize(bytes, ADDRESS_AT, addressBytes);
-    return this.#clients.of(key, 0, length, () => {
-      const [group, ...name] = this.#decode(groupAt, groupBytes).split(TEXT_SEPARATOR);
-      return clientText(
-        addressBytes === 0 ? "" : formatIp(bytes, ADDRESS_AT, addressBytes),
-        this.#decode(idAt, idBytes),
-        group,
-        name.join(TEXT_SEPARATOR),
-      );
-    });
+    const known = this.#clients.find(key, 0, length);
+    if (known !== null) return known;
+    const [group, ...name] = this.#decode(groupAt, groupBytes).split(TEXT_SEPARATOR);
+    const text = clientText(
+      addressBytes === 0 ? "" : formatIp(bytes, ADDRESS_AT, addressBytes),
+      this.#decode(idAt, idBytes),
+      group,
+      name.join(TEXT_SEPARATOR),
+    );
+    return this.#clients.keep(key, 0, length, text);
   }
 
   /** What is behind the question's name at `typeAt` says the type. */
@@ -171,23 +171,26 @@ export class RecordReader {
     key[6] = upstream >>> 8;
     let length = 7;
     for (let i = 0; i < reasonBytes; i++) key[length++] = bytes[reasonAt + i];
-    return this.#kinds.of(key, 0, length, () => {
-      const flags = (what >>> 16) & 0xff;
-      return kindText(
-        qtypeName((bytes[typeAt] << 8) | bytes[typeAt + 1]),
-        rcodeName(rcode),
-        (what >>> 8) & 0xff,
-        (flags & RecordFlag.Cached) !== 0,
-        (flags >> RecordFlag.DnssecShift) & 3,
-        this.#options.upstreams[upstream - 1] ?? "",
-        this.#decode(reasonAt, reasonBytes).slice(0, REASON_LENGTH_MAX),
-        (flags & RecordFlag.NotCounted) === 0,
-      );
-    });
+    const known = this.#kinds.find(key, 0, length);
+    if (known !== null) return known;
+    const flags = (what >>> 16) & 0xff;
+    const text = kindText(
+      qtypeName((bytes[typeAt] << 8) | bytes[typeAt + 1]),
+      rcodeName(rcode),
+      (what >>> 8) & 0xff,
+      (flags & RecordFlag.Cached) !== 0,
+      (flags >> RecordFlag.DnssecShift) & 3,
+      this.#options.upstreams[upstream - 1] ?? "",
+      this.#decode(reasonAt, reasonBytes).slice(0, REASON_LENGTH_MAX),
+      (flags & RecordFlag.NotCounted) === 0,
+    );
+    return this.#kinds.keep(key, 0, length, text);
   }
 
-  #text(texts: ByteTexts, at: number, lengthBytes: number): string {
-    return texts.of(this.#bytes, at, at + lengthBytes, () => this.#decode(at, lengthBytes));
+  #rule(at: number, lengthBytes: number): string {
+    const end = at + lengthBytes;
+    return this.#rules.find(this.#bytes, at, end) ??
+      this.#rules.keep(this.#bytes, at, end, this.#decode(at, lengthBytes));
   }
 
   #decode(at: number, lengthBytes: number): string {
@@ -200,12 +203,14 @@ export class RecordReader {
   #answersOf(outcome: number, from: number, end: number): string {
     const bytes = this.#bytes;
     if ((bytes[MESSAGE_AT + 6] | bytes[MESSAGE_AT + 7]) === 0) return "";
-    const format = () => this.#formatAnswers(bytes.subarray(MESSAGE_AT, end));
     const type = (bytes[from + TYPE_AT] << 8) | bytes[from + TYPE_AT + 1];
     const isAddress = bytes[from] >= POINTER && (type === Qtype.A || type === Qtype.AAAA);
     // One address, which is told by its own bytes; with another TTL it would be another each time.
     const isAlike = outcome === BLOCKED && isAddress && bytes[MESSAGE_AT + 7] === 1;
-    return isAlike ? this.#answers.of(bytes, from, end, format) : format();
+    const known = isAlike ? this.#answers.find(bytes, from, end) : null;
+    if (known !== null) return known;
+    const text = this.#formatAnswers(bytes.subarray(MESSAGE_AT, end));
+    return isAlike ? this.#answers.keep(bytes, from, end, text) : text;
   }
 
   #formatAnswers(message: Uint8Array): string {

@@ -45,23 +45,30 @@ export class TopSketch {
   }
 
   #shrink(): void {
-    // Of numbers alone, as this comes with every so many names.
-    const sorted = Float64Array.from(this.#counts.values()).sort();
-    const most = sorted[sorted.length - 1 - this.#capacity];
-    let excess = this.#counts.size - this.#capacity;
+    // Of numbers alone and without garbage, as this comes with every so many names.
+    const counts = this.#counts;
+    const size = counts.size;
+    if (sorted.length < size) sorted = new Float64Array(size);
+    let at = 0;
+    counts.forEach((count) => {
+      sorted[at++] = count;
+    });
+    const most = sorted.subarray(0, size).sort()[size - 1 - this.#capacity];
+    let excess = size - this.#capacity;
     this.#floor = Math.max(this.#floor, most);
-    for (const [name, count] of this.#counts) {
-      if (count < most) {
-        this.#counts.delete(name);
-        excess--;
-      }
-    }
-    // Of those with as many, the ones that came first go.
-    for (const [name, count] of this.#counts) {
-      if (excess <= 0) break;
-      if (count > most) continue;
-      this.#counts.delete(name);
+    counts.forEach((count, name) => {
+      if (count >= most) return;
+      counts.delete(name);
       excess--;
-    }
+    });
+    // Of those with as many, the ones that came first go.
+    counts.forEach((count, name) => {
+      if (excess <= 0 || count > most) return;
+      counts.delete(name);
+      excess--;
+    });
   }
 }
+
+/** Where counts are sorted, of one sketch at a time. */
+let sorted = new Float64Array(0);
