@@ -1,6 +1,8 @@
 /** Records written a second, for about a tenth of a processor's time; of a flood, this part. */
 const RECORDS_PER_SECOND = 22_000;
 const FLOOD_PART = 1 / 5;
+/** So much of a rest that lasted longer than it was to is made good. */
+const LATE_MS_MAX = 200;
 
 /**
  * How soon after some records the next are taken from the queues. More wait there, and of what finds
@@ -11,6 +13,7 @@ export class Pace {
   #dropped = 0;
   /** When a rest was last asked for, and how many had come by then. */
   #last = { ms: -Infinity, come: 0 };
+  #untilMs = -Infinity;
 
   /** Records taken so far. */
   get taken(): number {
@@ -27,12 +30,14 @@ export class Pace {
     this.#dropped += count;
   }
 
-  /** Milliseconds from taking so many to the next ones. */
-  restMs(nowMs: number, count: number): number {
+  /** Until when to rest from having taken so many just now. */
+  restUntilMs(nowMs: number, count: number): number {
     const { ms, come: before } = this.#last;
     const come = this.#taken + this.#dropped;
     this.#last = { ms: nowMs, come };
     const comePerMs = (come - before) / Math.max(1, nowMs - ms);
-    return Math.round(count / Math.max(RECORDS_PER_SECOND / 1_000, FLOOD_PART * comePerMs));
+    const restMs = count / Math.max(RECORDS_PER_SECOND / 1_000, FLOOD_PART * comePerMs);
+    this.#untilMs = Math.round(Math.max(this.#untilMs, nowMs - LATE_MS_MAX) + restMs);
+    return this.#untilMs;
   }
 }

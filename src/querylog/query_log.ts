@@ -124,7 +124,7 @@ export class QueryLogStore {
     if (fill > FILL_MAX || nowMs >= this.#dueAtMs(fill)) {
       const before = this.#pace.taken;
       isMore = this.#write();
-      this.#restsUntilMs = nowMs + this.#pace.restMs(nowMs, this.#pace.taken - before);
+      this.#restsUntilMs = this.#pace.restUntilMs(nowMs, this.#pace.taken - before);
       this.#waitsSinceMs = isMore ? nowMs : Infinity;
     } else if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim();
     if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
