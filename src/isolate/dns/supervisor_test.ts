@@ -65,6 +65,7 @@ function options(
     seed: SEED,
     listen,
     upstreams,
+    lostDomains: [],
     strategy: { kind: "order", atOnce: 1 },
     openMax: 4_096,
     cacheBytes: 1024 * 1024,

@@ -2,7 +2,7 @@ import { type Remote, Server, type ServerAddress } from "../ask/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
 import { FLIGHT_MS, type Share } from "../flights/mod.ts";
 import type { Query } from "../query.ts";
-import { NO_GROUP_UPSTREAM, NOBODY_ANSWERED } from "./failures.ts";
+import { NO_DOMAIN_UPSTREAM, NO_GROUP_UPSTREAM, NOBODY_ANSWERED } from "./failures.ts";
 
 /** Failures in a row before an upstream is left alone for a while. */
 export const FAILURES_MAX = 3;
@@ -194,9 +194,21 @@ export class UpstreamTable {
   /** By route, 0 for everybody: longest domain first; the set for every name last. */
   readonly #sets: (readonly UpstreamSet[])[];
 
-  constructor(specs: readonly UpstreamSpec[], remote: (spec: UpstreamSpec) => Remote) {
+  /**
+   * `lost` are domains whose upstreams can't be used: their names are asked of nobody else, who would
+   * learn them and say that they are not there.
+   */
+  constructor(
+    specs: readonly UpstreamSpec[],
+    remote: (spec: UpstreamSpec) => Remote,
+    lost: readonly Uint8Array[] = [],
+  ) {
     this.all = specs.map((spec, index) => new Upstream(index, spec, remote(spec)));
-    this.#sets = [setsOf(this.all.filter(({ spec }) => spec.groupsOnly !== true))];
+    const sets = setsOf(this.all.filter(({ spec }) => spec.groupsOnly !== true));
+    const served = new Set(sets.map(({ domain }) => domain.join()));
+    const closed = lost.filter((domain) => !served.has(domain.join()))
+      .map((domain) => new UpstreamSet(domain, [], NO_DOMAIN_UPSTREAM));
+    this.#sets = [inOrder([...sets, ...closed])];
   }
 
   /** The indexes of upstreams by names or addresses, those that there are. */
@@ -242,14 +254,15 @@ const NOWHERE: Remote = { transport: "udp" };
 /**
  * Who would be asked for an uncompressed name, in the order named: of the upstreams that `names`
  * has, as a group does, or, where that is empty, of those for everybody. Nobody where none of `names`
- * is there; `null` where none serves the name.
+ * is there, or the name is of a domain of `lost`; `null` where none serves the name.
  */
 export function upstreamsFor(
   specs: readonly UpstreamSpec[],
+  lost: readonly Uint8Array[],
   names: readonly string[],
   name: Uint8Array,
 ): readonly UpstreamSpec[] | null {
-  const table = new UpstreamTable(specs, () => NOWHERE);
+  const table = new UpstreamTable(specs, () => NOWHERE, lost);
   const route = names.length === 0 ? 0 : 1;
   if (route > 0) table.addRoute(route, table.find(names));
   return table.forName(name, 0, name.length, route)?.upstreams.map(({ spec }) => spec) ?? null;
