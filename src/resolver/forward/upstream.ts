@@ -205,10 +205,8 @@ export class UpstreamTable {
   ) {
     this.all = specs.map((spec, index) => new Upstream(index, spec, remote(spec)));
     const sets = setsOf(this.all.filter(({ spec }) => spec.groupsOnly !== true));
-    const served = new Set(sets.map(({ domain }) => domain.join()));
-    const closed = lost.filter((domain) => !served.has(domain.join()))
-      .map((domain) => new UpstreamSet(domain, [], NO_DOMAIN_UPSTREAM));
-    this.#sets = [inOrder([...sets, ...closed])];
+    const closed = lost.map((domain) => new UpstreamSet(domain, [], NO_DOMAIN_UPSTREAM));
+    this.#sets = [inOrder([...sets, ...closed])]; // Of the same domain, those that can be asked first.
   }
 
   /** The indexes of upstreams by names or addresses, those that there are. */
