@@ -179,7 +179,7 @@ export class Connection {
     const outcome = head.read(input.bytes, input.start, input.end);
     if (outcome === Head.Partial) return;
     if (outcome !== Head.Whole) return this.#refuse(outcome);
-    const text = textOf(input.bytes.subarray(head.start, head.end));
+    const text = textOf(input.bytes.subarray(head.start, head.end), head);
     input.start = head.end;
     const { method, target } = text;
     if (!target.startsWith("/")) return this.#refuse(UNKNOWN_METHOD.test(method) ? 405 : 400);
@@ -373,12 +373,14 @@ function chunkOf(piece: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, CRLF]);
 }
 
-/** Splits a head that has been checked. */
-function textOf(bytes: Uint8Array): HeadText {
+/** Splits a head that has been checked, and stands at the start of `bytes`. */
+function textOf(bytes: Uint8Array, head: RequestHead): HeadText {
   const { buffer, byteOffset, length } = bytes;
   const text = Buffer.from(buffer as ArrayBuffer, byteOffset, length).toString("latin1");
   const [requestLine, ...lines] = text.slice(0, -"\r\n\r\n".length).split("\r\n");
-  const [method, target] = requestLine.split(" ");
+  const method = requestLine.slice(0, requestLine.indexOf(" "));
+  const { start, targetStart, targetEnd, authority } = head;
+  const path = requestLine.slice(targetStart - start, targetEnd - start);
   const headers = new Headers();
   let cookie = "";
   for (const line of lines) {
@@ -389,7 +391,10 @@ function textOf(bytes: Uint8Array): HeadText {
     else headers.append(name, value);
   }
   if (cookie !== "") headers.set("cookie", cookie);
-  return { method, target, headers };
+  if (authority === null) return { method, target: path, headers };
+  // It says who is asked, whatever Host does (RFC 9112 §3.2.2); its path may be left out.
+  headers.set("host", authority);
+  return { method, target: path.startsWith("/") ? path : `/${path}`, headers };
 }
 
 /** The request as the handler takes it; `null` where its target is no path of a URL. */

@@ -350,6 +350,49 @@ Deno.test(
   },
 );
 
+Deno.test("a target may be a whole URL, whose host comes before Host", local, async (t) => {
+  await using running = await start();
+  const far = "Host: far.example\r\n";
+  const long = "a".repeat(13_000);
+  const rows: readonly (readonly [target: string, host: string, status: number])[] = [
+    ["http://localhost/api/v1/health", HOST, 200],
+    ["HTTP://LocalHost:8053/api/v1/health?", HOST, 200],
+    ["http://[::1]:8053/api/v1/status", HOST, 200],
+    ["https://127.0.0.1/api/v1/status", HOST, 200], // A proxy may speak TLS for it.
+    // RFC 9112 §3.2.2: Host says nothing beside it, neither for nor against a client.
+    ["http://localhost/api/v1/status", far, 200],
+    ["http://far.example/api/v1/status", HOST, 403],
+    ["http://localhost", HOST, 404],
+    ["http://localhost?a=b", HOST, 404],
+    ["http://localhost/nothing", HOST, 404],
+    ["http:///api/v1/health", HOST, 400],
+    ["http://:80/api/v1/health", HOST, 400],
+    ["http://local host/", HOST, 400],
+    ["http://localhost:x/api/v1/health", HOST, 400],
+    ["http://localhost:65536/api/v1/health", HOST, 400],
+    ["http://[::1/api/v1/health", HOST, 400],
+    ["http://[::g]/api/v1/health", HOST, 400],
+    ["http://localhost#/api/v1/health", HOST, 400],
+    ["http://localhost\\@far.example/api/v1/health", HOST, 400],
+    ["http://a:b@localhost/api/v1/health", HOST, 400],
+    ["http://@localhost/api/v1/health", HOST, 400],
+    ["ftp://localhost/api/v1/health", HOST, 400],
+    ["://localhost/api/v1/health", HOST, 400],
+    ["http:/api/v1/health", HOST, 400],
+    ["localhost/api/v1/health", HOST, 400],
+    [`http://localhost/${long}`, HOST, 414],
+    [`http://${long}/api/v1/health`, HOST, 414],
+    ["http://localhost/api/v1/health", "", 400],
+  ];
+  for (const [target, host, status] of rows) {
+    await t.step(`${target.slice(0, 60)} ${host}`, async () => {
+      using client = await RawClient.open(running.port);
+      await client.write(`GET ${target} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`);
+      assert.match((await client.ended()).text, new RegExp(`^HTTP/1\\.1 ${status} `));
+    });
+  }
+});
+
 Deno.test("HEAD has the head of GET, and HTTP/1.0 what it can read", local, async () => {
   await using running = await start();
   using head = await RawClient.open(running.port);

@@ -237,9 +237,9 @@ const ODD: readonly (readonly [string, string, RegExp])[] = [
   ["no host, HTTP/1.0", "GET /api/v1/health HTTP/1.0\r\n\r\n", /^HTTP\/1.1 403 /],
   ["a target that is no path", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", /^HTTP\/1.1 400 /],
   [
-    "an absolute target",
+    "the URL of another host as a target",
     "GET http://evil.example/api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    /^HTTP\/1.1 400 /,
+    /^HTTP\/1.1 403 /,
   ],
   [
     "a path with a host in it",

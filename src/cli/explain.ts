@@ -60,6 +60,7 @@ export function formatExplanation(explanation: Explanation): string {
     client,
     group,
     outcome,
+    target,
     rule,
     list,
     records,
@@ -73,6 +74,7 @@ export function formatExplanation(explanation: Explanation): string {
     `${name} ${type}: ${outcome}`,
     `client: ${client === null ? "not known" : `${client.name} (${client.id})`}`,
     `group: ${group.name} (${group.id})`,
+    ...(target ? [`target: ${target}`] : []),
     rule === null
       ? "rule: none decides"
       : `rule: ${rule} of ${deciding?.list_name ?? list} (${list})`,

@@ -60,6 +60,10 @@ Deno.test("formatExplanation() tells what decides, and what does not", none, () 
     "rule: none decides",
     "answer: A 192.0.2.1",
   ]);
+  assert.deepEqual(
+    formatExplanation({ ...local, target: "nas.example" }).split("\n").slice(2, 5),
+    ["group: Default (gr_0000000000000000)", "target: nas.example", "rule: none decides"],
+  );
   const bogus = {
     ...local,
     outcome: "forwarded",

@@ -76,13 +76,15 @@ async function lift(
       `--client: no client has ${asker}: add one with it, or leave --client out for everybody`,
     );
   }
-  const reach = { name: found.name, isBelow: true };
+  // A local record comes before the filter: only where it leads can be let through.
+  const name = found.target ?? found.name;
+  const reach = { name, isBelow: true };
   const rule = ruleText("allow", reach, remedy.modifiers);
   const clients = asker === undefined || found.client === null ? [] : [found.client.id];
   const body = { rule, comment: "svc unblock", clients, groups: [], expires_at: until };
   const { id } = await asked(api.call("POST rules", { body }));
   const whom = clients.length === 0 || found.client === null ? "everybody" : found.client.name;
-  return `${found.name} and all below: allowed for ${whom} until ${until} (${id}: ${rule})`;
+  return `${name} and all below: allowed for ${whom} until ${until} (${id}: ${rule})`;
 }
 
 async function pauseService(

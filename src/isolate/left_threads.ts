@@ -2,8 +2,11 @@ import { type KeepTime, SYSTEM_TIME } from "./kept_isolate.ts";
 
 /** How often they are looked at; the first time this long after their isolate was ended. */
 const LOOK_MS = 10_000;
-/** One that ran for this part of the time since the last look takes a processor from others. */
-const BUSY_PART = 1 / 2;
+/**
+ * One that ran for this part of the time since the last look takes a processor from others. It has
+ * nothing to do, and where much else runs no more than this may be left to it.
+ */
+const BUSY_PART = 1 / 20;
 /** Threads that are watched, the newest ones. */
 const WATCHED_MAX = 64;
 

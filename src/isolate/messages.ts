@@ -98,6 +98,8 @@ export interface DnsStart {
   /** Where answered queries are noted; `null`: nowhere. */
   readonly logQueue: SharedArrayBuffer | null;
   readonly upstreams: readonly DnsUpstream[];
+  /** Domains whose upstreams can't be used: their names are asked of nobody. */
+  readonly lostDomains: readonly Uint8Array[];
   readonly strategy: StrategyOptions;
   /** Queries on their way to upstreams at one time; each may take a descriptor. */
   readonly openMax: number;

@@ -4,11 +4,10 @@ import type {
   DnsOptions,
   DnsRecursion,
   DnsTrust,
-  DnsUpstream,
   FormerDns,
 } from "../isolate/mod.ts";
 import type { ServerCertificate } from "./certificate.ts";
-import { wireNames } from "./dns_upstreams.ts";
+import { type DnsUpstreams, wireNames } from "./dns_upstreams.ts";
 import type { OdohKeys } from "./odoh_keys.ts";
 import { CONNECTIONS_MAX } from "./open_files.ts";
 import { slowSample } from "./telemetry.ts";
@@ -53,7 +52,7 @@ const DOH_LIMITS = {
 
 /** What the dns isolates are made with, beside their configuration. */
 export interface DnsParts {
-  readonly upstreams: readonly DnsUpstream[];
+  readonly upstreams: DnsUpstreams;
   readonly certificate: ServerCertificate | null;
   readonly odoh: OdohKeys | null;
   readonly seed: number;
@@ -79,7 +78,8 @@ export function dnsOptions(
   return {
     seed,
     listen: config.server.listen,
-    upstreams,
+    upstreams: upstreams.asked,
+    lostDomains: upstreams.lostDomains,
     strategy: { kind: config.forwarding.strategy, atOnce: config.forwarding.parallelMax },
     openMax,
     logQueues,

@@ -11,41 +11,60 @@ import { subnetOption } from "../resolver/mod.ts";
 const DEFAULT_UPSTREAMS = ["9.9.9.9:53", "149.112.112.112:53"];
 const DEFAULT_TIMEOUT_MS = 2_000;
 
+/** The configured upstreams, as dns isolates take them; these have no access to files. */
+export interface DnsUpstreams {
+  readonly asked: readonly DnsUpstream[];
+  /** Domains, in wire format, of those that can't be. */
+  readonly lostDomains: readonly Uint8Array[];
+}
+
 /**
- * The configured upstreams that are asked as dns isolates take them; these have no access to files. One whose file
- * of authorities can't be read is left out: to trust others in its place would not be safe.
- * `problem` is told what is wrong.
+ * Reads the upstreams of a configuration. One whose file of authorities can't be read is left out: to
+ * trust others in its place would not be safe, and neither would it be to tell others the names that
+ * are its own. `problem` is told what is wrong.
  */
 export async function dnsUpstreams(
   { upstreams: configured, recursion }: Config,
   problem: (text: string) => void,
-): Promise<DnsUpstream[]> {
+): Promise<DnsUpstreams> {
   // Who asks name servers leaves upstreams the names that are theirs.
   const upstreams = recursion.enabled
     ? configured.filter(({ domains, groupsOnly }) => domains.length > 0 || groupsOnly)
     : configured;
   if (upstreams.length === 0 && !recursion.enabled) {
     log.info("no upstream is configured: asking Quad9", { upstreams: DEFAULT_UPSTREAMS });
-    return DEFAULT_UPSTREAMS.map((address) => {
+    const asked = DEFAULT_UPSTREAMS.map((address): DnsUpstream => {
       const endpoint = parseHostPort(address);
       invariant(endpoint !== null, `${address} is an address`);
       return { transport: "udp", address, endpoint, timeoutMs: DEFAULT_TIMEOUT_MS, domains: [] };
     });
+    return { asked, lostDomains: [] };
   }
-  const found: DnsUpstream[] = [];
+  const asked: DnsUpstream[] = [];
+  const left: { readonly upstream: Upstream; readonly error: unknown }[] = [];
   for (const upstream of upstreams) {
     try {
-      found.push(await dnsUpstream(upstream));
+      asked.push(await dnsUpstream(upstream));
     } catch (error) {
-      const reason = messageOf(error).split("\n", 1)[0];
-      const text = `upstream[${
-        configured.indexOf(upstream)
-      }].ca: ${upstream.address} is not asked: ${reason}`;
-      problem(text);
-      log.error("an upstream can't be used", { upstream: upstream.address, key: "ca", error });
+      left.push({ upstream, error });
     }
   }
-  return found;
+  // Domains that groups alone have there are not lost to anybody else.
+  const domainsOf = ({ domains, groupsOnly }: Upstream) => groupsOnly ? [] : domains;
+  const gone = left.map(({ upstream }) => upstream);
+  const served = upstreams.filter((upstream) => !gone.includes(upstream)).flatMap(domainsOf);
+  const lost: string[] = [];
+  for (const { upstream, error } of left) {
+    const { address } = upstream;
+    const own = domainsOf(upstream).filter((domain) => !served.includes(domain));
+    lost.push(...own);
+    const place = `upstream[${configured.indexOf(upstream)}].ca`;
+    const reason = messageOf(error).split("\n", 1)[0];
+    const effect = own.length === 0 ? "" : `; names below ${own.join(", ")} get SERVFAIL`;
+    problem(`${place}: ${address} is not asked: ${reason}${effect}`);
+    log.error("an upstream can't be used", { upstream: address, key: "ca", error });
+  }
+  return { asked, lostDomains: wireNames(lost) };
 }
 
 async function dnsUpstream(upstream: Upstream): Promise<DnsUpstream> {

@@ -4,9 +4,10 @@ import type { Explanation } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { decodeMessage, encodeQuery, parseName, Qtype, qtypeName, rcodeName } from "../dns/mod.ts";
 import { messageOf } from "../errors.ts";
-import type { DnsSupervisor, DnsUpstream } from "../isolate/mod.ts";
+import type { DnsSupervisor } from "../isolate/mod.ts";
 import { DNSSEC_NAMES } from "../logqueue/mod.ts";
 import { type TraceStep, upstreamsFor } from "../resolver/mod.ts";
+import type { DnsUpstreams } from "./dns_upstreams.ts";
 import { validates } from "./trust.ts";
 
 type AnswerExplanation = Pick<Explanation, "dnssec" | "trace">;
@@ -29,11 +30,11 @@ function questionOf(name: string): Uint8Array | null {
 /** Who is asked for a name, and the outcome that is in the query log then. */
 export function askedOf(
   { recursion }: Pick<Config, "recursion">,
-  upstreams: readonly DnsUpstream[],
+  { asked: configured, lostDomains }: DnsUpstreams,
   { name, groupUpstreams }: Omit<Elsewhere, "qtype">,
 ): Pick<Explanation, "outcome" | "upstreams"> {
   const wire = questionOf(name);
-  const asked = wire === null ? null : upstreamsFor(upstreams, groupUpstreams, wire);
+  const asked = wire === null ? null : upstreamsFor(configured, lostDomains, groupUpstreams, wire);
   if (asked === null && recursion.enabled) return { outcome: "recursed", upstreams: null };
   return {
     outcome: "forwarded",

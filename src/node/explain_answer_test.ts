@@ -27,10 +27,15 @@ Deno.test("askedOf() says who is asked for a client of a group", none, () => {
     [true, [], "NAS.lan", "forwarded 192.168.1.1"],
     [true, ["family"], "www.example", "forwarded 192.0.2.2 family"],
     [true, [], "192.0.2.9", "recursed nobody"],
+    [false, [], "db.corp.example", "forwarded "],
+    [true, [], "db.corp.example", "forwarded "],
   ] as const;
   for (const [enabled, groupUpstreams, name, want] of CASES) {
     const config = { recursion: { enabled } } as Pick<Config, "recursion">;
-    const upstreams = enabled ? [FAMILY, LAN] : ALL;
+    const upstreams = {
+      asked: enabled ? [FAMILY, LAN] : ALL,
+      lostDomains: [parseName("corp.example")!],
+    };
     const { outcome, upstreams: asked } = askedOf(config, upstreams, { name, groupUpstreams });
     const told = asked?.map(({ address, name }) => [address, name].filter(Boolean).join(" "));
     assert.equal(`${outcome} ${told?.join(", ") ?? "nobody"}`, want, `${name} ${groupUpstreams}`);

@@ -138,7 +138,7 @@ export class Node {
         startedAtMs: options.startedAtMs(),
         dns,
         lookup: hostLookup(dns),
-        upstreams: options.upstreams.map(({ address }) => address),
+        upstreams: options.upstreams.asked.map(({ address }) => address),
         families: () => familiesOf(options),
       })
     );
@@ -166,8 +166,8 @@ export class Node {
     problems.watch("cluster", () => cluster?.problems ?? []);
     problems.watch("filter", () => [...filtering.problems, ...policy.problems]);
     problems.watch("certificate", () => certificate?.problems ?? []);
-    problems.watch("dns", () => dnsProblems(dns, upstreams));
-    problems.watch("upstream", () => missingUpstreams(replicator.state, upstreams));
+    problems.watch("dns", () => dnsProblems(dns, upstreams.asked));
+    problems.watch("upstream", () => missingUpstreams(replicator.state, upstreams.asked));
     problems.watch("internal", () => dns.left.problems);
     problems.watch(
       "connections",

@@ -5,7 +5,6 @@ import {
   CheckSupervisor,
   compileRules,
   DnsSupervisor,
-  type DnsUpstream,
   QuerylogSupervisor,
 } from "../isolate/mod.ts";
 import { denoDisk, ListKeeper, ServiceCatalogue } from "../lists/mod.ts";
@@ -17,7 +16,7 @@ import { type NodeCluster, openCluster } from "./cluster.ts";
 import { designatedRecords } from "./designated.ts";
 import type { Devices } from "./devices.ts";
 import { dnsOptions } from "./dns_options.ts";
-import { dnsUpstreams } from "./dns_upstreams.ts";
+import { type DnsUpstreams, dnsUpstreams } from "./dns_upstreams.ts";
 import type { Former } from "./former.ts";
 import { Filtering } from "./filtering.ts";
 import { hostLookup } from "./host_lookup.ts";
@@ -60,7 +59,7 @@ export interface NodeParts {
   readonly devices: Devices;
   readonly policy: Policy;
   readonly certificate: ServerCertificate | null;
-  readonly upstreams: readonly DnsUpstream[];
+  readonly upstreams: DnsUpstreams;
   readonly odoh: OdohKeys | null;
   /** `null`: no query is logged. */
   readonly querylog: QuerylogSupervisor | null;
@@ -146,9 +145,9 @@ export async function openParts(
   const odoh = isTarget ? new OdohKeys(former?.odohSeeds, former?.odohAgeMs) : null;
   const logExports = await NodeLogExports.open(config, {
     ...{ node: nodeName(config), lookup, problems },
-    upstreams: upstreams.map(({ address }) => address),
+    upstreams: upstreams.asked.map(({ address }) => address),
   });
-  const querylog = querylogOf(config, upstreams, isolates, logExports.wanted);
+  const querylog = querylogOf(config, upstreams.asked, isolates, logExports.wanted);
   const trustKeeper = await openTrust(config, clock.judge, () => laterDns.part);
   const checks = trustKeeper === null ? null : new CheckSupervisor(checkThreadsOf(isolates));
   opened.defer(() => checks?.stop());

@@ -1,12 +1,13 @@
 import { formatHostPort, formatPrefix } from "../addr/mod.ts";
 import type { ListsPort, NodePort } from "../api/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { DnsSupervisor, DnsUpstream, QuerylogSupervisor } from "../isolate/mod.ts";
+import type { DnsSupervisor, QuerylogSupervisor } from "../isolate/mod.ts";
 import { memoryOf } from "../snapshot/mod.ts";
 import type { Replicator } from "../store/mod.ts";
 import { Counter, type MetricFamily, sumCounters } from "../telemetry/mod.ts";
 import type { NodeCluster } from "./cluster.ts";
 import type { AcmePart } from "./acme.ts";
+import type { DnsUpstreams } from "./dns_upstreams.ts";
 import type { NodeLogExports } from "./log_exports.ts";
 import { metricFamilies } from "./metrics.ts";
 import type { ServerCertificate } from "./certificate.ts";
@@ -32,7 +33,7 @@ export interface NodeParts {
     "counters" | "crashes" | "listeners" | "reports" | "running"
   >;
   /** As the dns isolates have them. */
-  readonly upstreams: readonly DnsUpstream[];
+  readonly upstreams: DnsUpstreams;
   readonly lists: Pick<ListsPort, "status">;
   readonly ownAddresses: Pick<OwnAddresses, "of">;
   /** The certificate of encrypted DNS; `null`: none is configured. */
@@ -114,7 +115,7 @@ export function statusOf(node: NodeParts): Status {
     },
     dns64: config.dns64.enabled ? { prefix: formatPrefix(config.dns64.prefix) } : null,
     forwarding: { strategy: config.forwarding.strategy },
-    upstreams: upstreams.map(({ address, name = null, groupsOnly = false }, i) => ({
+    upstreams: upstreams.asked.map(({ address, name = null, groupsOnly = false }, i) => ({
       ...upstreamStatus(address, reports, i),
       name,
       groups_only: groupsOnly,

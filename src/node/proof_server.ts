@@ -135,7 +135,9 @@ export class ProofServer {
   }
 }
 
-const REQUEST = /^GET (\/[\x21-\x7e]{0,1024}) HTTP\/1\.[01]\r\n/;
+/** A target may be a whole URL (RFC 9112 §3.2.2). */
+const REQUEST =
+  /^GET (?:[Hh][Tt]{2}[Pp][Ss]?:\/\/[\w\-.:[\]]{1,255})?(\/[\x21-\x7e]{0,1024}) HTTP\/1\.[01]\r\n/;
 
 /** Answers a request over HTTP/1.1, once its head is there; `textOf` tells what is at a path. */
 export function answerHttp(

@@ -369,9 +369,9 @@ function nodePort(options: ServeApiOptions): NodePort {
       }
       const explanation = await policy.explain({ name, qtype, client, group, draft });
       if (explanation === null) throw new SvcError("bad_request", "name: it is no name");
-      const { outcome, group: { id } } = explanation;
+      const { outcome, target, group: { id } } = explanation;
       const groupUpstreams = replicator.state.collections.groups.get(id)?.spec.upstreams ?? [];
-      const question = { name, qtype, groupUpstreams };
+      const question = { name: target ?? name, qtype, groupUpstreams };
       const answer = outcome === "forwarded"
         ? {
           ...askedOf(config, options.upstreams, question),

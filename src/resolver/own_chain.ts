@@ -1,12 +1,12 @@
 import { HEADER_BYTES, NAME_BYTES_MAX, Qtype } from "../dns/mod.ts";
+import { CHAIN_MAX } from "../snapshot/mod.ts";
 import { writeRecord } from "./own_answers.ts";
 import type { Query } from "./query.ts";
 
-/** CNAME records of ours that are followed for one query, before safe search adds one. */
-export const CHAIN_MAX = 8;
 /** Type and class behind QNAME. */
 const QUESTION_TAIL_BYTES = 4;
 const RECORD_HEAD_BYTES = 12;
+/** The records that are followed, and one that safe search adds. */
 const BYTES_MAX = NAME_BYTES_MAX + QUESTION_TAIL_BYTES +
   (CHAIN_MAX + 1) * (RECORD_HEAD_BYTES + NAME_BYTES_MAX);
 

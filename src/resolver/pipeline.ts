@@ -4,6 +4,7 @@ import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import {
   Canaries,
+  CHAIN_MAX,
   Decision,
   NO_CANARY,
   NO_ENGINE,
@@ -19,7 +20,7 @@ import type { Dns64Names } from "./dns64_names.ts";
 import { EntryWriter } from "./entry_writer.ts";
 import { NO_ERROR, RELAYED } from "./extended_errors.ts";
 import { writeAnswer, writeAnyAnswer, writeLocal, writeNegative } from "./own_answers.ts";
-import { CHAIN_MAX, OwnChain } from "./own_chain.ts";
+import { OwnChain } from "./own_chain.ts";
 import { Admission } from "./admission.ts";
 import { Outcome } from "./outcome.ts";
 import { OWN_CIRCLE, type ResolveFailure, UNCHECKED } from "./failure.ts";

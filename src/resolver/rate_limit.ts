@@ -28,8 +28,8 @@ const WORD_BYTES = 4;
 
 const PRIME = 0x9e3779b1 | 0;
 const MS_PER_SECOND = 1_000;
-/** Times that another isolate may come in between before a query passes uncounted. */
-const TRIES_MAX = 1_024;
+/** Isolates set their clocks once a batch: so far apart they may be. */
+const CLOCKS_APART_MS_MAX = 1_000;
 
 /**
  * The limit of queries per client, an IPv4 address or an IPv6 /64: a token bucket each, in one table
@@ -38,7 +38,8 @@ const TRIES_MAX = 1_024;
  * Whole queries are what the buckets count: at the rate of 300 a second a clock ticks 300 times a
  * second, and a bucket is the tick at which it will be full again. Its debt is what is missing: a
  * query adds one, and is over the limit where that would be more than the burst. All of it is in one
- * word of 32 bits, which wraps around: a debt that no client can have is one that is long paid.
+ * word of 32 bits, which wraps around: a debt that no client can have, whichever isolate's clock it
+ * is by, is one that is long paid.
  *
  * The table stays as it is under a flood of forged addresses: a newcomer takes the bucket of its set
  * that misses least, so that whoever is at the limit stays there.
@@ -51,6 +52,8 @@ export class RateLimiter {
   readonly #exempt: PrefixTable;
   readonly #queriesPerSecond: number;
   readonly #burst: number;
+  /** What a bucket may miss by a clock that is behind. */
+  readonly #debtMax: number;
   readonly #seed: number;
   /** The clock, in ticks of which each is one query more. */
   #now = 0;
@@ -59,6 +62,8 @@ export class RateLimiter {
   constructor(options: RateLimitOptions, memory: SharedArrayBuffer, seed: number) {
     this.#queriesPerSecond = options.queriesPerSecond;
     this.#burst = options.burst;
+    const apart = Math.ceil(options.queriesPerSecond * CLOCKS_APART_MS_MAX / MS_PER_SECOND);
+    this.#debtMax = options.burst + apart;
     this.#exempt = new PrefixTable(
       compilePrefixes(options.exempt.map((prefix) => ({ prefix, value: 0 }))),
     );
@@ -102,7 +107,8 @@ export class RateLimiter {
   #takeFrom(at: number): boolean {
     const table = this.#table;
     let full = table[at];
-    for (let i = 0; i < TRIES_MAX; i++) {
+    // Where another isolate came in between, it has counted a query: none can do so for ever.
+    for (let i = 0; i <= this.#burst; i++) {
       const debt = this.#debt(full);
       if (debt >= this.#burst) return false;
       const fuller = (this.#now + debt + 1) | 0;
@@ -110,12 +116,12 @@ export class RateLimiter {
       if (found === full) return true;
       full = found;
     }
-    return true;
+    return false;
   }
 
   /** Queries that are missing in a bucket which is full at the tick `full`. */
   #debt(full: number): number {
     const debt = (full - this.#now) | 0;
-    return debt > 0 && debt <= this.#burst ? debt : 0;
+    return debt > 0 && debt <= this.#debtMax ? debt : 0;
   }
 }

@@ -112,6 +112,56 @@ Deno.test("RateLimiter is a token bucket for each of many clients", { permission
   }
 });
 
+Deno.test("RateLimiter counts each query, however often others come in between", {
+  permissions: "none",
+}, () => {
+  const memory = new SharedArrayBuffer(RateLimiter.MEMORY_BYTES);
+  const [one, other] = [0, 1].map(() => limiter({ burst: 10_000 }, memory));
+  assert.equal(passing(one, "192.0.2.1", 1), 1);
+  const swap = Atomics.compareExchange;
+  let between = 5_000;
+  const swapLate = (table: Int32Array, at: number, from: number, to: number): number => {
+    if (between > 0) {
+      between--;
+      Atomics.compareExchange = swap;
+      assert.equal(passing(other, "192.0.2.1", 1), 1);
+      Atomics.compareExchange = swapLate as typeof swap;
+    }
+    return swap(table, at, from, to);
+  };
+  try {
+    Atomics.compareExchange = swapLate as typeof swap;
+    assert.equal(passing(one, "192.0.2.1", 1), 1);
+  } finally {
+    Atomics.compareExchange = swap;
+  }
+  assert.equal(between, 0);
+  assert.equal(passing(one, "192.0.2.1", 20_000), 10_000 - 5_000 - 2);
+  // Where the others take all that is left, it is none of those that pass.
+  for (const limits of [one, other]) limits.setTime(START_MS + 3_600_000);
+  assert.equal(passing(one, "192.0.2.1", 1), 1);
+  between = 10_000 - 1;
+  try {
+    Atomics.compareExchange = swapLate as typeof swap;
+    assert.equal(passing(one, "192.0.2.1", 1), 0);
+  } finally {
+    Atomics.compareExchange = swap;
+  }
+});
+
+Deno.test("RateLimiter keeps its count where isolates set their clocks a moment apart", {
+  permissions: "none",
+}, () => {
+  for (const apartMs of [1, 4, 50, 900]) {
+    const memory = new SharedArrayBuffer(RateLimiter.MEMORY_BYTES);
+    const [early, late] = [0, 1].map(() => limiter({ burst: 1_000 }, memory));
+    late.setTime(START_MS + apartMs);
+    assert.equal(passing(late, "192.0.2.1", 1_500), 1_000);
+    assert.equal(passing(early, "192.0.2.1", 100), 0, `${apartMs} ms`);
+    assert.equal(passing(late, "192.0.2.1", 100), 0, `${apartMs} ms`);
+  }
+});
+
 Deno.test("RateLimiter counts exactly when isolates count at once", {
   permissions: { read: true },
 }, async () => {

@@ -3,7 +3,7 @@ import { formatName, HashedName, isAtOrBelow, parseName, Qtype, Rcode } from "..
 import { Kind, NO_RULE } from "../filter/mod.ts";
 import { NO_CLIENT } from "./client_ids.ts";
 import { Decision, NO_RCODE, OFF, Ruling } from "./decision.ts";
-import { NO_RECORDS } from "./records.ts";
+import { CHAIN_MAX, NO_RECORDS } from "./records.ts";
 import { Canaries, NO_CANARY } from "./canaries.ts";
 import { NO_ENGINE, SafeSearch } from "./safe_search.ts";
 import type { AnyMatch } from "./rule_levels.ts";
@@ -16,13 +16,18 @@ export interface Explanation {
   /** Whether queries of this client are logged, and counted in statistics. */
   readonly querylog: boolean;
   readonly statistics: boolean;
-  readonly outcome: "local" | "blocked" | "rewritten" | "safe_search" | "forwarded";
+  readonly outcome: "local" | "blocked" | "rewritten" | "safe_search" | "forwarded" | "failed";
+  /**
+   * The name that it is all about: where CNAME records of the operator's own lead, which queries are
+   * led by before the filter; `null`: the name itself.
+   */
+  readonly target: string | null;
   /** The deciding rule, and the ID of its list. */
   readonly rule: string | null;
   readonly list: string | null;
   /**
-   * What answers in place of an upstream, in presentation form; a response code by its name. Empty
-   * where there is nothing of the type.
+   * What answers in place of an upstream, in presentation form, behind the targets that lead there; a
+   * response code by its name. Empty where there is nothing of the type.
    */
   readonly records: readonly string[];
   /** Every rule about the name, the deciding one first. */
@@ -39,6 +44,8 @@ export interface Explanation {
 /** The bit of a rank that exceptions have. */
 const EXCEPTION_BIT = 1;
 const IPV4_BYTES = 4;
+/** Why no rule about a name with records of the operator's own decides. */
+const LOCAL = "a local record answers before the filter";
 const OWN_ZONE = parseName("svc.test")!;
 
 /**
@@ -64,26 +71,80 @@ export function explain(
     statistics: snapshot.counts(group),
   };
   const address = parseIp(name);
-  if (address !== null) return { ...common, ...explainAddress(snapshot, address, group) };
+  if (address !== null) {
+    return { ...common, target: null, ...explainAddress(snapshot, address, group) };
+  }
   const packet = parseName(name);
   if (packet === null) return null;
+  const way = wayOf(snapshot, packet, qtype);
+  const found = explainName(snapshot, way, qtype, group);
+  const { targets } = way;
+  if (targets.length === 0) return { ...common, target: null, ...found };
+  const passed = snapshot.matchAll(packet, hashedOf(snapshot, packet), group).map(shown)
+    .filter((a) => !found.matches.some((b) => a.rule === b.rule && a.list === b.list));
+  return {
+    ...common,
+    ...found,
+    target: targets[targets.length - 1],
+    records: [...targets, ...found.records],
+    matches: [...found.matches, ...passed.map((match) => ({ ...match, lost: LOCAL }))],
+  };
+}
+/** Where CNAME records of the operator's own lead from a name, as queries for it go. */
+interface Way {
+  /** Of the last name. */
+  readonly packet: Uint8Array;
+  readonly hashed: HashedName;
+  readonly set: number;
+  readonly targets: readonly string[];
+}
+
+function wayOf(snapshot: Snapshot, name: Uint8Array, qtype: number): Way {
+  const { records } = snapshot;
+  const targets: string[] = [];
+  for (let packet = name;;) {
+    const hashed = hashedOf(snapshot, packet);
+    const isOwn = isAtOrBelow(packet, 0, OWN_ZONE, 0);
+    const set = isOwn ? NO_RECORDS : records.find(packet, hashed);
+    const leads = set !== NO_RECORDS && qtype !== Qtype.CNAME && qtype !== Qtype.ANY;
+    const cname = leads ? records.firstOfType(set, Qtype.CNAME) : -1;
+    if (cname < 0 || targets.length >= CHAIN_MAX) return { packet, hashed, set, targets };
+    const offset = records.rdataOffset(cname);
+    packet = records.bytes.slice(offset, offset + records.rdataLength(cname));
+    targets.push(formatName(packet));
+  }
+}
+
+function hashedOf(snapshot: Snapshot, packet: Uint8Array): HashedName {
   const hashed = new HashedName();
   hashed.read(packet, 0, packet.length, snapshot.data.overlay.seed);
+  return hashed;
+}
+
+/** What a query comes to at the end of its way. */
+function explainName(
+  snapshot: Snapshot,
+  { packet, hashed, set, targets }: Way,
+  qtype: number,
+  group: number,
+): Verdict & Pick<Explanation, "outcome" | "records"> {
   const all = snapshot.matchAll(packet, hashed, group);
-  const set = snapshot.records.find(packet, hashed);
+  const none = { rule: null, list: null };
   if (isAtOrBelow(packet, 0, OWN_ZONE, 0) || set !== NO_RECORDS) {
+    const matches = all.map((match) => ({ ...shown(match), lost: LOCAL }));
+    const leadsOn = set !== NO_RECORDS && targets.length >= CHAIN_MAX &&
+      snapshot.records.firstOfType(set, Qtype.CNAME) >= 0;
+    if (leadsOn) {
+      return { ...none, outcome: "failed", records: [rcodeText(Rcode.ServFail)], matches };
+    }
     const records = set === NO_RECORDS ? [] : recordTexts(snapshot, set, qtype);
-    const matches = all.map((match) => ({
-      ...shown(match),
-      lost: "a local record answers before the filter",
-    }));
-    return { ...common, outcome: "local", rule: null, list: null, records, matches };
+    return { ...none, outcome: "local", records, matches };
   }
   if (snapshot.isOff(group)) {
     const matches = all.map((match) => ({ ...shown(match), lost: OFF.rule }));
     const { rule, list: { id: list } } = OFF;
     const records = blockTexts(snapshot, qtype);
-    return { ...common, outcome: "blocked", rule, list, records, matches };
+    return { outcome: "blocked", rule, list, records, matches };
   }
   const decision = new Decision();
   const ruling = snapshot.decide(packet, hashed, group, decision);
@@ -96,7 +157,7 @@ export function explain(
         lost: "the name keeps clients from going around the filter: it is answered here",
       }));
       const records = rcode === Rcode.NoError ? [] : [rcodeText(rcode)];
-      return { ...common, outcome: "local", rule: null, list: null, records, matches };
+      return { ...none, outcome: "local", records, matches };
     }
   }
   const safe = ruling === Ruling.None || ruling === Ruling.Allow
@@ -110,7 +171,7 @@ export function explain(
         ? "safe search answers what is let through"
         : lost(match, exception, true),
     }));
-    return { ...common, outcome: "safe_search", rule: null, list: null, records: safe, matches };
+    return { ...none, outcome: "safe_search", records: safe, matches };
   }
   const answers = ruling === Ruling.Answer;
   const answering = answers ? snapshot.answeringRules(decision) : [];
@@ -118,7 +179,6 @@ export function explain(
   // The rule that the query log names comes before others that answer with it.
   deciding.sort((a, b) => Number(b === decision.rule) - Number(a === decision.rule));
   return {
-    ...common,
     outcome: OUTCOMES[ruling],
     records: answers
       ? answerTexts(decision, qtype)

@@ -141,7 +141,9 @@ const ROWS = [
   ["nas.example", "::ffff:192.0.2.1", "tablet in kids: local 192.0.2.9", [
     `||example^ of ads: ${LOCAL}`,
   ]],
-  ["www.example", null, "nobody in default: local nas.example", [`||example^ of ads: ${LOCAL}`]],
+  ["www.example", null, "nobody in default: local nas.example, 192.0.2.9", [
+    `||example^ of ads: ${LOCAL}`,
+  ]],
   ["health.svc.test", null, "nobody in default: local", []],
   [
     "good.example",
@@ -255,6 +257,82 @@ Deno.test("explain() says who asks, what decides, and why the others do not", no
     });
   }
   assert.equal(explain(snapshot, "no name", Qtype.A, null), null);
+});
+
+Deno.test("explain() tells what becomes of the target of a CNAME record", none, () => {
+  const far = Array.from({ length: 9 }, (_, i) => `far${i}.lan CNAME far${i + 1}.lan`);
+  const policy: FakePolicy = {
+    lists: { ads: "||ads.example^\n||free.lan^\n", safe: "" },
+    rules: ["||rewritten.example^$dnsrewrite=192.0.2.7", "@@||fine.ads.example^"],
+    records: [
+      "free.lan CNAME www.example",
+      "ads.lan CNAME x.ads.example",
+      "fine.lan CNAME fine.ads.example",
+      "twice.lan CNAME ads.lan",
+      "rewritten.lan CNAME rewritten.example",
+      "own.lan CNAME health.svc.test",
+      "search.lan CNAME pixabay.com",
+      "nas.lan A 192.0.2.9",
+      "here.lan CNAME nas.lan",
+      "circle.lan CNAME elcric.lan",
+      "elcric.lan CNAME circle.lan",
+      ...far,
+      "far9.lan A 192.0.2.9",
+    ],
+    groups: {
+      default: { lists: ["ads"] },
+      safe: { safeSearch: true, lists: ["safe"] },
+      off: { off: "" },
+    },
+    clients: {
+      child: { ids: ["child"], group: "safe" },
+      late: { ids: ["late"], group: "off" },
+    },
+  };
+  const snapshot = new Snapshot(policyData(policy, 8), 0);
+  const CASES = [
+    ["free.lan", "A", null, "forwarded: www.example (www.example)"],
+    ["free.lan", "CNAME", null, "local: www.example (itself)"],
+    ["ads.lan", "A", null, "blocked by ||ads.example^: x.ads.example, 0.0.0.0 (x.ads.example)"],
+    ["ads.lan", "A", "child", "forwarded: x.ads.example (x.ads.example)"],
+    [
+      "fine.lan",
+      "A",
+      null,
+      "forwarded by @@||fine.ads.example^: fine.ads.example (fine.ads.example)",
+    ],
+    [
+      "twice.lan",
+      "AAAA",
+      null,
+      "blocked by ||ads.example^: ads.lan, x.ads.example, :: (x.ads.example)",
+    ],
+    [
+      "rewritten.lan",
+      "A",
+      null,
+      "rewritten by ||rewritten.example^$dnsrewrite=192.0.2.7: rewritten.example, 192.0.2.7 " +
+      "(rewritten.example)",
+    ],
+    ["own.lan", "A", null, "local: health.svc.test (health.svc.test)"],
+    ["search.lan", "A", "child", "safe_search: pixabay.com, safesearch.pixabay.com (pixabay.com)"],
+    ["here.lan", "A", null, "local: nas.lan, 192.0.2.9 (nas.lan)"],
+    ["free.lan", "A", "late", "blocked by the Internet is off: www.example, 0.0.0.0 (www.example)"],
+    ["here.lan", "A", "late", "local: nas.lan, 192.0.2.9 (nas.lan)"],
+    ["far1.lan", "A", null, /^local: .*far9\.lan, 192\.0\.2\.9 \(far9\.lan\)$/],
+    ["far0.lan", "A", null, /^failed: .*far8\.lan, SERVFAIL \(far8\.lan\)$/],
+    ["circle.lan", "A", null, /^failed: .*, SERVFAIL \(circle\.lan\)$/],
+  ] as const;
+  for (const [name, type, client, want] of CASES) {
+    const told = explain(snapshot, name, Qtype[type], client)!;
+    const by = told.rule === null ? "" : ` by ${told.rule}`;
+    const text = `${told.outcome}${by}: ${told.records.join(", ")} (${told.target ?? "itself"})`;
+    if (typeof want === "string") assert.equal(text, want);
+    else assert.match(text, want);
+  }
+  // Rules about the name itself hold for nobody: its record comes before them.
+  const { matches } = explain(snapshot, "free.lan", Qtype.A, null)!;
+  assert.deepEqual(matches.map(({ rule, lost }) => [rule, lost]), [["||free.lan^", LOCAL]]);
 });
 
 Deno.test("explain() finds a client by the ID of its resource", none, () => {

@@ -20,7 +20,7 @@ export {
   type Settling,
 } from "./custom_rules.ts";
 export { OverlayCompiler, type OverlayData, type PolicyState } from "./overlay.ts";
-export { LocalRecords, NO_RECORDS } from "./records.ts";
+export { CHAIN_MAX, LocalRecords, NO_RECORDS } from "./records.ts";
 export { CUSTOM_LIST } from "./rule_levels.ts";
 export { NO_ENGINE, SafeSearch, SEARCH_ENGINES, type SearchEngine } from "./safe_search.ts";
 export { Schedule } from "./schedule.ts";

@@ -44,6 +44,8 @@ const MARKS = {
 
 /** No record of ours is about the name. */
 export const NO_RECORDS = -1;
+/** CNAME records of ours that are followed for one query. */
+export const CHAIN_MAX = 8;
 
 interface Compiled {
   readonly type: number;

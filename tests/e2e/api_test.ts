@@ -98,13 +98,16 @@ class Node implements AsyncDisposable {
       certificate: null,
       acme: null,
       ownAddresses: { of: () => [] },
-      upstreams: [{
-        transport: "udp",
-        address: "192.0.2.1:53",
-        endpoint: { ip: Uint8Array.of(192, 0, 2, 1), port: 53 },
-        timeoutMs: 2_000,
-        domains: [],
-      }],
+      upstreams: {
+        asked: [{
+          transport: "udp",
+          address: "192.0.2.1:53",
+          endpoint: { ip: Uint8Array.of(192, 0, 2, 1), port: 53 },
+          timeoutMs: 2_000,
+          domains: [],
+        }],
+        lostDomains: [],
+      },
       logExports: { figures: [] },
       lists: {
         status: () => ({

@@ -267,6 +267,13 @@ Deno.test({
       });
       await visit.open("/connect?system=apple");
       await visit.sees("An admin makes the profile for this.");
+      for (const step of ["admin", "preset"]) {
+        await visit.open(`/setup?step=${step}`);
+        await visit.sees("An admin does this step");
+        assert.equal(await visit.page.locator("main .choices, main form").count(), 0);
+      }
+      await visit.button("Next").click();
+      await visit.sees("Who answers the rest");
     });
     dashboard.service.assertCalm();
   },

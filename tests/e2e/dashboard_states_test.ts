@@ -200,6 +200,41 @@ Deno.test({
       await visit.button(/^Details/).click();
       await visit.sees("Can't be put back from here");
     });
+    await t.step(
+      "further pages of the audit log stay when the page is looked at again",
+      async () => {
+        const entry = (id: number) => ({
+          id: `e${id}`,
+          time: "2026-01-01T12:00:00Z",
+          actor: { kind: "cli", name: null, address: null },
+          action: "create",
+          resource: { type: "rule", id: null },
+          before: null,
+          after: { rule: `||n${id}.example^` },
+          node: null,
+        });
+        let newest = 4;
+        await page.route(/\/api\/v1\/audit\b/, async (route) => {
+          const from = Number(new URL(route.request().url()).searchParams.get("next") ?? newest);
+          const items = [from, from - 1].filter((id) => id > 0).map(entry);
+          await route.fulfill({ json: { items, next: from > 2 ? `${from - 2}` : null } });
+        });
+        await visit.open("/audit");
+        await visit.button("More").click();
+        await visit.sees("||n1.example^");
+        newest++;
+        await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
+        await visit.sees("||n5.example^");
+        assert.equal(await page.locator(".audit-row").count(), 5);
+        // More is new than a page holds.
+        newest += 3;
+        await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
+        await visit.sees("||n8.example^");
+        assert.equal(await page.locator(".audit-row").count(), 2);
+        assert.equal(await visit.button("More").count(), 1);
+        await page.unrouteAll();
+      },
+    );
     await t.step("a part that fails says so, and is tried again", async () => {
       const response = await page.request.post(`${dashboard.api.base}/clients`, {
         data: { name: "Radio", addresses: ["127.0.0.24"] },

@@ -168,6 +168,14 @@ Deno.test("svc run answers over HTTPS", {
       assert.equal(fields["cache-control"], "max-age=10");
     });
   }
+  await t.step("curl names a whole URL as its target", async () => {
+    const url = `${doh.url()}?dns=${encodeBase64url(ask("target.example", 77))}`;
+    const target = ["--http1.1", "--request-target"];
+    const { status, body } = await doh.curl([...target, url], doh.url());
+    assert.deepEqual([status, decode(body).id], [200, 77]);
+    const user = await doh.curl([...target, url.replace("//", "//a@")], doh.url());
+    assert.equal(user.status, 400);
+  });
   await t.step("negative answers are kept as their SOA says, failures not at all", async () => {
     doh.upstream.script = (query) => answer(query, { rcode: Rcode.ServFail });
     const failed = await doh.curl([], `${doh.url()}?dns=${encodeBase64url(ask("fails.example"))}`);

@@ -222,6 +222,42 @@ async function leavesOutUnreadableAuthorities(): Promise<void> {
   assert.match(problems[0], /^upstream\[0\]\.ca: tls:.* is not asked: /);
 }
 
+/** A domain of its own: nobody else is told its names, who would deny them. */
+async function closesDomainsOfUnreadableAuthorities(): Promise<void> {
+  for (const enabled of [false, true]) {
+    await using plain = await FakeUpstream.start((query) => address(query, OTHER));
+    await using service = await Service.start({
+      config: {
+        recursion: { enabled, dnssec: false },
+        upstream: [
+          {
+            address: "tls://127.0.0.1:853#dns.test",
+            ca: "missing.pem",
+            domains: ["corp.example", "b.lan.example"],
+          },
+          { address: plain.text, domains: ["lan.example"] },
+          ...(enabled ? [] : [{ address: plain.text }]),
+        ],
+      },
+    });
+    const asked = async (name: string) => {
+      const { rcode, opt, answers } = await ask(service.address, name, Qtype.A, { edns: {} });
+      return [rcode, answers.at(-1)?.data, opt?.errors.at(0)?.text];
+    };
+    const closed = "the upstream for this domain can't be used: see the status of the node";
+    for (const name of ["db.corp.example", "corp.example", "a.b.lan.example"]) {
+      assert.deepEqual(await asked(name), [Rcode.ServFail, undefined, closed]);
+    }
+    assert.deepEqual(await asked("a.lan.example"), [Rcode.NoError, OTHER, undefined]);
+    const names = plain.seen.map(({ name }) => name.toLowerCase());
+    assert.ok(names.every((name) => name === "." || name === "a.lan.example"), names.join());
+    const { problems } = await statusOf(service);
+    const want =
+      /^upstream\[0\]\.ca: tls:.* is not asked: .*; names below corp\.example, b\.lan\.example get SERVFAIL$/;
+    assert.ok(problems.some((problem: string) => want.test(problem)), problems.join("\n"));
+  }
+}
+
 /** Answers queries of a server of ours as `fake_upstream` does. */
 function script(data: string): (asked: Asked) => void {
   return ({ packet, reply }) => {
@@ -287,6 +323,10 @@ Deno.test({
 Deno.test("svc run leaves out upstreams whose authorities can't be read", {
   permissions: PERMISSIONS,
 }, leavesOutUnreadableAuthorities);
+
+Deno.test("svc run tells nobody else of domains whose authorities can't be read", {
+  permissions: PERMISSIONS,
+}, closesDomainsOfUnreadableAuthorities);
 
 Deno.test("svc run pads what it asks, with random IDs over TLS and none over HTTPS", {
   permissions: PERMISSIONS,

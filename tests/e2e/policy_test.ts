@@ -49,6 +49,7 @@ class Running {
       seed: SEED,
       listen: [parseIp(ONE)!, ...HAS_IPV6 ? [parseIp(ONE6)!] : []].map((ip) => ({ ip, port: 0 })),
       openMax: 1_024,
+      lostDomains: [],
       upstreams: [{
         transport: "udp" as const,
         address: text,

@@ -117,6 +117,33 @@ Deno.test("records of every type are answered", { permissions: PERMISSIONS }, as
     const { outcome, records } = await api.call("GET", "explain?name=home.example&type=MX");
     assert.deepEqual([outcome, records], ["local", ["10 mail.home.example", "20 nas.example"]]);
   });
+  await t.step("explain looks behind a CNAME, as queries do", async () => {
+    await api.create("records", { name: "out.example", type: "CNAME", value: "www.else.example" });
+    const explained = async () => {
+      const { outcome, target, rule, records, upstreams } = await api.call(
+        "GET",
+        "explain?name=out.example&type=A",
+      );
+      assert.equal(target, "www.else.example");
+      return [
+        outcome,
+        rule,
+        records,
+        upstreams?.map(({ address }: { address: string }) => address),
+      ];
+    };
+    const dug = async () => {
+      const args = ["@127.0.0.1", "-p", `${service.address.port}`, "+short", "out.example"];
+      return (await runProgram("dig", ...args)).stdout.trim().split("\n");
+    };
+    const target = "www.else.example";
+    assert.deepEqual(await explained(), ["forwarded", null, [target], [upstream.text]]);
+    assert.deepEqual(await dug(), [`${target}.`, "192.0.2.7"]);
+    await api.create("rules", { rule: "||else.example^" });
+    const blocked = ["blocked", "||else.example^", [target, "0.0.0.0"], undefined];
+    assert.deepEqual(await explained(), blocked);
+    assert.deepEqual(await dug(), [`${target}.`, "0.0.0.0"]);
+  });
   await t.step("a value that is none says what one looks like", async () => {
     const { status, error } = await api.call("POST", "records", {
       name: "home.example",

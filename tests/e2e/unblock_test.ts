@@ -70,6 +70,17 @@ Deno.test(
       assert.ok(end >= before + HOUR_MS && end <= Date.now() + HOUR_MS, expires_at);
     });
 
+    await t.step("what a local record leads to", async () => {
+      await api.create("rules", { rule: "||far.example^" });
+      const record = { name: "near.example", type: "CNAME", value: "www.far.example" };
+      await api.create("records", record);
+      assert.match(await dig("near.example"), /0\.0\.0\.0$/);
+      const { code, stdout } = await unblock("near.example");
+      assert.match(stdout, /^www\.far\.example and all below: allowed for everybody/);
+      assert.equal(code, 0);
+      assert.match(await dig("near.example"), /192\.0\.2\.7$/);
+    });
+
     await t.step("whatever stands against it, and as long as was asked for", async () => {
       for (const name of ["vital.example", "moved.example"]) {
         assert.equal((await unblock(name, "--for", "7d")).code, 0);

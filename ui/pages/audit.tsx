@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { call, get } from "../data/api.ts";
 import { change, keptOf, useCollection } from "../data/collections.ts";
 import { changeSettings, isReadOnly } from "../data/node.ts";
+import { joined, type Paged } from "../data/pages.ts";
 import { useLoaded } from "../data/poll.ts";
 import { isAdmin } from "../data/session.ts";
 import type { AuditEntry, Collection, Settings, Specs } from "../data/types.ts";
@@ -26,26 +27,20 @@ const COLLECTIONS: Readonly<Record<string, Collection>> = {
   schedule: "schedules",
 };
 
-interface Page {
-  readonly items: readonly AuditEntry[];
-  readonly next: string | null;
-}
-
 export default function Audit() {
   useCollection("users");
-  const more = useSignal<readonly AuditEntry[]>([]);
-  const next = useSignal<string | null>(null);
+  const pages = useSignal<Paged<AuditEntry> | null>(null);
   const audit = useLoaded(async (signal) => {
-    const page = await get<Page>("audit", { limit: PAGE }, signal);
-    more.value = [];
-    next.value = page.next;
-    return page;
+    const first = await get<Paged<AuditEntry>>("audit", { limit: PAGE }, signal);
+    return pages.value = joined(pages.value, first);
   }, []);
   const onMore = () =>
     attempt(async () => {
-      const page = await get<Page>("audit", { limit: PAGE, next: next.value });
-      more.value = [...more.value, ...page.items];
-      next.value = page.next;
+      const next = pages.value?.next ?? null;
+      const page = await get<Paged<AuditEntry>>("audit", { limit: PAGE, next });
+      // Read again meanwhile, it may go on elsewhere.
+      if (pages.value?.next !== next) return;
+      pages.value = { items: [...pages.value.items, ...page.items], next: page.next };
     });
   const words = param("q").toLowerCase();
   return (
@@ -54,8 +49,9 @@ export default function Audit() {
         <SearchBox value={param("q")} label={t.common.search} onInput={(q) => setParams({ q })} />
       </PageHead>
       <Shown of={audit} rows={10}>
-        {({ items }) => {
-          const shown = [...items, ...more.value].filter((entry) =>
+        {(first) => {
+          const { items, next } = pages.value ?? first;
+          const shown = items.filter((entry) =>
             JSON.stringify(entry).toLowerCase().includes(words)
           );
           const days = Map.groupBy(shown, ({ time }) => day(new Date(time)));
@@ -74,7 +70,7 @@ export default function Audit() {
                   </ul>
                 </section>
               ))}
-              {next.value !== null && <Button label={t.common.more} onClick={onMore} />}
+              {next !== null && <Button label={t.common.more} onClick={onMore} />}
             </>
           );
         }}

@@ -6,7 +6,7 @@ import { nodeClock } from "../data/clock.ts";
 import { keptOf } from "../data/collections.ts";
 import { plainAddresses, readStatus, status } from "../data/node.ts";
 import { useLoaded } from "../data/poll.ts";
-import { authState, me, signIn } from "../data/session.ts";
+import { authState, isAdmin, me, signIn } from "../data/session.ts";
 import type { EntryPage, RecommendedCatalog } from "../data/types.ts";
 import { Alone } from "../parts/alone.tsx";
 import { Button, CopyLine, Name, Tag } from "../parts/basics.tsx";
@@ -22,6 +22,8 @@ import { t } from "../text/mod.ts";
 
 const STEPS = ["admin", "preset", "upstreams", "addresses", "first"] as const;
 type Step = typeof STEPS[number];
+/** Steps that change something. */
+const FOR_ADMINS: readonly Step[] = ["admin", "preset"];
 const POLL_MS = 2_000;
 
 function stepOf(text: string): Step {
@@ -61,7 +63,16 @@ export default function Setup() {
           </li>
         ))}
       </ol>
-      {me.value === null && step !== "admin" ? <ByToken /> : <Part onNext={next} />}
+      {me.value === null && step !== "admin"
+        ? <ByToken />
+        : FOR_ADMINS.includes(step) && me.value !== null && !isAdmin.value
+        ? (
+          <>
+            <p>{t.setup.forAdmins}</p>
+            <Foot onNext={next} />
+          </>
+        )
+        : <Part onNext={next} />}
     </Alone>
   );
 }
@@ -277,7 +288,7 @@ function First({ onNext }: StepProps) {
               <Name text={entry.client_name ?? entry.client ?? ""} /> {t.setup.askedFor}{" "}
               <Name text={entry.name} mono />
             </p>
-            {entry.client !== null && entry.client_name === null && (
+            {isAdmin.value && entry.client !== null && entry.client_name === null && (
               <a class="button plain" href={hrefOf("/clients", { add: entry.client })}>
                 {t.log.nameClient}
               </a>

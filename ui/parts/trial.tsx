@@ -109,7 +109,7 @@ export function Trial({ draft, clients }: { draft: string; clients: readonly Pic
               <Explained of={answer.value} />
               <Panel
                 key={`${answer.value.name} ${answer.value.outcome}`}
-                name={answer.value.name}
+                name={answer.value.target ?? answer.value.name}
                 type={type}
                 decider={answer.value}
                 client={{

@@ -374,6 +374,7 @@ export const de: Text = {
     },
     needsToken: "Zuerst das Admin-Token senden: sein Hash steht in der Konfigurationsdatei.",
     hasUser: (name) => `Du bist als ${name} angemeldet.`,
+    forAdmins: "Diesen Schritt macht ein Admin: du kannst hier lesen und nichts ändern.",
     adminText: "Wähle Name und Passwort; von da an kommt niemand ohne herein.",
     adminGo: "Admin anlegen und weiter",
     without: "Ohne weitermachen",

@@ -379,6 +379,7 @@ export const en = {
     },
     needsToken: "Send the admin token first: its hash stands in the configuration file.",
     hasUser: (name: string) => `You are signed in as ${name}.`,
+    forAdmins: "An admin does this step: you may read here, and change nothing.",
     adminText: "Choose a name and a password; from then on nobody gets in without.",
     adminGo: "Make admin and go on",
     without: "Go on without",

@@ -231,10 +231,14 @@ export const Explanation = answer(
     querylog: z.boolean().describe("whether queries of this client are logged"),
     statistics: z.boolean().describe("whether statistics count them"),
     outcome: z.string().describe("as in the query log"),
+    target: z.string().nullable().optional().describe(
+      "where CNAME records of your own lead from the name: what is said here is about this name; " +
+        "null: they lead nowhere",
+    ),
     rule: z.string().nullable().describe("the rule that decides"),
     list: z.string().nullable().describe("its list's ID, rules, or service:<id>"),
     records: z.array(z.string()).describe(
-      "records that answer, local or by rules, or a response code",
+      "records that answer, local or by rules, behind the targets that lead there, or a response code",
     ),
     matches: z.array(z.object({
       rule: z.string().describe("its text"),

@@ -64,9 +64,19 @@ export function openResolving(
   const elsewhere = { messages, seed };
   const embedding = start.dns64 === null ? null : new EmbeddingPrefix(start.dns64.prefix);
   const synthesis = { cache, messages, counts: counters.values, seed };
-  const { upstreams, strategy } = start;
+  const { upstreams, lostDomains, strategy } = start;
   const forwarder = new Forwarder({
-    ...{ upstreams, strategy, random: Math.random, exchange, asker, counters, ttl, nowMs },
+    ...{
+      upstreams,
+      lostDomains,
+      strategy,
+      random: Math.random,
+      exchange,
+      asker,
+      counters,
+      ttl,
+      nowMs,
+    },
     ...(start.recursion !== null && { elsewhere }),
   });
   const common = { seed, cache, counters, nowMs, nowSeconds };

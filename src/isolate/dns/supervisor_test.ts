@@ -65,6 +65,7 @@ function options(
     seed: SEED,
     listen,
     upstreams,
+    lostDomains: [],
     strategy: { kind: "order", atOnce: 1 },
     openMax: 4_096,
     cacheBytes: 1024 * 1024,
@@ -265,11 +266,12 @@ Deno.test({
     const told: string[] = [];
     supervisor.left.onBusy = (isolate) => void told.push(isolate);
     await failing.fail("spin");
-    await until("it is replaced", () => supervisor.crashes === 1);
+    // Where others take the processors, its successors may have no time to start, and end as well.
+    await until("it is replaced", () => supervisor.crashes >= 1);
     assert.equal((await askUdp(address))?.answers.length, 1);
-    await until("it is told of", () => supervisor.left.problems.length === 1);
+    await until("it is told of", () => supervisor.left.problems.length >= 1);
     assert.match(supervisor.left.problems[0], /^dns isolate 0 hung .* restart svc$/);
-    assert.deepEqual(told, ["dns isolate 0"]);
+    assert.equal(told[0], "dns isolate 0");
     failing.goOn();
     await until("its thread has ended", () => supervisor.left.problems.length === 0);
   },

@@ -56,6 +56,8 @@ export class Ask<S extends Server = Server> {
   sentAtMs = 0;
   /** It went out with an OPT record. */
   hasEdns = false;
+  /** It went out without, to find out whether that is why its server is silent. */
+  triesPlain = false;
   /** Data of the client subnet option in it; `null`: there is none. */
   subnet: Uint8Array | null = null;
   /** It goes over a stream, where nobody can forge an answer from afar, and none is cut. */

@@ -80,10 +80,13 @@ export class Asker {
 
   /** Asks a server. Of what is not `sent` nothing is left, and its owner is told no more. */
   ask<S extends Server>(owner: AskOwner<S>, server: S, query: Query): Sending {
-    const ask = this.#take(owner, server, query);
-    const sending = this.#send(ask);
-    if (sending !== "sent") this.release(ask);
-    return sending;
+    return this.#sendFirst(this.#take(owner, server, query));
+  }
+
+  /** As `ask` without EDNS, of a server that may be silent for that: its answer is remembered. */
+  askPlain<S extends Server>(owner: AskOwner<S>, server: S, query: Query): Sending {
+    server.triesPlain(this.#nowMs());
+    return this.#sendFirst(this.#take(owner, server, query, true));
   }
 
   /** Asks a server of the plain kind over TCP from the start. */
@@ -117,6 +120,8 @@ export class Asker {
       this.#doubt(ask, owner, fit);
       return;
     }
+    if (ask.hasEdns) server.answersEdns(this.#nowMs());
+    else if (ask.triesPlain) server.dropsEdns(this.#nowMs());
     owner.onHeard(ask);
     if (ask.owner === null) return;
     if (!server.resolves && fit !== Fit.Truncated) server.keepCookie(response);
@@ -170,11 +175,18 @@ export class Asker {
     owner.onDoubt(ask);
   }
 
-  #take(owner: AskOwner, server: Server, query: Query): Ask {
+  #take(owner: AskOwner, server: Server, query: Query, triesPlain = false): Ask {
     const ask = this.#table.take(owner, server, this.#nowMs());
     ask.query = query;
+    ask.triesPlain = triesPlain;
     this.#writer.write(ask, query);
     return ask;
+  }
+
+  #sendFirst(ask: Ask): Sending {
+    const sending = this.#send(ask);
+    if (sending !== "sent") this.release(ask);
+    return sending;
   }
 
   #send(ask: Ask): Sending {

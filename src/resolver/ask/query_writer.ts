@@ -46,7 +46,7 @@ export class QueryWriter {
     this.#mixCase(packet, HEADER_BYTES, end - 5);
     ask.length = end;
     ask.subnet = null;
-    ask.hasEdns = !ask.server.isPlain(ask.sentAtMs);
+    ask.hasEdns = !ask.triesPlain && !ask.server.isPlain(ask.sentAtMs);
     if (!ask.hasEdns) return;
     packet[11] = 1;
     packet[end] = 0;

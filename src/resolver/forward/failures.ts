@@ -20,6 +20,10 @@ export const NO_GROUP_UPSTREAM = new ResolveFailure(
   "unserved",
   "this node has none of the upstreams that the group names",
 );
+export const NO_DOMAIN_UPSTREAM = new ResolveFailure(
+  "unserved",
+  "the upstream for this domain can't be used: see the status of the node",
+);
 export const NO_SOCKET = new ResolveFailure(
   "noSocket",
   "no socket is left for queries to upstreams: raise the limit on open files",

@@ -13,6 +13,8 @@ import { type Upstream, UpstreamSet, type UpstreamSpec, UpstreamTable } from "./
 
 export interface ForwarderOptions {
   readonly upstreams: readonly UpstreamSpec[];
+  /** Domains whose upstreams can't be used; left out: none. */
+  readonly lostDomains?: readonly Uint8Array[];
   readonly exchange: Exchange;
   readonly asker: Asker;
   readonly counters: CounterBlock;
@@ -36,7 +38,11 @@ export class Forwarder implements Source {
   constructor(options: ForwarderOptions) {
     const { upstreams, exchange, asker, counters, ttl, nowMs, elsewhere = null } = options;
     const strategy = new Strategy(options.strategy, options.random);
-    const table = new UpstreamTable(upstreams, (spec) => exchange.remote(spec));
+    const table = new UpstreamTable(
+      upstreams,
+      (spec) => exchange.remote(spec),
+      options.lostDomains,
+    );
     this.routes = new Routes(table);
     const health = new Health(counters.values, nowMs);
     const scrubber = new Scrubber(ttl);

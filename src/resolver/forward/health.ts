@@ -1,3 +1,4 @@
+import { formatName, HEADER_BYTES } from "../../dns/mod.ts";
 import { log } from "../../log.ts";
 import { Counter } from "../../telemetry/mod.ts";
 import type { Ask, Sending } from "../ask/mod.ts";
@@ -59,7 +60,7 @@ export class Health {
   countSilence(ask: Ask<Upstream>): void {
     if (ask.failed) return;
     ask.failed = true;
-    this.#countFailure(ask.server, NO_ANSWER, ask.sentAtMs);
+    this.#countFailure(ask.server, NO_ANSWER, domainOf(ask), ask.sentAtMs);
   }
 
   /**
@@ -75,7 +76,7 @@ export class Health {
         this.#noteNoSocket();
         return NO_SOCKET;
       default:
-        if (!isCounted) this.#countFailure(upstream, reason);
+        if (!isCounted) this.#countFailure(upstream, reason, null);
         return unreachable(upstream, reason);
     }
   }
@@ -100,13 +101,25 @@ export class Health {
     log.error(NO_SOCKET.text);
   }
 
-  #countFailure(upstream: Upstream, reason: string, sentAtMs = this.#nowMs()): void {
+  /** `domain`: see `Upstream.failed`. */
+  #countFailure(
+    upstream: Upstream,
+    reason: string,
+    domain: string | null,
+    sentAtMs = this.#nowMs(),
+  ): void {
     this.#counts[Counter.UpstreamTimeouts]++;
-    if (!upstream.failed(this.#nowMs(), reason, sentAtMs)) return;
+    if (!upstream.failed(this.#nowMs(), reason, sentAtMs, domain)) return;
     log.warn("upstream does not answer", {
       upstream: upstream.spec.address,
       failures: upstream.failures,
       reason,
     });
   }
+}
+
+/** Names below the same two labels may share their servers; the root's any resolver knows. */
+function domainOf({ packet }: Ask): string | null {
+  const name = formatName(packet, HEADER_BYTES).toLowerCase();
+  return name === "." ? null : name.split(".").slice(-2).join(".");
 }

@@ -125,8 +125,8 @@ Deno.test("Forwarder takes no upstream for silent that answers others meanwhile"
       assert.deepEqual([upstream.healthy, upstream.failures], [true, 0]);
     }
     assert.ok(upstream.failuresTotal > 0);
-    // From here on, it answers nobody.
-    for (let second = 0; second < 3; second++) flooded.second();
+    // From here on, it answers nobody, and no probe either.
+    for (let second = 0; second < 5; second++) flooded.second();
     assert.equal(upstream.healthy, false);
   });
   const messages = lines.map((line) => JSON.parse(line).message);

@@ -15,7 +15,7 @@ const QUESTION = (() => {
   return query;
 })();
 
-/** One question to a failing upstream, which says when the others can go on. */
+/** One question to an upstream that fails, or may: it says whether the others can go on. */
 class Probe implements AskOwner<Upstream> {
   readonly asks: Ask<Upstream>[] = [];
   readonly #untilMs: number;
@@ -76,7 +76,7 @@ class Probe implements AskOwner<Upstream> {
   }
 }
 
-/** Asks failing upstreams now and then whether they are back. */
+/** Asks failing upstreams now and then whether they are back, and doubted ones whether they are there. */
 export class Probes {
   #running: Probe[] = [];
 
@@ -90,16 +90,16 @@ export class Probes {
   /** Starts those that are due, and ends those that are over; false: none will be needed. */
   tick(nowMs: number): boolean {
     this.#running = this.#running.filter((probe) => probe.tick(nowMs));
-    let isFailing = false;
+    let isNeeded = false;
     for (const upstream of this.upstreams) {
-      if (upstream.healthy) continue;
-      isFailing = true;
+      if (upstream.healthy && !upstream.isDoubted) continue;
+      isNeeded = true;
       if (upstream.probing || nowMs < upstream.probeAtMs) continue;
       const probe = new Probe(upstream, this.asker, this.health, this.nowMs);
       this.#running.push(probe);
       probe.start();
     }
-    return isFailing || this.#running.length > 0;
+    return isNeeded || this.#running.length > 0;
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseName } from "../../dns/mod.ts";
-import { a } from "../fakes.ts";
+import { a, wire } from "../fakes.ts";
 import { ROUTES_MAX } from "../query.ts";
 import { ForwarderBench, quietly } from "./fakes.ts";
 import { upstreamsFor } from "./upstream.ts";
@@ -75,10 +75,17 @@ Deno.test("upstreamsFor() names those that a query of the group goes to", none, 
     [["lan"], "nas.lan", "lan"],
     [["gone"], "www.example", ""],
     [["gone"], "nas.lan", ""],
+    // Of a domain whose upstream can't be used nobody is told, whoever asks.
+    [[], "db.corp.example", ""],
+    [["b"], "corp.example", ""],
+    [["gone"], "corp.example", ""],
+    // One that others serve as well has these.
+    [[], "x.lan", "lan"],
   ] as const;
+  const lost = [wire("corp.example"), wire("lan")];
   for (const [names, name, want] of CASES) {
-    const found = upstreamsFor(specs, names, parseName(name)!);
+    const found = upstreamsFor(specs, lost, names, parseName(name)!);
     assert.equal(found?.map(({ address }) => address).join(" "), want, `${names}: ${name}`);
   }
-  assert.equal(upstreamsFor(specs.slice(3), [], parseName("www.example")!), null);
+  assert.equal(upstreamsFor(specs.slice(3), [], [], parseName("www.example")!), null);
 });

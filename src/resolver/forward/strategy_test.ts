@@ -75,7 +75,7 @@ Deno.test("fastest: health comes before speed", none, () => {
   for (let i = 0; i < 3; i++) askFirst(bench, timesMs);
   quietly(() => {
     for (let i = 0; i < 3; i++) {
-      bench.forwarder.upstreams[1].failed(bench.nowMs, "test", bench.nowMs);
+      bench.forwarder.upstreams[1].failed(bench.nowMs, "test", bench.nowMs, null);
     }
   });
   assert.equal(bench.forwarder.upstreams[1].healthy, false);
@@ -127,7 +127,7 @@ Deno.test("parallel: who is put aside is asked when nobody else is left", none, 
   const bench = new ForwarderBench({ strategy: parallel(3) });
   quietly(() => {
     for (let i = 0; i < 3; i++) {
-      bench.forwarder.upstreams[1].failed(bench.nowMs, "test", bench.nowMs);
+      bench.forwarder.upstreams[1].failed(bench.nowMs, "test", bench.nowMs, null);
     }
   });
   const name = fresh();

@@ -2,10 +2,12 @@ import { type Remote, Server, type ServerAddress } from "../ask/mod.ts";
 import type { ResolveFailure } from "../failure.ts";
 import { FLIGHT_MS, type Share } from "../flights/mod.ts";
 import type { Query } from "../query.ts";
-import { NO_GROUP_UPSTREAM, NOBODY_ANSWERED } from "./failures.ts";
+import { NO_DOMAIN_UPSTREAM, NO_GROUP_UPSTREAM, NOBODY_ANSWERED } from "./failures.ts";
 
 /** Failures in a row before an upstream is left alone for a while. */
-const FAILURES_MAX = 3;
+export const FAILURES_MAX = 3;
+/** So many domains it has to be silent about: one alone may be one whose own servers are dead. */
+const FAILING_DOMAINS_MIN = 2;
 /** First pause of a failing upstream; doubles up to the longest. */
 const BACKOFF_MS_MIN = 1_000;
 const BACKOFF_MS_MAX = 60_000;
@@ -38,7 +40,9 @@ export class Upstream extends Server {
   healthy = true;
   /** Failures since the last answer. */
   failures = 0;
-  /** When a failing upstream is probed next. */
+  /** It is silent about one domain alone: whether it answers at all, a probe finds out. */
+  isDoubted = false;
+  /** When an upstream that is failing or doubted is probed next. */
   probeAtMs = 0;
   /** A probe is on its way. */
   probing = false;
@@ -59,6 +63,8 @@ export class Upstream extends Server {
   isFull = false;
   #backoffMs = BACKOFF_MS_MIN;
   #answeredAtMs = -Infinity;
+  /** Domains that it was silent about since its last answer; no more than are needed. */
+  readonly #silentAbout: string[] = [];
 
   constructor(readonly index: number, readonly spec: UpstreamSpec, remote: Remote) {
     super(remote, true);
@@ -85,7 +91,8 @@ export class Upstream extends Server {
     this.failures = 0;
     this.healthy = true;
     this.reason = "";
-    this.probing = this.isFull = false;
+    this.probing = this.isFull = this.isDoubted = false;
+    this.#silentAbout.length = 0;
     this.#backoffMs = BACKOFF_MS_MIN;
     return recovered;
   }
@@ -105,8 +112,9 @@ export class Upstream extends Server {
   /**
    * Notes that a query which was sent at `sentAtMs` has no answer; returns true when that makes the
    * upstream an unhealthy one. If it has answered others since, it is the question that has none.
+   * `domain` is what the question was about; `null`: it fails whatever that is.
    */
-  failed(nowMs: number, reason: string, sentAtMs: number): boolean {
+  failed(nowMs: number, reason: string, sentAtMs: number, domain: string | null): boolean {
     this.failuresTotal++;
     if (this.healthy && this.#answeredAtMs > sentAtMs) return false;
     this.failures++;
@@ -118,11 +126,24 @@ export class Upstream extends Server {
       this.probeAtMs = nowMs + this.#backoffMs;
       return false;
     }
+    const isAboutAll = domain === null || this.#isSilentAboutMore(domain);
     if (this.failures < FAILURES_MAX) return false;
-    this.healthy = false;
+    if (!isAboutAll) {
+      if (!this.isDoubted) this.probeAtMs = nowMs;
+      this.isDoubted = true;
+      return false;
+    }
+    this.healthy = this.isDoubted = this.probing = false;
     this.#backoffMs = BACKOFF_MS_MIN;
     this.probeAtMs = nowMs + this.#backoffMs;
     return true;
+  }
+
+  /** Notes a domain; says whether it is silent about as many as prove that it is down. */
+  #isSilentAboutMore(domain: string): boolean {
+    const known = this.#silentAbout;
+    if (known.length < FAILING_DOMAINS_MIN && !known.includes(domain)) known.push(domain);
+    return known.length >= FAILING_DOMAINS_MIN;
   }
 }
 
@@ -173,9 +194,19 @@ export class UpstreamTable {
   /** By route, 0 for everybody: longest domain first; the set for every name last. */
   readonly #sets: (readonly UpstreamSet[])[];
 
-  constructor(specs: readonly UpstreamSpec[], remote: (spec: UpstreamSpec) => Remote) {
+  /**
+   * `lost` are domains whose upstreams can't be used: their names are asked of nobody else, who would
+   * learn them and say that they are not there.
+   */
+  constructor(
+    specs: readonly UpstreamSpec[],
+    remote: (spec: UpstreamSpec) => Remote,
+    lost: readonly Uint8Array[] = [],
+  ) {
     this.all = specs.map((spec, index) => new Upstream(index, spec, remote(spec)));
-    this.#sets = [setsOf(this.all.filter(({ spec }) => spec.groupsOnly !== true))];
+    const sets = setsOf(this.all.filter(({ spec }) => spec.groupsOnly !== true));
+    const closed = lost.map((domain) => new UpstreamSet(domain, [], NO_DOMAIN_UPSTREAM));
+    this.#sets = [inOrder([...sets, ...closed])]; // Of the same domain, those that can be asked first.
   }
 
   /** The indexes of upstreams by names or addresses, those that there are. */
@@ -221,14 +252,15 @@ const NOWHERE: Remote = { transport: "udp" };
 /**
  * Who would be asked for an uncompressed name, in the order named: of the upstreams that `names`
  * has, as a group does, or, where that is empty, of those for everybody. Nobody where none of `names`
- * is there; `null` where none serves the name.
+ * is there, or the name is of a domain of `lost`; `null` where none serves the name.
  */
 export function upstreamsFor(
   specs: readonly UpstreamSpec[],
+  lost: readonly Uint8Array[],
   names: readonly string[],
   name: Uint8Array,
 ): readonly UpstreamSpec[] | null {
-  const table = new UpstreamTable(specs, () => NOWHERE);
+  const table = new UpstreamTable(specs, () => NOWHERE, lost);
   const route = names.length === 0 ? 0 : 1;
   if (route > 0) table.addRoute(route, table.find(names));
   return table.forName(name, 0, name.length, route)?.upstreams.map(({ spec }) => spec) ?? null;

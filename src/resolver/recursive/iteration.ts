@@ -91,6 +91,7 @@ export class Iteration implements Task, StepOwner {
     step.avoided = flight.attempt === 0
       ? null
       : this.#means.believed.get(flight.query) ?? this.#answeredBy;
+    step.avoided?.takesEdns(); // Without EDNS nothing is signed.
     this.#answeredBy = this.#failure = flight.madeHere = null;
     this.#isAnswered = false;
     const { packet, questionEnd } = flight.query;

@@ -18,7 +18,7 @@ export const LOOKUP_DEPTH_MAX = 5;
 export const STEP_QUERIES_MAX = 8;
 /** Times one server is sent the same question; where there is but one, it gets one more. */
 export const SAME_SERVER_MAX = 2;
-/** Queries of one step on their way: a late answer is as good as an early one. */
+/** Queries of one step on their way, beside tries without EDNS: a late answer is as good as any. */
 export const STEP_OPEN_MAX = 3;
 /** Names that are sent short of the whole one, and how many of them grow by one label (RFC 9156 §2.3). */
 export const MINIMISE_STEPS_MAX = 10;
@@ -57,6 +57,8 @@ export const PATIENCE_MS_MIN = 80;
 export const PATIENCE_MS_MAX = 1_500;
 /** Wait for addresses of a name server before those of another are looked up as well. */
 export const LOOKUP_PATIENCE_MS = 500;
+/** Silences of a zone's servers after which those are asked without EDNS that never answered it. */
+export const EDNS_SILENCES_MIN = 4;
 /** Silences in a row after which a server is asked by one query at a time. */
 export const SILENCES_MAX = 3;
 /** How long such a server is passed over while another can be asked. */

@@ -167,6 +167,7 @@ Deno.test("Recursor answers special-use names itself", none, () => {
       ["x.invalid", Qtype.A, /^NXDOMAIN/],
       ["x.test", Qtype.A, /^NXDOMAIN/],
       ["nas.home.arpa", Qtype.A, /^NXDOMAIN/],
+      ["home.arpa", Qtype.DS, /^NOERROR rd ra; home\.arpa \d+ SOA [^;]*$/],
       ["1.0.168.192.in-addr.arpa", Qtype.PTR, /^NXDOMAIN/],
       ["1.0.20.172.in-addr.arpa", Qtype.PTR, /^NXDOMAIN/],
       ["1.2.64.100.in-addr.arpa", Qtype.PTR, /^NXDOMAIN/],

@@ -21,6 +21,7 @@ import {
   unreachable,
 } from "./failures.ts";
 import {
+  EDNS_SILENCES_MIN,
   LOOKUP_PATIENCE_MS,
   PATIENCE_MS_MAX,
   SAME_SERVER_MAX,
@@ -64,6 +65,10 @@ export class Step implements AskOwner<NameServer> {
   readonly #asked = new ServerList();
   readonly #declined = new ServerList();
   #queries = 0;
+  /** How often a server is asked. */
+  #sameMax = SAME_SERVER_MAX;
+  /** Silences to queries with EDNS. */
+  #silences = 0;
   /** Who has answered without a word, and is asked again where nobody else is to be found. */
   #silent: NameServer | null = null;
   #asksSilent = false;
@@ -91,7 +96,7 @@ export class Step implements AskOwner<NameServer> {
   /** Puts `asking` to the servers. */
   start(): void {
     this.stop();
-    this.#queries = 0;
+    this.#queries = this.#silences = 0;
     this.#silent = null;
     this.#asksSilent = false;
     this.#asked.clear();
@@ -134,12 +139,30 @@ export class Step implements AskOwner<NameServer> {
   }
 
   tick(nowMs: number): void {
+    const isDue = nowMs >= this.#nextAtMs;
+    let silent: NameServer | null = null;
     for (const ask of this.asks) {
       if (ask.failed || nowMs - ask.sentAtMs < ask.server.patienceMs) continue;
       ask.failed = true;
       ask.server.silent(nowMs);
+      if (!ask.hasEdns || ask.overTcp) continue;
+      this.#silences++;
+      silent = ask.server;
     }
-    if (nowMs >= this.#nextAtMs && this.cut !== null && !this.#flight.isOver(nowMs)) this.askNext();
+    if (this.cut === null || this.#flight.isOver(nowMs)) return;
+    if (silent !== null) this.#tryPlain(silent, nowMs);
+    if (isDue) this.askNext();
+  }
+
+  /** EDNS may be why a server is silent: it is asked without as well, beside what else is asked. */
+  #tryPlain(server: NameServer, nowMs: number): void {
+    const { asker } = this.#means;
+    const isLast = this.#asked.count(server) >= this.#sameMax || server.isDown(nowMs);
+    const isZone = this.#silences >= EDNS_SILENCES_MIN;
+    if (!(isLast || isZone) || !server.mayTryPlain(nowMs)) return;
+    if (this.#queries >= STEP_QUERIES_MAX || !this.budget.hasQueries) return;
+    if (server.open >= SERVER_OPEN_MAX || asker.isFull(server)) return;
+    if (asker.askPlain(this, server, this.asking) === "noSocket") this.#noSocket();
   }
 
   onChild(cut: Cut, child: Waiter, entry: number): void {
@@ -153,18 +176,18 @@ export class Step implements AskOwner<NameServer> {
     else this.#nextAtMs = Math.min(this.#nextAtMs, this.#means.nowMs());
   }
 
-  onSending({ server, sentAtMs, overTcp }: Ask<NameServer>): void {
+  onSending({ server, sentAtMs, overTcp, hasEdns, triesPlain }: Ask<NameServer>): void {
     this.budget.sent++;
     this.#queries++;
     this.#lastSentAtMs = sentAtMs;
-    if (!overTcp) this.#asked.add(server);
+    if (!overTcp && !triesPlain) this.#asked.add(server);
     this.#nextAtMs = sentAtMs + (overTcp ? PATIENCE_MS_MAX : server.patienceMs);
     this.#flight.trace?.note(this.#flight.depth, {
       event: "asked",
       question: questionText(this.asking),
       zone: this.zoneText,
       server: this.textOf(server),
-      ...(overTcp && { detail: "over TCP" }),
+      ...((overTcp || !hasEdns) && { detail: wayText(overTcp, hasEdns) }),
     });
   }
 
@@ -249,7 +272,8 @@ export class Step implements AskOwner<NameServer> {
         this.#waitSpent();
         return;
       }
-      if (this.asks.length >= STEP_OPEN_MAX) asker.release(this.asks[0]);
+      const open = this.asks.filter(({ triesPlain }) => !triesPlain);
+      if (open.length >= STEP_OPEN_MAX) asker.release(open[0]);
       const sending = asker.ask(this, server, this.asking);
       if (sending === "sent") return;
       if (sending === "noSocket") {
@@ -290,7 +314,8 @@ export class Step implements AskOwner<NameServer> {
         servers.addCandidate(server);
       }
     }
-    if (fewest >= SAME_SERVER_MAX + (all === 1 ? 1 : 0)) return null;
+    this.#sameMax = SAME_SERVER_MAX + (all === 1 ? 1 : 0);
+    if (fewest >= this.#sameMax) return null;
     return servers.choose(cut.hash, nowMs);
   }
 
@@ -368,4 +393,9 @@ export class Step implements AskOwner<NameServer> {
     this.#failure = NO_SOCKET;
     this.#means.noteNoSocket();
   }
+}
+
+/** In what a query differs from what is sent at first. */
+function wayText(overTcp: boolean, hasEdns: boolean): string {
+  return [overTcp ? "over TCP" : "", hasEdns ? "" : "without EDNS"].filter(Boolean).join(", ");
 }

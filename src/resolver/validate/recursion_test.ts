@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { encodeResponse, type TextRecord } from "../../../tests/replay/records.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
-import { AA_BIT, Qtype, qtypeName, Rcode } from "../../dns/mod.ts";
+import { AA_BIT, decodeMessage, Qtype, qtypeName, Rcode } from "../../dns/mod.ts";
 import { type RrSet, TrustAnchors, verifySignature } from "../../dnssec/mod.ts";
 import { FakeKey } from "../../dnssec/fakes.ts";
 import { sumRecursion } from "../../telemetry/mod.ts";
@@ -12,6 +12,7 @@ import { SEED, wire } from "../fakes.ts";
 import {
   type BenchOptions,
   type Client,
+  type FakeQuery,
   type FakeServer,
   FakeZone,
   RecursorBench,
@@ -238,6 +239,87 @@ Deno.test("both attempts at what is bogus take no more queries than one may", no
   assert.ok(next > 6, "it was asked for once more");
   assert.ok(sent.length <= QUERIES_MAX, `${sent.length} messages`);
   bench.recursor.checkIdle();
+});
+
+/** What a server that drops EDNS, or loses a packet with it where `loses` says so, lets through. */
+function dropping(zone: FakeServer, loses: () => boolean = () => true): FakeServer {
+  return (query) => {
+    if (query.message.opt === null) {
+      // Who is not asked with DO sends no signatures (RFC 4035 §3.1).
+      return zone(query).map((packet) => withoutSignatures(packet, query));
+    }
+    return loses() ? [] : zone(query);
+  };
+}
+
+function withoutSignatures(packet: Uint8Array, { wireName, type }: FakeQuery): Uint8Array {
+  const { answers, rcode } = decodeMessage(packet)!;
+  const answer = answers.filter((record) => record.type !== Qtype.RRSIG)
+    .map(({ name, ...record }) => ({ ...record, owner: wire(name) }));
+  const message = encodeResponse({ name: wireName, type }, rcode, { answer });
+  setU16(message, 2, getU16(message, 2) | AA_BIT);
+  return message;
+}
+
+Deno.test("what is signed is not believed of a server that drops EDNS", none, async () => {
+  const bench = new Bench();
+  const { servers } = bench.recursor;
+  const honest = servers.get(ZONE)!;
+  servers.set(ZONE, dropping(honest));
+  servers.set(ISLAND, dropping(honest));
+  bench.said.set(`www.${SIGNED} A`, { answer: [bench.signed(`www.${SIGNED} 300 IN A 192.0.2.1`)] });
+  bench.said.set("www.island.com A", { answer: [plain("www.island.com 300 IN A 192.0.2.2")] });
+  assert.match(await bench.ask(`www.${SIGNED}`), /^SERVFAIL/);
+  assert.match(await bench.ask("www.island.com"), /^NOERROR rd ra; .* A 192\.0\.2\.2$/);
+  bench.recursor.run();
+  bench.recursor.checkIdle();
+});
+
+Deno.test("beside a server that drops EDNS, what is signed is asked of another", none, async () => {
+  const bench = new Bench();
+  const { servers } = bench.recursor;
+  const honest = servers.get(ZONE)!;
+  const other = "192.0.2.12";
+  const lines = [[`ns.${SIGNED}`, ZONE], [`ns2.${SIGNED}`, other]];
+  const com = lines.flatMap(([name, ip]) => [`${SIGNED} NS ${name}`, `${name} A ${ip}`]);
+  servers.set(COM, serverOf(new FakeZone("com", com)));
+  servers.set(ZONE, dropping(honest));
+  servers.set(other, () => []);
+  const ask = async (name: string) => {
+    bench.said.set(`${name}.${SIGNED} A`, {
+      answer: [bench.signed(`${name}.${SIGNED} 300 IN A 192.0.2.1`)],
+    });
+    return await bench.ask(`${name}.${SIGNED}`, Qtype.A, { ad: true });
+  };
+  assert.match(await ask("a"), /^SERVFAIL/, "nobody says what is signed");
+  servers.set(other, honest);
+  bench.recursor.advance(60_000);
+  for (const name of ["b", "c", "d", "e"]) assert.match(await ask(name), /^NOERROR rd ra ad/);
+});
+
+Deno.test("packets that are lost leave no signed zone without its signatures", none, async () => {
+  for (let lost = 1; lost <= 3; lost++) {
+    const bench = new Bench();
+    bench.said.set(`ns.${SIGNED} A`, { answer: [bench.signed(`ns.${SIGNED} 300 IN A ${ZONE}`)] });
+    bench.said.set(`ns.${SIGNED} AAAA`, {
+      authority: [bench.signed(`ns.${SIGNED} 60 IN NSEC z.${SIGNED}. A RRSIG NSEC`)],
+    });
+    const { servers } = bench.recursor;
+    let left = lost;
+    servers.set(ZONE, dropping(servers.get(ZONE)!, () => left-- > 0));
+    for (const name of ["a", "b"]) {
+      bench.said.set(`${name}.${SIGNED} A`, {
+        answer: [bench.signed(`${name}.${SIGNED} 300 IN A 192.0.2.1`)],
+      });
+      bench.said.set(`${name}.${SIGNED} DS`, {
+        authority: [bench.signed(`${name}.${SIGNED} 60 IN NSEC z.${SIGNED}. A RRSIG NSEC`)],
+      });
+      assert.match(
+        await bench.ask(`${name}.${SIGNED}`, Qtype.A, { ad: true }),
+        /^NOERROR rd ra ad/,
+      );
+    }
+  }
 });
 
 Deno.test("what the root denies without proof is asked for anew, and forgotten", none, async () => {

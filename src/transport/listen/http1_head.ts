@@ -19,7 +19,7 @@ const FIELDS_MAX = 128;
 export const Head = { Partial: 0, Whole: 1 } as const;
 
 const [SPACE, TAB, CR, LF, DEL] = [0x20, 0x09, 0x0d, 0x0a, 0x7f];
-const [COLON, SLASH, COMMA] = [0x3a, 0x2f, 0x2c];
+const [COLON, SLASH, COMMA, QUESTION_MARK] = [0x3a, 0x2f, 0x2c, 0x3f];
 
 const encoder = new TextEncoder();
 const [HOST, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, CONNECTION, EXPECT] = [
@@ -34,6 +34,9 @@ const [CHUNKED, CLOSE, CONTINUE] = ["chunked", "close", "100-continue"].map((tex
   encoder.encode(text)
 );
 const VERSION = encoder.encode("http/1.");
+const SCHEMES = ["http://", "https://"].map((text) => encoder.encode(text));
+/** Host and port of a URL; a user in front of them is an error (RFC 9110 §4.2.4). */
+const AUTHORITY = /^(?:\[[\da-f:.]+\]|[\w\-.~%!$&'()*+,;=]+)(?::\d{0,5})?$/i;
 
 /** Characters of a token (RFC 9110 §5.6.2). */
 const isToken = new Uint8Array(256);
@@ -54,9 +57,11 @@ export class RequestHead {
   fieldsStart = 0;
   method: Method = Method.Other;
   mediaType: MediaType = MediaType.None;
-  /** Where path and query string stand. */
+  /** Where path and query string stand; of a whole URL the path may be empty. */
   targetStart = 0;
   targetEnd = 0;
+  /** Host and port of a target that is a whole URL, which come before Host; `null`: it is none. */
+  authority: string | null = null;
   /** -1: there was none. */
   contentLength = -1;
   chunked = false;
@@ -129,8 +134,22 @@ export class RequestHead {
     this.keepAlive = !this.isHttp10;
     if (at - target > TARGET_BYTES_MAX) return 414;
     this.targetEnd = at;
-    this.targetStart = pathStart(bytes, target, at);
-    return Head.Whole;
+    return this.#readTarget(bytes, target, at) ? Head.Whole : 400;
+  }
+
+  /** Reads scheme and authority of a target that has them, which any may have (RFC 9112 §3.2.2). */
+  #readTarget(bytes: Uint8Array, start: number, end: number): boolean {
+    this.targetStart = start;
+    this.authority = null;
+    if (bytes[start] === SLASH) return true;
+    const scheme = SCHEMES.find((text) => isAnyCase(bytes, start, start + text.length, text));
+    if (scheme === undefined) return !hasAuthority(bytes, start, end);
+    const from = start + scheme.length;
+    let at = from;
+    while (at < end && bytes[at] !== SLASH && bytes[at] !== QUESTION_MARK) at++;
+    this.targetStart = at;
+    this.authority = String.fromCharCode(...bytes.subarray(from, at));
+    return AUTHORITY.test(this.authority) && URL.canParse(`http://${this.authority}`);
   }
 
   #readField(bytes: Uint8Array, start: number, end: number): number {
@@ -218,15 +237,11 @@ export function isText(bytes: Uint8Array, start: number, end: number): boolean {
   return true;
 }
 
-/** Behind scheme and authority of a target that has them (RFC 9112 §3.2.2). */
-function pathStart(bytes: Uint8Array, start: number, end: number): number {
-  if (bytes[start] === SLASH) return start;
+/** Says whether a target is a URL of whichever scheme. */
+function hasAuthority(bytes: Uint8Array, start: number, end: number): boolean {
   let at = start;
   while (at < end && bytes[at] !== COLON) at++;
-  if (bytes[at + 1] !== SLASH || bytes[at + 2] !== SLASH) return start;
-  at += 3;
-  while (at < end && bytes[at] !== SLASH) at++;
-  return at;
+  return bytes[at + 1] === SLASH && bytes[at + 2] === SLASH;
 }
 
 /** Says whether a list separated by commas holds an option. */
