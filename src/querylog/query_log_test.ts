@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
 import { LogFigure, queueFigures } from "../logqueue/mod.ts";
-import { FakeLog, quietly } from "./fake_log.ts";
+import { FakeLog, quietly } from "./fakes.ts";
 
 const disk = { permissions: { read: true, write: true } } as const;
 
