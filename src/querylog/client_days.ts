@@ -72,7 +72,8 @@ export class ClientDays {
   add(entry: StoredEntry): void {
     const { all, clients } = this.#day(this.#days.dayOf(entry.timeMs));
     const own = entryOf(clients, entry.client, noCounts);
-    for (const counts of [all, own]) countEntry(entry, counts, null);
+    countEntry(entry, all, null);
+    countEntry(entry, own, null);
     keepMost(clients, CLIENTS_MAX, countOf);
   }
 

@@ -109,7 +109,7 @@ export class ClientHours {
     const tallies = this.#talliesOf(hour);
     if (tallies === null) return;
     addTo(tallies, entry, hasName && !this.#options.isNameless);
-    keepMost(tallies, CLIENTS_MAX, ({ queries }) => queries);
+    keepMost(tallies, CLIENTS_MAX, queriesOf);
     this.#unsaved.add(hour);
   }
 
@@ -158,7 +158,7 @@ export class ClientHours {
   #saveHour(hour: number): void {
     const tallies = this.#open.get(hour);
     if (tallies === undefined || tallies === null) return;
-    keepMost(tallies, CLIENTS_MAX, ({ queries }) => queries);
+    keepMost(tallies, CLIENTS_MAX, queriesOf);
     this.#write.run(WHOLE, hour, "", "");
     for (const [text, { minutes, tops }] of tallies) {
       const top = Object.fromEntries(TOPS.map((kind) => [kind, tops[kind].top(NAMES_MAX)]));
@@ -268,7 +268,7 @@ export class ClientHours {
       for (const entry of this.#log.reader.read(part)) {
         if (!kindFacts(entry.kind).isCounted) continue;
         addTo(tallies, entry, true);
-        keepMost(tallies, CLIENTS_MAX, ({ queries }) => queries);
+        keepMost(tallies, CLIENTS_MAX, queriesOf);
       }
       yield undefined;
     }
@@ -325,6 +325,10 @@ function addTo(tallies: Tallies, entry: StoredEntry, hasName: boolean): void {
   }
   const list = entry.outcome === BLOCKED ? listOf(entry.rule) : "";
   if (list !== "") lists.add(list);
+}
+
+function queriesOf({ queries }: Tally): number {
+  return queries;
 }
 
 function hourOf(timeMs: number): number {

@@ -44,6 +44,14 @@ export interface Moved {
   readonly to: number;
 }
 
+/** Takes an entry by its number and, in the order of dictionaries, those of its texts. */
+type Visit = (
+  id: number,
+  durationUs: number,
+  outcome: number,
+  numbers: ArrayLike<number>,
+) => void;
+
 /** The stored entries: adds the newest, removes the oldest. The caller has a transaction open. */
 export class Entries {
   readonly #db: DatabaseSync;
@@ -135,41 +143,30 @@ export class Entries {
       end = segment.first;
     }
     for (const segment of taken.reverse()) {
-      this.#putAll(this.#rows(segment));
+      this.#each(segment, this.#segments.columnsOf(segment), this.#put);
       this.#segments.remove(segment);
     }
   }
 
-  #put(id: number, durationUs: number, outcome: number, numbers: ArrayLike<number>): void {
+  readonly #put: Visit = (id, durationUs, outcome, numbers) => {
     if (!this.#writer.takes(id)) this.#flush();
     this.#writer.add(id, durationUs, outcome, numbers);
-  }
-
-  #putAll(entries: readonly SegmentEntry[]): void {
-    for (const { id, durationUs, outcome, numbers } of entries) {
-      this.#put(id, durationUs, outcome, numbers);
-    }
-  }
+  };
 
   #flush(): void {
     if (this.#writer.count > 0) this.#segments.insert(this.#writer.take());
   }
 
-  /** What is there of a segment, the oldest first. */
-  #rows(segment: SegmentHead, columns = this.#segments.columnsOf(segment)): SegmentEntry[] {
-    const { numbers } = readTexts(segment.texts);
-    const texts = DICTIONARIES.map((name) => [columns.places(name), numbers[name]] as const);
-    const { ids, durations, outcomes } = columns;
-    const rows: SegmentEntry[] = [];
-    for (let i = columns.indexOf(this.#segments.floor); i < columns.count; i++) {
-      rows.push({
-        id: ids[i],
-        durationUs: durations[i],
-        outcome: outcomes[i],
-        numbers: texts.map(([places, list]) => list[places[i]]),
-      });
+  /** Visits what is there of a segment, the oldest first; `numbers` are filled anew for each. */
+  #each(segment: SegmentHead, columns: Columns, visit: Visit): void {
+    const { numbers: lists } = readTexts(segment.texts);
+    const texts = DICTIONARIES.map((name) => ({ places: columns.places(name), list: lists[name] }));
+    const { ids, durations, outcomes, count } = columns;
+    const numbers = this.#numbers;
+    for (let i = columns.indexOf(this.#segments.floor); i < count; i++) {
+      for (let n = 0; n < texts.length; n++) numbers[n] = texts[n].list[texts[n].places[i]];
+      visit(ids[i], durations[i], outcomes[i], numbers);
     }
-    return rows;
   }
 
   /**
@@ -220,9 +217,8 @@ export class Entries {
 
   /** Takes what lies before the floor out of the file. */
   #cut(segment: SegmentHead, columns: Columns): void {
-    const rows = this.#rows(segment, columns);
+    this.#each(segment, columns, this.#put);
     this.#segments.remove(segment);
-    this.#putAll(rows);
     this.#flush();
   }
 
@@ -248,7 +244,9 @@ export class Entries {
     for (;;) {
       const segment = this.#segments.from(first);
       if (segment === null || segment.first > last) break;
-      all.push(...this.#rows(segment));
+      this.#each(segment, this.#segments.columnsOf(segment), (id, durationUs, outcome, numbers) => {
+        all.push({ id, durationUs, outcome, numbers: Float64Array.from(numbers) });
+      });
       this.#segments.remove(segment);
       all.sort((a, b) => a.id - b.id);
       // None has the number of another.
@@ -256,7 +254,9 @@ export class Entries {
       all = all.map((row) => ({ ...row, id: before = Math.max(row.id, before + 1) }));
       [first, last] = [all[0].id, before];
     }
-    this.#putAll(all);
+    for (const { id, durationUs, outcome, numbers } of all) {
+      this.#put(id, durationUs, outcome, numbers);
+    }
     this.#flush();
     this.#lastId = Math.max(this.#lastId, last);
   }
@@ -280,13 +280,13 @@ export class Entries {
     // Away from those that are yet to be moved, so that none meets another.
     const segment = isLater ? this.#segments.at(from - 1) : this.#segments.from(from + 1);
     if (segment !== null && segment.last >= fromId) {
-      const rows = this.#rows(segment);
-      this.#segments.remove(segment);
       let before = to;
-      for (const { id, durationUs, outcome, numbers } of rows) {
+      const columns = this.#segments.columnsOf(segment);
+      this.#segments.remove(segment);
+      this.#each(segment, columns, (id, ...rest) => {
         if (id >= fromId) before = isLater ? id + shift : Math.max(id + shift, before + 1);
-        this.#put(id < fromId ? id : before, durationUs, outcome, numbers);
-      }
+        this.#put(id < fromId ? id : before, ...rest);
+      });
       this.#flush();
       return { from: isLater ? segment.first : segment.last, to: before };
     }

@@ -19,17 +19,20 @@ interface Target {
 /** Hands entries on to those who send them elsewhere, as the records that they came as. */
 export class LogExports {
   readonly #targets: readonly Target[];
+  /** By the numbers of outcomes: by anybody. */
+  readonly #wanted: readonly boolean[];
 
   constructor(exports: readonly LogExport[]) {
     this.#targets = exports.map(({ queue, outcomes }) => ({
       writer: new QueueWriter(queue),
       wants: OUTCOME_NAMES.map((name) => outcomes === null || outcomes.includes(name)),
     }));
+    this.#wanted = OUTCOME_NAMES.map((_, i) => this.#targets.some(({ wants }) => wants[i]));
   }
 
   /** Says whether somebody wants the record of an entry. */
   wants({ isLogged, outcome }: TakenEntry): boolean {
-    return isLogged && this.#targets.some(({ wants }) => wants[outcome]);
+    return isLogged && this.#wanted[outcome];
   }
 
   /** Hands on the records of those that have one; a queue without room counts what it can't take. */

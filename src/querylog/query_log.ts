@@ -253,7 +253,8 @@ export class QueryLogStore {
       const open = this.#opened();
       const batch = this.#readBatch();
       const { entries, statistics, shares } = open;
-      const logged = batch.filter(({ isLogged }) => isLogged);
+      const isAllLogged = batch.every(({ isLogged }) => isLogged);
+      const logged = isAllLogged ? batch : batch.filter(({ isLogged }) => isLogged);
       const isKept = this.#options.maxEntries > 0;
       let ids = isKept ? [] : logged.map(({ timeMs }) => Math.floor(timeMs) * IDS_PER_MS);
       if (logged.length > 0 && isKept) {
