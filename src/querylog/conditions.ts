@@ -29,11 +29,11 @@ export class Wanted {
   }
 
   /** What passes of a part of the log; `null`: nothing, which needs no look at its entries. */
-  in({ outcomes, numbers }: Part): ((columns: Columns) => EntryTest) | null {
-    if ((outcomes & this.#outcomes) === 0) return null;
+  in(part: Part): ((columns: Columns) => EntryTest) | null {
+    if ((part.outcomes & this.#outcomes) === 0) return null;
     const passing: [DictionaryName, Uint8Array][] = [];
     for (const [name, test] of this.#tests) {
-      const list = numbers[name];
+      const list = part.list(name);
       const passes = new Uint8Array(list.length);
       for (let i = 0; i < list.length; i++) if (test(list[i])) passes[i] = 1;
       if (!passes.includes(1)) return null;

@@ -48,13 +48,22 @@ CREATE TABLE hours (hour INTEGER PRIMARY KEY, counts TEXT NOT NULL, top TEXT NOT
 CREATE TABLE days (day INTEGER PRIMARY KEY, top TEXT NOT NULL) STRICT;
 `;
 
-/** Entries, some thousand in a row of the table; those before the floor are removed. */
+/**
+ * Entries, some thousand in a row of the table; those before the floor are removed. What searches look
+ * at comes first, and the shortest before that: what lies behind is not read for it.
+ */
 const SEGMENTS = `
 CREATE TABLE segments (
   first INTEGER PRIMARY KEY,
   last INTEGER NOT NULL,
   count INTEGER NOT NULL,
-  texts BLOB NOT NULL,
+  outcomes INTEGER NOT NULL,
+  width INTEGER NOT NULL,
+  clients BLOB NOT NULL,
+  kinds BLOB NOT NULL,
+  rules BLOB NOT NULL,
+  names BLOB NOT NULL,
+  answers BLOB NOT NULL,
   columns BLOB NOT NULL
 ) STRICT;
 CREATE TABLE floor (id INTEGER NOT NULL) STRICT;

@@ -4,15 +4,13 @@ import { pragma } from "./database.ts";
 import { DICTIONARIES, Dictionary } from "./dictionary.ts";
 import type { StoredEntry } from "./entry.ts";
 import {
-  type Columns,
   IDS_PER_MS,
-  readTexts,
   SEGMENT_ENTRIES,
   type SegmentEntry,
   type SegmentHead,
   SegmentWriter,
 } from "./segment.ts";
-import { Segments } from "./segments.ts";
+import { type Opened, Segments } from "./segments.ts";
 
 /**
  * A segment is put together with what comes as long as it has at most this many times as many
@@ -143,7 +141,7 @@ export class Entries {
       end = segment.first;
     }
     for (const segment of taken.reverse()) {
-      this.#each(segment, this.#segments.columnsOf(segment), this.#put);
+      this.#each(this.#segments.open(segment), this.#put);
       this.#segments.remove(segment);
     }
   }
@@ -158,8 +156,7 @@ export class Entries {
   }
 
   /** Visits what is there of a segment, the oldest first; `numbers` are filled anew for each. */
-  #each(segment: SegmentHead, columns: Columns, visit: Visit): void {
-    const { numbers: lists } = readTexts(segment.texts);
+  #each({ columns, lists }: Opened, visit: Visit): void {
     const texts = DICTIONARIES.map((name) => ({ places: columns.places(name), list: lists[name] }));
     const { ids, durations, outcomes, count } = columns;
     const numbers = this.#numbers;
@@ -194,7 +191,8 @@ export class Entries {
       if (oldest === null || excess <= 0 && Math.max(oldest.first, floor) >= expiredId) {
         return false;
       }
-      const columns = this.#segments.columnsOf(oldest);
+      const opened = this.#segments.open(oldest);
+      const { columns } = opened;
       const start = columns.indexOf(floor);
       const stop = Math.min(
         columns.count,
@@ -207,7 +205,7 @@ export class Entries {
       }
       this.#segments.floor = columns.ids[stop];
       if (stop >= CUT_PART * columns.count || nowMs - this.#cutAtMs >= CUT_MS) {
-        this.#cut(oldest, columns);
+        this.#cut(oldest, opened);
         this.#cutAtMs = nowMs;
       }
       return false;
@@ -216,8 +214,8 @@ export class Entries {
   }
 
   /** Takes what lies before the floor out of the file. */
-  #cut(segment: SegmentHead, columns: Columns): void {
-    this.#each(segment, columns, this.#put);
+  #cut(segment: SegmentHead, opened: Opened): void {
+    this.#each(opened, this.#put);
     this.#segments.remove(segment);
     this.#flush();
   }
@@ -244,7 +242,7 @@ export class Entries {
     for (;;) {
       const segment = this.#segments.from(first);
       if (segment === null || segment.first > last) break;
-      this.#each(segment, this.#segments.columnsOf(segment), (id, durationUs, outcome, numbers) => {
+      this.#each(this.#segments.open(segment), (id, durationUs, outcome, numbers) => {
         all.push({ id, durationUs, outcome, numbers: Float64Array.from(numbers) });
       });
       this.#segments.remove(segment);
@@ -281,9 +279,9 @@ export class Entries {
     const segment = isLater ? this.#segments.at(from - 1) : this.#segments.from(from + 1);
     if (segment !== null && segment.last >= fromId) {
       let before = to;
-      const columns = this.#segments.columnsOf(segment);
+      const opened = this.#segments.open(segment);
       this.#segments.remove(segment);
-      this.#each(segment, columns, (id, ...rest) => {
+      this.#each(opened, (id, ...rest) => {
         if (id >= fromId) before = isLater ? id + shift : Math.max(id + shift, before + 1);
         this.#put(id < fromId ? id : before, ...rest);
       });
@@ -302,7 +300,7 @@ export class Entries {
     const { floor } = this.#segments;
     const oldest = this.#segments.from(floor);
     if (oldest !== null && oldest.first < floor) {
-      this.#cut(oldest, this.#segments.columnsOf(oldest));
+      this.#cut(oldest, this.#segments.open(oldest));
     }
     this.#segments.floor = 0;
   }
@@ -310,7 +308,7 @@ export class Entries {
   #newestBefore(id: number): number {
     const segment = this.#segments.at(id - 1);
     if (segment === null || segment.last < id) return segment?.last ?? 0;
-    const columns = this.#segments.columnsOf(segment);
+    const { columns } = this.#segments.open(segment);
     return columns.ids[columns.indexOf(id) - 1];
   }
 

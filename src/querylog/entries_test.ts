@@ -6,7 +6,7 @@ import { DICTIONARIES, Dictionary } from "./dictionary.ts";
 import type { Correction } from "../clock/mod.ts";
 import { Entries, type EntriesOptions, type Moved } from "./entries.ts";
 import { showEntry, type StoredEntry } from "./entry.ts";
-import { fakeEntries, NOW_MS } from "./fakes.ts";
+import { fakeEntries, NOW_MS, whole } from "./fakes.ts";
 import { LogSearch } from "./search.ts";
 import { IDS_PER_MS, SEGMENT_ENTRIES } from "./segment.ts";
 import { storedLog } from "./segments.ts";
@@ -50,7 +50,7 @@ class Bench {
 
   all() {
     const search = new LogSearch(storedLog(this.db), false);
-    return search.find({}, 1_000_000, null).entries.toReversed().map(({ id: _, ...shown }) =>
+    return whole(search.find({}, 1_000_000, null)).entries.toReversed().map(({ id: _, ...shown }) =>
       shown
     );
   }
@@ -62,7 +62,7 @@ class Bench {
     for (const table of DICTIONARIES) {
       const rows = this.db.prepare(`SELECT id FROM ${table}`).all();
       const there = new Set(rows.map(({ id }) => Number(id)));
-      const used = new Set(parts.flatMap(({ numbers }) => [...numbers[table]]));
+      const used = new Set(parts.flatMap((part) => [...part.list(table)]));
       used.delete(0);
       assert.ok(used.isSubsetOf(there), `${table}: what an entry uses is there`);
       orphans += there.size - used.size;

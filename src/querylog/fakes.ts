@@ -30,6 +30,7 @@ import { openDatabase } from "./database.ts";
 import type { LiveBatch } from "./live_feed.ts";
 import type { QueryLogOptions } from "./options.ts";
 import { QueryLogStore } from "./query_log.ts";
+import type { LogPage } from "./search.ts";
 
 /** 2026-01-02T03:04:05.678Z */
 export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
@@ -173,6 +174,14 @@ export function naiveSearch(entries: readonly StoredEntry[], filter: LogFilter):
   });
 }
 
+/** The answer of work that is done in pieces. */
+export function whole<T>(pieces: Generator<undefined, T>): T {
+  for (;;) {
+    const { done, value } = pieces.next();
+    if (done) return value;
+  }
+}
+
 /** A log, its queues, and a clock that goes as the test says. */
 export class FakeLog {
   readonly directory = Deno.makeTempDirSync();
@@ -228,8 +237,12 @@ export class FakeLog {
     while (this.nowMs < endMs) this.nowMs += Math.min(this.store.turn().ms, endMs - this.nowMs);
   }
 
+  search(filter: LogFilter, limit: number, before: number | null = null): LogPage {
+    return whole(this.store.search(filter, limit, before));
+  }
+
   names(limit = 1_000): string {
-    return this.store.search({}, limit, null).entries.map(({ name }) => name.split(".")[0]).join(
+    return this.search({}, limit).entries.map(({ name }) => name.split(".")[0]).join(
       " ",
     );
   }

@@ -252,9 +252,9 @@ export class LogCounts {
     for (const part of this.#log.segments.oldestFirst(0, Number.MAX_SAFE_INTEGER)) {
       if (wanted.size === 0) return;
       if (looked++ % FIRST_SLICE === FIRST_SLICE - 1) yield undefined;
-      const clients = part.numbers.clients;
+      const clients = part.list("clients");
       if (!clients.some((client) => wanted.has(client))) continue;
-      const { columns, start, stop } = part.columns();
+      const { columns, start, stop } = part.open();
       const places = columns.places("clients");
       for (let i = start; i < stop; i++) {
         for (const row of wanted.get(clients[places[i]]) ?? []) row.first ??= columns.ids[i];
@@ -270,10 +270,10 @@ export class LogCounts {
     }
     const seen = this.#seen;
     for (const part of this.#log.segments.oldestFirst(seen.next, endMs * IDS_PER_MS)) {
-      const { columns, start, stop } = part.columns();
+      const { columns, lists, start, stop } = part.open();
       const places = columns.places("clients");
       for (let i = start; i < stop; i++) {
-        const client = part.numbers.clients[places[i]];
+        const client = lists.clients[places[i]];
         const row = entryOf(seen.byClient, client, newSeen);
         row.queries++;
         if (columns.outcomes[i] === BLOCKED) row.blocked++;

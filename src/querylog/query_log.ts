@@ -1,19 +1,19 @@
 import type { DatabaseSync } from "node:sqlite";
 import { ClockJudge, type Correction } from "../clock/mod.ts";
-import { messageOf, SvcError } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
-import { LogFigure, NO_RECORD, QueueReader } from "../logqueue/mod.ts";
+import { LogFigure } from "../logqueue/mod.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, type Moved } from "./entries.ts";
-import { emptyEntry, type LogFilter, type TakenEntry } from "./entry.ts";
+import type { LogFilter } from "./entry.ts";
 import type { HourSeries } from "./client_hours.ts";
 import { type CountsQuery, LogCounts, type SeenAddress, type SeriesQuery } from "./log_counts.ts";
 import { LiveFeed } from "./live_feed.ts";
 import { LogExports } from "./log_exports.ts";
+import { LogQueues } from "./log_queues.ts";
 import { OpenShares } from "./open_shares.ts";
 import type { QueryLogOptions, QueryLogPorts } from "./options.ts";
 import { Pace } from "./pace.ts";
-import { RecordReader } from "./record.ts";
 import { type LogPage, LogSearch, type NamePage } from "./search.ts";
 import { IDS_PER_MS, SEGMENT_ENTRIES } from "./segment.ts";
 import { storedLog } from "./segments.ts";
@@ -67,10 +67,7 @@ export interface Pause {
 export class QueryLogStore {
   readonly #options: QueryLogOptions;
   readonly #ports: QueryLogPorts;
-  readonly #readers: readonly QueueReader[];
-  readonly #record: RecordReader;
-  /** Entries of a batch, filled anew with each. */
-  readonly #pool: ReturnType<typeof emptyEntry>[] = [];
+  readonly #queues: LogQueues;
   readonly #figures: Float64Array;
   readonly live: LiveFeed;
   readonly #exports: LogExports;
@@ -100,8 +97,12 @@ export class QueryLogStore {
       releasedMs: options.releasedMs,
       onCorrection: (correction) => this.#correct(correction),
     });
-    this.#readers = options.queues.map((memory) => new QueueReader(memory));
-    this.#record = new RecordReader(options);
+    this.#queues = new LogQueues(options, {
+      dateOf: (wallMs) => this.#clock.dateOf(wallMs),
+      wants: (entry) => this.#exports.wants(entry),
+      onTaken: () => this.#pace.take(),
+      onUnreadable: (records) => this.#figures[LogFigure.Unreadable] += records,
+    });
     this.live = new LiveFeed(options.anonymize, ports.onLive);
     this.#exports = new LogExports(options.exports);
     this.#figures = new Float64Array(options.figures);
@@ -117,7 +118,7 @@ export class QueryLogStore {
       return { ms: this.#move() ? BUSY_MS : CORRECT_AGAIN_MS, bytes: Infinity };
     }
     if (nowMs < this.#restsUntilMs) return { ms: this.#restsUntilMs - nowMs, bytes: Infinity };
-    const fill = this.#fill;
+    const fill = this.#queues.fill;
     if (fill === 0) this.#waitsSinceMs = Infinity;
     else this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
     let isMore = false;
@@ -132,33 +133,32 @@ export class QueryLogStore {
   }
 
   /** Resolves once so many bytes wait in a queue, or `endWait` is called. */
-  async waitFor(bytes: number): Promise<void> {
-    await Promise.race(this.#readers.map((reader) => reader.waitFor(bytes)));
+  waitFor(bytes: number): Promise<void> {
+    return this.#queues.waitFor(bytes);
   }
 
   /** Ends a wait; nothing of it stays behind. */
   endWait(): void {
-    for (const reader of this.#readers) reader.endWait();
+    this.#queues.endWait();
   }
 
   /**
-   * The newest entries that pass, of those before the number `before`, and of all queries so far.
+   * The newest entries that pass, of those before the number `before`, and of all queries so far; in
+   * pieces of work, between which others have their turn.
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
    */
-  search(filter: LogFilter, limit: number, before: number | null): LogPage {
-    this.#catchUp();
-    return this.#ask(({ search }) => search.find(filter, limit, before));
+  search(filter: LogFilter, limit: number, before: number | null): Generator<undefined, LogPage> {
+    return this.#inPieces(({ search }) => search.find(filter, limit, before));
   }
 
   /**
-   * The names of entries that pass; as `LogSearch.names`.
+   * The names of entries that pass, in pieces of work; as `LogSearch.names`.
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
    */
-  names(filter: LogFilter, limit: number, before: number | null): NamePage {
-    this.#catchUp();
-    return this.#ask(({ search }) => search.names(filter, limit, before));
+  names(filter: LogFilter, limit: number, before: number | null): Generator<undefined, NamePage> {
+    return this.#inPieces(({ search }) => search.names(filter, limit, before));
   }
 
   /**
@@ -172,37 +172,41 @@ export class QueryLogStore {
   }
 
   /**
-   * The same by short steps, or for some clients: in pieces of work, between which others have their
-   * turn.
+   * The same by short steps, or for some clients; in pieces of work as well.
    *
    * @throws {SvcError} `unavailable`, where the file can't be opened or read.
    */
   counts(query: CountsQuery): Generator<undefined, LogStatistics> {
-    return this.#inPieces(({ counts }) => counts.count(query, this.#clock.nowMs()));
+    return this.#ofAll(({ counts }) => counts.count(query, this.#clock.nowMs()));
   }
 
   /** The addresses that asked in the last hours, in pieces of work as well. */
   seen(hours: number): Generator<undefined, readonly SeenAddress[]> {
-    return this.#inPieces(({ counts }) => counts.seen(hours, this.#clock.nowMs()));
+    return this.#ofAll(({ counts }) => counts.seen(hours, this.#clock.nowMs()));
   }
 
   /** Queries of some clients by the hour, in pieces of work as well. */
   series(query: SeriesQuery): Generator<undefined, HourSeries> {
-    return this.#inPieces(({ counts }) => counts.series(query, this.#clock.nowMs()));
+    return this.#ofAll(({ counts }) => counts.series(query, this.#clock.nowMs()));
+  }
+
+  /** What counts entries waits for those that an earlier program wrote, which are on their way. */
+  *#ofAll<T>(begin: (open: Open) => Generator<undefined, T>): Generator<undefined, T> {
+    while (this.#open?.entries.isPartial === true && this.#trim()) yield undefined;
+    return yield* this.#inPieces(begin);
   }
 
   *#inPieces<T>(begin: (open: Open) => Generator<undefined, T>): Generator<undefined, T> {
     this.#catchUp();
-    // What an earlier program wrote is counted with the rest.
-    while (this.#open?.entries.isPartial === true && this.#trim()) yield;
-    const pieces = this.#ask(begin);
-    const open = this.#open;
+    let begun: { readonly open: Open; readonly pieces: Generator<undefined, T> } | null = null;
     for (;;) {
-      // A file that was damaged meanwhile is another, of which nothing was counted.
-      if (this.#open !== open) throw new SvcError("unavailable", "it was begun anew: try again");
-      const { done, value } = this.#ask(() => pieces.next());
+      const { done, value } = this.#ask((open) => {
+        // A file that was damaged meanwhile is another, of which nothing was looked at.
+        if (begun?.open !== open) begun = { open, pieces: begin(open) };
+        return begun.pieces.next();
+      });
       if (done) return value;
-      yield;
+      yield undefined;
     }
   }
 
@@ -215,11 +219,6 @@ export class QueryLogStore {
     this.#open = null;
   }
 
-  /** What waits in the fullest queue, as part of what that holds. */
-  get #fill(): number {
-    return Math.max(...this.#readers.map(({ fill }) => fill));
-  }
-
   /** When what waits is to be written, and counts are to be saved. */
   #dueAtMs(fill: number): number {
     const waitMs = this.live.isWatched ? WATCHED_MS : fill > BUSY_FILL ? BUSY_WRITE_MS : WRITE_MS;
@@ -229,13 +228,13 @@ export class QueryLogStore {
 
   /** Nothing is looked at while nothing happens: who logs a query tells. */
   #pause(nowMs: number): Pause {
-    const fill = this.#fill;
+    const fill = this.#queues.fill;
     if (fill > 0) this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
     const part = fill > BUSY_FILL || this.live.isWatched ? FILL_MAX : BUSY_FILL;
     const untilMs = Math.min(this.#dueAtMs(fill), this.#trimmedAtMs + TRIM_MS);
     return {
       ms: Math.max(BUSY_MS, untilMs - nowMs),
-      bytes: fill === 0 ? 1 : this.#readers[0].bytesOver(part),
+      bytes: fill === 0 ? 1 : this.#queues.bytesOver(part),
     };
   }
 
@@ -251,7 +250,7 @@ export class QueryLogStore {
     if (this.#isCorrecting) return this.#move(); // Before what waits, which has its right time.
     return this.#try(() => {
       const open = this.#opened();
-      const batch = this.#readBatch();
+      const batch = this.#queues.read(BATCH_MAX);
       const { entries, statistics, shares } = open;
       const isAllLogged = batch.every(({ isLogged }) => isLogged);
       const logged = isAllLogged ? batch : batch.filter(({ isLogged }) => isLogged);
@@ -267,15 +266,14 @@ export class QueryLogStore {
         this.#figures[LogFigure.Written] += logged.length;
         this.#say(null);
       }
-      const isMore = this.#readers.some(({ isBehind }) => isBehind);
-      for (const reader of this.#readers) reader.release();
+      const isMore = this.#queues.isBehind;
+      this.#queues.release();
       for (const entry of batch) {
         if (!entry.isCounted) continue;
         statistics.add(entry);
         shares.add(entry);
       }
-      for (const reader of this.#readers) {
-        const dropped = reader.takeDropped();
+      for (const dropped of this.#queues.takeDropped()) {
         statistics.addDropped(dropped, nowMs);
         shares.days.addDropped(dropped, nowMs);
         const sum = dropped.reduce((a, b) => a + b);
@@ -291,43 +289,6 @@ export class QueryLogStore {
       if (isSaveDue) this.#save(open, monotonicMs);
       return isMore;
     }) ?? false;
-  }
-
-  /** Reads records of all queues, up to where their writers are now, in the order of their times. */
-  #readBatch(): TakenEntry[] {
-    const batch: TakenEntry[] = [];
-    for (const reader of this.#readers) {
-      reader.rewind();
-      reader.mark();
-    }
-    const most = Math.ceil(BATCH_MAX / this.#readers.length);
-    for (const reader of this.#readers) {
-      try {
-        const { words } = this.#record;
-        for (let i = 0; i < most; i++) {
-          const lengthBytes = reader.next(words);
-          if (lengthBytes === NO_RECORD) break;
-          this.#pace.take();
-          const entry = this.#record.read(this.#pool[batch.length] ??= emptyEntry());
-          if (entry === null) {
-            this.#figures[LogFigure.Unreadable]++;
-            continue;
-          }
-          // Its time is that of the thread that answered, by the system's clock.
-          entry.timeMs = this.#clock.dateOf(entry.timeMs);
-          if (this.#exports.wants(entry)) entry.record = words.slice(0, lengthBytes >>> 2);
-          batch.push(entry);
-        }
-      } catch (error) {
-        const lost = reader.discard();
-        this.#figures[LogFigure.Unreadable] += lost;
-        log.error("a queue of the query log can't be read: its records are given up", {
-          records: lost,
-          error,
-        });
-      }
-    }
-    return this.#readers.length === 1 ? batch : batch.sort((a, b) => a.timeMs - b.timeMs);
   }
 
   /** By which time something is too old; `null` while none can be believed. */

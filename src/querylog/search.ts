@@ -1,8 +1,10 @@
 import { Conditions, type EntryTest } from "./conditions.ts";
 import { type LogEntry, type LogFilter, showEntry } from "./entry.ts";
-import { type Columns, IDS_PER_MS } from "./segment.ts";
-import type { EntryAt, EntryReader, Part, Segments, StoredLog } from "./segments.ts";
+import { IDS_PER_MS } from "./segment.ts";
+import type { EntryAt, EntryReader, Opened, Segments, StoredLog } from "./segments.ts";
 
+/** Segments that are looked at in one piece of work: some milliseconds. */
+const SEGMENTS_MAX = 64;
 /** Most entries whose names are counted. */
 const GROUPED_MAX = 100_000;
 
@@ -28,12 +30,11 @@ export interface NameCount {
 }
 
 interface Found {
-  readonly part: Part;
-  readonly columns: Columns;
+  readonly opened: Opened;
   readonly index: number;
 }
 
-/** Finds entries, newest first. */
+/** Finds entries, newest first; in pieces of work, between which others have their turn. */
 export class LogSearch {
   readonly #segments: Segments;
   readonly #reader: EntryReader;
@@ -47,12 +48,21 @@ export class LogSearch {
   }
 
   /** The newest `limit` entries that pass, of those before the number `before`. */
-  find(filter: LogFilter, limit: number, before: number | null): LogPage {
+  *find(
+    filter: LogFilter,
+    limit: number,
+    before: number | null,
+  ): Generator<undefined, LogPage> {
     const entries: LogEntry[] = [];
-    let reading = null as { readonly part: Part; readonly entry: EntryAt } | null;
-    for (const { part, columns, index } of this.#passing(filter, before)) {
+    let reading = null as { readonly opened: Opened; readonly entry: EntryAt } | null;
+    for (const found of this.#passing(filter, before)) {
+      if (found === null) {
+        yield undefined;
+        continue;
+      }
+      const { opened, index } = found;
       if (entries.length === limit) return { entries, next: entries[limit - 1].id };
-      if (reading?.part !== part) reading = { part, entry: this.#reader.of(part, columns, true) };
+      if (reading?.opened !== opened) reading = { opened, entry: this.#reader.of(opened, true) };
       const entry = reading.entry(index);
       entries.push({ id: entry.id, ...showEntry(entry) });
     }
@@ -63,13 +73,22 @@ export class LogSearch {
    * The names of the newest entries that pass, 100,000 of them at most, each with how often it is
    * there; the one that was asked for last comes first. `before` is a number of the former page.
    */
-  names(filter: LogFilter, limit: number, before: number | null): NamePage {
+  *names(
+    filter: LogFilter,
+    limit: number,
+    before: number | null,
+  ): Generator<undefined, NamePage> {
     // In the order of each one's newest entry, which is met first.
     const found = new Map<number, { count: number; first: number; readonly last: number }>();
     let looked = 0;
-    for (const { part, columns, index } of this.#passing(filter, null)) {
+    for (const entry of this.#passing(filter, null)) {
+      if (entry === null) {
+        yield undefined;
+        continue;
+      }
+      const { opened: { columns, lists }, index } = entry;
       if (looked++ === GROUPED_MAX) break;
-      const name = part.numbers.names[columns.places("names")[index]];
+      const name = lists.names[columns.places("names")[index]];
       const id = columns.ids[index];
       const known = found.get(name);
       if (known === undefined) found.set(name, { count: 1, first: id, last: id });
@@ -88,18 +107,21 @@ export class LogSearch {
     };
   }
 
-  /** The entries that pass, newest first. */
-  *#passing(filter: LogFilter, before: number | null): Generator<Found> {
+  /** The entries that pass, newest first; `null` now and then, for others to have their turn. */
+  *#passing(filter: LogFilter, before: number | null): Generator<Found | null> {
     const wanted = this.#conditions.of(filter);
     if (wanted === null) return;
     const [from, end] = rangeOf(filter, before);
+    let looked = 0;
     for (const part of this.#segments.newestFirst(from, end)) {
+      if (++looked % SEGMENTS_MAX === 0) yield null;
       const passes = wanted.in(part);
       if (passes === null) continue;
-      const { columns, start, stop } = part.columns();
+      const opened = part.open();
+      const { columns, start, stop } = opened;
       const test: EntryTest = passes(columns);
       for (let index = stop - 1; index >= start; index--) {
-        if (test(index)) yield { part, columns, index };
+        if (test(index)) yield { opened, index };
       }
     }
   }

@@ -10,12 +10,14 @@ export const SEGMENT_ENTRIES = 2_048;
 const SPAN_IDS = 2 ** 32 * IDS_PER_MS;
 const DURATION_US_MAX = 2 ** 32 - 1;
 
-/** The head of a segment's texts, in words: its outcomes as bits, then how many texts of each kind. */
-const HEAD_BYTES = 32;
 /** Bytes of an entry in each column, in their order: time, duration, number, texts, outcome. */
 const TIME_BYTES = 4;
 const DURATION_BYTES = 4;
 const PLACE_BYTES = 2;
+/** Bytes of a text's number in a list. */
+const NARROW_BYTES = 4;
+const WIDE_BYTES = 8;
+const NARROW_MAX = 2 ** 32 - 1;
 const ENTRY_BYTES = TIME_BYTES + DURATION_BYTES + PLACE_BYTES * (1 + DICTIONARIES.length) + 1;
 
 /** A segment whose bytes do not fit each other: the file is damaged. */
@@ -29,18 +31,27 @@ export interface SegmentEntry {
   readonly numbers: ArrayLike<number>;
 }
 
-/** What the file has of a segment but for its columns. */
+/** What the file has of a segment beside its lists and columns. */
 export interface SegmentHead {
   /** Numbers of its first and last entry. */
   readonly first: number;
   readonly last: number;
   readonly count: number;
-  readonly texts: Uint8Array;
+  /** Those that its entries have, as bits. */
+  readonly outcomes: number;
+  /** Bytes of a number in its lists: 4, or 8 where one needs more than 32 bits. */
+  readonly width: number;
 }
 
 export interface SegmentRow extends SegmentHead {
+  /** Of each dictionary the numbers of the texts that its entries have. */
+  readonly lists: readonly Uint8Array[];
   readonly columns: Uint8Array;
 }
+
+/** Numbers of texts. */
+export type Numbers = Uint32Array | Float64Array;
+export type Lists = Readonly<Record<DictionaryName, Numbers>>;
 
 /** Puts entries side by side, in the order of their numbers. */
 export class SegmentWriter {
@@ -51,10 +62,11 @@ export class SegmentWriter {
   readonly #places = DICTIONARIES.map(() => new Uint16Array(SEGMENT_ENTRIES));
   readonly #placeOf = DICTIONARIES.map(() => new Map<number, number>());
   /** Where the bytes of each segment are put together. */
-  readonly #texts = new ArrayBuffer(HEAD_BYTES + 8 * DICTIONARIES.length * SEGMENT_ENTRIES);
+  readonly #lists = DICTIONARIES.map(() => new ArrayBuffer(WIDE_BYTES * SEGMENT_ENTRIES));
   readonly #columns = new ArrayBuffer(SEGMENT_ENTRIES * ENTRY_BYTES);
   #count = 0;
   #mask = 0;
+  #isWide = false;
 
   get count(): number {
     return this.#count;
@@ -76,7 +88,10 @@ export class SegmentWriter {
     for (let i = 0; i < DICTIONARIES.length; i++) {
       const places = this.#placeOf[i];
       let place = places.get(numbers[i]);
-      if (place === undefined) places.set(numbers[i], place = places.size);
+      if (place === undefined) {
+        places.set(numbers[i], place = places.size);
+        this.#isWide ||= numbers[i] > NARROW_MAX;
+      }
       this.#places[i][at] = place;
     }
   }
@@ -84,17 +99,13 @@ export class SegmentWriter {
   /** The segment of what was added since the last time; its bytes are written over by the next one. */
   take(): SegmentRow {
     const count = this.#count;
-    const sizes = this.#placeOf.map(({ size }) => size);
-    const textsBytes = HEAD_BYTES + 8 * sizes.reduce((sum, size) => sum + size, 0);
-    const texts = this.#texts;
-    new Uint32Array(texts, 0, HEAD_BYTES / 4).fill(0).set([this.#mask, ...sizes]);
-    let at = HEAD_BYTES;
-    for (const [i, places] of this.#placeOf.entries()) {
-      const list = new Float64Array(texts, at, sizes[i]);
+    const width = this.#isWide ? WIDE_BYTES : NARROW_BYTES;
+    const lists = this.#placeOf.map((places, i) => {
+      const list = numbersIn(this.#lists[i], places.size, width);
       let place = 0;
       for (const number of places.keys()) list[place++] = number;
-      at += list.byteLength;
-    }
+      return new Uint8Array(list.buffer, 0, list.byteLength);
+    });
     const first = this.#ids[0];
     const last = this.#ids[count - 1];
     const columns = this.#columns;
@@ -108,12 +119,10 @@ export class SegmentWriter {
     durations.set(this.#durations.subarray(0, count));
     for (const [i, column] of this.#places.entries()) places[i].set(column.subarray(0, count));
     outcomes.set(this.#outcomes.subarray(0, count));
+    const outcomeBits = this.#mask;
     this.clear();
     return {
-      first,
-      last,
-      count,
-      texts: new Uint8Array(texts, 0, textsBytes),
+      ...{ first, last, count, outcomes: outcomeBits, width, lists },
       columns: new Uint8Array(columns, 0, count * ENTRY_BYTES),
     };
   }
@@ -121,6 +130,7 @@ export class SegmentWriter {
   /** Forgets what was added since the last time. */
   clear(): void {
     this.#count = this.#mask = 0;
+    this.#isWide = false;
     for (const places of this.#placeOf) places.clear();
   }
 }
@@ -134,7 +144,7 @@ export class Columns {
   readonly #places: readonly Uint16Array[];
 
   /** @throws {DamagedSegment} */
-  constructor({ first, count, texts }: SegmentHead, bytes: Uint8Array) {
+  constructor({ first, count }: SegmentHead, bytes: Uint8Array, lists: Lists) {
     if (bytes.length !== count * ENTRY_BYTES) throw new DamagedSegment("its columns are cut off");
     this.count = count;
     const { times, durations, subs, places, outcomes } = views(bytes.slice().buffer, count);
@@ -144,9 +154,8 @@ export class Columns {
     this.durations = durations;
     this.outcomes = outcomes;
     this.#places = places;
-    const { numbers } = readTexts(texts);
     const isKnown = isBelow(outcomes, OUTCOME_NAMES.length) &&
-      DICTIONARIES.every((name, i) => isBelow(places[i], numbers[name].length));
+      DICTIONARIES.every((name, i) => isBelow(places[i], lists[name].length));
     if (!isKnown) throw new DamagedSegment("an entry has a text or an outcome that there is not");
   }
 
@@ -168,30 +177,20 @@ export class Columns {
 }
 
 /**
- * The bits of the outcomes of a segment, and the numbers of its texts.
+ * The numbers in a list.
  *
  * @throws {DamagedSegment}
  */
-export function readTexts(
-  texts: Uint8Array,
-): { readonly outcomes: number; readonly numbers: Readonly<Record<DictionaryName, Float64Array>> } {
-  const { buffer } = texts.slice();
-  if (buffer.byteLength < HEAD_BYTES) throw new DamagedSegment("its texts are cut off");
-  const [outcomes, ...sizes] = new Uint32Array(buffer, 0, 1 + DICTIONARIES.length);
-  const count = sizes.reduce((sum, size) => sum + size, 0);
-  if (buffer.byteLength !== HEAD_BYTES + 8 * count) {
-    throw new DamagedSegment("its texts are not as many as it says");
-  }
-  let at = HEAD_BYTES;
-  const lists = DICTIONARIES.map((name, i) => {
-    const list = new Float64Array(buffer, at, sizes[i]);
-    at += list.byteLength;
-    return [name, list] as const;
-  });
-  return {
-    outcomes,
-    numbers: Object.fromEntries(lists) as Record<DictionaryName, Float64Array>,
-  };
+export function readList({ width }: SegmentHead, bytes: Uint8Array): Numbers {
+  const isFit = (width === NARROW_BYTES || width === WIDE_BYTES) && bytes.length % width === 0;
+  if (!isFit) throw new DamagedSegment("a list of its texts is cut off");
+  return numbersIn(bytes.slice().buffer, bytes.length / width, width);
+}
+
+function numbersIn(buffer: ArrayBuffer, count: number, width: number): Numbers {
+  return width === WIDE_BYTES
+    ? new Float64Array(buffer, 0, count)
+    : new Uint32Array(buffer, 0, count);
 }
 
 /** The columns within a segment's bytes: the widest first, so that each is aligned. */

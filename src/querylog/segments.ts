@@ -3,7 +3,15 @@ import { invariant } from "../errors.ts";
 import { DICTIONARIES, type DictionaryName } from "./dictionary.ts";
 import type { StoredEntry } from "./entry.ts";
 import { OldEntries } from "./old_entries.ts";
-import { Columns, IDS_PER_MS, readTexts, type SegmentHead, type SegmentRow } from "./segment.ts";
+import {
+  Columns,
+  IDS_PER_MS,
+  type Lists,
+  type Numbers,
+  readList,
+  type SegmentHead,
+  type SegmentRow,
+} from "./segment.ts";
 
 /** A stored entry with its number. */
 export interface NumberedEntry extends StoredEntry {
@@ -13,13 +21,19 @@ export interface NumberedEntry extends StoredEntry {
 /** Gives an entry by its place. */
 export type EntryAt = (index: number) => NumberedEntry;
 
-/** Entries of one segment that were asked for. */
+/** A segment with all that belongs to it. */
+export interface Opened {
+  readonly columns: Columns;
+  readonly lists: Lists;
+}
+
+/** Entries of one segment that were asked for. Nobody may write before it is opened. */
 export interface Part {
   readonly outcomes: number;
-  /** The numbers of its texts. */
-  readonly numbers: Readonly<Record<DictionaryName, Float64Array>>;
+  /** The numbers of its texts of a kind: little is read for that. */
+  list(name: DictionaryName): Numbers;
   /** Its entries, and which of them were asked for: from, and up to without. */
-  columns(): { readonly columns: Columns; readonly start: number; readonly stop: number };
+  open(): Opened & { readonly start: number; readonly stop: number };
 }
 
 /**
@@ -31,7 +45,9 @@ export class Segments {
   readonly old: OldEntries;
   readonly #at: StatementSync;
   readonly #behind: StatementSync;
-  readonly #columns: StatementSync;
+  readonly #all: StatementSync;
+  /** Of one dictionary each. */
+  readonly #lists: readonly StatementSync[];
   readonly #insert: StatementSync;
   readonly #remove: StatementSync;
   readonly #floor: StatementSync;
@@ -40,12 +56,17 @@ export class Segments {
 
   constructor(db: DatabaseSync) {
     this.old = new OldEntries(db);
-    const head = "SELECT first, last, count, texts FROM segments";
+    const head = "SELECT first, last, count, outcomes, width FROM segments";
     this.#at = db.prepare(`${head} WHERE first <= ? ORDER BY first DESC LIMIT 1`);
     this.#behind = db.prepare(`${head} WHERE first > ? ORDER BY first LIMIT 1`);
-    this.#columns = db.prepare("SELECT columns FROM segments WHERE first = ?");
+    const lists = DICTIONARIES.join(", ");
+    this.#all = db.prepare(`SELECT ${lists}, columns FROM segments WHERE first = ?`);
+    this.#lists = DICTIONARIES.map((name) =>
+      db.prepare(`SELECT ${name} AS list FROM segments WHERE first = ?`)
+    );
     this.#insert = db.prepare(
-      "INSERT INTO segments (first, last, count, texts, columns) VALUES (?, ?, ?, ?, ?)",
+      `INSERT INTO segments (first, last, count, outcomes, width, ${lists}, columns) ` +
+        `VALUES (?, ?, ?, ?, ?, ${DICTIONARIES.map(() => "?").join(", ")}, ?)`,
     );
     this.#remove = db.prepare("DELETE FROM segments WHERE first = ?");
     this.#floor = db.prepare("SELECT id FROM floor");
@@ -68,7 +89,7 @@ export class Segments {
     const oldest = this.from(floor);
     const hidden = oldest === null || oldest.first >= floor
       ? 0
-      : this.columnsOf(oldest).indexOf(floor);
+      : this.open(oldest).columns.indexOf(floor);
     return Number(this.#sum.get()?.count) - hidden;
   }
 
@@ -84,14 +105,18 @@ export class Segments {
     return this.#behind.get(id) as unknown as SegmentHead ?? null;
   }
 
-  columnsOf(segment: SegmentHead): Columns {
-    const row = this.#columns.get(segment.first);
-    invariant(row !== undefined, "a segment's columns are there while it is looked at");
-    return new Columns(segment, row.columns as Uint8Array);
+  /** @throws {DamagedSegment} */
+  open(segment: SegmentHead): Opened {
+    const row = this.#all.get(segment.first) as Record<string, Uint8Array> | undefined;
+    invariant(row !== undefined, "a segment is there while it is looked at");
+    const lists = Object.fromEntries(
+      DICTIONARIES.map((name) => [name, readList(segment, row[name])]),
+    ) as Lists;
+    return { columns: new Columns(segment, row.columns, lists), lists };
   }
 
-  insert({ first, last, count, texts, columns }: SegmentRow): void {
-    this.#insert.run(first, last, count, texts, columns);
+  insert({ first, last, count, outcomes, width, lists, columns }: SegmentRow): void {
+    this.#insert.run(first, last, count, outcomes, width, ...lists, columns);
   }
 
   remove({ first }: SegmentHead): void {
@@ -114,7 +139,7 @@ export class Segments {
     const from = Math.max(id, this.floor);
     const segment = this.from(from);
     if (segment === null || segment.first >= from) return segment?.first ?? null;
-    const { ids } = this.columnsOf(segment);
+    const { ids } = this.open(segment).columns;
     return ids.find((one) => one >= from) ?? null;
   }
 
@@ -141,10 +166,16 @@ export class Segments {
 
   #part(segment: SegmentHead, from: number, end: number): Part {
     return {
-      ...readTexts(segment.texts),
-      columns: () => {
-        const columns = this.columnsOf(segment);
-        return { columns, start: columns.indexOf(from), stop: columns.indexOf(end) };
+      outcomes: segment.outcomes,
+      list: (name) => {
+        const row = this.#lists[DICTIONARIES.indexOf(name)].get(segment.first);
+        invariant(row !== undefined, "a segment is there while it is looked at");
+        return readList(segment, row.list as Uint8Array);
+      },
+      open: () => {
+        const opened = this.open(segment);
+        const { columns } = opened;
+        return { ...opened, start: columns.indexOf(from), stop: columns.indexOf(end) };
       },
     };
   }
@@ -179,18 +210,19 @@ export class EntryReader {
 
   /** Entries of a part, the oldest first, without their answers: for who counts them. */
   *read(part: Part): Generator<NumberedEntry> {
-    const { columns, start, stop } = part.columns();
-    const entry = this.of(part, columns, false);
+    const opened = part.open();
+    const { start, stop } = opened;
+    const entry = this.of(opened, false);
     for (let i = start; i < stop; i++) yield entry(i);
   }
 
-  /** Gives entries of a part by their place in it. */
-  of({ numbers }: Pick<Part, "numbers">, columns: Columns, hasAnswers: boolean): EntryAt {
+  /** Gives entries of a segment by their place in it. */
+  of({ lists, columns }: Opened, hasAnswers: boolean): EntryAt {
     const textsOf = (name: DictionaryName) => {
       const places = columns.places(name);
       const texts: (string | undefined)[] = [];
       return (index: number) =>
-        texts[places[index]] ??= this.text(name, numbers[name][places[index]]);
+        texts[places[index]] ??= this.text(name, lists[name][places[index]]);
     };
     const [names, clients, kinds, rules, answers] = DICTIONARIES.map(textsOf);
     return (index) => ({

@@ -57,9 +57,7 @@ async function pause(log: QueryLogStore, ms: number, bytes: number): Promise<voi
 async function ask(id: number, question: LogQuestion): Promise<void> {
   if (store === null) return;
   try {
-    const answer = isLong(question)
-      ? await inTurn(() => inPieces(question))
-      : answerOf(store, question);
+    const answer = await answerTo(store, question);
     tell({ type: "answer", id, answer });
   } catch (error) {
     const code = error instanceof SvcError ? error.code : "unavailable";
@@ -67,21 +65,27 @@ async function ask(id: number, question: LogQuestion): Promise<void> {
   }
 }
 
-function answerOf(
-  store: QueryLogStore,
-  question: Exclude<LogQuestion, LongQuestion>,
-): LogAnswer {
+function answerTo(
+  log: QueryLogStore,
+  question: LogQuestion,
+): LogAnswer | Promise<LogAnswer> {
   switch (question.type) {
-    case "search":
-      return store.search(question.filter, question.limit, question.before);
-    case "names":
-      return store.names(question.filter, question.limit, question.before);
     case "statistics":
-      return store.statistics(question.hours);
+      return log.statistics(question.hours);
+    case "search":
+      return inPieces(log, log.search(question.filter, question.limit, question.before));
+    case "names":
+      return inPieces(log, log.names(question.filter, question.limit, question.before));
+    case "counts":
+      return inTurn(() => inPieces(log, log.counts(question.query)));
+    case "seen":
+      return inTurn(() => inPieces(log, log.seen(question.hours)));
+    case "series":
+      return inTurn(() => inPieces(log, log.series(question.query)));
   }
 }
 
-/** Long work, one after another. */
+/** What counts many entries, one after another. */
 let working: Promise<unknown> = Promise.resolve();
 
 function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -90,33 +94,16 @@ function inTurn<T>(work: () => Promise<T>): Promise<T> {
   return done;
 }
 
-type LongQuestion = Extract<LogQuestion, { type: "counts" | "seen" | "series" }>;
-
-function isLong(question: LogQuestion): question is LongQuestion {
-  return question.type === "counts" || question.type === "seen" || question.type === "series";
-}
-
-function begin(log: QueryLogStore, question: LongQuestion): Iterator<undefined, LogAnswer> {
-  switch (question.type) {
-    case "counts":
-      return log.counts(question.query);
-    case "seen":
-      return log.seen(question.hours);
-    case "series":
-      return log.series(question.query);
-  }
-}
-
 /** Answers, and lets others have their turn between two pieces of that. */
-async function inPieces(question: LongQuestion): Promise<LogAnswer> {
-  if (store === null) throw new SvcError("unavailable", "it is being closed");
-  const log = store;
-  const pieces = begin(log, question);
+async function inPieces(
+  log: QueryLogStore,
+  pieces: Iterator<undefined, LogAnswer>,
+): Promise<LogAnswer> {
   for (;;) {
+    if (store !== log) throw new SvcError("unavailable", "it is being closed");
     const { done, value } = pieces.next();
     if (done) return value;
     await new Promise((resolve) => setTimeout(resolve, 0));
-    if (store !== log) throw new SvcError("unavailable", "it is being closed");
   }
 }
 
