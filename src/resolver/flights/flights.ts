@@ -181,7 +181,9 @@ export class Flights implements FlightOwner, Taker {
       if (!flight.done && flight.isOver(nowMs)) this.fail(flight, flight.stage.failure);
     }
     const isBusy = this.#source.tick(nowMs);
-    if (active.length === 0 && !isBusy) this.#tick(false);
+    if (active.length > 0 || isBusy) return;
+    this.#table.rest();
+    this.#tick(false);
   }
 
   /** Ends every wait: the isolate stops. Waiting clients get SERVFAIL. */
