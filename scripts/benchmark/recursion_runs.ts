@@ -42,8 +42,11 @@ export type RecursionFigures = typeof RECURSION_FIGURES[number];
 const MEMORY_NAMES = 100_000;
 /** Longest time that is waited for all of them. */
 const MEMORY_S_MAX = 600;
-/** After this a process has given back what it will by itself: svc looks every five seconds. */
-const SETTLE_MS = 20_000;
+/**
+ * After this a process has given back what it will by itself: svc looks every five seconds, waits until
+ * few ask, collects its heaps twice, and then has the C library return what is free.
+ */
+const SETTLE_MS = 40_000;
 /** Zones whose names are asked for side by side, where there are several of each. */
 const ZONES_AT_ONCE = 100;
 /** Names one after another whose latency counts, a second. */

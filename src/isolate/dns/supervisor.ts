@@ -1,4 +1,3 @@
-import { giveBackHeap } from "../../free_memory.ts";
 import type { HostPort } from "../../addr/mod.ts";
 import { SvcError } from "../../errors.ts";
 import { areLogLinesHanded, log } from "../../log.ts";
@@ -442,7 +441,6 @@ export class DnsSupervisor {
         member.flushed = null;
         return;
       case "gaveBack":
-        giveBackHeap(); // V8 holds free pages of one isolate ready for all others until one asks so.
         if (this.#host !== null) returnFreeAllocations(this.#host);
         return;
       case "lookedUp":
