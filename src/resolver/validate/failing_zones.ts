@@ -1,6 +1,7 @@
 import { countLabels, formatName, nameKey } from "../../dns/mod.ts";
 import { ResolveFailure } from "../failure.ts";
-import type { Query } from "../query.ts";
+import { lineOf } from "../flights/mod.ts";
+import { clientOf, type Query } from "../query.ts";
 
 /** Signatures of a zone that do not fit, beyond those that do, before it is failing. */
 export const FAILED_CHECKS_MAX = 32;
@@ -13,7 +14,7 @@ export const FAILING_S_MAX = 32;
 export const PROBE_S = 2;
 /** Seconds without a failure after which it begins anew with a zone. */
 export const FORGOTTEN_S = 120;
-/** Zones that something is known of. */
+/** Zones that something is known of, by line. */
 export const FAILING_ZONES_MAX = 1_024;
 /** Of the root and of top-level domains too much depends. */
 const LABELS_MIN = 2;
@@ -33,6 +34,8 @@ interface Entry {
 /**
  * Zones whose answers have cost many checks of signatures and proven nothing (KeyTrap,
  * CVE-2023-50387). For a while their servers are asked nothing more (RFC 9520), and then one question.
+ * That is so for the clients of one line (`lineOf`), who have asked: nobody can have a zone left alone
+ * for all.
  *
  * A zone here is one whose own servers have answered. By the names in a signature anybody could have
  * others' zones left alone: they are what the signer writes.
@@ -56,7 +59,7 @@ export class FailingZones {
 
   /** Why the servers of a zone are not to be asked a question, or `null`. */
   admit(zone: Uint8Array, query: Query): ResolveFailure | null {
-    const entry = this.#find(zone);
+    const entry = this.#find(zone, query);
     if (entry === undefined || entry.failure === null) return null;
     const nowS = this.#nowSeconds();
     if (nowS < entry.untilS) return entry.failure;
@@ -67,7 +70,7 @@ export class FailingZones {
 
   /** The same of a question that was admitted, perhaps before its zone was failing. */
   refusal(zone: Uint8Array, query: Query): ResolveFailure | null {
-    const entry = this.#find(zone);
+    const entry = this.#find(zone, query);
     return entry === undefined || this.#counts(entry, query) ? null : entry.failure;
   }
 
@@ -75,7 +78,7 @@ export class FailingZones {
   failed(zone: Uint8Array, query: Query, checks: number): void {
     if (checks === 0 || countLabels(zone, 0) < LABELS_MIN) return;
     const nowS = this.#nowSeconds();
-    const key = nameKey(zone);
+    const key = keyOf(zone, query);
     const entry = this.#entries.get(key) ??
       { failed: 0, atS: nowS, lastS: 0, failure: null, untilS: 0, probe: NaN };
     if (!this.#counts(entry, query)) return;
@@ -96,7 +99,7 @@ export class FailingZones {
 
   /** The answer to a question holds, so many signatures of which fit. */
   held(zone: Uint8Array, query: Query, checks: number): void {
-    const entry = this.#find(zone);
+    const entry = this.#find(zone, query);
     if (entry === undefined || !this.#counts(entry, query)) return;
     entry.failed = Math.max(0, entry.failed - checks);
     entry.failure = null;
@@ -107,8 +110,8 @@ export class FailingZones {
     return failure === null || probe === keyHash;
   }
 
-  #find(zone: Uint8Array): Entry | undefined {
-    return this.#entries.size === 0 ? undefined : this.#entries.get(nameKey(zone));
+  #find(zone: Uint8Array, query: Query): Entry | undefined {
+    return this.#entries.size === 0 ? undefined : this.#entries.get(keyOf(zone, query));
   }
 
   #dropOldest(): void {
@@ -117,6 +120,10 @@ export class FailingZones {
       return;
     }
   }
+}
+
+function keyOf(zone: Uint8Array, query: Query): string {
+  return `${lineOf(clientOf(query))} ${nameKey(zone)}`;
 }
 
 function failing(zone: Uint8Array, seconds: number): ResolveFailure {

@@ -18,8 +18,9 @@ const none = { permissions: "none" } as const;
 const ZONE = wire("evil.test");
 
 /** Questions are told apart by their key alone. */
-function question(key: number): Query {
+function question(key: number, client = 1): Query {
   const query = keptQuery();
+  query.address.aim(Uint8Array.of(192, 0, 2, client), 0, 4);
   query.packet.fill(0, 0, HEADER_BYTES);
   query.keyHash = key;
   return query;
@@ -30,9 +31,9 @@ class Bench {
   readonly zones = new FailingZones(() => this.nowS);
   #last = 0;
 
-  /** A further question: whether it is admitted. */
-  asks(zone = ZONE): Query | null {
-    const query = question(++this.#last);
+  /** A further question of a client; `null`: it is not admitted. */
+  asks(zone = ZONE, client = 1): Query | null {
+    const query = question(++this.#last, client);
     return this.zones.admit(zone, query) === null ? query : null;
   }
 
@@ -121,6 +122,11 @@ Deno.test(
     assert.equal(bench.zones.size, 0);
     bench.fail();
     assert.equal(bench.asks(wire("EVIL.test")), null);
+    const others = Array.from({ length: 50 }, (_, i) => bench.asks(ZONE, 2 + i));
+    assert.ok(
+      others.filter((query) => query === null).length < 5,
+      "for who has asked, not for all",
+    );
     for (const other of ["test", "good.test", "good.evil.test"]) {
       assert.ok(bench.asks(wire(other)) !== null, other);
     }

@@ -140,19 +140,22 @@ export class Validation implements Judge {
   }
 
   admit(query: Query, zone: Uint8Array): ResolveFailure | null {
-    return this.#refuse(query, this.#failing.admit(zone, query));
+    return this.#isExempt(query) ? null : this.#note(this.#failing.admit(zone, query));
   }
 
   refusal(query: Query, zone: Uint8Array): ResolveFailure | null {
-    return this.#refuse(query, this.#failing.refusal(zone, query));
+    return this.#isExempt(query) ? null : this.#note(this.#failing.refusal(zone, query));
   }
 
-  #refuse(query: Query, refusal: ResolveFailure | null): ResolveFailure | null {
-    // What need not be proven is not to be refused for that.
-    if (refusal === null || (query.keyBits & KEY_CD) !== 0) return null;
-    const name = query.packet.subarray(query.qname, query.qname + query.qnameLength);
-    if (this.#anchors.closest(name)?.kind !== "anchor") return null;
-    this.#counts[Counter.FailingRefused]++;
+  /** What need not be proven is not to be refused for that, nor shows whether a zone is sound. */
+  #isExempt({ packet, qname, qnameLength, keyBits }: Query): boolean {
+    if (this.#failing.size === 0 || (keyBits & KEY_CD) !== 0) return true;
+    const name = packet.subarray(qname, qname + qnameLength);
+    return this.#anchors.closest(name)?.kind !== "anchor";
+  }
+
+  #note(refusal: ResolveFailure | null): ResolveFailure | null {
+    if (refusal !== null) this.#counts[Counter.FailingRefused]++;
     return refusal;
   }
 
