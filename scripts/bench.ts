@@ -26,7 +26,11 @@ import { allowedCpus } from "./benchmark/processes.ts";
 import { formatPeers, peerTargets } from "./benchmark/peer_report.ts";
 import { measurePeers } from "./benchmark/peer_runs.ts";
 import { hasPeer, PEER_SETUPS, PEERS } from "./benchmark/peers.ts";
-import { measureRecursion } from "./benchmark/recursion_runs.ts";
+import {
+  measureRecursion,
+  RECURSION_FIGURES,
+  type RecursionFigures,
+} from "./benchmark/recursion_runs.ts";
 import { canRecurse, RECURSOR_SETUPS, RECURSORS } from "./benchmark/recursors.ts";
 import {
   formatApi,
@@ -159,6 +163,7 @@ Measures svc beside unbound, dnsmasq and a bare echo loop (default: all).
   --failovers N  times that a cluster's leader is lost in each way (default: ${DEFAULT_FAILOVERS})
   --names N    names asked for, a tenth of them blocked (default: ${DEFAULT_NAMES})
   --zones N    zones of each kind that recursion finds names in (default: ${DEFAULT_ZONES})
+  --only WHAT  of recursion, ${RECURSION_FIGURES.join(", ")} alone (default: all)
   --unpinned   lets the system place processes; else the server under test has the first CPU, and
                dnsperf and what is forwarded to the last
   --query-log  has svc keep its query log, which the others have none of
@@ -174,6 +179,7 @@ interface Options {
   readonly failovers: number;
   readonly names: number;
   readonly zones: number;
+  readonly only: RecursionFigures | null;
   readonly unpinned: boolean;
   readonly queryLog: boolean;
   readonly svc: string | null;
@@ -192,6 +198,7 @@ function readOptions(args: string[]): Options | null {
       failovers: { type: "string", default: `${DEFAULT_FAILOVERS}` },
       names: { type: "string", default: `${DEFAULT_NAMES}` },
       zones: { type: "string", default: `${DEFAULT_ZONES}` },
+      only: { type: "string" },
       unpinned: { type: "boolean", default: false },
       "query-log": { type: "boolean", default: false },
       svc: { type: "string" },
@@ -205,6 +212,10 @@ function readOptions(args: string[]): Options | null {
   if (part === undefined || positionals.length > 1) {
     throw new BenchError(`unknown argument ${positionals.join(" ")}: see scripts/bench --help`);
   }
+  const only = RECURSION_FIGURES.find((figures) => figures === values.only) ?? null;
+  if (values.only !== undefined && (only === null || part !== "recursion")) {
+    throw new BenchError(`--only ${values.only}: see scripts/bench --help`);
+  }
   return {
     part,
     seconds: readCount("--seconds", values.seconds, 1, SECONDS_MAX),
@@ -212,6 +223,7 @@ function readOptions(args: string[]): Options | null {
     failovers: readCount("--failovers", values.failovers, 1, ROUNDS_MAX),
     names: readCount("--names", values.names, NAMES_MIN, NAMES_MAX),
     zones: readCount("--zones", values.zones, 1, ZONES_MAX),
+    only,
     unpinned: values.unpinned,
     queryLog: values["query-log"],
     svc: values.svc === undefined ? null : Deno.realPathSync(values.svc),
@@ -382,11 +394,11 @@ async function benchPeers(options: Options, workspace: Workspace): Promise<void>
 }
 
 async function benchRecursion(options: Options, workspace: Workspace): Promise<void> {
-  const { rounds, seconds, zones, svc: program, json } = options;
+  const { rounds, seconds, zones, only, svc: program, json } = options;
   const missing = missingPrograms(["dnsperf", "nsd", "nsd-control", "ip"]);
   if (missing.length > 0) throw new BenchError(`${missing.join(", ")}: not installed`);
   const cpus = chooseCpus(options);
-  const plan = { rounds, seconds, zones, program, cpus, progress };
+  const plan = { rounds, seconds, zones, only, program, cpus, progress };
   const recursion = await measureRecursion(workspace, plan);
   const targets = recursionTargets(recursion);
   const head = [

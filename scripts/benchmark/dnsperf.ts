@@ -61,9 +61,12 @@ export async function runProbe(load: Load): Promise<number[]> {
   return parseLatencies(text);
 }
 
-/** Sends one query after another, so many a second; returns each latency, in microseconds. */
-export async function runPaced(load: Load, rate: number): Promise<number[]> {
-  const { text } = await dnsperf(load, ["-v", "-c", "1", "-q", "1", "-Q", `${rate}`]);
+/**
+ * Sends so many queries a second, of which so many wait for an answer at most: one after another, or
+ * at their times, whatever the others take. Returns each latency, in microseconds.
+ */
+export async function runPaced(load: Load, rate: number, waiting = 1): Promise<number[]> {
+  const { text } = await dnsperf(load, ["-v", "-c", "1", "-q", `${waiting}`, "-Q", `${rate}`]);
   return parseLatencies(text);
 }
 

@@ -1,6 +1,6 @@
 /**
  * What answers from the cache take while somebody has signatures checked that do not fit (KeyTrap,
- * CVE-2023-50387): one name after another, without and with the attack, in turn.
+ * CVE-2023-50387): names at a fixed rate, without and with the attack, in turn.
  */
 import { runLoad, runPaced } from "./dnsperf.ts";
 import { writeQueries } from "./names.ts";
@@ -11,6 +11,8 @@ import type { Workspace } from "./workspace.ts";
 
 /** Names that are cached, a second: few enough that they are no load. */
 const PACED_RATE = 500;
+/** So many may wait that one that takes long keeps no other from being asked in time. */
+const PACED_WAITING = 16;
 /** How much sooner the attack begins than what is measured under it, and how much later it ends. */
 const LEAD_S = 1;
 
@@ -38,13 +40,14 @@ export async function measureKeytrap(
     for (let host = 0; host < TRAP_HOSTS; host++) yield hostName(TRAP_ZONE, host);
   });
   await recursor.flush();
-  const paced = { port, queries: cached, once: false, seconds, cpu };
-  await runPaced({ ...paced, seconds: 1 }, PACED_RATE); // What is measured is in the cache.
-  const quiet = await runPaced(paced, PACED_RATE);
+  const paced = { port, queries: cached, once: false, cpu };
+  const ask = (seconds: number) => runPaced({ ...paced, seconds }, PACED_RATE, PACED_WAITING);
+  await ask(1); // What is measured is in the cache.
+  const quiet = await ask(seconds);
   const attackS = seconds + 2 * LEAD_S;
   const attacking = runLoad({ port, queries: attack, once: false, seconds: attackS, cpu });
   await new Promise((resolve) => setTimeout(resolve, 1_000 * LEAD_S));
-  const attacked = await runPaced(paced, PACED_RATE);
+  const attacked = await ask(seconds);
   const { queriesPerSecond } = await attacking;
   return {
     quietP99Us: percentile(quiet, 0.99),

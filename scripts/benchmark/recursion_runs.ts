@@ -34,12 +34,19 @@ import type { Workspace } from "./workspace.ts";
 export const VISITS = ["a new zone each", "ten names a zone"] as const;
 export type Visit = typeof VISITS[number];
 
+/** What can be measured alone. */
+export const RECURSION_FIGURES = ["rates", "keytrap", "memory"] as const;
+export type RecursionFigures = typeof RECURSION_FIGURES[number];
+
 /** Names that the memory of a resolver is looked at after. */
 const MEMORY_NAMES = 100_000;
 /** Longest time that is waited for all of them. */
 const MEMORY_S_MAX = 600;
-/** After this a process has given back what it will by itself: svc looks every five seconds. */
-const SETTLE_MS = 20_000;
+/**
+ * After this a process has given back what it will by itself: svc looks every five seconds, waits until
+ * few ask, collects its heaps twice, and then has the C library return what is free.
+ */
+const SETTLE_MS = 40_000;
 /** Zones whose names are asked for side by side, where there are several of each. */
 const ZONES_AT_ONCE = 100;
 /** Names one after another whose latency counts, a second. */
@@ -76,7 +83,7 @@ export interface RecursionResults {
   readonly keytrap: KeytrapResults;
   /** Resident memory after so many names of every kind; `forwarding` is svc that forwards them. */
   readonly memoryNames: number;
-  readonly memoryBytes: Partial<Record<RecursorName | "forwarding", number>>;
+  readonly memoryBytes: Readonly<Partial<Record<RecursorName | "forwarding", number>>>;
 }
 
 export interface RecursionPlan {
@@ -84,6 +91,8 @@ export interface RecursionPlan {
   readonly seconds: number;
   /** Zones of each kind. */
   readonly zones: number;
+  /** `null`: all of them. */
+  readonly only: RecursionFigures | null;
   /** A built svc to run in place of the checkout's. */
   readonly program: string | null;
   /** `null` lets the system choose. */
@@ -95,7 +104,7 @@ export async function measureRecursion(
   workspace: Workspace,
   plan: RecursionPlan,
 ): Promise<RecursionResults> {
-  const { rounds, seconds, zones, program, cpus, progress } = plan;
+  const { rounds, seconds, zones, only, program, cpus, progress } = plan;
   progress(`making ${ZONE_KINDS.length * zones} zones`);
   const internet = await SmallInternet.start(workspace, { zones, cpu: cpus?.load ?? null });
   const setup: RecursorSetup = { workspace, internet, program };
@@ -103,7 +112,10 @@ export async function measureRecursion(
   for (const name of RECURSORS) {
     if (!names.includes(name)) progress(`${name} is not installed: measuring without it`);
   }
-  const memory = await measureMemory(setup, plan, names);
+  const wants = (figures: RecursionFigures) => only === null || only === figures;
+  const memory = wants("memory")
+    ? await measureMemory(setup, plan, names)
+    : { memoryNames: 0, memoryBytes: {} };
   const runs = Object.fromEntries(ZONE_KINDS.map((kind) => [
     kind,
     Object.fromEntries(VISITS.map((visit) => [visit, {}])),
@@ -114,7 +126,7 @@ export async function measureRecursion(
     }
   }
   const recursors: Recursor[] = [];
-  for (const name of names) {
+  for (const name of only === "memory" ? [] : names) {
     progress(`starting ${name}`);
     const recursor = await startRecursor(name, name, setup);
     if (cpus !== null) await pin(recursor.child.pid, [cpus.server]);
@@ -126,7 +138,7 @@ export async function measureRecursion(
     }
     recursors.push(recursor);
   }
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; wants("rates") && round < rounds; round++) {
     for (const kind of ZONE_KINDS) {
       for (const visit of VISITS) {
         for (const recursor of rotated(recursors, round)) {
@@ -139,7 +151,7 @@ export async function measureRecursion(
     }
   }
   const keytrap: KeytrapResults = {};
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; wants("keytrap") && round < rounds; round++) {
     for (const recursor of rotated(recursors, round)) {
       const { name } = recursor;
       progress(`round ${round + 1} of ${rounds}: signatures that do not fit, ${name}`);

@@ -339,6 +339,7 @@ export function formatRecursion(results: RecursionResults): string {
   const blocks: string[] = [];
   for (const kind of ZONE_KINDS) {
     for (const visit of VISITS) {
+      if (Object.keys(runs[kind][visit]).length === 0) continue;
       const rows: Row[] = [[
         `${kind}, ${visit}`,
         "names/s",
@@ -388,12 +389,14 @@ export function formatRecursion(results: RecursionResults): string {
     ]];
   });
   const head = ["cached, p99 µs", "alone", "under KeyTrap", "attack/s"];
-  blocks.push(formatTable([head, ...trapped]));
+  if (trapped.length > 0) blocks.push(formatTable([head, ...trapped]));
   const sizes = Object.entries(memoryBytes).map(([name, bytes]): Row => [
     name === "forwarding" ? "svc, which forwards them" : name,
     mib(bytes),
   ]);
-  blocks.push(formatTable([[`resident after ${memoryNames} names`, "MiB"], ...sizes]));
+  if (sizes.length > 0) {
+    blocks.push(formatTable([[`resident after ${memoryNames} names`, "MiB"], ...sizes]));
+  }
   return blocks.join("\n\n");
 }
 

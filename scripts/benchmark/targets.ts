@@ -322,6 +322,7 @@ export function recursionTargets(results: RecursionResults): Target[] {
     );
     targets.push(most("cached, p99 under KeyTrap / alone", ratio, KEYTRAP_P99_RATIO_MAX));
   }
+  if (Object.keys(memoryBytes).length === 0) return targets;
   const growth = ((memoryBytes.svc ?? NaN) - (memoryBytes.forwarding ?? NaN)) / MIB_BYTES;
   targets.push(
     most("resident with recursion - with forwarding", growth, RECURSION_GROWTH_MIB_MAX, "MiB"),

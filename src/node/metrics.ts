@@ -275,6 +275,11 @@ function queryFamilies(blocks: readonly CounterBlock[]): MetricFamily[] {
       Counter.ChecksRefused,
     ),
     sum(
+      "svc_dnssec_failing_refused_total",
+      "Questions refused because too many signatures of their zone did not fit of late.",
+      Counter.FailingRefused,
+    ),
+    sum(
       "svc_dnssec_deduced_total",
       "Questions answered by what was proven not to be there before.",
       Counter.Deduced,

@@ -14,6 +14,8 @@ const MEANINGS = {
   malformed: { rcode: Rcode.ServFail, ede: Ede.InvalidData },
   /** Validation failed, which asking elsewhere would only hide. */
   bogus: { rcode: Rcode.ServFail, ede: Ede.DnssecBogus },
+  /** It failed for so many names of a zone that no more of them are asked for. */
+  failing: { rcode: Rcode.ServFail, ede: Ede.DnssecBogus },
   /** What is needed to validate could not be had. */
   indeterminate: { rcode: Rcode.ServFail, ede: Ede.DnssecIndeterminate },
   /** A chain of names, or of servers, that leads back to where it began. */
@@ -45,9 +47,9 @@ export class ResolveFailure {
     return MEANINGS[this.code].rcode;
   }
 
-  /** It is room that is missing here, which there may be in a moment: nothing to remember. */
+  /** It is room that is missing here, which there may be in a moment, or a zone's: nothing to remember. */
   get isPassing(): boolean {
-    return this.code === "crowded" || this.code === "noSocket";
+    return this.code === "crowded" || this.code === "noSocket" || this.code === "failing";
   }
 }
 

@@ -84,6 +84,8 @@ export const Counter = {
   Deduced: 91,
   /** AAAA records made of A records (RFC 6147), by the answers they are in. */
   Dns64Synthesized: 92,
+  /** Questions that were not asked, or whose answers were not looked at, for their zone is failing. */
+  FailingRefused: 93,
 } as const;
 export type Counter = typeof Counter[keyof typeof Counter];
 

@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import { decodeHex } from "../../src/bytes/mod.ts";
 import { decodeMessage, formatName, type Message, qtypeName } from "../../src/dns/mod.ts";
-import { parseTrustAnchors, TrustAnchors, verifySignature } from "../../src/dnssec/mod.ts";
+import { parseTrustAnchors, TrustAnchors } from "../../src/dnssec/mod.ts";
 import { RecursorBench } from "../../src/resolver/recursive/fakes.ts";
 import { RebindingProtection } from "../../src/resolver/mod.ts";
-import { CheckQueue, Validation } from "../../src/resolver/validate/mod.ts";
+import { checkingAtOnce } from "../../src/resolver/validate/fakes.ts";
+import type { Validation } from "../../src/resolver/validate/mod.ts";
 import { answerOf, differenceOf, minimises } from "./played.ts";
 import { wireName } from "./records.ts";
 import { configValues, parseScenario, type RplEntry, type Scenario, scenarioTime } from "./rpl.ts";
@@ -61,26 +62,7 @@ function judgeOf(scenario: Scenario): ((bench: RecursorBench) => Validation) | u
   const { anchors, problems } = parseTrustAnchors(text);
   assert.deepEqual(problems, []);
   const negative = configValues(scenario, "domain-insecure").map(wireName);
-  return ({ front, nowMs }) => {
-    const { counters, cache, pipeline } = front;
-    const checks: CheckQueue = new CheckQueue({
-      threads: {
-        hasRoom: true,
-        send: (id, check) => queueMicrotask(() => checks.onResult(id, verifySignature(check))),
-      },
-      counters,
-      nowMs: () => nowMs,
-    });
-    return new Validation({
-      seed: 4711,
-      anchors: new TrustAnchors(anchors, negative),
-      checks,
-      cache,
-      counters,
-      nowSeconds: () => pipeline.nowSeconds,
-      inTurn: (work) => work(),
-    });
-  };
+  return (bench) => checkingAtOnce(bench, new TrustAnchors(anchors, negative));
 }
 
 /** What came out differently. */

@@ -10,6 +10,7 @@ import { tellCrashes } from "../crash.ts";
 import { Inbox } from "../inbox.ts";
 import type { FromKept } from "../kept_isolate.ts";
 import { LogLines } from "../log_lines.ts";
+import { Rest } from "../rest.ts";
 import { LibraryVerifier } from "./library_verifier.ts";
 import type { FromCheck, ToCheck, WayToDns } from "./messages.ts";
 import { Bell, CheckRing } from "./ring.ts";
@@ -22,6 +23,13 @@ const crash = tellCrashes((error) => tell({ type: "crashed", error }));
 /** By dns isolate. */
 const ways = new Map<number, WayToDns & { readonly queue: CheckRing }>();
 let inbox: Inbox | null = null;
+/** Signatures that were checked. */
+let checks = 0;
+const rest = new Rest(
+  () => checks,
+  () => Deno.memoryUsage().heapTotal,
+  () => giveBackHeap("regular"),
+);
 
 function tell(message: FromCheck | FromKept): void {
   self.postMessage(message);
@@ -57,6 +65,7 @@ async function serve({ library, runtime, waker }: Tools, bell: Bell, inbox: Inbo
       const next = queue.take();
       if (next === null) continue;
       hasWorked = true;
+      checks++;
       const fits = library?.verify(next.check) ?? await runtime.verify(next.check);
       if (!queue.put(next.id, fits)) continue;
       if (wake !== null) waker?.wake(wake);
@@ -86,6 +95,7 @@ self.onmessage = ({ data }: MessageEvent<ToCheck>) => {
       case "ping":
         lines.reset();
         tell({ type: "pong" });
+        rest.look();
     }
   } catch (error) {
     crash(error);

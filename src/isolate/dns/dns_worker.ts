@@ -9,7 +9,8 @@ import { DnsIsolate } from "./dns_isolate.ts";
 import type { FromKept } from "../kept_isolate.ts";
 import { LogLines } from "../log_lines.ts";
 import type { DnsStart, FromDns, ToDns } from "../messages.ts";
-import { queriesOf, Rest } from "./rest.ts";
+import { Rest } from "../rest.ts";
+import { queriesOf } from "./queries_of.ts";
 
 /** What an isolate is told once it is started. */
 type Told = Exclude<ToDns, { readonly type: "start" }>;

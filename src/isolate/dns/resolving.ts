@@ -93,7 +93,11 @@ export function openResolving(
   // Whose sockets are the runtime's has no turns of its own.
   const line = validation === null || start.sockets === null
     ? null
-    : validation.line = new BeginLine(source, () => validation.judge.active > 0);
+    : validation.line = new BeginLine(
+      source,
+      () => validation.judge.active > 0,
+      (query, { zone }) => zone === undefined ? null : validation.judge.refusal(query, zone),
+    );
   const flights: Flights = new Flights({
     source: line ?? source,
     judge: validation?.judge ?? null,

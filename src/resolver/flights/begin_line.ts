@@ -1,32 +1,30 @@
 import { type ResolveFailure, TOO_MANY_WAIT } from "../failure.ts";
 import { clientOf, type Query } from "../query.ts";
+import { ClientLines } from "./client_lines.ts";
 import type { Flight } from "./flight.ts";
 import type { Share, Source, Task } from "./source.ts";
 
-/** Lines; clients that share one share its turn. */
-const LINES = 64;
+type Refusal = (query: Query, share: Share) => ResolveFailure | null;
 
 /** A flight that waits for its source to begin. */
 class Begin implements Task {
   readonly failure = TOO_MANY_WAIT;
 
+  /** `former` is the flight's task of last time, which its source may use again. */
   constructor(
     readonly flight: Flight,
     readonly share: Share,
-    private readonly line: Begin[],
-    private readonly left: () => void,
+    readonly former: Task | null,
+    private readonly lines: ClientLines<Begin>,
   ) {
-    line.push(this);
+    lines.push(clientOf(flight.query), this);
   }
 
   tick(): void {}
 
   /** Its time was over first. */
   end(): void {
-    const at = this.line.indexOf(this);
-    if (at < 0) return;
-    this.line.splice(at, 1);
-    this.left();
+    this.lines.remove(clientOf(this.flight.query), this);
   }
 
   echo(): null {
@@ -43,18 +41,19 @@ class Begin implements Task {
 export class BeginLine implements Source {
   readonly #source: Source;
   readonly #isBusy: () => boolean;
-  readonly #lines: Begin[][] = Array.from({ length: LINES }, () => []);
-  #waiting = 0;
-  #last = 0;
+  readonly #refusal: Refusal;
+  readonly #lines = new ClientLines<Begin>();
 
-  constructor(source: Source, isBusy: () => boolean) {
+  /** `refusal` says of a question that has waited why it is not to be asked any more, or `null`. */
+  constructor(source: Source, isBusy: () => boolean, refusal: Refusal) {
     this.#source = source;
     this.#isBusy = isBusy;
+    this.#refusal = refusal;
   }
 
   /** Flights that wait to begin. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#lines.length;
   }
 
   shareOf(query: Query): Share | ResolveFailure {
@@ -62,7 +61,7 @@ export class BeginLine implements Source {
   }
 
   left(share: Share): number {
-    return this.#source.left(share) - this.#waiting;
+    return this.#source.left(share) - this.waiting;
   }
 
   full(share: Share): ResolveFailure {
@@ -72,27 +71,28 @@ export class BeginLine implements Source {
   begin(flight: Flight, share: Share): void {
     // What was begun is brought to its end.
     const isFurther = flight.depth > 0 || flight.attempt > 0;
-    if (isFurther || this.#waiting === 0 && !this.#isBusy()) {
+    if (isFurther || this.waiting === 0 && !this.#isBusy()) {
       this.#source.begin(flight, share);
       return;
     }
-    this.#waiting++;
-    const line = this.#lines[clientOf(flight.query) & (LINES - 1)];
-    flight.task = new Begin(flight, share, line, () => this.#waiting--);
+    flight.task = new Begin(flight, share, flight.task, this.#lines);
   }
 
   /** Has the source begin with the next flight; says whether there was one. */
   next(): boolean {
-    if (this.#waiting === 0) return false;
-    do this.#last = (this.#last + 1) & (LINES - 1); while (this.#lines[this.#last].length === 0);
-    const { flight, share } = this.#lines[this.#last].shift()!;
-    this.#waiting--;
-    this.#source.begin(flight, share);
+    const begin = this.#lines.next();
+    if (begin === undefined) return false;
+    const { flight, share, former } = begin;
+    const refusal = this.#refusal(flight.query, share);
+    if (refusal === null) {
+      flight.task = former;
+      this.#source.begin(flight, share);
+    } else flight.fail(refusal);
     return true;
   }
 
   tick(nowMs: number): boolean {
-    return this.#source.tick(nowMs) || this.#waiting > 0;
+    return this.#source.tick(nowMs); // Who waits is a flight, and looked after as one.
   }
 
   close(): void {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { TOO_MANY_WAIT } from "../failure.ts";
 import { BeginLine } from "./begin_line.ts";
-import { Flight } from "./flight.ts";
+import { Flight, type FlightOwner } from "./flight.ts";
 import type { Share, Source, Task } from "./source.ts";
 
 const none = { permissions: "none" } as const;
@@ -19,19 +19,27 @@ const BEGUN: Task = {
 class Bench {
   readonly begun: Flight[] = [];
   isBusy = false;
+  readonly refused: number[] = [];
+  readonly failed: Flight[] = [];
+  /** What flights had for tasks as they were begun. */
+  readonly former: (Task | null)[] = [];
   readonly line = new BeginLine(
     {
       begin: (flight: Flight) => {
+        this.former.push(flight.task);
         flight.task = BEGUN;
         this.begun.push(flight);
       },
       tick: () => false,
     } as unknown as Source,
     () => this.isBusy,
+    ({ qtype }) => this.refused.includes(qtype) ? TOO_MANY_WAIT : null,
   );
 
-  begin(client: number, depth = 0, attempt = 0): Flight {
-    const flight = new Flight(null as never);
+  begin(client: number, depth = 0, attempt = 0, task: Task | null = null): Flight {
+    const fail = (flight: Flight) => void this.failed.push(flight);
+    const flight = new Flight({ fail } as unknown as FlightOwner);
+    flight.task = task;
     flight.query.address.aim(Uint8Array.of(192, 0, 2, client), 0, 4);
     flight.depth = depth;
     flight.attempt = attempt;
@@ -61,11 +69,27 @@ Deno.test("BeginLine gives each client its turn, and goes on with what was begun
   // Whoever comes later waits behind them, however little there is to do by then.
   bench.isBusy = false;
   const last = bench.begin(1);
-  assert.ok(bench.line.tick(0), "it is to be called again");
   while (bench.line.next());
   assert.deepEqual(bench.begun.slice(4), [...many.slice(1), last]);
   assert.equal(bench.line.waiting, 0);
-  assert.ok(!bench.line.tick(0));
+});
+
+Deno.test("BeginLine asks nothing more of who is refused by then", none, () => {
+  const bench = new Bench();
+  bench.isBusy = true;
+  const [first, second] = [bench.begin(1), bench.begin(1)];
+  first.query.qtype = 28;
+  bench.refused.push(28);
+  while (bench.line.next());
+  assert.deepEqual([bench.begun, bench.failed], [[second], [first]]);
+});
+
+Deno.test("BeginLine hands a source its former task of a flight that is used again", none, () => {
+  const bench = new Bench();
+  bench.isBusy = true;
+  bench.begin(1, 0, 0, BEGUN);
+  bench.line.next();
+  assert.deepEqual(bench.former, [BEGUN]);
 });
 
 Deno.test("BeginLine lets go of a question whose time is over", none, () => {

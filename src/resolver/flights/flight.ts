@@ -54,6 +54,8 @@ export class Flight {
   isValidated = false;
   /** The zone whose servers have answered, uncompressed; `null`: nobody knows. */
   zone: Uint8Array | null = null;
+  /** The same for the name of the question itself, whatever its aliases lead to. */
+  home: Uint8Array | null = null;
   /** Where its aliases lead, uncompressed, if what is said of that is made here: nobody has signed it. */
   madeHere: Uint8Array | null = null;
   /** 1 where it is asked once more because what `avoids`, an upstream, said is not to be believed. */
@@ -100,6 +102,7 @@ export class Flight {
     this.reason = "";
     this.judging =
       this.zone =
+      this.home =
       this.madeHere =
       this.doubt =
         null;

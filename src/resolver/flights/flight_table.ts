@@ -4,6 +4,8 @@ import type { Share } from "./source.ts";
 
 /** Different questions that are being asked at one time. */
 export const FLIGHTS_MAX = 4_096;
+/** Flights that are kept while nothing is asked. Each holds a dozen pieces of memory of its own. */
+export const RESTING_MAX = 64;
 /** A power of two, some times the flights: most buckets hold one. */
 const BUCKETS = 4 * FLIGHTS_MAX;
 
@@ -83,6 +85,12 @@ export class FlightTable {
     for (let flight = this.#done.pop(); flight !== undefined; flight = this.#done.pop()) {
       this.#free.push(flight);
     }
+  }
+
+  /** Lets go of flights that wait for a question: there is no more to do for a while. */
+  rest(): void {
+    this.recycle();
+    this.#free.splice(RESTING_MAX);
   }
 
   #unlink(flight: Flight): void {

@@ -3,7 +3,7 @@ import { Prng, seedFromEnv } from "../../../tests/prng.ts";
 import { wire } from "../fakes.ts";
 import { Query } from "../query.ts";
 import type { Flight, FlightOwner } from "./flight.ts";
-import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
+import { FLIGHTS_MAX, FlightTable, RESTING_MAX } from "./flight_table.ts";
 import type { Share } from "./source.ts";
 
 function queryOf(name: string, keyHash: number): Query {
@@ -81,4 +81,18 @@ Deno.test("FlightTable keeps no more flights than can be asked at a time", {
     table.recycle();
     assert.equal(table.pooled, FLIGHTS_MAX);
   }
+});
+
+Deno.test("FlightTable lets go of most flights while there is nothing to do", {
+  permissions: "none",
+}, () => {
+  const table = new FlightTable(nobody);
+  const ask = (i: number) => table.open(queryOf(`n${i}.example`, i), set(), 0);
+  for (const flight of Array.from({ length: 3 * RESTING_MAX }, (_, i) => ask(i))) {
+    table.close(flight);
+  }
+  table.rest();
+  assert.equal(table.pooled, RESTING_MAX);
+  ask(1);
+  assert.equal(table.pooled, RESTING_MAX - 1);
 });

@@ -7,6 +7,7 @@ import { DnssecState, KEY_CD, type Query } from "../query.ts";
 import type { ClientWaits } from "./client_waits.ts";
 import type { Flight, FlightOwner } from "./flight.ts";
 import { FLIGHTS_MAX, FlightTable } from "./flight_table.ts";
+import { Held, HELD_MAX } from "./held.ts";
 import { type BroughtMessage, KeptAnswers, type KeptAnswersOptions } from "./kept_answers.ts";
 import type { Finisher, Judge, Share, Source } from "./source.ts";
 import { questionText } from "../trace.ts";
@@ -56,6 +57,8 @@ export class Flights implements FlightOwner, Taker {
   readonly #waiters: WaiterPool;
   readonly #kept: KeptAnswers;
   #ticking = false;
+  /** Flights of questions that are refused. */
+  #held = 0;
   #circleSteps = 0;
   #isClosed = false;
 
@@ -123,14 +126,22 @@ export class Flights implements FlightOwner, Taker {
       this.#failWaiter(waiter, share);
       return;
     }
+    const refusal = depth > 0 || share.zone === undefined
+      ? null
+      : this.#options.judge?.admit(waiter.query, share.zone) ?? null;
+    if (refusal !== null) {
+      waiter.trace?.note(depth, {
+        event: "failed",
+        question: questionText(waiter.query),
+        detail: refusal.text,
+      });
+      if (!this.#answersStale(waiter)) this.#hold(waiter, share, refusal);
+      return;
+    }
     const left = Math.min(FLIGHTS_MAX - this.inFlight, this.#source.left(share));
     const isOver = this.#clients.isOver(waiter.client, left);
     if (isOver || this.#table.isFull(share)) {
-      const stale = this.#kept.stale(waiter.query);
-      if (stale >= 0) {
-        this.#answerStale(waiter, stale);
-        return;
-      }
+      if (this.#answersStale(waiter)) return;
       this.#counts[Counter.FlightsFull]++;
       this.#failWaiter(waiter, isOver ? TOO_MANY_OF_CLIENT : this.#source.full(share));
       return;
@@ -170,7 +181,9 @@ export class Flights implements FlightOwner, Taker {
       if (!flight.done && flight.isOver(nowMs)) this.fail(flight, flight.stage.failure);
     }
     const isBusy = this.#source.tick(nowMs);
-    if (active.length === 0 && !isBusy) this.#tick(false);
+    if (active.length > 0 || isBusy) return;
+    this.#table.rest();
+    this.#tick(false);
   }
 
   /** Ends every wait: the isolate stops. Waiting clients get SERVFAIL. */
@@ -371,6 +384,27 @@ export class Flights implements FlightOwner, Taker {
     for (let waiter = this.#next(flight); waiter !== null; waiter = this.#next(flight)) {
       this.#answerStale(waiter, entry);
     }
+  }
+
+  /** Has a waiter told of a refusal in a while, or at once where many are held. */
+  #hold(waiter: Waiter, share: Share, refusal: ResolveFailure): void {
+    const isFull = this.#held >= HELD_MAX || this.#table.isFull(share) ||
+      this.#clients.isOver(waiter.client, FLIGHTS_MAX - this.inFlight);
+    if (isFull || waiter.trace !== null) {
+      this.#failWaiter(waiter, refusal);
+      return;
+    }
+    const flight = this.#open(waiter.query, share);
+    this.#held++;
+    flight.task = new Held(flight, refusal, () => this.#held--);
+    this.#join(flight, waiter);
+  }
+
+  /** Answers with what is past its time; false: there is nothing. */
+  #answersStale(waiter: Waiter): boolean {
+    const entry = this.#kept.stale(waiter.query);
+    if (entry >= 0) this.#answerStale(waiter, entry);
+    return entry >= 0;
   }
 
   #answerStale(waiter: Waiter, entry: number): void {

@@ -9,11 +9,20 @@ import { keptQuery, KEY_DO, type Query } from "../query.ts";
 import { ClientWaits } from "./client_waits.ts";
 import type { Flight } from "./flight.ts";
 import { CHILDREN_MAX, DEPTH_MAX, Flights } from "./flights.ts";
-import type { Share, Source, Task } from "./source.ts";
+import { HELD_MAX, HOLD_MS } from "./held.ts";
+import type { Judge, Share, Source, Task } from "./source.ts";
 import type { Taker, Waiter } from "./waiter.ts";
 
 const none = { permissions: "none" } as const;
 const GONE = new ResolveFailure("timeout", "nobody answered");
+
+/** Admits no question of the zones of a test's source. */
+const REFUSING = {
+  take: () => false,
+  deduce: () => null,
+  admit: () => GONE,
+  refusal: () => GONE,
+};
 
 /** A question whose name says its hash as well: `n7`. */
 function queryOf(name: string): Query {
@@ -62,12 +71,12 @@ class Bench implements Source, Taker {
   nowMs = 0;
   onBegin: (task: FakeTask) => void = () => {};
 
-  constructor() {
+  constructor(judge: Judge | null = null) {
     this.flights = new Flights({
       source: this,
       cache: new Cache({ sizeBytes: 1024 * 1024, serveStale: 0 }),
       counters: new CounterBlock(new ArrayBuffer(COUNTERS_BYTES)),
-      judge: null,
+      judge,
       rebinding: null,
       serveStale: 0,
       nowSeconds: () => 1_800_000_000,
@@ -107,11 +116,15 @@ class Bench implements Source, Taker {
 
   /** A client asks. */
   ask(name: string): FakeTask {
+    this.put(name);
+    return this.task(name);
+  }
+
+  put(name: string): void {
     const waiter = this.flights.takeWaiter()!;
     waiter.query.keep(queryOf(name));
     waiter.taker = this;
     this.flights.resolve(waiter);
-    return this.task(name);
   }
 
   task(name: string): FakeTask {
@@ -315,3 +328,28 @@ Deno.test("Flights tell each waiter once, whatever flights ask for, seeded", {
     assert.ok([...bench.tasks.values()].every(({ ended }) => ended === 1), `run ${run}`);
   }
 });
+
+Deno.test(
+  "Flights holds a refusal back for a while, and no more of them than so many",
+  none,
+  () => {
+    const bench = new Bench(REFUSING);
+    bench.put("n1"); // Upstreams are nobody's zone.
+    assert.equal(bench.tasks.size, 1);
+    Object.assign(bench.share, { zone: wire("evil.test") });
+    for (let i = 2; i < 2 + HELD_MAX; i++) bench.put(`n${i}`);
+    assert.deepEqual(bench.told, []);
+    bench.put("n1000");
+    assert.deepEqual(bench.told, ["n1000 nobody answered"]);
+    bench.nowMs = HOLD_MS - 1;
+    bench.flights.tick();
+    assert.equal(bench.told.length, 1);
+    bench.nowMs = HOLD_MS;
+    bench.flights.tick();
+    assert.equal(bench.told.length, 1 + HELD_MAX);
+    assert.equal(bench.tasks.size, 1, "none of them was asked");
+    assert.equal(bench.flights.inFlight, 1);
+    bench.put("n1001");
+    assert.equal(bench.flights.inFlight, 2, "there is room again");
+  },
+);

@@ -4,6 +4,7 @@
  * `resolver/mod.ts`. RFC 8767, 9520. @module
  */
 export { BeginLine } from "./begin_line.ts";
+export { ClientLines, lineOf, LINES } from "./client_lines.ts";
 export { ClientWaits } from "./client_waits.ts";
 export { KeptMessages } from "./kept_messages.ts";
 export { Flight } from "./flight.ts";

@@ -15,6 +15,8 @@ export interface Share {
   readonly flightMs: number;
   /** Most flights that may depend on them, whatever room there is. */
   readonly flightsMax: number;
+  /** The zone whose servers they are, uncompressed; left out: they are upstreams. */
+  readonly zone?: Uint8Array;
 }
 
 /** What a source does about one flight, from its beginning to its end. */
@@ -44,6 +46,10 @@ export interface Judge {
    * by now, needs no judgement.
    */
   take(flight: Flight, message: BroughtMessage, errors: Uint8Array): boolean;
+  /** Why the servers of a zone are not to be asked a client's question, or `null`. */
+  admit(query: Query, zone: Uint8Array): ResolveFailure | null;
+  /** The same of one that was admitted, and is to be asked only now. */
+  refusal(query: Query, zone: Uint8Array): ResolveFailure | null;
   /** The answer to a question that follows from what it knows, good until the next call, or `null`. */
   deduce(query: Query): BroughtMessage | null;
 }

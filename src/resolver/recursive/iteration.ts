@@ -458,6 +458,7 @@ export class Iteration implements Task, StepOwner {
     const { scrubber } = this.#means;
     const step = this.#step;
     step.stop();
+    if (!this.#trail.isAlias) this.#flight.home = step.cut?.zone ?? null;
     if (scrubbed === Scrubbed.Whole) {
       step.note("answered", rcode, server);
       this.#answer(this.#trail.boundTtl(scrubber.ttl));

@@ -10,6 +10,7 @@ import {
 import { FakeKey, rrsetsOf, type SignOptions } from "../../dnssec/fakes.ts";
 import { type FakeRecord, SEED, START_SECONDS, wire } from "../fakes.ts";
 import { type BenchOptions, type Client, ForwarderBench, type Sent } from "../forward/fakes.ts";
+import type { RecursorBench } from "../recursive/fakes.ts";
 import { CheckQueue, type CheckThreads } from "./check_queue.ts";
 import { Validation } from "./validation.ts";
 
@@ -43,6 +44,28 @@ export class FakeThreads implements CheckThreads {
     this.checked++;
     queue.onResult(id, verifySignature(check));
   }
+}
+
+/** A validation whose signatures are checked at once. */
+export function checkingAtOnce(bench: RecursorBench, anchors: TrustAnchors): Validation {
+  const { counters, cache, pipeline } = bench.front;
+  const checks: CheckQueue = new CheckQueue({
+    threads: {
+      hasRoom: true,
+      send: (id, check) => queueMicrotask(() => checks.onResult(id, verifySignature(check))),
+    },
+    counters,
+    nowMs: () => bench.nowMs,
+  });
+  return new Validation({
+    seed: SEED,
+    anchors,
+    checks,
+    cache,
+    counters,
+    nowSeconds: () => pipeline.nowSeconds,
+    inTurn: (work) => work(),
+  });
 }
 
 /** What an upstream says. */

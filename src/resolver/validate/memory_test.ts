@@ -33,7 +33,8 @@ Deno.test("CutTable keeps its bound for zones of many large keys", none, () => {
   const table = new CutTable();
   for (let i = 0; i < 400; i++) {
     const name = wire(`z${i}.test`);
-    const keys = Array.from({ length: 64 }, () => ({ rdata: new Uint8Array(900) }));
+    const rdata = new Uint8Array(900);
+    const keys = Array.from({ length: 64 }, () => ({ rdata, publicKey: rdata.subarray(4) }));
     table.set(name, { kind: "zone", zone: { name, keys }, expiresAtS: 1 } as unknown as Cut);
     assert.ok(table.bytes <= CUTS_BYTES_MAX);
   }

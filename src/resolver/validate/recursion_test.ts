@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { encodeResponse, type TextRecord } from "../../../tests/replay/records.ts";
 import { getU16, setU16 } from "../../bytes/mod.ts";
 import { AA_BIT, decodeMessage, Qtype, qtypeName, Rcode } from "../../dns/mod.ts";
-import { type RrSet, TrustAnchors, verifySignature } from "../../dnssec/mod.ts";
+import { type RrSet, TrustAnchors } from "../../dnssec/mod.ts";
 import { FakeKey } from "../../dnssec/fakes.ts";
-import { sumRecursion } from "../../telemetry/mod.ts";
-import { SEED, wire } from "../fakes.ts";
+import { Counter, sumRecursion } from "../../telemetry/mod.ts";
+import { wire } from "../fakes.ts";
 import {
   type BenchOptions,
   type Client,
@@ -18,11 +18,11 @@ import {
   RecursorBench,
   serverOf,
 } from "../recursive/fakes.ts";
+import { HOLD_MS } from "../flights/held.ts";
 import { QUERIES_MAX } from "../recursive/limits.ts";
 import { Trace } from "../trace.ts";
-import { CheckQueue } from "./check_queue.ts";
-import { type Said, TIMES, ValidationBench } from "./fakes.ts";
-import { Validation } from "./validation.ts";
+import { FAILED_CHECKS_MAX, FAILING_S_MIN } from "./failing_zones.ts";
+import { checkingAtOnce, type Said, TIMES, ValidationBench } from "./fakes.ts";
 
 const none = { permissions: "none" } as const;
 const [ROOT, COM, ZONE, ISLAND, LAN] = [
@@ -82,31 +82,13 @@ class Bench {
       },
       upstreams: { [LAN]: ["corp.example"] },
       dnssecOk: true,
-      judge: (made) => this.#judge(made),
+      judge: (made) => {
+        const anchors = new TrustAnchors([this.key.anchor()], [wire("corp.example")]);
+        return checkingAtOnce(made, anchors);
+      },
       ...options,
     });
     this.said.set(`${SIGNED} DNSKEY`, { answer: [this.key.dnskeys([], TIMES)] });
-  }
-
-  #judge({ front, nowMs }: RecursorBench): Validation {
-    const { counters, cache, pipeline } = front;
-    const checks: CheckQueue = new CheckQueue({
-      threads: {
-        hasRoom: true,
-        send: (id, check) => queueMicrotask(() => checks.onResult(id, verifySignature(check))),
-      },
-      counters,
-      nowMs: () => nowMs,
-    });
-    return new Validation({
-      seed: SEED,
-      anchors: new TrustAnchors([this.key.anchor()], [wire("corp.example")]),
-      checks,
-      cache,
-      counters,
-      nowSeconds: () => pipeline.nowSeconds,
-      inTurn: (work) => work(),
-    });
   }
 
   /** An RRset of `example.com`, signed. */
@@ -412,3 +394,86 @@ Deno.test("who traces a name sees it asked, whatever is proven of it", none, asy
   assert.equal(recursor.count(), before + 1);
   assert.ok(trace.steps.some(({ event }) => event === "asked"));
 });
+
+Deno.test(
+  "a zone whose signatures fail again and again is left alone (KeyTrap)",
+  none,
+  async () => {
+    const bench = new Bench({ serveStale: 86_400 });
+    const { recursor } = bench;
+    const addressOf = (name: string) => bench.signed(`${name}.${SIGNED} 300 IN A 192.0.2.1`);
+    const spoilt = (name: string): RrSet => {
+      const rrset = addressOf(name);
+      const [signature] = rrset.signatures;
+      const last = signature.at(-1)!;
+      return { ...rrset, signatures: [1, 2, 3, 4].map((i) => signature.with(-1, last ^ i)) };
+    };
+    const say = (name: string, rrset: RrSet) =>
+      bench.said.set(`${name}.${SIGNED} A`, { answer: [rrset] });
+    const refused = /^SERVFAIL .*OPT DNSSEC Bogus: too many signatures of example\.com do not fit/;
+    const ask = (name: string) => bench.ask(`${name}.${SIGNED}`, Qtype.A, { edns: {} });
+    for (const name of ["good", "new"]) say(name, addressOf(name));
+    assert.match(await ask("good"), /^NOERROR/);
+    let asked = 0;
+    for (; asked < 100; asked++) {
+      say(`n${asked}`, spoilt(`n${asked}`));
+      if (refused.test(await ask(`n${asked}`))) break;
+    }
+    assert.equal(asked, Math.floor(FAILED_CHECKS_MAX / 4) + 1);
+    // Nothing is asked any more, however often; what is known and what is not of the zone is answered.
+    const before = recursor.count();
+    const first = recursor.nowMs;
+    assert.match(await ask("new"), refused);
+    assert.ok(recursor.nowMs - first >= HOLD_MS, "it is told in a while");
+    assert.match(await ask("good"), /^NOERROR/);
+    assert.equal(recursor.count(), before);
+    bench.said.set("www.island.com A", { answer: [plain("www.island.com 300 IN A 192.0.2.8")] });
+    assert.match(await bench.ask("www.island.com"), /^NOERROR/);
+    const counts = recursor.front.counters.values;
+    assert.equal(counts[Counter.FailingRefused], 2);
+    const trace = new Trace(() => recursor.nowMs);
+    await bench.wait(recursor.ask(`n.${SIGNED}`, Qtype.A, { trace }));
+    assert.match(trace.steps[0].detail ?? "", /^too many signatures of example\.com/);
+    assert.match(await bench.ask(`new.${SIGNED}`, Qtype.A, { cd: true }), /^NOERROR/);
+    // It is sound again by the first answer that holds; what is not looked at shows nothing.
+    recursor.advance(1_000 * FAILING_S_MIN);
+    say("unseen", addressOf("unseen"));
+    assert.match(await bench.ask(`unseen.${SIGNED}`, Qtype.A, { cd: true }), /^NOERROR/);
+    assert.match(await ask("new"), /^NOERROR/);
+    say("later", addressOf("later"));
+    assert.match(await ask("later"), /^NOERROR/);
+    recursor.run();
+    recursor.checkIdle();
+  },
+);
+
+Deno.test(
+  "a zone that signs in another's name has nobody but itself left alone",
+  none,
+  async () => {
+    const com = new FakeKey("com");
+    const anchors = new TrustAnchors([com.anchor()]);
+    const bench = new Bench({ judge: (made) => checkingAtOnce(made, anchors) });
+    const { recursor } = bench;
+    bench.said.set("com DNSKEY", { answer: [com.dnskeys([], TIMES)] });
+    // As a signature of the domain above it would be, which has a key of this tag.
+    const asOf = (name: string): RrSet => {
+      const rrset = com.rrset([`${name} 300 IN A 192.0.2.66`], TIMES);
+      const [signature] = rrset.signatures;
+      return { ...rrset, signatures: [signature.with(-1, signature.at(-1)! ^ 1)] };
+    };
+    const zone = recursor.servers.get(ZONE)!;
+    const parent = recursor.servers.get(COM)!;
+    recursor.servers.set(COM, (query) => query.type === Qtype.DNSKEY ? zone(query) : parent(query));
+    for (let i = 0; i < 60; i++) {
+      bench.said.set(`n${i}.${SIGNED} A`, { answer: [asOf(`n${i}.${SIGNED}`)] });
+      await bench.ask(`n${i}.${SIGNED}`);
+    }
+    const counts = recursor.front.counters.values;
+    assert.ok(counts[Counter.FailingRefused] > 0, "it is left alone");
+    bench.said.set("www.island.com A", {
+      answer: [com.rrset(["www.island.com 300 IN A 192.0.2.8"], TIMES)],
+    });
+    assert.match(await bench.ask("www.island.com"), /^NOERROR/);
+  },
+);

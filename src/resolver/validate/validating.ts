@@ -25,12 +25,19 @@ import { log } from "../../log.ts";
 import { Counter } from "../../telemetry/mod.ts";
 import { ownError, withoutDnssecErrors } from "../extended_errors.ts";
 import { ResolveFailure, TOO_LARGE } from "../failure.ts";
-import type { BroughtMessage, Flight, Task, Waiter } from "../flights/mod.ts";
+import {
+  type BroughtMessage,
+  type Flight,
+  lineOf,
+  type Task,
+  type Waiter,
+} from "../flights/mod.ts";
 import { clientOf, DnssecState, routeOf } from "../query.ts";
 import type { Reply } from "../reply.ts";
 import { questionText } from "../trace.ts";
 import { type CheckOwner, type CheckQueue, ChecksRefused, SIGNER_OFFSET } from "./check_queue.ts";
 import type { ChainQuestion } from "./chain_question.ts";
+import type { FailingZones } from "./failing_zones.ts";
 import type { Gaps } from "./gaps.ts";
 import type { ProvenMessage } from "./proven_message.ts";
 
@@ -80,10 +87,12 @@ export interface ValidatingMeans {
   readonly nowSeconds: () => number;
   /** Has work done in a turn of its own, at whose end answers are sent. */
   readonly inTurn: (work: () => void) => void;
-  /** How many wait for nobody. */
-  readonly work: { busy: number };
-  /** One has ended. */
+  /** How many wait for nobody; and, by client, how many for nobody or for a thread. */
+  readonly work: { busy: number; readonly running: Uint16Array };
+  readonly failing: FailingZones;
+  /** One has ended, or waits for what it looks up. */
   readonly ended: (one: Validating) => void;
+  readonly paused: (one: Validating) => void;
   readonly found: (finding: Finding) => void;
 }
 
@@ -101,38 +110,62 @@ export class Validating implements Task, CheckOwner {
   /** What it holds of the answer, about. */
   readonly bytes: number;
   readonly #means: ValidatingMeans;
-  readonly #response: RrSetResponse | null;
+  readonly #refused: ResolveFailure | null;
+  #message: Uint8Array | null;
   readonly #ttl: number;
   readonly #errors: Uint8Array;
   /** `null` once it is over: flights are used again. */
   #flight: Flight | null;
   #lookUps: LookUp[] = [];
+  #isStarted = false;
+  #isRunning = false;
   /** What it waits for. */
   #waits = 0;
+  /** Signatures that were checked, by what came of it. */
+  #fitting = 0;
+  #failed = 0;
 
-  /** The message is looked at within this call alone. */
+  /** The message is copied within this call, and not at all where it is `refused`. */
   constructor(
     flight: Flight,
-    { message, length, ttl, ttlCount }: BroughtMessage,
+    brought: BroughtMessage,
     errors: Uint8Array,
     means: ValidatingMeans,
+    refused: ResolveFailure | null,
   ) {
     this.#flight = flight;
     this.#means = means;
     this.client = clientOf(flight.query);
-    this.bytes = length + RECORD_BYTES * ttlCount;
-    this.#response = responseOf(message, length);
-    this.#ttl = ttl;
+    this.bytes = bytesOf(brought);
+    this.#refused = refused;
+    this.#message = refused === null ? brought.message.slice(0, brought.length) : null;
+    this.#ttl = brought.ttl;
     this.#errors = withoutDnssecErrors(errors);
-    means.work.busy++;
+  }
+
+  /** Begins behind this call; what the source had on its way is called off by then. */
+  start(): void {
+    this.#isStarted = true;
+    this.#means.work.busy++;
+    this.#run(true);
+    queueMicrotask(() => void this.#validate());
+  }
+
+  #run(isRunning: boolean): void {
+    if (this.#isRunning === isRunning) return;
+    this.#isRunning = isRunning;
+    this.#means.work.running[lineOf(this.client)] += isRunning ? 1 : -1;
   }
 
   /** Comes to an end by one of the flight's. */
-  async run(): Promise<void> {
+  async #validate(): Promise<void> {
     const { cuts, anchors, pastS, nowSeconds } = this.#means;
     const flight = this.#flight;
-    if (flight === null || this.#response === null) {
-      this.refuse(UNREADABLE);
+    const message = this.#message;
+    this.#message = null;
+    const response = message === null ? null : responseOf(message, message.length);
+    if (flight === null || response === null) {
+      this.#refuse(this.#refused ?? UNREADABLE);
       return;
     }
     const ports = {
@@ -148,19 +181,18 @@ export class Validating implements Task, CheckOwner {
       const validator = new Validator(ports, anchors);
       const { zone, madeHere } = flight;
       const from = { zone, madeHere };
-      const verdict = await validator.validate(question, this.#response, nowSeconds(), from);
+      const verdict = await validator.validate(question, response, nowSeconds(), from);
       this.#conclude(verdict);
     } catch (error) {
-      if (error instanceof ChecksRefused) this.refuse(TOO_MANY_CHECKS);
+      if (error instanceof ChecksRefused) this.#refuse(TOO_MANY_CHECKS);
       else {
         log.error("an answer can't be validated", { error: messageOf(error) });
-        this.refuse(UNREADABLE);
+        this.#refuse(UNREADABLE);
       }
     }
   }
 
-  /** Ends it without a look. */
-  refuse(failure: ResolveFailure): void {
+  #refuse(failure: ResolveFailure): void {
     this.#end((flight) => flight.fail(failure));
   }
 
@@ -170,7 +202,8 @@ export class Validating implements Task, CheckOwner {
   end(): void {
     if (this.#flight === null) return;
     this.#flight = null;
-    if (this.#waits === 0) this.#means.work.busy--;
+    if (this.#isStarted && this.#waits === 0) this.#means.work.busy--;
+    this.#run(false);
     this.#lookUps = [];
     this.#means.checks.forget(this);
     this.#means.ended(this);
@@ -195,15 +228,18 @@ export class Validating implements Task, CheckOwner {
     const { promise, resolve } = Promise.withResolvers<RrSetResponse | null>();
     if (flight === null) return promise; // Nobody goes on with it.
     this.onWaits(true);
+    this.#run(false);
     const lookUp = {
       name,
       type,
       resolve: (response: RrSetResponse | null) => {
         this.onWaits(false);
+        if (this.#flight !== null) this.#run(true);
         resolve(response);
       },
     };
     this.#lookUps.push(lookUp);
+    this.#means.paused(this);
     this.#means.inTurn(() => {
       if (flight.ask(this.#means.question.about(name, type, flight.query), attempt)) return;
       this.#lookUps = this.#lookUps.filter((one) => one !== lookUp);
@@ -214,6 +250,8 @@ export class Validating implements Task, CheckOwner {
 
   async #check(check: SignatureCheck): Promise<boolean> {
     const fits = await this.#means.checks.check(this, check);
+    if (fits) this.#fitting++;
+    else this.#failed++;
     const flight = this.#flight;
     flight?.trace?.note(flight.depth, {
       event: "validated",
@@ -240,15 +278,24 @@ export class Validating implements Task, CheckOwner {
 
   #conclude(verdict: Verdict): void {
     const { finding } = verdict;
-    const { counts, found } = this.#means;
+    const { counts, found, failing } = this.#means;
     const { security } = finding;
     found(finding);
     this.#end((flight) => {
       noteFinding(flight, finding, counts);
-      if (security <= Security.Insecure) this.#settle(flight, verdict);
-      else if (security === Security.Bogus && flight.attempt === 0) {
+      const { home, query } = flight;
+      if (security <= Security.Insecure) {
+        if (home !== null) failing.held(home, query, this.#fitting);
+        this.#settle(flight, verdict);
+        return;
+      }
+      const refusal = home === null ? null : failing.refusal(home, query);
+      if (security === Security.Bogus && flight.attempt === 0 && refusal === null) {
         flight.askElsewhere(failureOf(finding));
-      } else flight.fail(failureOf(finding));
+        return;
+      }
+      if (home !== null) failing.failed(home, query, this.#failed);
+      flight.fail(failureOf(finding));
     });
   }
 
@@ -272,6 +319,11 @@ export class Validating implements Task, CheckOwner {
       if (this.#flight !== null) work(this.#flight);
     });
   }
+}
+
+/** What a message takes while it is validated, about. */
+export function bytesOf({ length, ttlCount }: BroughtMessage): number {
+  return length + RECORD_BYTES * ttlCount;
 }
 
 /** Notes what was found about the answer of a flight, and counts it. */

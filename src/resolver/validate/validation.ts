@@ -3,17 +3,25 @@ import type { Cache } from "../../cache/mod.ts";
 import { AD_BIT } from "../../dns/mod.ts";
 import { type Finding, Security, type TrustAnchors } from "../../dnssec/mod.ts";
 import { Counter, type CounterBlock } from "../../telemetry/mod.ts";
-import type { BroughtMessage, Flight, Judge } from "../flights/mod.ts";
+import {
+  type BroughtMessage,
+  ClientLines,
+  type Flight,
+  type Judge,
+  lineOf,
+  LINES,
+} from "../flights/mod.ts";
 import { ResolveFailure } from "../failure.ts";
-import { type Query, routeOf } from "../query.ts";
+import { KEY_CD, type Query, routeOf } from "../query.ts";
 import { streamReply } from "../reply.ts";
 import { ChainQuestion } from "./chain_question.ts";
 import { type CheckQueue } from "./check_queue.ts";
 import { CutTable } from "./cut_table.ts";
+import { FailingZones } from "./failing_zones.ts";
 import { Gaps } from "./gaps.ts";
 import { ProvenMessage } from "./proven_message.ts";
 import { UnsignedAnswers } from "./unsigned.ts";
-import { noteFinding, Validating, type ValidatingMeans } from "./validating.ts";
+import { bytesOf, noteFinding, Validating, type ValidatingMeans } from "./validating.ts";
 
 export interface ValidationOptions {
   /** Of every hash of a name in this process. */
@@ -28,7 +36,12 @@ export interface ValidationOptions {
   readonly inTurn: (work: () => void) => void;
 }
 
-/** What answers take that are validated at one time: they wait for chains, and for threads. */
+/**
+ * Answers to one client that are looked at, or wait for threads, at one time; those that wait for
+ * chains are not among them. What lives long is dear to collect: the rest waits as it came.
+ */
+export const RUNNING_MAX = 16;
+/** What answers take that are validated, or wait for it, at one time. */
 export const ACTIVE_BYTES_MAX: number = 32 * 1024 * 1024;
 const TOO_MUCH = new ResolveFailure("overload", "too many answers wait to be validated");
 
@@ -40,11 +53,14 @@ export class Validation implements Judge {
   readonly #counts: Float64Array;
   readonly #cuts = new CutTable();
   readonly #gaps = new Gaps();
+  readonly #failing: FailingZones;
   readonly #unsigned = new UnsignedAnswers(this.#cuts);
   readonly #active = new Set<Validating>();
   /** What those take. */
   #activeBytes = 0;
-  readonly #work = { busy: 0 };
+  readonly #work = { busy: 0, running: new Uint16Array(LINES) };
+  /** Those that wait for others of their client's to come to an end. */
+  readonly #lines = new ClientLines<Validating>();
   #anchors: TrustAnchors;
   #pastS: number | null = null;
 
@@ -52,6 +68,7 @@ export class Validation implements Judge {
     const { seed, anchors, checks, cache, counters, nowSeconds, inTurn } = options;
     this.#anchors = anchors;
     this.#counts = counters.values;
+    const failing = this.#failing = new FailingZones(nowSeconds);
     const inForce = () => this.#anchors;
     const pastS = () => this.#pastS;
     this.#means = {
@@ -72,9 +89,14 @@ export class Validation implements Judge {
       nowSeconds,
       inTurn,
       work: this.#work,
+      failing,
       ended: (one) => {
-        if (this.#active.delete(one)) this.#activeBytes -= one.bytes;
+        if (!this.#active.delete(one)) return;
+        this.#activeBytes -= one.bytes;
+        this.#lines.remove(one.client, one);
+        this.#startNext(one.client);
       },
+      paused: ({ client }) => this.#startNext(client),
       found: (finding) => this.#found(finding),
     };
   }
@@ -114,6 +136,27 @@ export class Validation implements Judge {
   forget(): void {
     this.#cuts.clear();
     this.#gaps.clear();
+    this.#failing.clear();
+  }
+
+  admit(query: Query, zone: Uint8Array): ResolveFailure | null {
+    return this.#isExempt(query) ? null : this.#note(this.#failing.admit(zone, query));
+  }
+
+  refusal(query: Query, zone: Uint8Array): ResolveFailure | null {
+    return this.#isExempt(query) ? null : this.#note(this.#failing.refusal(zone, query));
+  }
+
+  /** What need not be proven is not to be refused for that, nor shows whether a zone is sound. */
+  #isExempt({ packet, qname, qnameLength, keyBits }: Query): boolean {
+    if (this.#failing.size === 0 || (keyBits & KEY_CD) !== 0) return true;
+    const name = packet.subarray(qname, qname + qnameLength);
+    return this.#anchors.closest(name)?.kind !== "anchor";
+  }
+
+  #note(refusal: ResolveFailure | null): ResolveFailure | null {
+    if (refusal !== null) this.#counts[Counter.FailingRefused]++;
+    return refusal;
   }
 
   take(flight: Flight, message: BroughtMessage, errors: Uint8Array): boolean {
@@ -122,14 +165,25 @@ export class Validation implements Judge {
       setU16(message.message, 2, getU16(message.message, 2) & ~AD_BIT);
       return false;
     }
-    const validating = new Validating(flight, message, errors, this.#means);
+    const { home, query } = flight;
+    const refusal = home === null ? null : this.refusal(query, home);
+    const isTooMuch = this.#activeBytes + bytesOf(message) > ACTIVE_BYTES_MAX;
+    const refused = refusal ?? (isTooMuch ? TOO_MUCH : null);
+    const validating = new Validating(flight, message, errors, this.#means, refused);
     flight.judging = validating;
     this.#active.add(validating);
     this.#activeBytes += validating.bytes;
-    const isTooMuch = this.#activeBytes > ACTIVE_BYTES_MAX;
-    // Not within this call: what the source had on its way is called off first.
-    queueMicrotask(() => void (isTooMuch ? validating.refuse(TOO_MUCH) : validating.run()));
+    // What is refused takes no time.
+    if (refused !== null) validating.start();
+    else {
+      this.#lines.push(validating.client, validating);
+      this.#startNext(validating.client);
+    }
     return true;
+  }
+
+  #startNext(client: number): void {
+    if (this.#work.running[lineOf(client)] < RUNNING_MAX) this.#lines.nextOf(client)?.start();
   }
 
   /** Says whether an answer is known to be insecure without a look at it, and notes that. */
@@ -139,6 +193,7 @@ export class Validation implements Judge {
     const finding = this.#unsigned.find(flight, message, anchors, nowSeconds());
     if (finding === null) return false;
     noteFinding(flight, finding, this.#counts);
+    if (flight.home !== null) this.#failing.held(flight.home, flight.query, 0);
     return true;
   }
 

@@ -9,6 +9,7 @@ import { wire } from "../fakes.ts";
 import { DnssecState } from "../query.ts";
 import { RebindingProtection } from "../rebinding.ts";
 import { WAITING_MAX } from "./check_queue.ts";
+import { RUNNING_MAX } from "./validation.ts";
 import { TIMES, ValidationBench } from "./fakes.ts";
 
 const none = { permissions: "none" } as const;
@@ -368,6 +369,36 @@ Deno.test(
       /^SERVFAIL rd ra; OPT Signature Expired: test DNSKEY: the signature of key \d+ expired 2020-/,
     );
     assert.equal(bench.validation.clockSuspect, true);
+  },
+);
+
+Deno.test(
+  "Validation looks at few answers of a client at a time, and at all in the end",
+  none,
+  async () => {
+    const bench = benchOf({ openMax: 8_192 });
+    await bench.ask("www.test"); // The way to the keys is known.
+    bench.threads.isHeld = true;
+    const count = 3 * RUNNING_MAX;
+    const ask = (name: string, from: string) => {
+      bench.said.set(`${name} A`, { answer: [bench.signed(`${name} 300 IN A 192.0.2.3`)] });
+      return bench.bench.ask(name, { from });
+    };
+    const clients = Array.from({ length: count }, (_, i) => ask(`n${i}.test`, "192.0.2.200"));
+    await bench.settle();
+    const isHad = () => bench.checks.waiting + bench.threads.sent.length;
+    assert.deepEqual([isHad(), bench.validation.active], [RUNNING_MAX, count]);
+    clients.push(ask("other.test", "192.0.2.7"));
+    await bench.settle();
+    assert.equal(isHad(), RUNNING_MAX + 1, "another client does not wait for it");
+    for (let i = 0; i < 10; i++) await bench.step();
+    assert.equal(clients.filter(({ answer }) => answer !== "").length, 10);
+    assert.equal(isHad(), RUNNING_MAX + (clients.at(-1)!.answer === "" ? 1 : 0));
+    bench.threads.isHeld = false;
+    for (let i = 0; i < 10; i++) await bench.settle();
+    assert.ok(clients.every(({ answer }) => /^NOERROR/.test(answer)));
+    assert.deepEqual([bench.validation.active, bench.validation.busy], [0, 0]);
+    bench.bench.checkIdle();
   },
 );
 

@@ -1,15 +1,14 @@
-import { FreeMemory } from "../../free_memory.ts";
-import { Counter, CounterBlock } from "../../telemetry/mod.ts";
+import { FreeMemory } from "../free_memory.ts";
 
 /** How much more of a heap than before is worth giving back. */
 const GROWN_BYTES_MIN = 8 * 1024 * 1024;
 /**
- * Queries from one look to the next, at most, of an isolate at rest: to collect a heap stops it for
- * tens of milliseconds.
+ * Queries, or checks, from one look to the next, at most, of an isolate at rest: to collect a heap
+ * stops it for tens of milliseconds.
  */
 const REST_QUERIES_MAX = 100;
 
-/** Gives back what a busy time has left in the heap of an isolate that answers, once it is at rest. */
+/** Gives back what a busy time has left in the heap of an isolate, once it is at rest. */
 export class Rest {
   readonly #queries: () => number;
   readonly #giveBack: () => void;
@@ -18,7 +17,7 @@ export class Rest {
   /** V8 sweeps what a collection has found behind it: the next one gives that back. */
   #isHalfDone = false;
 
-  /** `queries` have come so far; `giveBack` collects a heap of `heapBytes`. */
+  /** `queries`, or checks, have come so far; `giveBack` collects a heap of `heapBytes`. */
   constructor(queries: () => number, heapBytes: () => number, giveBack: () => void) {
     this.#queries = queries;
     this.#giveBack = giveBack;
@@ -39,12 +38,4 @@ export class Rest {
     this.#isHalfDone = false;
     this.#giveBack();
   }
-}
-
-/** Queries that an isolate has read, over all transports. */
-export function queriesOf(counters: SharedArrayBuffer): number {
-  const { values } = new CounterBlock(counters);
-  const { QueriesUdp, QueriesTcp, QueriesDot, QueriesDoh, QueriesDoq, QueriesOdoh } = Counter;
-  return [QueriesUdp, QueriesTcp, QueriesDot, QueriesDoh, QueriesDoq, QueriesOdoh]
-    .reduce<number>((sum, counter) => sum + values[counter], 0);
 }

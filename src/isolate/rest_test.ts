@@ -1,7 +1,6 @@
 // Goal: what a busy time leaves is given back, and nobody waits for that while there is much to answer.
 import assert from "node:assert/strict";
-import { Counter, CounterBlock, COUNTERS_BYTES } from "../../telemetry/mod.ts";
-import { queriesOf, Rest } from "./rest.ts";
+import { Rest } from "./rest.ts";
 
 const MIB = 1024 * 1024;
 
@@ -35,13 +34,4 @@ Deno.test("Rest gives back what has grown once few ask", { permissions: "none" }
   rest.look();
   assert.equal(given, 5, "the second half waits for the next rest");
   assert.equal(look(), 1);
-});
-
-Deno.test("queriesOf() counts what has come over every transport", { permissions: "none" }, () => {
-  const block = new SharedArrayBuffer(COUNTERS_BYTES);
-  const { values } = new CounterBlock(block);
-  values[Counter.QueriesUdp] = 3;
-  values[Counter.QueriesDoq] = 4;
-  values[Counter.Dropped] = 100;
-  assert.equal(queriesOf(block), 7);
 });
