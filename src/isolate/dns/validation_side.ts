@@ -45,6 +45,7 @@ export class ValidationSide {
       checks,
       cache,
       counters,
+      nowMs,
       nowSeconds,
       inTurn: (work) => {
         beginTurn();

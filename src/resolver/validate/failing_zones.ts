@@ -16,6 +16,7 @@ export const PROBE_S = 2;
 export const FORGOTTEN_S = 120;
 /** Zones that something is known of, by line. */
 export const FAILING_ZONES_MAX = 1_024;
+const MS_PER_SECOND = 1_000;
 /** Of the root and of top-level domains too much depends. */
 const LABELS_MIN = 2;
 
@@ -43,10 +44,15 @@ interface Entry {
 export class FailingZones {
   /** In the order in which something was learned of them. */
   readonly #entries = new Map<string, Entry>();
-  readonly #nowSeconds: () => number;
+  readonly #nowMs: () => number;
 
-  constructor(nowSeconds: () => number) {
-    this.#nowSeconds = nowSeconds;
+  /** `nowMs` is of the monotonic clock: whoever sets the other has no zone left alone for longer. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  get #nowS(): number {
+    return this.#nowMs() / MS_PER_SECOND;
   }
 
   get size(): number {
@@ -61,7 +67,7 @@ export class FailingZones {
   admit(zone: Uint8Array, query: Query): ResolveFailure | null {
     const entry = this.#find(zone, query);
     if (entry === undefined || entry.failure === null) return null;
-    const nowS = this.#nowSeconds();
+    const nowS = this.#nowS;
     if (nowS < entry.untilS) return entry.failure;
     entry.probe = query.keyHash;
     entry.untilS = nowS + PROBE_S;
@@ -77,7 +83,7 @@ export class FailingZones {
   /** The answer to a question is bogus, for which so many signatures were checked and do not fit. */
   failed(zone: Uint8Array, query: Query, checks: number): void {
     if (checks === 0 || countLabels(zone, 0) < LABELS_MIN) return;
-    const nowS = this.#nowSeconds();
+    const nowS = this.#nowS;
     const key = keyOf(zone, query);
     const entry = this.#entries.get(key) ??
       { failed: 0, atS: nowS, lastS: 0, failure: null, untilS: 0, probe: NaN };

@@ -28,7 +28,7 @@ function question(key: number, client = 1): Query {
 
 class Bench {
   nowS = 1_000;
-  readonly zones = new FailingZones(() => this.nowS);
+  readonly zones = new FailingZones(() => 1_000 * this.nowS);
   #last = 0;
 
   /** A further question of a client; `null`: it is not admitted. */

@@ -63,6 +63,7 @@ export function checkingAtOnce(bench: RecursorBench, anchors: TrustAnchors): Val
     checks,
     cache,
     counters,
+    nowMs: () => bench.nowMs,
     nowSeconds: () => pipeline.nowSeconds,
     inTurn: (work) => work(),
   });
@@ -107,6 +108,7 @@ export class ValidationBench {
       checks: this.checks,
       cache,
       counters,
+      nowMs,
       nowSeconds: () => bench.front.pipeline.nowSeconds,
       inTurn: (work) => work(),
     });

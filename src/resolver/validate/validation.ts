@@ -31,6 +31,8 @@ export interface ValidationOptions {
   readonly cache: Cache;
   readonly counters: CounterBlock;
   /** Seconds since 1970. */
+  /** By the monotonic clock. */
+  readonly nowMs: () => number;
   readonly nowSeconds: () => number;
   /** Has work done in a turn of its own, at whose end answers are sent. */
   readonly inTurn: (work: () => void) => void;
@@ -65,10 +67,10 @@ export class Validation implements Judge {
   #pastS: number | null = null;
 
   constructor(options: ValidationOptions) {
-    const { seed, anchors, checks, cache, counters, nowSeconds, inTurn } = options;
+    const { seed, anchors, checks, cache, counters, nowMs, nowSeconds, inTurn } = options;
     this.#anchors = anchors;
     this.#counts = counters.values;
-    const failing = this.#failing = new FailingZones(nowSeconds);
+    const failing = this.#failing = new FailingZones(nowMs);
     const inForce = () => this.#anchors;
     const pastS = () => this.#pastS;
     this.#means = {
