@@ -35,7 +35,7 @@ const CHANCES = 2 ** 32;
 /** The rest of the ring is left empty: the next record starts at its beginning. */
 const SKIP = 0x8000_0000;
 
-/** `QueueWriter.begin` found the queue full, or nearly so. */
+/** `QueueWriter.begin` found the queue full. */
 export const NO_ROOM = -1;
 /** `QueueReader.next` has seen everything. */
 export const NO_RECORD = -1;
@@ -92,6 +92,14 @@ export class QueueWriter {
     this.#tail = Atomics.load(this.#control, TAIL) >>> 0;
   }
 
+  /** Says whether a further record is to be written: what is too much is left out by chance. */
+  admits(): boolean {
+    const scarce = this.#capacity * SCARCE_PART;
+    if (this.#free() >= scarce) return true;
+    this.#tail = Atomics.load(this.#control, TAIL) >>> 0;
+    return this.#finds(this.#free() / scarce);
+  }
+
   /**
    * Makes room for a record of so many bytes, a multiple of 4. Returns its first word in `words`, or
    * `NO_ROOM`. Nothing is there until `commit`.
@@ -101,15 +109,19 @@ export class QueueWriter {
     const at = this.#head & (capacity - 1);
     const left = capacity - at;
     const needed = lengthBytes <= left ? lengthBytes : left + lengthBytes;
-    if (capacity - ((this.#head - this.#tail) >>> 0) < needed + capacity * SCARCE_PART) {
+    if (this.#free() < needed) {
       this.#tail = Atomics.load(this.#control, TAIL) >>> 0;
-      const free = capacity - ((this.#head - this.#tail) >>> 0);
-      if (free < needed || !this.#finds(free / (capacity * SCARCE_PART))) return NO_ROOM;
+      if (this.#free() < needed) return NO_ROOM;
     }
     if (lengthBytes <= left) return at >>> 2;
     this.words[at >>> 2] = (left | SKIP) >>> 0;
     this.#head = (this.#head + left) >>> 0;
     return 0;
+  }
+
+  /** Bytes that no record has; the reader may have given back more. */
+  #free(): number {
+    return this.#capacity - ((this.#head - this.#tail) >>> 0);
   }
 
   /** Draws whether something of this probability happens. */

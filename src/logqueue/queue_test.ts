@@ -17,7 +17,7 @@ const WORDS_MAX = 150;
 
 /** Writes a record of so many words that holds `value` in each but the first. */
 function write(writer: QueueWriter, value: number, words: number): boolean {
-  const at = writer.begin(words * 4);
+  const at = writer.admits() ? writer.begin(words * 4) : NO_ROOM;
   if (at === NO_ROOM) {
     writer.drop(value % 4);
     return false;

@@ -55,7 +55,9 @@ export class Dictionary {
 
   /** The number of a text, which is in use in this epoch. */
   idOf(text: string, epoch: number): number {
-    const known = this.#known.get(text) ?? this.#older.get(text);
+    const newer = this.#known.get(text);
+    if (newer !== undefined && newer.epoch === epoch) return newer.id;
+    const known = newer ?? this.#older.get(text);
     if (known !== undefined) {
       // Where the row has gone meanwhile, its number may be another's.
       if (known.epoch === epoch || Number(this.#use.run(epoch, known.id).changes) > 0) {

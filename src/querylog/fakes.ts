@@ -88,7 +88,7 @@ export function note(queue: QueueWriter, query: FakeQuery): boolean {
   ];
   const words = parts.map(({ length }) => (length + 3) >> 2);
   const total = (RecordAt.End + words.reduce((sum, n) => sum + n, 0)) * 4;
-  const at = queue.begin(total);
+  const at = queue.admits() ? queue.begin(total) : NO_ROOM;
   const number = OUTCOME_NAMES.indexOf(outcome);
   if (at === NO_ROOM) {
     queue.drop(number);

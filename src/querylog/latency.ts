@@ -20,8 +20,9 @@ export interface Latency {
 
 /** Which count a time belongs to. */
 export function latencyBucket(durationUs: number): number {
-  const bucket = LATENCY_BOUNDS_US.findIndex((bound) => durationUs <= bound);
-  return bucket < 0 ? LATENCY_BOUNDS_US.length : bucket;
+  let bucket = 0;
+  while (bucket < LATENCY_BOUNDS_US.length && durationUs > LATENCY_BOUNDS_US[bucket]) bucket++;
+  return bucket;
 }
 
 /** Percentiles of what was counted from `at` on, as exact as the bounds are close to each other. */

@@ -44,7 +44,7 @@ export class LogExports {
       record[RecordAt.TimeHigh] = timeMs / TWO_TO_32;
       for (const { writer, wants } of this.#targets) {
         if (!wants[outcome]) continue;
-        const at = writer.begin(record.byteLength);
+        const at = writer.admits() ? writer.begin(record.byteLength) : NO_ROOM;
         if (at === NO_ROOM) writer.drop(outcome);
         else {
           writer.words.set(record, at);

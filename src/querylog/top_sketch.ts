@@ -1,3 +1,7 @@
+interface Counter {
+  count: number;
+}
+
 /** A name and how often it was met. */
 export type TopRow = readonly [name: string, count: number];
 
@@ -9,12 +13,12 @@ export type TopRow = readonly [name: string, count: number];
  */
 export class TopSketch {
   readonly #capacity: number;
-  readonly #counts: Map<string, number>;
+  readonly #counts: Map<string, Counter>;
   #floor = 0;
 
   constructor(capacity: number, rows: readonly TopRow[] = []) {
     this.#capacity = capacity;
-    this.#counts = new Map(rows);
+    this.#counts = new Map(rows.map(([name, count]) => [name, { count }]));
   }
 
   /** The most that a name can have been counted without being here. */
@@ -24,14 +28,20 @@ export class TopSketch {
 
   add(name: string, count = 1): void {
     const known = this.#counts.get(name);
-    this.#counts.set(name, (known ?? this.#floor) + count);
-    if (known === undefined && this.#counts.size >= 2 * this.#capacity) this.#shrink();
+    if (known !== undefined) {
+      known.count += count;
+      return;
+    }
+    this.#counts.set(name, { count: this.#floor + count });
+    if (this.#counts.size >= 2 * this.#capacity) this.#shrink();
   }
 
   /** Adds what another one counted. */
   merge(rows: readonly TopRow[]): void {
     for (const [name, count] of rows) {
-      this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
+      const known = this.#counts.get(name);
+      if (known !== undefined) known.count += count;
+      else this.#counts.set(name, { count });
     }
   }
 
@@ -41,7 +51,8 @@ export class TopSketch {
   }
 
   #sorted(): [string, number][] {
-    return [...this.#counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
+    return Array.from(this.#counts, ([name, { count }]): [string, number] => [name, count])
+      .sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
   }
 
   #shrink(): void {
@@ -50,19 +61,19 @@ export class TopSketch {
     const size = counts.size;
     if (sorted.length < size) sorted = new Float64Array(size);
     let at = 0;
-    counts.forEach((count) => {
+    counts.forEach(({ count }) => {
       sorted[at++] = count;
     });
     const most = sorted.subarray(0, size).sort()[size - 1 - this.#capacity];
     let excess = size - this.#capacity;
     this.#floor = Math.max(this.#floor, most);
-    counts.forEach((count, name) => {
+    counts.forEach(({ count }, name) => {
       if (count >= most) return;
       counts.delete(name);
       excess--;
     });
     // Of those with as many, the ones that came first go.
-    counts.forEach((count, name) => {
+    counts.forEach(({ count }, name) => {
       if (excess <= 0 || count > most) return;
       counts.delete(name);
       excess--;

@@ -53,6 +53,11 @@ export class QueryLog {
     const isLogged = snapshot.logs(group);
     const isCounted = snapshot.counts(group);
     if (!isLogged && !isCounted) return;
+    const queue = this.#queue;
+    if (!queue.admits()) {
+      queue.drop(isCounted ? query.outcome : DROPPED_NOT_COUNTED);
+      return;
+    }
     const clientText = this.#clientText(client, snapshot);
     const rule = isCurrent ? query.rule : NO_RULE;
     const ruleText = rule === NO_RULE ? NO_TEXT : this.#ruleText(rule, snapshot);
@@ -64,7 +69,6 @@ export class QueryLog {
     const total = RecordAt.End + messageWords + clientText.words.length + ruleText.words.length +
       ((idBytes + 3) >>> 2) + reasonText.words.length;
 
-    const queue = this.#queue;
     const at = queue.begin(total * 4);
     if (at === NO_ROOM) {
       queue.drop(isCounted ? query.outcome : DROPPED_NOT_COUNTED);
