@@ -70,9 +70,15 @@ function Failed() {
 
 /** A page that fails takes nothing of what is around it along. */
 function Guarded({ path, children }: { path: string | null; children: ComponentChildren }) {
-  const [error, again] = useErrorBoundary((thrown) => reportError(thrown));
+  const failedAt = useRef<string | null>(null);
+  const [error, again] = useErrorBoundary((thrown) => {
+    failedAt.current = path;
+    reportError(thrown);
+  });
   useEffect(() => {
-    if (path !== null) again(); // Before, what failed is still what is shown.
+    // Without a path, what failed is still what is shown; and a page may fail before this is run for it.
+    if (path !== null && path !== failedAt.current) again();
+    if (path !== null) failedAt.current = null;
   }, [path]);
   return error === undefined ? <>{children}</> : <Failed />;
 }

@@ -351,6 +351,7 @@ Deno.test({
       await other.button("Sign in").click();
       await other.sees("Blocked just now");
       await other.page.locator(".side").getByRole("link", { name: "Log", exact: true }).click();
+      await other.page.locator(".virtual-row").first().waitFor(); // Statistics have an export, too.
       await other.button("Export").click();
       const [file] = await Promise.all([
         other.page.waitForEvent("download"),
