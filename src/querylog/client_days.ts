@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
-import { clientKey, kindFacts, type StoredEntry } from "./entry.ts";
+import { clientKey, type StoredEntry } from "./entry.ts";
 import type { LocalDays } from "./local_days.ts";
 import { addRow, countEntry, countOf, LATENCY_AT, type MinuteRow, noCounts } from "./minutes.ts";
 import { IDS_PER_MS } from "./segment.ts";
@@ -173,9 +173,9 @@ export class ClientDays {
     );
     const moved = new Map<number, Day>();
     for (const part of this.#log.segments.oldestFirst(start, end)) {
-      for (const entry of this.#log.reader.read(part)) {
+      for (const entry of this.#log.reader.counted(part)) {
         const to = this.#days.dayOf(entry.timeMs + shiftMs);
-        if (to === day || !kindFacts(entry.kind).isCounted) continue;
+        if (to === day) continue;
         const { all, clients } = entryOf(moved, to, newDay);
         const own = entryOf(clients, entry.client, noCounts);
         for (const counts of [all, own]) countEntry(entry, counts, null);

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
-import { kindFacts, listOf, type StoredEntry } from "./entry.ts";
+import { listOf, type StoredEntry } from "./entry.ts";
 import { countOfRow, type MinuteRows, Minutes } from "./minutes.ts";
 import { timeOf } from "./search.ts";
 import { IDS_PER_MS } from "./segment.ts";
@@ -265,8 +265,7 @@ export class ClientHours {
     const tallies: Tallies = new Map();
     const [from, end] = [hour, hour + 1].map((one) => one * HOUR_MS * IDS_PER_MS);
     for (const part of this.#log.segments.oldestFirst(from, end)) {
-      for (const entry of this.#log.reader.read(part)) {
-        if (!kindFacts(entry.kind).isCounted) continue;
+      for (const entry of this.#log.reader.counted(part)) {
         addTo(tallies, entry, true);
         keepMost(tallies, CLIENTS_MAX, queriesOf);
       }

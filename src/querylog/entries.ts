@@ -10,7 +10,7 @@ import {
   type SegmentHead,
   SegmentWriter,
 } from "./segment.ts";
-import { type Opened, Segments } from "./segments.ts";
+import type { Opened, Segments, StoredLog } from "./segments.ts";
 
 /**
  * A segment is put together with what comes as long as it has at most this many times as many
@@ -72,11 +72,11 @@ export class Entries {
   #sweeping: { at: number; index: number; epoch: number } | null = null;
   #sweptEpoch: number;
 
-  constructor(db: DatabaseSync, options: EntriesOptions) {
+  constructor({ db, segments }: StoredLog, options: EntriesOptions) {
     this.#db = db;
     this.#options = options;
     this.#dictionaries = DICTIONARIES.map((name) => new Dictionary(db, name));
-    this.#segments = new Segments(db);
+    this.#segments = segments;
     this.#version = db.prepare("PRAGMA data_version");
     this.#seenVersion = Number(this.#version.get()?.data_version);
     this.#recount();
@@ -188,9 +188,11 @@ export class Entries {
       const { floor } = this.#segments;
       const excess = this.#count - this.#options.maxEntries;
       const oldest = this.#segments.from(floor);
-      if (oldest === null || excess <= 0 && Math.max(oldest.first, floor) >= expiredId) {
-        return false;
-      }
+      if (oldest === null) return false;
+      // A clock that was set leaves nothing in the file for longer.
+      const isCutDue = Math.abs(nowMs - this.#cutAtMs) >= CUT_MS;
+      const isSome = excess > 0 || Math.max(oldest.first, floor) < expiredId;
+      if (!isSome && !(isCutDue && oldest.first < floor)) return false;
       const opened = this.#segments.open(oldest);
       const { columns } = opened;
       const start = columns.indexOf(floor);
@@ -204,7 +206,7 @@ export class Entries {
         continue;
       }
       this.#segments.floor = columns.ids[stop];
-      if (stop >= CUT_PART * columns.count || nowMs - this.#cutAtMs >= CUT_MS) {
+      if (stop >= CUT_PART * columns.count || isCutDue) {
         this.#cut(oldest, opened);
         this.#cutAtMs = nowMs;
       }
@@ -227,12 +229,15 @@ export class Entries {
 
   /** Moves a step's worth of what an earlier program wrote to where entries are now. */
   #takeOld(): boolean {
-    const rows = this.#segments.old.take(SEGMENT_ENTRIES);
-    if (rows.length > 0 && this.#count < this.#options.maxEntries) {
+    const taken = this.#segments.old.take(SEGMENT_ENTRIES);
+    const { floor } = this.#segments;
+    const isFull = this.#count >= this.#options.maxEntries;
+    const rows = isFull ? [] : taken.filter(({ id }) => id >= floor); // What is below is removed.
+    if (rows.length > 0) {
       this.#merge(rows);
       this.#count += rows.length;
     }
-    return rows.length > 0;
+    return taken.length > 0;
   }
 
   /** Puts rows where they belong, among what is there of their time. */

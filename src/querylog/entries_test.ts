@@ -21,13 +21,13 @@ class Bench {
   entries: Entries;
 
   constructor(readonly options: EntriesOptions) {
-    this.entries = new Entries(this.db, options);
+    this.entries = new Entries(storedLog(this.db), options);
   }
 
   reopen(): void {
     this.db.close();
     this.db = openDatabase(this.directory, NOW_MS);
-    this.entries = new Entries(this.db, this.options);
+    this.entries = new Entries(storedLog(this.db), this.options);
   }
 
   add(entries: readonly StoredEntry[]): void {
@@ -333,6 +333,46 @@ Deno.test("Entries cuts what is past its time out of the file within an hour", d
   for (let nowMs = NOW_MS + HOUR_MS; nowMs <= lastMs + HOUR_MS; nowMs += 60_000) bench.trim(nowMs);
   bench.trim(lastMs + 2 * HOUR_MS);
   assert.deepEqual([bench.entries.count, stored()], [0, 0]);
+});
+
+Deno.test("Entries leaves nothing in the file for longer where no more is removed", disk, () => {
+  using bench = new Bench({ maxEntries: 100, retentionMs: 48 * HOUR_MS });
+  const all = numbered(105, NOW_MS);
+  const stored = () => Number(bench.db.prepare("SELECT sum(count) AS n FROM segments").get()?.n);
+  bench.add(all.slice(0, 103));
+  bench.trim(NOW_MS);
+  assert.equal(stored(), 100);
+  bench.add(all.slice(103));
+  bench.trim(NOW_MS + 1_000);
+  bench.trim(NOW_MS + HOUR_MS - 1);
+  assert.deepEqual(
+    [bench.entries.count, stored()],
+    [100, 102],
+    "a segment is not written for each",
+  );
+  bench.trim(NOW_MS + HOUR_MS);
+  assert.equal(stored(), 100);
+  assert.deepEqual(bench.all(), all.slice(5).map(showEntry));
+});
+
+Deno.test("Entries keeps nothing of an earlier program's that is past its time", disk, () => {
+  const retentionMs = 24 * HOUR_MS;
+  using bench = new Bench({ maxEntries: 100_000, retentionMs });
+  const all = numbered(9_000, NOW_MS);
+  bench.db.exec(ROWS_SCHEMA);
+  writeRows(bench.db, all);
+  bench.reopen();
+  const kept = all.filter(({ timeMs }) => timeMs >= all[5_000].timeMs);
+  bench.trim(all[5_000].timeMs + retentionMs);
+  assert.deepEqual(bench.all(), kept.map(showEntry));
+  const stored = () =>
+    Number(bench.db.prepare("SELECT coalesce(sum(count), 0) AS n FROM segments").get()?.n);
+  assert.ok(stored() < kept.length + SEGMENT_ENTRIES, `${stored()} are in the file`);
+  assert.equal(bench.entries.count, kept.length);
+  bench.reopen();
+  assert.equal(bench.entries.count, kept.length);
+  bench.trim(all[8_999].timeMs + 2 * retentionMs);
+  assert.deepEqual([bench.entries.count, stored(), bench.orphans()], [0, 0, 0]);
 });
 
 /** Entries with names in order, some at one time, and their texts. */

@@ -1,14 +1,14 @@
 import { OUTCOME_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
 import { clientSteps, countDays, type Shares } from "./client_counts.ts";
 import type { HourSeries } from "./client_hours.ts";
-import { clientKey, kindFacts } from "./entry.ts";
+import { clientKey } from "./entry.ts";
 import { clientNumber, subjectTest } from "./filter.ts";
 import { DAY_MS } from "./local_days.ts";
 import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
 import { Minutes, noCounts } from "./minutes.ts";
 import { timeOf } from "./search.ts";
 import { IDS_PER_MS } from "./segment.ts";
-import type { NumberedEntry, StoredLog } from "./segments.ts";
+import type { Part, StoredLog } from "./segments.ts";
 import { addTo, entryOf, HOURS_KEPT, type Statistics, type StepCounts } from "./statistics.ts";
 import {
   countTops,
@@ -145,8 +145,8 @@ export class LogCounts {
     test: ((client: string) => boolean) | null,
   ): Generator<undefined, TopLists> {
     const tops = sketches(SKETCH_CAPACITY);
-    for (const entries of this.#counted(startMs, endMs)) {
-      for (const entry of entries) {
+    for (const part of this.#between(startMs, endMs)) {
+      for (const entry of this.#log.reader.counted(part)) {
         if (test !== null && !test(entry.client)) continue;
         countTops(tops, entry, clientKey(entry.client, this.#isAnonymized));
       }
@@ -155,12 +155,9 @@ export class LogCounts {
     return listsOf(tops, SKETCH_CAPACITY);
   }
 
-  /** What is counted of the log's entries of a time, the oldest first, in pieces of work. */
-  *#counted(startMs: number, endMs: number): Generator<readonly NumberedEntry[]> {
-    const { segments, reader } = this.#log;
-    for (const part of segments.oldestFirst(startMs * IDS_PER_MS, endMs * IDS_PER_MS)) {
-      yield [...reader.read(part)].filter(({ kind }) => kindFacts(kind).isCounted);
-    }
+  /** The parts of the log's entries of a time, the oldest first. */
+  #between(startMs: number, endMs: number): Generator<Part> {
+    return this.#log.segments.oldestFirst(startMs * IDS_PER_MS, endMs * IDS_PER_MS);
   }
 
   /** The same for all, of what is kept by the minute. */
@@ -177,8 +174,8 @@ export class LogCounts {
   /** Counts the minutes of an hour that nobody counted; nothing comes between the last look and that. */
   *#fill(hour: number): Generator<undefined, void> {
     const minutes = new Minutes();
-    for (const entries of this.#counted(hour * HOUR_MS, (hour + 1) * HOUR_MS)) {
-      for (const entry of entries) minutes.add(entry);
+    for (const part of this.#between(hour * HOUR_MS, (hour + 1) * HOUR_MS)) {
+      for (const entry of this.#log.reader.counted(part)) minutes.add(entry);
       yield undefined;
     }
     this.#statistics.fill(hour, minutes);
@@ -244,7 +241,8 @@ export class LogCounts {
     // An address may have been another client then: of another group, or without a name.
     const others = this.#log.db.prepare("SELECT id FROM clients WHERE text >= ? AND text < ?");
     const wanted = new Map<number, readonly SeenRow[]>();
-    for (const [address, own] of byAddress) {
+    for (const [i, [address, own]] of [...byAddress].entries()) {
+      if (i % SEEN_SLICE === SEEN_SLICE - 1) yield undefined;
       const start = `${address}${TEXT_SEPARATOR}`;
       for (const { id } of others.all(start, `${start}\u{10ffff}`)) wanted.set(Number(id), own);
     }

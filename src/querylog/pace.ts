@@ -15,6 +15,11 @@ export class Pace {
   #last = { ms: -Infinity, come: 0 };
   #untilMs = -Infinity;
 
+  /** When the next ones may be taken. */
+  get untilMs(): number {
+    return this.#untilMs;
+  }
+
   /** Records taken so far. */
   get taken(): number {
     return this.#taken;
@@ -30,14 +35,13 @@ export class Pace {
     this.#dropped += count;
   }
 
-  /** Until when to rest from having taken so many just now. */
-  restUntilMs(nowMs: number, count: number): number {
+  /** Begins to rest from having taken so many just now. */
+  rest(nowMs: number, count: number): void {
     const { ms, come: before } = this.#last;
     const come = this.#taken + this.#dropped;
     this.#last = { ms: nowMs, come };
     const comePerMs = (come - before) / Math.max(1, nowMs - ms);
     const restMs = count / Math.max(RECORDS_PER_SECOND / 1_000, FLOOD_PART * comePerMs);
     this.#untilMs = Math.round(Math.max(this.#untilMs, nowMs - LATE_MS_MAX) + restMs);
-    return this.#untilMs;
   }
 }

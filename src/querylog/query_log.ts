@@ -76,7 +76,6 @@ export class QueryLogStore {
   #waitsSinceMs = Infinity;
   /** When the next records may be taken from the queues. */
   readonly #pace = new Pace();
-  #restsUntilMs = -Infinity;
   #savedAtMs: number;
   /** Something was counted since. */
   #isUnsaved = false;
@@ -117,7 +116,7 @@ export class QueryLogStore {
     if (this.#isCorrecting) {
       return { ms: this.#move() ? BUSY_MS : CORRECT_AGAIN_MS, bytes: Infinity };
     }
-    if (nowMs < this.#restsUntilMs) return { ms: this.#restsUntilMs - nowMs, bytes: Infinity };
+    if (nowMs < this.#pace.untilMs) return { ms: this.#pace.untilMs - nowMs, bytes: Infinity };
     const fill = this.#queues.fill;
     if (fill === 0) this.#waitsSinceMs = Infinity;
     else this.#waitsSinceMs = Math.min(this.#waitsSinceMs, nowMs);
@@ -125,7 +124,7 @@ export class QueryLogStore {
     if (fill > FILL_MAX || nowMs >= this.#dueAtMs(fill)) {
       const before = this.#pace.taken;
       isMore = this.#write();
-      this.#restsUntilMs = this.#pace.restUntilMs(nowMs, this.#pace.taken - before);
+      this.#pace.rest(nowMs, this.#pace.taken - before);
       this.#waitsSinceMs = isMore ? nowMs : Infinity;
     } else if (this.#isTrimming || nowMs - this.#trimmedAtMs >= TRIM_MS) this.#trim();
     if (nowMs < this.#retryAtMs) return { ms: this.#retryAtMs - nowMs, bytes: Infinity };
@@ -387,7 +386,7 @@ export class QueryLogStore {
         db,
         counts: new LogCounts(stored, statistics, shares, anonymize),
         shares,
-        entries: new Entries(db, this.#options),
+        entries: new Entries(stored, this.#options),
         search: new LogSearch(stored, anonymize),
         statistics,
       };

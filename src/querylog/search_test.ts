@@ -21,7 +21,7 @@ function withEntries(
   const db = openDatabase(directory, NOW_MS);
   try {
     db.exec("BEGIN");
-    new Entries(db, OPTIONS).add(entries);
+    new Entries(storedLog(db), OPTIONS).add(entries);
     db.exec("COMMIT");
     const of = (isAnonymized: boolean) => new LogSearch(storedLog(db), isAnonymized);
     work(of(false), of(true));

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { invariant } from "../errors.ts";
 import { DICTIONARIES, type DictionaryName } from "./dictionary.ts";
-import type { StoredEntry } from "./entry.ts";
+import { kindFacts, type StoredEntry } from "./entry.ts";
 import { OldEntries } from "./old_entries.ts";
 import {
   Columns,
@@ -208,12 +208,15 @@ export class EntryReader {
     return number === 0 ? "" : String(this.#find[name].get(number)?.text ?? "");
   }
 
-  /** Entries of a part, the oldest first, without their answers: for who counts them. */
-  *read(part: Part): Generator<NumberedEntry> {
+  /** Those entries of a part that are counted, the oldest first, without their answers. */
+  *counted(part: Part): Generator<NumberedEntry> {
     const opened = part.open();
     const { start, stop } = opened;
-    const entry = this.of(opened, false);
-    for (let i = start; i < stop; i++) yield entry(i);
+    const entryAt = this.of(opened, false);
+    for (let i = start; i < stop; i++) {
+      const entry = entryAt(i);
+      if (kindFacts(entry.kind).isCounted) yield entry;
+    }
   }
 
   /** Gives entries of a segment by their place in it. */

@@ -206,7 +206,7 @@ function shares(db: ReturnType<typeof openDatabase>): OpenShares {
 
 function addTo(db: ReturnType<typeof openDatabase>, entries: readonly StoredEntry[]): void {
   db.exec("BEGIN");
-  new Entries(db, { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 }).add(entries);
+  new Entries(storedLog(db), { maxEntries: 1_000_000, retentionMs: 400 * 86_400_000 }).add(entries);
   db.exec("COMMIT");
 }
 

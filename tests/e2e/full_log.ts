@@ -4,6 +4,7 @@ import { OUTCOME_NAMES } from "../../src/logqueue/mod.ts";
 import { openDatabase } from "../../src/querylog/database.ts";
 import { Entries } from "../../src/querylog/entries.ts";
 import { clientText, kindText } from "../../src/querylog/entry.ts";
+import { storedLog } from "../../src/querylog/segments.ts";
 import { Statistics } from "../../src/querylog/statistics.ts";
 import { Prng } from "../prng.ts";
 
@@ -24,7 +25,7 @@ export function fillLog(
   const nowMs = Date.now();
   const db = openDatabase(directory, nowMs);
   try {
-    const log = new Entries(db, { maxEntries: 2 * entries, retentionMs: 30 * DAY_MS });
+    const log = new Entries(storedLog(db), { maxEntries: 2 * entries, retentionMs: 30 * DAY_MS });
     const statistics = new Statistics(db);
     const prng = new Prng(1);
     // The lower the number, the more often.

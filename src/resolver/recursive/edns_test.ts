@@ -2,11 +2,17 @@
 // are asked without, for a while; and nobody who knows EDNS is taken for one of them.
 import assert from "node:assert/strict";
 import { DROPS_EDNS_MS, TRY_PLAIN_MS_MIN } from "../ask/server.ts";
-import { type FakeServer, FakeZone, RecursorBench, serverOf } from "./fakes.ts";
+import {
+  benchOf,
+  COM,
+  type FakeServer,
+  FakeZone,
+  type RecursorBench,
+  ROOT,
+  serverOf,
+} from "./fakes.ts";
 
 const none = { permissions: "none" } as const;
-const ROOT = "198.41.0.4";
-const COM = "192.0.2.1";
 
 const zone = serverOf(
   new FakeZone("example.com", [
@@ -18,25 +24,7 @@ const dropping: FakeServer = (query) => query.message.opt === null ? zone(query)
 const dead: FakeServer = () => [];
 
 function bench(...servers: FakeServer[]): RecursorBench {
-  const addresses = servers.map((_, i) => `192.0.2.${10 + i}`);
-  const delegated = addresses.flatMap((ip, i) => [
-    `example.com NS ns${i}.example.com`,
-    `ns${i}.example.com A ${ip}`,
-  ]);
-  return new RecursorBench({
-    servers: {
-      [ROOT]: serverOf(
-        new FakeZone(".", [
-          ". NS a.root-servers.net",
-          `a.root-servers.net A ${ROOT}`,
-          "com NS ns.com",
-          `ns.com A ${COM}`,
-        ]),
-      ),
-      [COM]: serverOf(new FakeZone("com", delegated)),
-      ...Object.fromEntries(servers.map((server, i) => [addresses[i], server])),
-    },
-  });
+  return benchOf(Object.fromEntries(servers.map((server, i) => [`192.0.2.${10 + i}`, server])));
 }
 
 /** Queries to the zone's servers since `from`: `+` with EDNS, `-` without. */

@@ -496,3 +496,27 @@ export function internet(
   }
   return { ...byAddress, ...more };
 }
+
+/** Where the root and `com` are asked in `benchOf()`. */
+export const [ROOT, COM] = ["198.41.0.4", "192.0.2.1"] as const;
+
+/** A bench with `example.com` below `com`, delegated to servers at addresses: all of them, or some. */
+export function benchOf(
+  servers: Readonly<Record<string, FakeServer>>,
+  addresses: readonly string[] = Object.keys(servers),
+  options: BenchOptions = {},
+): RecursorBench {
+  const zones = {
+    [`. ${ROOT}`]: [
+      ". NS a.root-servers.net",
+      `a.root-servers.net A ${ROOT}`,
+      "com NS ns.com",
+      `ns.com A ${COM}`,
+    ],
+    [`com ${COM}`]: addresses.flatMap((ip, i) => [
+      `example.com NS ns${i}.example.com`,
+      `ns${i}.example.com ${ip.includes(":") ? "AAAA" : "A"} ${ip}`,
+    ]),
+  };
+  return new RecursorBench({ servers: internet(zones, servers), ...options });
+}
