@@ -1,45 +1,72 @@
-/** Slots for texts, a power of two; a text takes the place of another with the same one. */
-const SLOTS = 4_096;
+/** Slots for texts, a power of two: of the two that a text may have, the one used last stays. */
+const SLOTS = 8_192;
+const WAYS = 2;
 /** Longer ones are made anew each time. */
 const KEY_BYTES_MAX = 128;
-/** FNV-1a in 32 bits (draft-eastlake-fnv). */
-const FNV_OFFSET = 0x811c_9dc5 | 0;
-const FNV_PRIME = 0x0100_0193;
+const KEY_WORDS = KEY_BYTES_MAX / 4;
+/** Odd, with its bits spread evenly: 2^32 divided by the golden ratio (Knuth, vol. 3, §6.4). */
+const HASH_FACTOR = 0x9e37_79b1 | 0;
 
 /**
- * Texts by the bytes that they are made of: what comes again and again is the same text, which nobody
- * decodes or hashes a second time.
+ * Texts by the bytes that they are made of, which begin at a whole word: what comes again and again is
+ * the same text, which nobody decodes or hashes a second time. Leaves no garbage.
  */
 export class ByteTexts {
-  readonly #keys: (Uint8Array | undefined)[] = Array.from({ length: SLOTS });
+  readonly #keys = new Uint32Array(SLOTS * KEY_WORDS);
+  /** Bytes of each key; 0: the slot is empty. */
+  readonly #lengths = new Uint8Array(SLOTS);
   readonly #texts: string[] = Array.from({ length: SLOTS }, () => "");
+  /** Of each pair of slots the one that was used last. */
+  readonly #last = new Uint8Array(SLOTS / WAYS);
 
-  /** The text of the bytes from one place up to another; `null`: it is to be made, and kept. */
-  find(bytes: Uint8Array, from: number, to: number): string | null {
-    if (to - from > KEY_BYTES_MAX) return null;
-    const slot = slotOf(bytes, from, to);
-    const key = this.#keys[slot];
-    return key !== undefined && isSame(key, bytes, from, to - from) ? this.#texts[slot] : null;
+  /** The text of so many bytes from a word on; `null`: it is to be made, and kept. */
+  find(words: Uint32Array, at: number, lengthBytes: number): string | null {
+    if (lengthBytes === 0 || lengthBytes > KEY_BYTES_MAX) return null;
+    const pair = pairOf(words, at, lengthBytes);
+    for (let way = 0; way < WAYS; way++) {
+      const slot = pair * WAYS + way;
+      if (this.#lengths[slot] !== lengthBytes || !this.#has(slot, words, at, lengthBytes)) continue;
+      this.#last[pair] = way;
+      return this.#texts[slot];
+    }
+    return null;
   }
 
   /** Keeps the text of some bytes, and returns it. */
-  keep(bytes: Uint8Array, from: number, to: number, text: string): string {
-    if (to - from > KEY_BYTES_MAX) return text;
-    const slot = slotOf(bytes, from, to);
-    this.#keys[slot] = bytes.slice(from, to);
+  keep(words: Uint32Array, at: number, lengthBytes: number, text: string): string {
+    if (lengthBytes === 0 || lengthBytes > KEY_BYTES_MAX) return text;
+    const pair = pairOf(words, at, lengthBytes);
+    const way = this.#last[pair] ^= 1;
+    const slot = pair * WAYS + way;
+    const key = slot * KEY_WORDS;
+    for (let i = 0; i < KEY_WORDS && i * 4 < lengthBytes; i++) {
+      this.#keys[key + i] = wordOf(words, at, lengthBytes, i);
+    }
+    this.#lengths[slot] = lengthBytes;
     this.#texts[slot] = text;
     return text;
   }
+
+  #has(slot: number, words: Uint32Array, at: number, lengthBytes: number): boolean {
+    const key = slot * KEY_WORDS;
+    const whole = lengthBytes >>> 2;
+    for (let i = 0; i < whole; i++) if (this.#keys[key + i] !== words[at + i]) return false;
+    return (lengthBytes & 3) === 0 ||
+      this.#keys[key + whole] === wordOf(words, at, lengthBytes, whole);
+  }
 }
 
-function slotOf(bytes: Uint8Array, from: number, to: number): number {
-  let hash = FNV_OFFSET;
-  for (let i = from; i < to; i++) hash = Math.imul(hash ^ bytes[i], FNV_PRIME);
-  return (hash ^ (hash >>> 16)) & (SLOTS - 1);
+function pairOf(words: Uint32Array, at: number, lengthBytes: number): number {
+  let hash = lengthBytes;
+  for (let i = 0; i * 4 < lengthBytes; i++) {
+    hash = Math.imul(hash ^ wordOf(words, at, lengthBytes, i), HASH_FACTOR);
+    hash ^= hash >>> 15;
+  }
+  return hash & (SLOTS / WAYS - 1);
 }
 
-function isSame(key: Uint8Array, bytes: Uint8Array, from: number, length: number): boolean {
-  if (key.length !== length) return false;
-  for (let i = 0; i < length; i++) if (key[i] !== bytes[from + i]) return false;
-  return true;
+/** A word of a key; what lies behind the last byte is none of it. */
+function wordOf(words: Uint32Array, at: number, lengthBytes: number, i: number): number {
+  const left = lengthBytes - i * 4;
+  return left >= 4 ? words[at + i] : words[at + i] & ((1 << (8 * left)) - 1);
 }

@@ -61,6 +61,10 @@ export class Entries {
   /** Of the texts of the entry that is being added. */
   readonly #numbers = new Float64Array(DICTIONARIES.length);
   readonly #version: StatementSync;
+  readonly #newestEpoch: StatementSync;
+  readonly #oldestEpoch: StatementSync;
+  readonly #addEpoch: StatementSync;
+  readonly #retire: StatementSync;
   #seenVersion: number;
   #count = 0;
   #lastId = 0;
@@ -78,18 +82,20 @@ export class Entries {
     this.#dictionaries = DICTIONARIES.map((name) => new Dictionary(db, name));
     this.#segments = segments;
     this.#version = db.prepare("PRAGMA data_version");
+    this.#newestEpoch = db.prepare("SELECT epoch, first FROM epochs ORDER BY epoch DESC LIMIT 1");
+    this.#oldestEpoch = db.prepare("SELECT coalesce(min(epoch), 0) AS epoch FROM epochs");
+    this.#addEpoch = db.prepare("INSERT INTO epochs VALUES (?, ?)");
+    this.#retire = db.prepare(
+      "DELETE FROM epochs WHERE epoch < (SELECT max(epoch) FROM epochs WHERE first <= ?)",
+    );
     this.#seenVersion = Number(this.#version.get()?.data_version);
     this.#recount();
-    const epoch = db.prepare("SELECT epoch, first FROM epochs ORDER BY epoch DESC LIMIT 1").get() as
-      | { epoch: number; first: number }
-      | undefined;
-    this.#epoch = epoch?.epoch ?? 0;
-    this.#epochFirstId = epoch?.first ?? 0;
-    this.#epochEntries = one(
-      db,
-      `SELECT coalesce(sum(count), 0) FROM segments WHERE last >= ${this.#epochFirstId}`,
-    );
-    this.#sweptEpoch = one(db, "SELECT coalesce(min(epoch), 0) FROM epochs");
+    const newest = this.#newestEpoch.get();
+    this.#epoch = Number(newest?.epoch ?? 0);
+    this.#epochFirstId = Number(newest?.first ?? 0);
+    const entries = db.prepare("SELECT coalesce(sum(count), 0) AS n FROM segments WHERE last >= ?");
+    this.#epochEntries = Number(entries.get(this.#epochFirstId)?.n);
+    this.#sweptEpoch = this.#oldest();
   }
 
   /** Entries there are. */
@@ -103,13 +109,14 @@ export class Entries {
   }
 
   /** Adds entries in the order given; returns their numbers. */
-  add(entries: readonly StoredEntry[]): number[] {
+  add(entries: readonly StoredEntry[]): Float64Array {
     this.#seeOthers();
     this.#resume(entries.length);
-    const ids: number[] = [];
+    const ids = new Float64Array(entries.length);
     const numbers = this.#numbers;
     const [names, clients, kinds, rules, answers] = this.#dictionaries;
-    for (const entry of entries) {
+    for (let i = 0; i < entries.length; i++) {
+      const entry = entries[i];
       const id = Math.max(Math.floor(entry.timeMs) * IDS_PER_MS, this.#lastId + 1);
       const epoch = this.#epochFor(id);
       numbers[0] = names.idOf(entry.name, epoch);
@@ -118,7 +125,7 @@ export class Entries {
       numbers[3] = entry.rule === "" ? 0 : rules.idOf(entry.rule, epoch);
       numbers[4] = entry.answers === "" ? 0 : answers.idOf(entry.answers, epoch);
       this.#put(id, entry.durationUs, entry.outcome, numbers);
-      ids.push(id);
+      ids[i] = id;
       this.#lastId = id;
       this.#count++;
       this.#epochEntries++;
@@ -332,10 +339,10 @@ export class Entries {
     this.#writer.clear();
     this.#recount();
     this.#sweeping = null;
-    const epoch = this.#db.prepare("SELECT coalesce(max(epoch), 0) AS epoch FROM epochs").get();
+    const epoch = Number(this.#newestEpoch.get()?.epoch ?? 0);
     // One that was begun and undone is begun again.
-    if (Number(epoch?.epoch) < this.#epoch) this.#epochEntries = Infinity;
-    this.#epoch = Number(epoch?.epoch);
+    if (epoch < this.#epoch) this.#epochEntries = Infinity;
+    this.#epoch = epoch;
   }
 
   #recount(): void {
@@ -364,22 +371,25 @@ export class Entries {
     this.#epoch++;
     this.#epochFirstId = firstId;
     this.#epochEntries = 0;
-    this.#db.prepare("INSERT INTO epochs VALUES (?, ?)").run(this.#epoch, firstId);
+    this.#addEpoch.run(this.#epoch, firstId);
     return this.#epoch;
   }
 
   /** Drops the epochs whose entries are all gone; what only they used can be swept then. */
   #retireEpochs(): void {
     const oldest = this.#segments.old.oldest() ?? this.#segments.oldest() ?? this.#lastId + 1;
-    this.#db.prepare(
-      "DELETE FROM epochs WHERE epoch < (SELECT max(epoch) FROM epochs WHERE first <= ?)",
-    ).run(oldest);
+    this.#retire.run(oldest);
+  }
+
+  /** The oldest epoch that has an entry; 0: there is none. */
+  #oldest(): number {
+    return Number(this.#oldestEpoch.get()?.epoch);
   }
 
   /** Looks through a piece of one dictionary for texts that nothing uses; `true` while it goes on. */
   #sweep(): boolean {
     if (this.#sweeping === null) {
-      const epoch = one(this.#db, "SELECT coalesce(min(epoch), 0) FROM epochs");
+      const epoch = this.#oldest();
       if (epoch <= this.#sweptEpoch) return false;
       this.#sweeping = { at: 0, index: 0, epoch };
     }
@@ -394,8 +404,4 @@ export class Entries {
     }
     return true; // Another epoch may have ended meanwhile.
   }
-}
-
-function one(db: DatabaseSync, sql: string): number {
-  return Number(Object.values(db.prepare(sql).get() ?? { value: 0 })[0]);
 }

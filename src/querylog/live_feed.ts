@@ -37,7 +37,7 @@ export class LiveFeed {
   }
 
   /** `ids` are the numbers of the entries. */
-  push(batch: readonly StoredEntry[], ids: readonly number[]): void {
+  push(batch: readonly StoredEntry[], ids: ArrayLike<number>): void {
     for (const [watcher, passes] of this.#watchers) {
       const passed = [...batch.keys()].filter((i) => passes(batch[i]));
       if (passed.length === 0) continue;

@@ -22,8 +22,9 @@ export class LogQueues {
   readonly #readers: readonly QueueReader[];
   readonly #record: RecordReader;
   readonly #ports: LogQueuesPorts;
-  /** Entries of a batch, filled anew with each. */
+  /** Entries of a batch, filled anew with each, and how many of them the present one has. */
   readonly #pool: Fillable<TakenEntry>[] = [];
+  #count = 0;
 
   constructor(options: LogQueuesOptions, ports: LogQueuesPorts) {
     this.#readers = options.queues.map((memory) => new QueueReader(memory));
@@ -60,7 +61,7 @@ export class LogQueues {
    * What was not released is read again. The entries are filled anew by the next call.
    */
   read(most: number): TakenEntry[] {
-    const batch: TakenEntry[] = [];
+    this.#count = 0;
     for (const reader of this.#readers) {
       reader.rewind();
       reader.mark();
@@ -68,7 +69,7 @@ export class LogQueues {
     const mostOfEach = Math.ceil(most / this.#readers.length);
     for (const reader of this.#readers) {
       try {
-        this.#readOne(reader, mostOfEach, batch);
+        this.#readOne(reader, mostOfEach);
       } catch (error) {
         const lost = reader.discard();
         this.#ports.onUnreadable(lost);
@@ -78,16 +79,17 @@ export class LogQueues {
         });
       }
     }
+    const batch = this.#pool.slice(0, this.#count);
     return this.#readers.length === 1 ? batch : batch.sort((a, b) => a.timeMs - b.timeMs);
   }
 
-  #readOne(reader: QueueReader, most: number, batch: TakenEntry[]): void {
+  #readOne(reader: QueueReader, most: number): void {
     const { words } = this.#record;
     for (let i = 0; i < most; i++) {
       const lengthBytes = reader.next(words);
       if (lengthBytes === NO_RECORD) return;
       this.#ports.onTaken();
-      const entry = this.#record.read(this.#pool[batch.length] ??= emptyEntry());
+      const entry = this.#record.read(this.#pool[this.#count] ??= emptyEntry());
       if (entry === null) {
         this.#ports.onUnreadable(1);
         continue;
@@ -95,7 +97,7 @@ export class LogQueues {
       // Its time is that of the thread that answered, by the system's clock.
       entry.timeMs = this.#ports.dateOf(entry.timeMs);
       if (this.#ports.wants(entry)) entry.record = words.slice(0, lengthBytes >>> 2);
-      batch.push(entry);
+      this.#count++;
     }
   }
 

@@ -5,7 +5,7 @@ import { log } from "../log.ts";
 import { LogFigure } from "../logqueue/mod.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, type Moved } from "./entries.ts";
-import type { LogFilter } from "./entry.ts";
+import type { LogFilter, TakenEntry } from "./entry.ts";
 import type { HourSeries } from "./client_hours.ts";
 import { type CountsQuery, LogCounts, type SeenAddress, type SeriesQuery } from "./log_counts.ts";
 import { LiveFeed } from "./live_feed.ts";
@@ -245,49 +245,59 @@ export class QueryLogStore {
 
   /** Writes a batch of what waits; says whether there is more. */
   #write(): boolean {
+    // Before what waits, which has its right time.
+    if (this.#isCorrecting) return this.#move();
+    return this.#try(this.#writeBatch) ?? false;
+  }
+
+  // Not made anew for each batch: with the last one of them the collector would take what was
+  // compiled of it.
+  readonly #writeBatch = (): boolean => {
     const nowMs = this.#clock.nowMs();
-    if (this.#isCorrecting) return this.#move(); // Before what waits, which has its right time.
-    return this.#try(() => {
-      const open = this.#opened();
-      const batch = this.#queues.read(BATCH_MAX);
-      const { entries, statistics, shares } = open;
-      const isAllLogged = batch.every(({ isLogged }) => isLogged);
-      const logged = isAllLogged ? batch : batch.filter(({ isLogged }) => isLogged);
-      const isKept = this.#options.maxEntries > 0;
-      let ids = isKept ? [] : logged.map(({ timeMs }) => Math.floor(timeMs) * IDS_PER_MS);
-      if (logged.length > 0 && isKept) {
-        this.#transaction(open, () => {
-          ids = entries.add(logged);
-          // As many go as come: the log never grows past its bounds by more than a batch.
-          this.#isTrimming = entries.trim(this.#forgetAtMs);
-          if (this.#isTrimming) this.#isTrimming = entries.trim(this.#forgetAtMs);
-        });
-        this.#figures[LogFigure.Written] += logged.length;
-        this.#say(null);
-      }
-      const isMore = this.#queues.isBehind;
-      this.#queues.release();
-      for (const entry of batch) {
-        if (!entry.isCounted) continue;
-        statistics.add(entry);
-        shares.add(entry);
-      }
-      for (const dropped of this.#queues.takeDropped()) {
-        statistics.addDropped(dropped, nowMs);
-        shares.days.addDropped(dropped, nowMs);
-        const sum = dropped.reduce((a, b) => a + b);
-        this.#pace.drop(sum);
-        this.#isUnsaved ||= sum > 0;
-      }
-      this.#isUnsaved ||= batch.length > 0;
-      this.#figures[LogFigure.Entries] = entries.count;
-      this.live.push(logged, ids);
-      this.#exports.push(logged);
-      const monotonicMs = this.#ports.monotonicMs();
-      const isSaveDue = this.#isUnsaved && monotonicMs - this.#savedAtMs >= SAVE_MS;
-      if (isSaveDue) this.#save(open, monotonicMs);
-      return isMore;
-    }) ?? false;
+    const open = this.#opened();
+    const batch = this.#queues.read(BATCH_MAX);
+    const { entries, statistics, shares } = open;
+    const isAllLogged = batch.every(isLogged);
+    const logged = isAllLogged ? batch : batch.filter(isLogged);
+    const isKept = this.#options.maxEntries > 0;
+    const ids = isKept ? this.#keep(open, logged) : Float64Array.from(logged, idOf);
+    const isMore = this.#queues.isBehind;
+    this.#queues.release();
+    for (let i = 0; i < batch.length; i++) {
+      if (!batch[i].isCounted) continue;
+      statistics.add(batch[i]);
+      shares.add(batch[i]);
+    }
+    for (const dropped of this.#queues.takeDropped()) {
+      statistics.addDropped(dropped, nowMs);
+      shares.days.addDropped(dropped, nowMs);
+      const sum = dropped.reduce((a, b) => a + b);
+      this.#pace.drop(sum);
+      this.#isUnsaved ||= sum > 0;
+    }
+    this.#isUnsaved ||= batch.length > 0;
+    this.#figures[LogFigure.Entries] = entries.count;
+    this.live.push(logged, ids);
+    this.#exports.push(logged);
+    const monotonicMs = this.#ports.monotonicMs();
+    const isSaveDue = this.#isUnsaved && monotonicMs - this.#savedAtMs >= SAVE_MS;
+    if (isSaveDue) this.#save(open, monotonicMs);
+    return isMore;
+  };
+
+  /** Writes entries to the file; returns their numbers. */
+  #keep(open: Open, logged: readonly TakenEntry[]): Float64Array {
+    let ids: Float64Array = new Float64Array(0);
+    if (logged.length === 0) return ids;
+    this.#transaction(open, () => {
+      ids = open.entries.add(logged);
+      // As many go as come: the log never grows past its bounds by more than a batch.
+      this.#isTrimming = open.entries.trim(this.#forgetAtMs);
+      if (this.#isTrimming) this.#isTrimming = open.entries.trim(this.#forgetAtMs);
+    });
+    this.#figures[LogFigure.Written] += logged.length;
+    this.#say(null);
+    return ids;
   }
 
   /** By which time something is too old; `null` while none can be believed. */
@@ -455,4 +465,13 @@ export class QueryLogStore {
     this.#problem = problem;
     this.#ports.onProblem(problem);
   }
+}
+
+function isLogged(entry: TakenEntry): boolean {
+  return entry.isLogged;
+}
+
+/** The number of an entry that is not kept. */
+function idOf({ timeMs }: TakenEntry): number {
+  return Math.floor(timeMs) * IDS_PER_MS;
 }

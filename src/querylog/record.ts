@@ -73,7 +73,8 @@ export class RecordReader {
   /** Of what is blocked: other answers have another TTL each time. */
   readonly #answers = new ByteTexts();
   /** What the text of a client or a kind is made of, side by side. */
-  readonly #key = new Uint8Array(RECORD_BYTES_MAX);
+  readonly #key = new Uint32Array(RECORD_BYTES_MAX / 4);
+  readonly #keyBytes = new Uint8Array(this.#key.buffer);
 
   constructor(options: RecordReaderOptions) {
     this.#options = options;
@@ -116,12 +117,13 @@ export class RecordReader {
     const bytes = this.#bytes;
     // One that ends elsewhere (RFC 1035 §4.1.4) is not told by its own bytes.
     const isWhole = bytes[end - 1] === 0 && bytes[end - 2] < POINTER;
-    const known = isWhole ? this.#names.find(bytes, QUESTION_AT, end) : null;
+    const length = end - QUESTION_AT;
+    const known = isWhole ? this.#names.find(this.words, QUESTION_AT / 4, length) : null;
     if (known !== null) return known;
     const text = readNameText(bytes.subarray(MESSAGE_AT, messageEnd), HEADER_BYTES);
     if (text === null) return null;
     const name = text.toLowerCase();
-    return isWhole ? this.#names.keep(bytes, QUESTION_AT, end, name) : name;
+    return isWhole ? this.#names.keep(this.words, QUESTION_AT / 4, length, name) : name;
   }
 
   #client(
@@ -132,25 +134,24 @@ export class RecordReader {
     idBytes: number,
   ): string {
     const key = this.#key;
-    const bytes = this.#bytes;
-    key[0] = addressBytes;
-    key[1] = idBytes;
-    let length = 2;
-    for (let i = 0; i < addressBytes; i++) key[length++] = bytes[ADDRESS_AT + i];
-    for (let i = 0; i < idBytes; i++) key[length++] = bytes[idAt + i];
-    for (let i = 0; i < groupBytes; i++) key[length++] = bytes[groupAt + i];
+    key[0] = addressBytes | (idBytes << 8) | (groupBytes << 16);
+    let length = this.#toKey(1, ADDRESS_AT, addressBytes);
+    length = this.#toKey(length, idAt, idBytes);
+    length = this.#toKey(length, groupAt, groupBytes);
     // An address that is not to be kept is cleared in the record as well, which others may get.
-    if (this.#options.anonymize && addressBytes > 0) anonymize(bytes, ADDRESS_AT, addressBytes);
-    const known = this.#clients.find(key, 0, length);
+    if (this.#options.anonymize && addressBytes > 0) {
+      anonymize(this.#bytes, ADDRESS_AT, addressBytes);
+    }
+    const known = this.#clients.find(key, 0, length * 4);
     if (known !== null) return known;
     const [group, ...name] = this.#decode(groupAt, groupBytes).split(TEXT_SEPARATOR);
     const text = clientText(
-      addressBytes === 0 ? "" : formatIp(bytes, ADDRESS_AT, addressBytes),
+      addressBytes === 0 ? "" : formatIp(this.#bytes, ADDRESS_AT, addressBytes),
       this.#decode(idAt, idBytes),
       group,
       name.join(TEXT_SEPARATOR),
     );
-    return this.#clients.keep(key, 0, length, text);
+    return this.#clients.keep(key, 0, length * 4, text);
   }
 
   /** What is behind the question's name at `typeAt` says the type. */
@@ -159,38 +160,40 @@ export class RecordReader {
     const key = this.#key;
     const bytes = this.#bytes;
     const what = words[RecordAt.What];
+    const [protocol, flags] = [(what >>> 8) & 0xff, (what >>> 16) & 0xff];
     const upstream = words[RecordAt.Upstream];
+    const type = (bytes[typeAt] << 8) | bytes[typeAt + 1];
     const rcode = bytes[MESSAGE_AT + 3] & RCODE_MASK;
     const reasonBytes = Math.min(words[RecordAt.Reason], RecordLength.Text);
-    key[0] = bytes[typeAt];
-    key[1] = bytes[typeAt + 1];
-    key[2] = rcode;
-    key[3] = what >>> 8;
-    key[4] = what >>> 16;
-    key[5] = upstream;
-    key[6] = upstream >>> 8;
-    let length = 7;
-    for (let i = 0; i < reasonBytes; i++) key[length++] = bytes[reasonAt + i];
-    const known = this.#kinds.find(key, 0, length);
+    key[0] = type | (rcode << 16) | (protocol << 24);
+    key[1] = upstream;
+    key[2] = flags | (reasonBytes << 8);
+    const length = this.#toKey(3, reasonAt, reasonBytes);
+    const known = this.#kinds.find(key, 0, length * 4);
     if (known !== null) return known;
-    const flags = (what >>> 16) & 0xff;
     const text = kindText(
-      qtypeName((bytes[typeAt] << 8) | bytes[typeAt + 1]),
+      qtypeName(type),
       rcodeName(rcode),
-      (what >>> 8) & 0xff,
+      protocol,
       (flags & RecordFlag.Cached) !== 0,
       (flags >> RecordFlag.DnssecShift) & 3,
       this.#options.upstreams[upstream - 1] ?? "",
       this.#decode(reasonAt, reasonBytes).slice(0, REASON_LENGTH_MAX),
       (flags & RecordFlag.NotCounted) === 0,
     );
-    return this.#kinds.keep(key, 0, length, text);
+    return this.#kinds.keep(key, 0, length * 4, text);
+  }
+
+  /** Puts bytes of the record, from a whole word on, behind what the key has; returns its words. */
+  #toKey(length: number, at: number, lengthBytes: number): number {
+    const words = padded(lengthBytes) / 4;
+    for (let i = 0; i < words; i++) this.#key[length + i] = this.words[at / 4 + i];
+    return length + words;
   }
 
   #rule(at: number, lengthBytes: number): string {
-    const end = at + lengthBytes;
-    return this.#rules.find(this.#bytes, at, end) ??
-      this.#rules.keep(this.#bytes, at, end, this.#decode(at, lengthBytes));
+    return this.#rules.find(this.words, at / 4, lengthBytes) ??
+      this.#rules.keep(this.words, at / 4, lengthBytes, this.#decode(at, lengthBytes));
   }
 
   #decode(at: number, lengthBytes: number): string {
@@ -207,10 +210,12 @@ export class RecordReader {
     const isAddress = bytes[from] >= POINTER && (type === Qtype.A || type === Qtype.AAAA);
     // One address, which is told by its own bytes; with another TTL it would be another each time.
     const isAlike = outcome === BLOCKED && isAddress && bytes[MESSAGE_AT + 7] === 1;
-    const known = isAlike ? this.#answers.find(bytes, from, end) : null;
+    const length = isAlike ? end - from : 0;
+    for (let i = 0; i < length; i++) this.#keyBytes[i] = bytes[from + i];
+    const known = this.#answers.find(this.#key, 0, length);
     if (known !== null) return known;
     const text = this.#formatAnswers(bytes.subarray(MESSAGE_AT, end));
-    return isAlike ? this.#answers.keep(bytes, from, end, text) : text;
+    return this.#answers.keep(this.#key, 0, length, text);
   }
 
   #formatAnswers(message: Uint8Array): string {

@@ -53,6 +53,46 @@ export interface SegmentRow extends SegmentHead {
 export type Numbers = Uint32Array | Float64Array;
 export type Lists = Readonly<Record<DictionaryName, Numbers>>;
 
+/** Slots of a table of places, a power of two. */
+const PLACE_SLOTS = 2 * SEGMENT_ENTRIES;
+/** Odd, with its bits spread evenly: 2^32 divided by the golden ratio (Knuth, vol. 3, §6.4). */
+const HASH_FACTOR = 0x9e37_79b1 | 0;
+const HASH_SHIFT = 32 - Math.log2(PLACE_SLOTS);
+
+/** Numbers of texts in the order that they came first, and the place of each. Leaves no garbage. */
+class Places {
+  readonly #list = new Float64Array(SEGMENT_ENTRIES);
+  /** Open addressing: places behind each other; a slot is one's while it has the present round. */
+  readonly #slots = new Uint16Array(PLACE_SLOTS);
+  readonly #rounds = new Uint32Array(PLACE_SLOTS);
+  #round = 1;
+  #size = 0;
+
+  /** The numbers, by their places. */
+  get list(): Float64Array {
+    return this.#list.subarray(0, this.#size);
+  }
+
+  of(number: number): number {
+    let slot = Math.imul(number, HASH_FACTOR) >>> HASH_SHIFT;
+    for (; this.#rounds[slot] === this.#round; slot = (slot + 1) & (PLACE_SLOTS - 1)) {
+      const place = this.#slots[slot];
+      if (this.#list[place] === number) return place;
+    }
+    this.#rounds[slot] = this.#round;
+    this.#slots[slot] = this.#size;
+    this.#list[this.#size] = number;
+    return this.#size++;
+  }
+
+  clear(): void {
+    this.#size = 0;
+    this.#round = (this.#round + 1) >>> 0;
+    // Rounds begin anew after 2^32 segments.
+    if (this.#round === 0) this.#rounds.fill(this.#round++);
+  }
+}
+
 /** Puts entries side by side, in the order of their numbers. */
 export class SegmentWriter {
   readonly #ids = new Float64Array(SEGMENT_ENTRIES);
@@ -60,7 +100,7 @@ export class SegmentWriter {
   readonly #outcomes = new Uint8Array(SEGMENT_ENTRIES);
   /** Of each dictionary: the place of an entry's text among those of the segment. */
   readonly #places = DICTIONARIES.map(() => new Uint16Array(SEGMENT_ENTRIES));
-  readonly #placeOf = DICTIONARIES.map(() => new Map<number, number>());
+  readonly #placeOf = DICTIONARIES.map(() => new Places());
   /** Where the bytes of each segment are put together. */
   readonly #lists = DICTIONARIES.map(() => new ArrayBuffer(WIDE_BYTES * SEGMENT_ENTRIES));
   readonly #columns = new ArrayBuffer(SEGMENT_ENTRIES * ENTRY_BYTES);
@@ -86,13 +126,8 @@ export class SegmentWriter {
     this.#outcomes[at] = outcome;
     this.#mask |= 1 << outcome;
     for (let i = 0; i < DICTIONARIES.length; i++) {
-      const places = this.#placeOf[i];
-      let place = places.get(numbers[i]);
-      if (place === undefined) {
-        places.set(numbers[i], place = places.size);
-        this.#isWide ||= numbers[i] > NARROW_MAX;
-      }
-      this.#places[i][at] = place;
+      this.#isWide ||= numbers[i] > NARROW_MAX;
+      this.#places[i][at] = this.#placeOf[i].of(numbers[i]);
     }
   }
 
@@ -100,10 +135,9 @@ export class SegmentWriter {
   take(): SegmentRow {
     const count = this.#count;
     const width = this.#isWide ? WIDE_BYTES : NARROW_BYTES;
-    const lists = this.#placeOf.map((places, i) => {
-      const list = numbersIn(this.#lists[i], places.size, width);
-      let place = 0;
-      for (const number of places.keys()) list[place++] = number;
+    const lists = this.#placeOf.map(({ list: numbers }, i) => {
+      const list = numbersIn(this.#lists[i], numbers.length, width);
+      list.set(numbers);
       return new Uint8Array(list.buffer, 0, list.byteLength);
     });
     const first = this.#ids[0];

@@ -1,7 +1,3 @@
-interface Counter {
-  count: number;
-}
-
 /** A name and how often it was met. */
 export type TopRow = readonly [name: string, count: number];
 
@@ -13,12 +9,17 @@ export type TopRow = readonly [name: string, count: number];
  */
 export class TopSketch {
   readonly #capacity: number;
-  readonly #counts: Map<string, Counter>;
+  /** Places of names among these, in the order they came, and how often each was met. */
+  readonly #places = new Map<string, number>();
+  readonly #names: string[] = [];
+  readonly #counts: number[] = [];
+  /** Names there are: the room of those that were dropped is used again. */
+  #size = 0;
   #floor = 0;
 
   constructor(capacity: number, rows: readonly TopRow[] = []) {
     this.#capacity = capacity;
-    this.#counts = new Map(rows.map(([name, count]) => [name, { count }]));
+    this.merge(rows);
   }
 
   /** The most that a name can have been counted without being here. */
@@ -27,57 +28,61 @@ export class TopSketch {
   }
 
   add(name: string, count = 1): void {
-    const known = this.#counts.get(name);
-    if (known !== undefined) {
-      known.count += count;
+    const place = this.#places.get(name);
+    if (place !== undefined) {
+      this.#counts[place] += count;
       return;
     }
-    this.#counts.set(name, { count: this.#floor + count });
-    if (this.#counts.size >= 2 * this.#capacity) this.#shrink();
+    this.#insert(name, this.#floor + count);
+    if (this.#size >= 2 * this.#capacity) this.#shrink();
   }
 
   /** Adds what another one counted. */
   merge(rows: readonly TopRow[]): void {
     for (const [name, count] of rows) {
-      const known = this.#counts.get(name);
-      if (known !== undefined) known.count += count;
-      else this.#counts.set(name, { count });
+      const place = this.#places.get(name);
+      if (place !== undefined) this.#counts[place] += count;
+      else this.#insert(name, count);
     }
+  }
+
+  #insert(name: string, count: number): void {
+    this.#places.set(name, this.#size);
+    this.#names[this.#size] = name;
+    this.#counts[this.#size++] = count;
   }
 
   /** The `n` most frequent, the first first; of equal ones the one that sorts first. */
   top(n: number): TopRow[] {
-    return this.#sorted().slice(0, n);
-  }
-
-  #sorted(): [string, number][] {
-    return Array.from(this.#counts, ([name, { count }]): [string, number] => [name, count])
-      .sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
+    return this.#names.slice(0, this.#size).map((name, i): TopRow => [name, this.#counts[i]])
+      .sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, n);
   }
 
   #shrink(): void {
     // Of numbers alone and without garbage, as this comes with every so many names.
+    const names = this.#names;
     const counts = this.#counts;
-    const size = counts.size;
+    const size = this.#size;
     if (sorted.length < size) sorted = new Float64Array(size);
-    let at = 0;
-    counts.forEach(({ count }) => {
-      sorted[at++] = count;
-    });
+    for (let i = 0; i < size; i++) sorted[i] = counts[i];
     const most = sorted.subarray(0, size).sort()[size - 1 - this.#capacity];
-    let excess = size - this.#capacity;
     this.#floor = Math.max(this.#floor, most);
-    counts.forEach(({ count }, name) => {
-      if (count >= most) return;
-      counts.delete(name);
-      excess--;
-    });
     // Of those with as many, the ones that came first go.
-    counts.forEach(({ count }, name) => {
-      if (excess <= 0 || count > most) return;
-      counts.delete(name);
-      excess--;
-    });
+    let excess = size - this.#capacity;
+    for (let i = 0; i < size; i++) if (counts[i] < most) excess--;
+    let kept = 0;
+    for (let i = 0; i < size; i++) {
+      const [name, count] = [names[i], counts[i]];
+      if (count < most || count === most && excess-- > 0) {
+        this.#places.delete(name);
+        continue;
+      }
+      if (kept !== i) this.#places.set(name, kept);
+      names[kept] = name;
+      counts[kept++] = count;
+    }
+    names.fill("", kept);
+    this.#size = kept;
   }
 }
 
