@@ -1,9 +1,8 @@
-/** Slots for texts, a power of two: of the two that a text may have, the one used last stays. */
-const SLOTS = 8_192;
+/** Texts that are kept, a power of two; of the two places that a text may have, the one used last stays. */
+const TEXTS_KEPT = 8_192;
 const WAYS = 2;
 /** Longer ones are made anew each time. */
 const KEY_BYTES_MAX = 128;
-const KEY_WORDS = KEY_BYTES_MAX / 4;
 /** Odd, with its bits spread evenly: 2^32 divided by the golden ratio (Knuth, vol. 3, §6.4). */
 const HASH_FACTOR = 0x9e37_79b1 | 0;
 
@@ -12,17 +11,30 @@ const HASH_FACTOR = 0x9e37_79b1 | 0;
  * the same text, which nobody decodes or hashes a second time. Leaves no garbage.
  */
 export class ByteTexts {
-  readonly #keys = new Uint32Array(SLOTS * KEY_WORDS);
+  readonly #keyBytesMax: number;
+  readonly #keyWords: number;
+  readonly #pairs: number;
+  readonly #keys: Uint32Array;
   /** Bytes of each key; 0: the slot is empty. */
-  readonly #lengths = new Uint8Array(SLOTS);
-  readonly #texts: string[] = Array.from({ length: SLOTS }, () => "");
+  readonly #lengths: Uint8Array;
+  readonly #texts: string[];
   /** Of each pair of slots the one that was used last. */
-  readonly #last = new Uint8Array(SLOTS / WAYS);
+  readonly #last: Uint8Array;
+
+  constructor(kept = TEXTS_KEPT, keyBytesMax = KEY_BYTES_MAX) {
+    this.#keyBytesMax = keyBytesMax;
+    this.#keyWords = keyBytesMax / 4;
+    this.#pairs = kept / WAYS;
+    this.#keys = new Uint32Array(kept * this.#keyWords);
+    this.#lengths = new Uint8Array(kept);
+    this.#texts = Array.from({ length: kept }, () => "");
+    this.#last = new Uint8Array(this.#pairs);
+  }
 
   /** The text of so many bytes from a word on; `null`: it is to be made, and kept. */
   find(words: Uint32Array, at: number, lengthBytes: number): string | null {
-    if (lengthBytes === 0 || lengthBytes > KEY_BYTES_MAX) return null;
-    const pair = pairOf(words, at, lengthBytes);
+    if (lengthBytes === 0 || lengthBytes > this.#keyBytesMax) return null;
+    const pair = hashOf(words, at, lengthBytes) & (this.#pairs - 1);
     for (let way = 0; way < WAYS; way++) {
       const slot = pair * WAYS + way;
       if (this.#lengths[slot] !== lengthBytes || !this.#has(slot, words, at, lengthBytes)) continue;
@@ -34,12 +46,12 @@ export class ByteTexts {
 
   /** Keeps the text of some bytes, and returns it. */
   keep(words: Uint32Array, at: number, lengthBytes: number, text: string): string {
-    if (lengthBytes === 0 || lengthBytes > KEY_BYTES_MAX) return text;
-    const pair = pairOf(words, at, lengthBytes);
+    if (lengthBytes === 0 || lengthBytes > this.#keyBytesMax) return text;
+    const pair = hashOf(words, at, lengthBytes) & (this.#pairs - 1);
     const way = this.#last[pair] ^= 1;
     const slot = pair * WAYS + way;
-    const key = slot * KEY_WORDS;
-    for (let i = 0; i < KEY_WORDS && i * 4 < lengthBytes; i++) {
+    const key = slot * this.#keyWords;
+    for (let i = 0; i * 4 < lengthBytes; i++) {
       this.#keys[key + i] = wordOf(words, at, lengthBytes, i);
     }
     this.#lengths[slot] = lengthBytes;
@@ -48,7 +60,7 @@ export class ByteTexts {
   }
 
   #has(slot: number, words: Uint32Array, at: number, lengthBytes: number): boolean {
-    const key = slot * KEY_WORDS;
+    const key = slot * this.#keyWords;
     const whole = lengthBytes >>> 2;
     for (let i = 0; i < whole; i++) if (this.#keys[key + i] !== words[at + i]) return false;
     return (lengthBytes & 3) === 0 ||
@@ -56,13 +68,13 @@ export class ByteTexts {
   }
 }
 
-function pairOf(words: Uint32Array, at: number, lengthBytes: number): number {
+function hashOf(words: Uint32Array, at: number, lengthBytes: number): number {
   let hash = lengthBytes;
   for (let i = 0; i * 4 < lengthBytes; i++) {
     hash = Math.imul(hash ^ wordOf(words, at, lengthBytes, i), HASH_FACTOR);
     hash ^= hash >>> 15;
   }
-  return hash & (SLOTS / WAYS - 1);
+  return hash;
 }
 
 /** A word of a key; what lies behind the last byte is none of it. */

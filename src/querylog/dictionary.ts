@@ -5,7 +5,7 @@ export const DICTIONARIES = ["names", "clients", "kinds", "rules", "answers"] as
 export type DictionaryName = typeof DICTIONARIES[number];
 
 /** Texts whose numbers are kept ready, in each of two halves. */
-const KNOWN_MAX = 8_192;
+const KNOWN_MAX = 16_384;
 
 interface Known {
   readonly id: number;

@@ -18,7 +18,7 @@ import type { Opened, Segments, StoredLog } from "./segments.ts";
  */
 const MERGE_FACTOR = 2;
 /** How much of the log, and of its time, is one epoch: what is gone is swept by the epoch. */
-const EPOCH_PARTS = 16;
+const EPOCH_PARTS = 8;
 const EPOCH_ENTRIES_MIN = 1_000;
 /** Work of one step: segments removed, rows of dictionaries looked at, pages given back. */
 const TRIM_SEGMENTS_MAX = 8;

@@ -34,15 +34,22 @@ const ANSWER_LENGTH_MAX = 255;
 /** Most characters of why an answer is not secure. */
 const REASON_LENGTH_MAX = 255;
 const TWO_TO_32 = 2 ** 32;
-const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
 const ADDRESS_AT = RecordAt.Address * 4;
 const MESSAGE_AT = RecordAt.End * 4;
 const QUESTION_AT = MESSAGE_AT + HEADER_BYTES;
 /** Type and class behind a question's name. */
 const QUESTION_TAIL_BYTES = 4;
-/** A byte of a name from which on it is a pointer to the rest of it; behind one is a record's type. */
+/** A byte of a name from which on it is a pointer to the rest of it; where type and RDATA are behind it. */
 const POINTER = 0xc0;
 const TYPE_AT = 2;
+const RDATA_AT = 12;
+const IPV4_BYTES = 4;
+const IPV6_BYTES = 16;
+/** Answers of more addresses are made anew each time. */
+const KEY_ADDRESSES_MAX = 7;
+/** Names that are kept ready, and bytes of one: most are shorter. */
+const NAMES_KEPT = 16_384;
+const NAME_KEY_BYTES = 64;
 /** The year 2248: from then on the numbers of entries are no whole numbers any more. */
 const TIME_MS_END = 2 ** 43;
 
@@ -66,11 +73,10 @@ export class RecordReader {
   readonly #record = new RecordView();
   readonly #decoder = new TextDecoder();
   readonly #options: RecordReaderOptions;
-  readonly #names = new ByteTexts();
+  readonly #names = new ByteTexts(NAMES_KEPT, NAME_KEY_BYTES);
   readonly #clients = new ByteTexts();
   readonly #kinds = new ByteTexts();
   readonly #rules = new ByteTexts();
-  /** Of what is blocked: other answers have another TTL each time. */
   readonly #answers = new ByteTexts();
   /** What the text of a client or a kind is made of, side by side. */
   readonly #key = new Uint32Array(RECORD_BYTES_MAX / 4);
@@ -108,7 +114,7 @@ export class RecordReader {
     entry.client = this.#client(what >>> 24, groupAt, lengths >>> 16, idAt, more >>> 16);
     entry.kind = this.#kind(questionEnd - QUESTION_TAIL_BYTES, reasonAt);
     entry.rule = (more & 0xffff) === 0 ? "" : this.#rule(ruleAt, more & 0xffff);
-    entry.answers = this.#answersOf(outcome, questionEnd, messageEnd);
+    entry.answers = this.#answersOf(questionEnd, messageEnd);
     return entry;
   }
 
@@ -160,7 +166,8 @@ export class RecordReader {
     const key = this.#key;
     const bytes = this.#bytes;
     const what = words[RecordAt.What];
-    const [protocol, flags] = [(what >>> 8) & 0xff, (what >>> 16) & 0xff];
+    const protocol = (what >>> 8) & 0xff;
+    const flags = (what >>> 16) & 0xff;
     const upstream = words[RecordAt.Upstream];
     const type = (bytes[typeAt] << 8) | bytes[typeAt + 1];
     const rcode = bytes[MESSAGE_AT + 3] & RCODE_MASK;
@@ -203,19 +210,38 @@ export class RecordReader {
   }
 
   /** The records of the answer section, as far as the copy of the response goes. */
-  #answersOf(outcome: number, from: number, end: number): string {
+  #answersOf(from: number, end: number): string {
     const bytes = this.#bytes;
     if ((bytes[MESSAGE_AT + 6] | bytes[MESSAGE_AT + 7]) === 0) return "";
-    const type = (bytes[from + TYPE_AT] << 8) | bytes[from + TYPE_AT + 1];
-    const isAddress = bytes[from] >= POINTER && (type === Qtype.A || type === Qtype.AAAA);
-    // One address, which is told by its own bytes; with another TTL it would be another each time.
-    const isAlike = outcome === BLOCKED && isAddress && bytes[MESSAGE_AT + 7] === 1;
-    const length = isAlike ? end - from : 0;
-    for (let i = 0; i < length; i++) this.#keyBytes[i] = bytes[from + i];
+    const length = this.#addressesToKey(from, end);
     const known = this.#answers.find(this.#key, 0, length);
     if (known !== null) return known;
     const text = this.#formatAnswers(bytes.subarray(MESSAGE_AT, end));
     return this.#answers.keep(this.#key, 0, length, text);
+  }
+
+  /**
+   * Puts the addresses of answers that are nothing else into the key: their TTL is another each time.
+   * Returns its bytes; 0 for other answers.
+   */
+  #addressesToKey(from: number, end: number): number {
+    const bytes = this.#bytes;
+    const key = this.#keyBytes;
+    const count = (bytes[MESSAGE_AT + 6] << 8) | bytes[MESSAGE_AT + 7];
+    if (count > KEY_ADDRESSES_MAX) return 0;
+    let [at, length] = [from, 0];
+    for (let i = 0; i < count; i++) {
+      const type = (bytes[at + TYPE_AT] << 8) | bytes[at + TYPE_AT + 1];
+      const size = type === Qtype.A ? IPV4_BYTES : type === Qtype.AAAA ? IPV6_BYTES : 0;
+      const rdata = at + RDATA_AT;
+      const isAddress = bytes[at] >= POINTER && size > 0 && rdata + size <= end &&
+        bytes[rdata - 2] === 0 && bytes[rdata - 1] === size;
+      if (!isAddress) return 0;
+      key[length++] = size;
+      for (let k = 0; k < size; k++) key[length++] = bytes[rdata + k];
+      at = rdata + size;
+    }
+    return length;
   }
 
   #formatAnswers(message: Uint8Array): string {
