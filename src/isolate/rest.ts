@@ -3,8 +3,8 @@ import { FreeMemory } from "../free_memory.ts";
 /** How much more of a heap than before is worth giving back. */
 const GROWN_BYTES_MIN = 8 * 1024 * 1024;
 /**
- * Queries, or checks, from one look to the next, at most, of an isolate at rest: to collect a heap
- * stops it for tens of milliseconds.
+ * Queries, checks or records from one look to the next, at most, of an isolate at rest: to collect a
+ * heap stops it for tens of milliseconds.
  */
 const REST_QUERIES_MAX = 100;
 
@@ -17,7 +17,7 @@ export class Rest {
   /** V8 sweeps what a collection has found behind it: the next one gives that back. */
   #isHalfDone = false;
 
-  /** `queries`, or checks, have come so far; `giveBack` collects a heap of `heapBytes`. */
+  /** `queries`, checks or records have come so far; `giveBack` collects a heap of `heapBytes`. */
   constructor(queries: () => number, heapBytes: () => number, giveBack: () => void) {
     this.#queries = queries;
     this.#giveBack = giveBack;

@@ -131,6 +131,11 @@ export class QueryLogStore {
     return isMore || this.#isTrimming ? { ms: BUSY_MS, bytes: Infinity } : this.#pause(nowMs);
   }
 
+  /** Records taken from the queues so far. */
+  get taken(): number {
+    return this.#pace.taken;
+  }
+
   /** Resolves once so many bytes wait in a queue, or `endWait` is called. */
   waitFor(bytes: number): Promise<void> {
     return this.#queues.waitFor(bytes);

@@ -4,16 +4,16 @@
 import { messageOf, SvcError } from "../../errors.ts";
 import { handLogLines } from "../../log.ts";
 import { QueryLogStore } from "../../querylog/mod.ts";
-import { FreeMemory, giveBackHeap } from "../../free_memory.ts";
+import { giveBackHeap } from "../../free_memory.ts";
 import { Nice, stepBack } from "../../thread/mod.ts";
 import { tellCrashes } from "../crash.ts";
 import type { FromKept } from "../kept_isolate.ts";
 import { LogLines } from "../log_lines.ts";
+import { Rest } from "../rest.ts";
 import type { FromLog, LogAnswer, LogQuestion, ToLog } from "./messages.ts";
 
-/** How often this isolate's heap is looked at, and what change of it is worth giving back. */
+/** How often this isolate's heap is looked at. */
 const HEAP_LOOK_MS = 20_000;
-const HEAP_CHANGE_BYTES_MIN = 4 * 1024 * 1024;
 
 let store: QueryLogStore | null = null;
 /** Ends the pause between two turns. */
@@ -25,10 +25,11 @@ const crash = tellCrashes((error) => {
   tell({ type: "crashed", error });
 });
 
-const heap = new FreeMemory(
+/** Beside its pages, what V8 has compiled goes: while records come, all of it would be made anew. */
+const rest = new Rest(
+  () => store?.taken ?? 0,
   () => Deno.memoryUsage().heapTotal,
-  giveBackHeap,
-  HEAP_CHANGE_BYTES_MIN,
+  () => giveBackHeap("last-resort"),
 );
 
 function tell(message: FromLog | FromKept): void {
@@ -120,8 +121,8 @@ function handle(message: ToLog): void {
         onLive: (batch) => tell({ type: "live", batch }),
       });
       run(store).catch(crash);
-      heap.look(); // What the start leaves.
-      setInterval(() => heap.look(), HEAP_LOOK_MS);
+      rest.look(); // What the start leaves.
+      setInterval(() => rest.look(), HEAP_LOOK_MS);
       tell({ type: "ready" });
       return;
     case "ask":
