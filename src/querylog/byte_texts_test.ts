@@ -20,9 +20,11 @@ Deno.test("ByteTexts finds the text of these bytes, whatever lies behind them", 
     const text = bytes.slice(at * 4, at * 4 + length).join(" ");
     const known = texts.find(words, at, length);
     if (known !== null) found++;
-    assert.ok(known === null || known === text, `${known} for ${text}`);
-    assert.equal(texts.keep(words, at, length, text), text);
-    assert.equal(texts.find(words, at, length), length > 0 && length <= 12 ? text : null);
+    assert.ok(known === null || known.text === text, `${known?.text} for ${text}`);
+    const kept = texts.keep(words, at, length, text);
+    assert.equal(kept.text, text);
+    const isShort = length > 0 && length <= 12;
+    assert.equal(texts.find(words, at, length)?.text, isShort ? text : undefined);
   }
   assert.ok(found > 1_000, `${found} were found`);
 });

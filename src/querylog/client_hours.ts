@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
+import { textHash } from "./byte_texts.ts";
 import { listOf, type StoredEntry } from "./entry.ts";
 import { countOfRow, type MinuteRows, Minutes } from "./minutes.ts";
 import { timeOf } from "./search.ts";
@@ -104,11 +105,11 @@ export class ClientHours {
   }
 
   /** Counts an entry; without a name where none is kept of it. */
-  add(entry: StoredEntry, hasName: boolean): void {
+  add(entry: StoredEntry, hasName: boolean, nameHash = textHash(entry.name)): void {
     const hour = hourOf(entry.timeMs);
     const tallies = this.#talliesOf(hour);
     if (tallies === null) return;
-    addTo(tallies, entry, hasName && !this.#options.isNameless);
+    addTo(tallies, entry, hasName && !this.#options.isNameless, nameHash);
     keepMost(tallies, CLIENTS_MAX, queriesOf);
     this.#unsaved.add(hour);
   }
@@ -266,7 +267,7 @@ export class ClientHours {
     const [from, end] = [hour, hour + 1].map((one) => one * HOUR_MS * IDS_PER_MS);
     for (const part of this.#log.segments.oldestFirst(from, end)) {
       for (const entry of this.#log.reader.counted(part)) {
-        addTo(tallies, entry, true);
+        addTo(tallies, entry, true, textHash(entry.name));
         keepMost(tallies, CLIENTS_MAX, queriesOf);
       }
       yield undefined;
@@ -308,7 +309,12 @@ interface Row {
   readonly top: string;
 }
 
-function addTo(tallies: Tallies, entry: StoredEntry, hasName: boolean): void {
+function addTo(
+  tallies: Tallies,
+  entry: StoredEntry,
+  hasName: boolean,
+  nameHash: number,
+): void {
   let tally = tallies.get(entry.client);
   if (tally === undefined) {
     const sketch = () => new TopSketch(NAMES_MAX);
@@ -319,8 +325,8 @@ function addTo(tallies: Tallies, entry: StoredEntry, hasName: boolean): void {
   tally.minutes.add(entry);
   const { names, blocked, lists } = tally.tops;
   if (hasName) {
-    names.add(entry.name);
-    if (entry.outcome === BLOCKED) blocked.add(entry.name);
+    names.add(entry.name, 1, nameHash);
+    if (entry.outcome === BLOCKED) blocked.add(entry.name, 1, nameHash);
   }
   const list = entry.outcome === BLOCKED ? listOf(entry.rule) : "";
   if (list !== "") lists.add(list);

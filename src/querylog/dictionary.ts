@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { KeptText, TextRow } from "./byte_texts.ts";
 
 /** Tables of texts that entries share. */
 export const DICTIONARIES = ["names", "clients", "kinds", "rules", "answers"] as const;
@@ -6,12 +7,6 @@ export type DictionaryName = typeof DICTIONARIES[number];
 
 /** Texts whose numbers are kept ready, in each of two halves. */
 const KNOWN_MAX = 16_384;
-
-interface Known {
-  readonly id: number;
-  /** The epoch that the table says it was last used in. */
-  epoch: number;
-}
 
 /**
  * A table of texts with a number each. A row notes the epoch it was last used in, and so is known to
@@ -27,8 +22,10 @@ export class Dictionary {
   readonly #page: StatementSync;
   readonly #remove: StatementSync;
   /** Two halves: when the newer is full it becomes the older, and that is forgotten. */
-  #known = new Map<string, Known>();
-  #older = new Map<string, Known>();
+  #known = new Map<string, TextRow>();
+  #older = new Map<string, TextRow>();
+  /** Of the rows that hold: another one once all are forgotten. */
+  #owner = {};
 
   constructor(db: DatabaseSync, name: DictionaryName) {
     this.#name = name;
@@ -53,10 +50,20 @@ export class Dictionary {
     return this.#name;
   }
 
-  /** The number of a text, which is in use in this epoch. */
-  idOf(text: string, epoch: number): number {
+  /** The number of a text, which is in use in this epoch; `kept`, where there is one, is its own. */
+  idOf(text: string, epoch: number, kept: KeptText | null = null): number {
+    if (kept === null) return this.#rowOf(text, epoch).id;
+    let { row } = kept;
+    // What was used in this epoch is not removed in it.
+    if (row === null || row.epoch !== epoch || row.owner !== this.#owner) {
+      row = kept.row = this.#rowOf(text, epoch);
+    }
+    return row.id;
+  }
+
+  #rowOf(text: string, epoch: number): TextRow {
     const newer = this.#known.get(text);
-    if (newer !== undefined && newer.epoch === epoch) return newer.id;
+    if (newer !== undefined && newer.epoch === epoch) return newer;
     const known = newer ?? this.#older.get(text);
     if (known !== undefined) {
       // Where the row has gone meanwhile, its number may be another's.
@@ -74,24 +81,26 @@ export class Dictionary {
     return this.#keep(text, id, epoch);
   }
 
-  #keep(text: string, id: number, epoch: number): number {
+  #keep(text: string, id: number, epoch: number): TextRow {
     const known = this.#known.get(text);
     if (known !== undefined && known.id === id) {
       known.epoch = epoch;
-      return id;
+      return known;
     }
     if (this.#known.size >= KNOWN_MAX) {
       this.#older = this.#known;
       this.#known = new Map();
     }
-    this.#known.set(text, { id, epoch });
-    return id;
+    const row: TextRow = { id, epoch, owner: this.#owner };
+    this.#known.set(text, row);
+    return row;
   }
 
   /** Forgets what it knows of the table: a transaction was undone. */
   forget(): void {
     this.#known.clear();
     this.#older.clear();
+    this.#owner = {};
   }
 
   /**

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
 import { pragma } from "./database.ts";
 import { DICTIONARIES, Dictionary } from "./dictionary.ts";
-import type { StoredEntry } from "./entry.ts";
+import type { StoredEntry, TakenEntry } from "./entry.ts";
 import {
   IDS_PER_MS,
   SEGMENT_ENTRIES,
@@ -41,6 +41,9 @@ export interface Moved {
   readonly from: number;
   readonly to: number;
 }
+
+/** Of entries of which nothing but the texts is known. */
+const NO_TEXTS = DICTIONARIES.map(() => null);
 
 /** Takes an entry by its number and, in the order of dictionaries, those of its texts. */
 type Visit = (
@@ -109,7 +112,7 @@ export class Entries {
   }
 
   /** Adds entries in the order given; returns their numbers. */
-  add(entries: readonly StoredEntry[]): Float64Array {
+  add(entries: readonly (StoredEntry & Partial<TakenEntry>)[]): Float64Array {
     this.#seeOthers();
     this.#resume(entries.length);
     const ids = new Float64Array(entries.length);
@@ -119,11 +122,12 @@ export class Entries {
       const entry = entries[i];
       const id = Math.max(Math.floor(entry.timeMs) * IDS_PER_MS, this.#lastId + 1);
       const epoch = this.#epochFor(id);
-      numbers[0] = names.idOf(entry.name, epoch);
-      numbers[1] = clients.idOf(entry.client, epoch);
-      numbers[2] = kinds.idOf(entry.kind, epoch);
-      numbers[3] = entry.rule === "" ? 0 : rules.idOf(entry.rule, epoch);
-      numbers[4] = entry.answers === "" ? 0 : answers.idOf(entry.answers, epoch);
+      const { texts = NO_TEXTS } = entry;
+      numbers[0] = names.idOf(entry.name, epoch, texts[0]);
+      numbers[1] = clients.idOf(entry.client, epoch, texts[1]);
+      numbers[2] = kinds.idOf(entry.kind, epoch, texts[2]);
+      numbers[3] = entry.rule === "" ? 0 : rules.idOf(entry.rule, epoch, texts[3]);
+      numbers[4] = entry.answers === "" ? 0 : answers.idOf(entry.answers, epoch, texts[4]);
       this.#put(id, entry.durationUs, entry.outcome, numbers);
       ids[i] = id;
       this.#lastId = id;
@@ -178,6 +182,7 @@ export class Entries {
    * nothing is too old, as nobody knows the time.
    */
   trim(nowMs: number | null): boolean {
+    this.#seeOthers();
     const { retentionMs } = this.#options;
     const wasThere = this.#count > 0;
     let isMore = this.#takeOld();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { DatabaseSync } from "node:sqlite";
 import { Prng, seedFromEnv } from "../../tests/prng.ts";
+import { type KeptText, newText } from "./byte_texts.ts";
 import { openDatabase } from "./database.ts";
 import { DICTIONARIES, Dictionary } from "./dictionary.ts";
 import type { Correction } from "../clock/mod.ts";
@@ -62,7 +63,11 @@ class Bench {
     for (const table of DICTIONARIES) {
       const rows = this.db.prepare(`SELECT id FROM ${table}`).all();
       const there = new Set(rows.map(({ id }) => Number(id)));
-      const used = new Set(parts.flatMap((part) => [...part.list(table)]));
+      const used = new Set(parts.flatMap((part) => {
+        // What lies before the floor may have lost its texts already.
+        const { columns, lists, start, stop } = part.open();
+        return Array.from(columns.places(table).subarray(start, stop), (i) => lists[table][i]);
+      }));
       used.delete(0);
       assert.ok(used.isSubsetOf(there), `${table}: what an entry uses is there`);
       orphans += there.size - used.size;
@@ -455,4 +460,54 @@ Deno.test("Entries.undo() forgets what a transaction that was undone told it", d
   assert.equal(bench.orphans(), 0);
   const want = entries.map((entry) => showEntry(entry).name);
   assert.deepEqual(bench.all().map(({ name }) => name), want);
+});
+
+Deno.test("Entries trusts what is known of texts only as long as it holds", disk, () => {
+  const prng = new Prng(seedFromEnv());
+  using bench = new Bench({ maxEntries: 3_000, retentionMs: 24 * HOUR_MS });
+  // Few at a time, and others with time: texts go, and come again when their numbers are others'.
+  const texts = new Map<string, KeptText>();
+  const kept = (text: string) => {
+    const known = texts.get(text) ?? newText(text);
+    texts.set(text, known);
+    return known;
+  };
+  const templates = fakeEntries(prng, 400, NOW_MS);
+  const all: StoredEntry[] = [];
+  let timeMs = NOW_MS;
+  for (let round = 0; round < 120; round++) {
+    timeMs += 60_000;
+    const around = Math.floor(prng.int(4) * 100);
+    const batch = Array.from({ length: prng.int(500) }, () => {
+      const stored = { ...templates[around + prng.int(100)], timeMs };
+      const { name, client, kind, rule, answers } = stored;
+      return { ...stored, texts: [name, client, kind, rule, answers].map(kept) };
+    });
+    const isUndone = prng.chance(0.2);
+    bench.db.exec("BEGIN");
+    bench.entries.add(batch);
+    if (prng.chance(0.5)) bench.entries.trim(timeMs);
+    bench.db.exec(isUndone ? "ROLLBACK" : "COMMIT");
+    if (isUndone) bench.entries.undo();
+    else all.push(...batch);
+    if (prng.chance(0.1)) bench.reopen();
+    if (prng.chance(0.1)) {
+      // As at an upgrade.
+      using other = openDatabase(bench.directory, NOW_MS);
+      const entries = new Entries(storedLog(other), bench.options);
+      const more = Array.from({ length: 300 }, () => ({ ...prng.pick(templates), timeMs }));
+      other.exec("BEGIN");
+      entries.add(more);
+      while (entries.trim(timeMs));
+      other.exec("COMMIT");
+      all.push(...more);
+    }
+    if (prng.chance(0.3)) bench.trim(timeMs);
+    if (round % 10 === 9) {
+      bench.orphans();
+      const shown = bench.all();
+      assert.deepEqual(shown, all.slice(-shown.length).map(showEntry));
+      assert.ok(shown.length >= Math.min(all.length, 3_000));
+    }
+  }
 });

@@ -3,6 +3,7 @@
  * Scope: none. @module
  */
 import { DNSSEC_NAMES, OUTCOME_NAMES, PROTOCOL_NAMES, TEXT_SEPARATOR } from "../logqueue/mod.ts";
+import { type KeptText, NO_TEXT } from "./byte_texts.ts";
 
 export type OutcomeName = typeof OUTCOME_NAMES[number];
 export type ProtocolName = typeof PROTOCOL_NAMES[number];
@@ -87,6 +88,8 @@ export interface StoredEntry {
 
 /** An entry as it comes. */
 export interface TakenEntry extends StoredEntry {
+  /** What is known of its name, client, kind, rule and answers. */
+  readonly texts: KeptText[];
   /** False: it is kept nowhere, and nobody is told of it. */
   readonly isLogged: boolean;
   /** False: statistics leave it out. */
@@ -100,6 +103,7 @@ export type Fillable<T> = { -readonly [K in keyof T]: T[K] };
 
 export function emptyEntry(): Fillable<TakenEntry> {
   return {
+    texts: [NO_TEXT, NO_TEXT, NO_TEXT, NO_TEXT, NO_TEXT],
     isLogged: false,
     isCounted: false,
     record: null,

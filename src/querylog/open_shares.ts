@@ -28,8 +28,8 @@ export class OpenShares implements Shares {
     this.days = new ClientDays(log, this.#sharers, this.calendar, anonymize);
   }
 
-  add(entry: TakenEntry): void {
-    this.hours.add(entry, entry.isLogged);
+  add(entry: TakenEntry, nameHash: number): void {
+    this.hours.add(entry, entry.isLogged, nameHash);
     this.days.add(entry);
   }
 

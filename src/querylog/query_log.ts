@@ -3,6 +3,7 @@ import { ClockJudge, type Correction } from "../clock/mod.ts";
 import { messageOf } from "../errors.ts";
 import { log } from "../log.ts";
 import { LogFigure } from "../logqueue/mod.ts";
+import { hashOf } from "./byte_texts.ts";
 import { isCorrupt, openDatabase, setAside } from "./database.ts";
 import { Entries, type Moved } from "./entries.ts";
 import type { LogFilter, TakenEntry } from "./entry.ts";
@@ -271,8 +272,9 @@ export class QueryLogStore {
     this.#queues.release();
     for (let i = 0; i < batch.length; i++) {
       if (!batch[i].isCounted) continue;
-      statistics.add(batch[i]);
-      shares.add(batch[i]);
+      const nameHash = hashOf(batch[i].texts[0]);
+      statistics.add(batch[i], nameHash);
+      shares.add(batch[i], nameHash);
     }
     for (const dropped of this.#queues.takeDropped()) {
       statistics.addDropped(dropped, nowMs);

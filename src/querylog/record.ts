@@ -24,7 +24,7 @@ import {
   RecordLength,
   TEXT_SEPARATOR,
 } from "../logqueue/mod.ts";
-import { ByteTexts } from "./byte_texts.ts";
+import { ByteTexts, type KeptText, newText, NO_TEXT } from "./byte_texts.ts";
 import { clientText, emptyEntry, type Fillable, kindText, type TakenEntry } from "./entry.ts";
 import { anonymize } from "./filter.ts";
 
@@ -110,16 +110,21 @@ export class RecordReader {
     entry.timeMs = timeMs;
     entry.durationUs = words[RecordAt.Duration];
     entry.outcome = outcome;
-    entry.name = name;
-    entry.client = this.#client(what >>> 24, groupAt, lengths >>> 16, idAt, more >>> 16);
-    entry.kind = this.#kind(questionEnd - QUESTION_TAIL_BYTES, reasonAt);
-    entry.rule = (more & 0xffff) === 0 ? "" : this.#rule(ruleAt, more & 0xffff);
-    entry.answers = this.#answersOf(questionEnd, messageEnd);
+    const client = this.#client(what >>> 24, groupAt, lengths >>> 16, idAt, more >>> 16);
+    const kind = this.#kind(questionEnd - QUESTION_TAIL_BYTES, reasonAt);
+    const rule = (more & 0xffff) === 0 ? NO_TEXT : this.#rule(ruleAt, more & 0xffff);
+    const answers = this.#answersOf(questionEnd, messageEnd);
+    const { texts } = entry;
+    entry.name = (texts[0] = name).text;
+    entry.client = (texts[1] = client).text;
+    entry.kind = (texts[2] = kind).text;
+    entry.rule = (texts[3] = rule).text;
+    entry.answers = (texts[4] = answers).text;
     return entry;
   }
 
   /** In lower case; `null` for what is no name. */
-  #name(end: number, messageEnd: number): string | null {
+  #name(end: number, messageEnd: number): KeptText | null {
     const bytes = this.#bytes;
     // One that ends elsewhere (RFC 1035 §4.1.4) is not told by its own bytes.
     const isWhole = bytes[end - 1] === 0 && bytes[end - 2] < POINTER;
@@ -129,7 +134,7 @@ export class RecordReader {
     const text = readNameText(bytes.subarray(MESSAGE_AT, messageEnd), HEADER_BYTES);
     if (text === null) return null;
     const name = text.toLowerCase();
-    return isWhole ? this.#names.keep(this.words, QUESTION_AT / 4, length, name) : name;
+    return isWhole ? this.#names.keep(this.words, QUESTION_AT / 4, length, name) : newText(name);
   }
 
   #client(
@@ -138,7 +143,7 @@ export class RecordReader {
     groupBytes: number,
     idAt: number,
     idBytes: number,
-  ): string {
+  ): KeptText {
     const key = this.#key;
     key[0] = addressBytes | (idBytes << 8) | (groupBytes << 16);
     let length = this.#toKey(1, ADDRESS_AT, addressBytes);
@@ -161,7 +166,7 @@ export class RecordReader {
   }
 
   /** What is behind the question's name at `typeAt` says the type. */
-  #kind(typeAt: number, reasonAt: number): string {
+  #kind(typeAt: number, reasonAt: number): KeptText {
     const { words } = this;
     const key = this.#key;
     const bytes = this.#bytes;
@@ -198,7 +203,7 @@ export class RecordReader {
     return length + words;
   }
 
-  #rule(at: number, lengthBytes: number): string {
+  #rule(at: number, lengthBytes: number): KeptText {
     return this.#rules.find(this.words, at / 4, lengthBytes) ??
       this.#rules.keep(this.words, at / 4, lengthBytes, this.#decode(at, lengthBytes));
   }
@@ -210,9 +215,9 @@ export class RecordReader {
   }
 
   /** The records of the answer section, as far as the copy of the response goes. */
-  #answersOf(from: number, end: number): string {
+  #answersOf(from: number, end: number): KeptText {
     const bytes = this.#bytes;
-    if ((bytes[MESSAGE_AT + 6] | bytes[MESSAGE_AT + 7]) === 0) return "";
+    if ((bytes[MESSAGE_AT + 6] | bytes[MESSAGE_AT + 7]) === 0) return NO_TEXT;
     const length = this.#addressesToKey(from, end);
     const known = this.#answers.find(this.#key, 0, length);
     if (known !== null) return known;

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Correction } from "../clock/mod.ts";
+import { textHash } from "./byte_texts.ts";
 import { clientKey, kindFacts, type StoredEntry } from "./entry.ts";
 import { type LogStatistics, stepOf, totalsOf, upstreamsOf } from "./log_statistics.ts";
 import {
@@ -101,8 +102,8 @@ export class Statistics {
     this.#writeMinutes = db.prepare("INSERT OR REPLACE INTO minutes VALUES (?, ?)");
   }
 
-  /** Counts an entry. */
-  add(entry: StoredEntry): void {
+  /** Counts an entry; see `textHash`. */
+  add(entry: StoredEntry, nameHash = textHash(entry.name)): void {
     const { counts, tops, upstreams, minutes } = this.#tally(hourOf(entry.timeMs));
     const { upstream } = kindFacts(entry.kind);
     countEntry(
@@ -111,7 +112,7 @@ export class Statistics {
       upstream === "" ? null : entryOf(upstreams, upstream, noUpstreamCounts),
     );
     minutes?.add(entry);
-    countTops(tops, entry, clientKey(entry.client, this.#isAnonymized));
+    countTops(tops, entry, clientKey(entry.client, this.#isAnonymized), nameHash);
   }
 
   /** Counts queries of which nothing is known but the outcome: the log had no room for them. */

@@ -1,3 +1,8 @@
+import { textHash } from "./byte_texts.ts";
+
+/** Slots of a table of names to begin with, a power of two. */
+const SLOTS_MIN = 16;
+
 /** A name and how often it was met. */
 export type TopRow = readonly [name: string, count: number];
 
@@ -9,12 +14,14 @@ export type TopRow = readonly [name: string, count: number];
  */
 export class TopSketch {
   readonly #capacity: number;
-  /** Places of names among these, in the order they came, and how often each was met. */
-  readonly #places = new Map<string, number>();
+  /** In the order they came. */
   readonly #names: string[] = [];
+  readonly #hashes: number[] = [];
   readonly #counts: number[] = [];
   /** Names there are: the room of those that were dropped is used again. */
   #size = 0;
+  /** Open addressing: where a name is among these, and one more; 0: a free slot. */
+  #slots: Uint16Array | Uint32Array = new Uint16Array(SLOTS_MIN);
   #floor = 0;
 
   constructor(capacity: number, rows: readonly TopRow[] = []) {
@@ -27,29 +34,57 @@ export class TopSketch {
     return this.#floor;
   }
 
-  add(name: string, count = 1): void {
-    const place = this.#places.get(name);
-    if (place !== undefined) {
+  /** Counts a name; `hash` is its `textHash`. */
+  add(name: string, count = 1, hash = textHash(name)): void {
+    const place = this.#find(name, hash);
+    if (place >= 0) {
       this.#counts[place] += count;
       return;
     }
-    this.#insert(name, this.#floor + count);
+    this.#insert(name, hash, this.#floor + count);
     if (this.#size >= 2 * this.#capacity) this.#shrink();
   }
 
   /** Adds what another one counted. */
   merge(rows: readonly TopRow[]): void {
     for (const [name, count] of rows) {
-      const place = this.#places.get(name);
-      if (place !== undefined) this.#counts[place] += count;
-      else this.#insert(name, count);
+      const hash = textHash(name);
+      const place = this.#find(name, hash);
+      if (place >= 0) this.#counts[place] += count;
+      else this.#insert(name, hash, count);
     }
   }
 
-  #insert(name: string, count: number): void {
-    this.#places.set(name, this.#size);
-    this.#names[this.#size] = name;
-    this.#counts[this.#size++] = count;
+  /** The place of a name; negative where it has none. */
+  #find(name: string, hash: number): number {
+    const last = this.#slots.length - 1;
+    for (let slot = hash & last;; slot = (slot + 1) & last) {
+      const place = this.#slots[slot] - 1;
+      if (place < 0 || this.#hashes[place] === hash && this.#names[place] === name) return place;
+    }
+  }
+
+  #insert(name: string, hash: number, count: number): void {
+    const place = this.#size++;
+    this.#names[place] = name;
+    this.#hashes[place] = hash;
+    this.#counts[place] = count;
+    if (2 * this.#size > this.#slots.length) this.#index(2 * this.#slots.length);
+    else this.#enter(place);
+  }
+
+  #enter(place: number): void {
+    const last = this.#slots.length - 1;
+    let slot = this.#hashes[place] & last;
+    while (this.#slots[slot] !== 0) slot = (slot + 1) & last;
+    this.#slots[slot] = place + 1;
+  }
+
+  /** Enters all anew, into so many slots. */
+  #index(slots: number): void {
+    if (slots === this.#slots.length) this.#slots.fill(0);
+    else this.#slots = slots > 2 ** 16 ? new Uint32Array(slots) : new Uint16Array(slots);
+    for (let place = 0; place < this.#size; place++) this.#enter(place);
   }
 
   /** The `n` most frequent, the first first; of equal ones the one that sorts first. */
@@ -72,17 +107,15 @@ export class TopSketch {
     for (let i = 0; i < size; i++) if (counts[i] < most) excess--;
     let kept = 0;
     for (let i = 0; i < size; i++) {
-      const [name, count] = [names[i], counts[i]];
-      if (count < most || count === most && excess-- > 0) {
-        this.#places.delete(name);
-        continue;
-      }
-      if (kept !== i) this.#places.set(name, kept);
-      names[kept] = name;
+      const count = counts[i];
+      if (count < most || count === most && excess-- > 0) continue;
+      names[kept] = names[i];
+      this.#hashes[kept] = this.#hashes[i];
       counts[kept++] = count;
     }
     names.fill("", kept);
     this.#size = kept;
+    this.#index(this.#slots.length);
   }
 }
 

@@ -1,5 +1,6 @@
 /** The most frequent of each kind. */
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
+import { textHash } from "./byte_texts.ts";
 import { listOf, type StoredEntry } from "./entry.ts";
 import { type TopRow, TopSketch } from "./top_sketch.ts";
 
@@ -27,11 +28,16 @@ export function sketches(capacity: number, rows: StoredTops | null = null): Tops
 const BLOCKED = OUTCOME_NAMES.indexOf("blocked");
 
 /** Counts an entry, of a client that is known as `client`; "": of nobody. */
-export function countTops(tops: Tops, { name, outcome, rule }: StoredEntry, client: string): void {
-  tops.names.add(name);
+export function countTops(
+  tops: Tops,
+  { name, outcome, rule }: StoredEntry,
+  client: string,
+  nameHash = textHash(name),
+): void {
+  tops.names.add(name, 1, nameHash);
   if (client !== "") tops.clients.add(client);
   if (outcome !== BLOCKED) return;
-  tops.blocked.add(name);
+  tops.blocked.add(name, 1, nameHash);
   if (client !== "") tops.blocked_clients.add(client);
   const list = listOf(rule);
   if (list !== "") tops.lists.add(list);
