@@ -55,6 +55,24 @@ async function drag(
 
 const cell = (day: number, step: number) => `[data-day="${day}"][data-step="${step}"]`;
 
+/** Notes, whenever another drawer or none is there, where the focus is and what is out of reach. */
+const SEE_DRAWERS = `
+  var seenDrawers = [];
+  {
+    let last = null;
+    new MutationObserver(() => {
+      const drawer = document.querySelector(".drawer");
+      if (drawer === last) return;
+      last = drawer;
+      const focus = document.activeElement.closest(".drawer, .virtual");
+      const where = focus === null ? "nowhere" : focus === drawer ? "drawer" : "list";
+      const isShut = document.querySelector("[inert]") !== null;
+      seenDrawers.push((drawer === null ? "closed: " : "open: ") + where +
+        (isShut ? ", others out of reach" : ", all in reach"));
+    }).observe(document.body, { childList: true, subtree: true });
+  }
+`;
+
 /** Pages of a PDF. */
 function pagesOf(pdf: Uint8Array): number {
   return new TextDecoder("latin1").decode(pdf).match(/\/Type\s*\/Page\b(?!s)/g)?.length ?? 0;
@@ -244,6 +262,32 @@ Deno.test({
       await page.keyboard.press("Escape");
       await page.locator(".drawer").waitFor({ state: "detached" });
       assert.equal(await page.locator("[inert]").count(), 0);
+    });
+    await t.step("the focus comes and goes with a drawer, not behind it", async () => {
+      for (const by of ["phone", "pointer"] as const) {
+        await using visit = await dashboard.visit({ by });
+        const { page } = visit;
+        for (const name of ["before", "after"]) {
+          await dashboard.ask("127.0.0.26", `${name}.example`);
+        }
+        await visit.open("/log?client=127.0.0.26");
+        await page.locator(".virtual-row").first().waitFor();
+        // Looked at in the very turn that changes the page: a key may follow at once.
+        await page.evaluate(SEE_DRAWERS);
+        const drawer = (text: string) => page.locator(".drawer", { hasText: text });
+        await visit.openRow("after.example");
+        await drawer("after.example").waitFor();
+        await drawer("after.example").locator(".drawer-close").focus();
+        await page.keyboard.press("ArrowDown");
+        await drawer("before.example").waitFor();
+        await page.keyboard.press("Escape");
+        await drawer("").waitFor({ state: "detached" });
+        const open = `open: ${
+          by === "phone" ? "drawer, others out of reach" : "list, all in reach"
+        }`;
+        const want = [open, open, "closed: list, all in reach"];
+        assert.deepEqual(await page.evaluate("seenDrawers"), want, by);
+      }
     });
     await t.step("the overview and the log take two pages of paper, dark or not", async () => {
       const names = Array.from({ length: 150 }, (_, i) => `name${i}.some.long.domain.example`);

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../text/mod.ts";
 import { Icon } from "./icon.tsx";
 import { useMedia } from "./use_media.ts";
@@ -17,13 +17,14 @@ export function Drawer(
   const ref = useRef<HTMLDivElement>(null);
   const before = useRef(document.activeElement);
   const isSheet = useMedia(PHONE);
-  // First, so that what has the focus back is within reach by then.
-  useEffect(() => {
+  // With what is drawn, not behind a paint: a key may come at once, and none is to go to what is
+  // covered, or to nothing. First, so that what has the focus back is within reach by then.
+  useLayoutEffect(() => {
     if (!isSheet) return;
     ref.current!.querySelector<HTMLElement>(".drawer-close")?.focus();
     return shutOthers(ref.current!);
   }, [isSheet]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       if (document.querySelector("dialog[open]") !== null) return;
