@@ -27,6 +27,8 @@ const SETTLE_MS = 10_000;
 const RECOMPILED_SETTLE_MS = 30_000;
 /** How often memory is looked at while rules are compiled. */
 const LOOK_MS = 20;
+/** Keeps a processor from ever resting, and gives way to everybody else. */
+const SPIN = ["--idle", "0", "sh", "-c", "while :; do :; done"];
 /** Recompilations: each is as costly as the one before. */
 const RECOMPILES_MAX = 3;
 
@@ -55,8 +57,13 @@ export interface MemoryResults {
   readonly recompiles: readonly Recompile[];
   /** Half a minute after the last of them. */
   readonly recompiled: Memory;
-  /** Latency of a few queries a second, alone and while rules are compiled, in microseconds. */
+  /**
+   * Latency of a few queries a second, alone, beside a program that has but what nobody else wants of
+   * the processor, and while rules are compiled, in microseconds. The second is the machine's own:
+   * one that is shared goes away for milliseconds where it is busy.
+   */
   readonly quietUs: readonly number[];
+  readonly busyUs: readonly number[];
   readonly compilingUs: readonly number[];
 }
 
@@ -124,7 +131,7 @@ export async function measureMemory(setup: Setup, plan: MemoryPlan): Promise<Mem
     const list = workspace.path(`${folder}/${LIST_PATH}`);
     recompiles.push(await recompile(child, list, `changed-${i}.net`, port, SETTLE_MS));
   }
-  const [quietUs, compilingUs]: number[][] = [[], []];
+  const [quietUs, busyUs, compilingUs]: number[][] = [[], [], []];
   if (isInstalled("dnsperf")) {
     const queries = workspace.path("memory.names");
     const list = workspace.path(`${folder}/${LIST_PATH}`);
@@ -135,10 +142,19 @@ export async function measureMemory(setup: Setup, plan: MemoryPlan): Promise<Mem
     weighAsService(child.pid);
     for (let round = 0; round < plan.rounds; round++) {
       progress(
-        `round ${round + 1} of ${plan.rounds}: queries alone, then while rules are compiled`,
+        `round ${
+          round + 1
+        } of ${plan.rounds}: queries alone, beside a program that gives way, then ` +
+          "while rules are compiled",
       );
       const probe = () => runProbe({ port, queries, once: false, seconds: plan.seconds, cpu });
       quietUs.push(...await probe());
+      if (cpus !== null) {
+        const spinner = workspace.start("spinner", "chrt", SPIN);
+        await pin(spinner.pid, [cpus.server]);
+        busyUs.push(...await probe());
+        await workspace.stop(spinner);
+      }
       let isDone = false;
       const probing = probe().finally(() => isDone = true);
       for (let i = 0; !isDone; i++) {
@@ -163,6 +179,7 @@ export async function measureMemory(setup: Setup, plan: MemoryPlan): Promise<Mem
     recompiles,
     recompiled,
     quietUs,
+    busyUs,
     compilingUs,
   };
 }

@@ -269,7 +269,7 @@ export function formatMemory(memory: MemoryResults): string {
   ].join("\n");
 }
 
-function formatCompiling({ quietUs, compilingUs }: MemoryResults): string {
+function formatCompiling({ quietUs, busyUs, compilingUs }: MemoryResults): string {
   const row = (name: string, us: readonly number[]): Row => [
     name,
     figure(percentile(us, 0.5)),
@@ -278,6 +278,7 @@ function formatCompiling({ quietUs, compilingUs }: MemoryResults): string {
   return formatTable([
     ["a query", "p50 µs", "p99 µs"],
     row("alone", quietUs),
+    ...(busyUs.length === 0 ? [] : [row("beside a program that gives way", busyUs)]),
     row("while rules are compiled", compilingUs),
   ]);
 }

@@ -71,6 +71,7 @@ Deno.test(
       loaded: { ...memory, residentBytes: 201 * MIB_BYTES },
       recompiled: { ...memory, residentBytes: 200 * MIB_BYTES },
       quietUs: [100, 200],
+      busyUs: [],
       compilingUs: [100, 250],
       recompiles: [
         { tookMs: 1_600, beforeBytes: 161 * MIB_BYTES, peakBytes: 250 * MIB_BYTES, afterBytes: 0 },
