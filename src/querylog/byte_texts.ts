@@ -1,6 +1,6 @@
-/** Texts that are kept, a power of two; of the two places that a text may have, the one used last stays. */
+/** Texts that are kept, a power of two; of the places that a text may have, the one used last stays. */
 const TEXTS_KEPT = 8_192;
-const WAYS = 2;
+const WAYS = 4;
 /** Longer ones are made anew each time. */
 const KEY_BYTES_MAX = 128;
 /** Odd, with its bits spread evenly: 2^32 divided by the golden ratio (Knuth, vol. 3, §6.4). */
@@ -55,32 +55,32 @@ export function hashOf(kept: KeptText): number {
 export class ByteTexts {
   readonly #keyBytesMax: number;
   readonly #keyWords: number;
-  readonly #pairs: number;
+  readonly #sets: number;
   readonly #keys: Uint32Array;
   /** Bytes of each key; 0: the slot is empty. */
   readonly #lengths: Uint8Array;
   readonly #texts: KeptText[];
-  /** Of each pair of slots the one that was used last. */
+  /** Of each set of slots the one that was used last. */
   readonly #last: Uint8Array;
 
   constructor(kept = TEXTS_KEPT, keyBytesMax = KEY_BYTES_MAX) {
     this.#keyBytesMax = keyBytesMax;
     this.#keyWords = keyBytesMax / 4;
-    this.#pairs = kept / WAYS;
+    this.#sets = kept / WAYS;
     this.#keys = new Uint32Array(kept * this.#keyWords);
     this.#lengths = new Uint8Array(kept);
     this.#texts = Array.from({ length: kept }, () => NO_TEXT);
-    this.#last = new Uint8Array(this.#pairs);
+    this.#last = new Uint8Array(this.#sets);
   }
 
   /** The text of so many bytes from a word on; `null`: it is to be made, and kept. */
   find(words: Uint32Array, at: number, lengthBytes: number): KeptText | null {
     if (lengthBytes === 0 || lengthBytes > this.#keyBytesMax) return null;
-    const pair = keyHash(words, at, lengthBytes) & (this.#pairs - 1);
+    const set = keyHash(words, at, lengthBytes) & (this.#sets - 1);
     for (let way = 0; way < WAYS; way++) {
-      const slot = pair * WAYS + way;
+      const slot = set * WAYS + way;
       if (this.#lengths[slot] !== lengthBytes || !this.#has(slot, words, at, lengthBytes)) continue;
-      this.#last[pair] = way;
+      this.#last[set] = way;
       return this.#texts[slot];
     }
     return null;
@@ -90,9 +90,9 @@ export class ByteTexts {
   keep(words: Uint32Array, at: number, lengthBytes: number, text: string): KeptText {
     const kept = newText(text);
     if (lengthBytes === 0 || lengthBytes > this.#keyBytesMax) return kept;
-    const pair = keyHash(words, at, lengthBytes) & (this.#pairs - 1);
-    const way = this.#last[pair] ^= 1;
-    const slot = pair * WAYS + way;
+    const set = keyHash(words, at, lengthBytes) & (this.#sets - 1);
+    const way = this.#last[set] = (this.#last[set] + 1) % WAYS;
+    const slot = set * WAYS + way;
     const key = slot * this.#keyWords;
     for (let i = 0; i * 4 < lengthBytes; i++) {
       this.#keys[key + i] = wordOf(words, at, lengthBytes, i);
