@@ -73,6 +73,24 @@ const SEE_DRAWERS = `
   }
 `;
 
+/** Notes, whenever other dialogs or none are there, which these are and where the focus is. */
+const SEE_DIALOGS = `
+  var seenDialogs = [];
+  {
+    let last = "none";
+    const titleOf = (dialog) => dialog.querySelector("h2").textContent;
+    new MutationObserver(() => {
+      const shown = [...document.querySelectorAll("dialog")].map(titleOf).join(", ") || "none";
+      if (shown === last) return;
+      last = shown;
+      const focus = document.activeElement;
+      const dialog = focus.closest("dialog");
+      const where = dialog === null ? "" : " of " + titleOf(dialog);
+      seenDialogs.push(shown + ": " + focus.localName + where);
+    }).observe(document.body, { childList: true, subtree: true });
+  }
+`;
+
 /** Pages of a PDF. */
 function pagesOf(pdf: Uint8Array): number {
   return new TextDecoder("latin1").decode(pdf).match(/\/Type\s*\/Page\b(?!s)/g)?.length ?? 0;
@@ -289,6 +307,35 @@ Deno.test({
         assert.deepEqual(await page.evaluate("seenDrawers"), want, by);
       }
     });
+    await t.step(
+      "the focus comes and goes with a dialog, and back past one that led to it",
+      async () => {
+        await using visit = await dashboard.visit();
+        const { page } = visit;
+        await visit.open("/rules");
+        await page.evaluate(SEE_DIALOGS);
+        const dialog = (title: string) => page.locator("dialog", { hasText: title });
+        await page.locator("textarea").fill("||half.example^");
+        await page.keyboard.press("Control+k");
+        await dialog("Search").waitFor();
+        await page.keyboard.press("Escape");
+        await dialog("").waitFor({ state: "detached" });
+        await page.keyboard.press("Control+k");
+        await dialog("Search").waitFor();
+        await page.keyboard.type("overview");
+        await page.keyboard.press("Enter"); // The search goes in the turn in which this is asked.
+        await dialog("Leave without saving?").waitFor();
+        await page.keyboard.press("Escape");
+        await dialog("").waitFor({ state: "detached" });
+        assert.deepEqual(await page.evaluate("seenDialogs"), [
+          "Search: input of Search",
+          "none: textarea",
+          "Search: input of Search",
+          "Leave without saving?: button of Leave without saving?",
+          "none: textarea",
+        ]);
+      },
+    );
     await t.step("the overview and the log take two pages of paper, dark or not", async () => {
       const names = Array.from({ length: 150 }, (_, i) => `name${i}.some.long.domain.example`);
       for (let i = 0; i < 12; i++) {
