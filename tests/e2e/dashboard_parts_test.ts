@@ -307,6 +307,60 @@ Deno.test({
         assert.deepEqual(await page.evaluate("seenDrawers"), want, by);
       }
     });
+    await t.step("what a drawer covers is out of reach, on every width", async () => {
+      await using visit = await dashboard.visit();
+      const { page } = visit;
+      await dashboard.ask("127.0.0.27", "wide.example");
+      for (const width of [639, 640, 899, 900]) {
+        await page.setViewportSize({ width, height: 640 });
+        await visit.open("/log?client=127.0.0.27");
+        await visit.openRow("wide.example");
+        await page.locator(".drawer .why").waitFor();
+        const [covers, isShaded, isShut] = await page.evaluate(`[
+          getComputedStyle(document.querySelector(".drawer")).position === "fixed",
+          getComputedStyle(document.querySelector(".drawer-shade")).display !== "none",
+          document.querySelector(".virtual").inert,
+        ]`) as boolean[];
+        const isSheet = width < 900;
+        const want = { covers: isSheet, isShaded: isSheet, isShut: isSheet };
+        assert.deepEqual({ covers, isShaded, isShut }, want, `${width} px`);
+      }
+    });
+    await t.step(
+      "what comes behind a drawer is out of reach as well, until it is closed",
+      async () => {
+        await using visit = await dashboard.visit({ by: "phone" });
+        const { page } = visit;
+        await dashboard.ask("127.0.0.28", "later.example");
+        await visit.open("/log?client=127.0.0.28");
+        await visit.openRow("later.example");
+        await page.locator(".drawer .why").waitFor();
+        // Looked at in the turn that adds it.
+        await page.evaluate(`
+        var reach = [];
+        new MutationObserver(() => {
+          const split = document.querySelector(".log-split");
+          const isThere = split.previousElementSibling.matches(".error-box");
+          if (isThere) reach.push(split.previousElementSibling.inert);
+        }).observe(document.querySelector(".log-page"), { childList: true, subtree: true });
+      `);
+        await page.route(
+          "**/api/v1/querylog?*",
+          (route) => route.fulfill({ status: 500, json: {} }),
+        );
+        await page.locator(".drawer").getByRole("link", { name: "Only this name" }).click();
+        const retry = page.locator(".error-box button");
+        await retry.waitFor();
+        const seen = await page.evaluate("reach") as boolean[];
+        assert.ok(
+          seen.length > 0 && seen.every((isShut) => isShut),
+          `${seen}`,
+        );
+        await page.keyboard.press("Escape");
+        await page.locator(".drawer").waitFor({ state: "detached" });
+        assert.equal(await page.locator("[inert]").count(), 0);
+      },
+    );
     await t.step(
       "the focus comes and goes with a dialog, and back past one that led to it",
       async () => {
