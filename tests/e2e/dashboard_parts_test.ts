@@ -361,6 +361,24 @@ Deno.test({
         assert.equal(await page.locator("[inert]").count(), 0);
       },
     );
+    await t.step("a width that changes behind the first look at it is not missed", async () => {
+      await using visit = await dashboard.visit({ by: "phone" });
+      // Each is wide when it is asked first, and a phone's by the time that somebody listens.
+      await visit.page.addInitScript(`{
+        const asked = new Set();
+        const own = globalThis.matchMedia;
+        globalThis.matchMedia = (text) => {
+          if (!text.includes("max-width") || asked.has(text)) return own(text);
+          asked.add(text);
+          return { matches: false };
+        };
+      }`);
+      await dashboard.ask("127.0.0.29", "narrow.example");
+      await visit.open("/log?client=127.0.0.29");
+      await visit.page.locator('.virtual-row[style*="height: 60px"]').first().waitFor();
+      await visit.openRow("narrow.example");
+      await visit.page.locator(".drawer[role=dialog]").waitFor();
+    });
     await t.step(
       "the focus comes and goes with a dialog, and back past one that led to it",
       async () => {
