@@ -73,6 +73,24 @@ const SEE_DRAWERS = `
   }
 `;
 
+/** Notes, whenever other dialogs or none are there, which these are and where the focus is. */
+const SEE_DIALOGS = `
+  var seenDialogs = [];
+  {
+    let last = "none";
+    const titleOf = (dialog) => dialog.querySelector("h2").textContent;
+    new MutationObserver(() => {
+      const shown = [...document.querySelectorAll("dialog")].map(titleOf).join(", ") || "none";
+      if (shown === last) return;
+      last = shown;
+      const focus = document.activeElement;
+      const dialog = focus.closest("dialog");
+      const where = dialog === null ? "" : " of " + titleOf(dialog);
+      seenDialogs.push(shown + ": " + focus.localName + where);
+    }).observe(document.body, { childList: true, subtree: true });
+  }
+`;
+
 /** Pages of a PDF. */
 function pagesOf(pdf: Uint8Array): number {
   return new TextDecoder("latin1").decode(pdf).match(/\/Type\s*\/Page\b(?!s)/g)?.length ?? 0;
@@ -289,6 +307,107 @@ Deno.test({
         assert.deepEqual(await page.evaluate("seenDrawers"), want, by);
       }
     });
+    await t.step("what a drawer covers is out of reach, on every width", async () => {
+      await using visit = await dashboard.visit();
+      const { page } = visit;
+      await dashboard.ask("127.0.0.27", "wide.example");
+      for (const width of [639, 640, 899, 900]) {
+        await page.setViewportSize({ width, height: 640 });
+        await visit.open("/log?client=127.0.0.27");
+        await visit.openRow("wide.example");
+        await page.locator(".drawer .why").waitFor();
+        const [covers, isShaded, isShut] = await page.evaluate(`[
+          getComputedStyle(document.querySelector(".drawer")).position === "fixed",
+          getComputedStyle(document.querySelector(".drawer-shade")).display !== "none",
+          document.querySelector(".virtual").inert,
+        ]`) as boolean[];
+        const isSheet = width < 900;
+        const want = { covers: isSheet, isShaded: isSheet, isShut: isSheet };
+        assert.deepEqual({ covers, isShaded, isShut }, want, `${width} px`);
+      }
+    });
+    await t.step(
+      "what comes behind a drawer is out of reach as well, until it is closed",
+      async () => {
+        await using visit = await dashboard.visit({ by: "phone" });
+        const { page } = visit;
+        await dashboard.ask("127.0.0.28", "later.example");
+        await visit.open("/log?client=127.0.0.28");
+        await visit.openRow("later.example");
+        await page.locator(".drawer .why").waitFor();
+        // Looked at in the turn that adds it.
+        await page.evaluate(`
+        var reach = [];
+        new MutationObserver(() => {
+          const split = document.querySelector(".log-split");
+          const isThere = split.previousElementSibling.matches(".error-box");
+          if (isThere) reach.push(split.previousElementSibling.inert);
+        }).observe(document.querySelector(".log-page"), { childList: true, subtree: true });
+      `);
+        await page.route(
+          "**/api/v1/querylog?*",
+          (route) => route.fulfill({ status: 500, json: {} }),
+        );
+        await page.locator(".drawer").getByRole("link", { name: "Only this name" }).click();
+        const retry = page.locator(".error-box button");
+        await retry.waitFor();
+        const seen = await page.evaluate("reach") as boolean[];
+        assert.ok(
+          seen.length > 0 && seen.every((isShut) => isShut),
+          `${seen}`,
+        );
+        await page.keyboard.press("Escape");
+        await page.locator(".drawer").waitFor({ state: "detached" });
+        assert.equal(await page.locator("[inert]").count(), 0);
+      },
+    );
+    await t.step("a width that changes behind the first look at it is not missed", async () => {
+      await using visit = await dashboard.visit({ by: "phone" });
+      // Each is wide when it is asked first, and a phone's by the time that somebody listens.
+      await visit.page.addInitScript(`{
+        const asked = new Set();
+        const own = globalThis.matchMedia;
+        globalThis.matchMedia = (text) => {
+          if (!text.includes("max-width") || asked.has(text)) return own(text);
+          asked.add(text);
+          return { matches: false };
+        };
+      }`);
+      await dashboard.ask("127.0.0.29", "narrow.example");
+      await visit.open("/log?client=127.0.0.29");
+      await visit.page.locator('.virtual-row[style*="height: 60px"]').first().waitFor();
+      await visit.openRow("narrow.example");
+      await visit.page.locator(".drawer[role=dialog]").waitFor();
+    });
+    await t.step(
+      "the focus comes and goes with a dialog, and back past one that led to it",
+      async () => {
+        await using visit = await dashboard.visit();
+        const { page } = visit;
+        await visit.open("/rules");
+        await page.evaluate(SEE_DIALOGS);
+        const dialog = (title: string) => page.locator("dialog", { hasText: title });
+        await page.locator("textarea").fill("||half.example^");
+        await page.keyboard.press("Control+k");
+        await dialog("Search").waitFor();
+        await page.keyboard.press("Escape");
+        await dialog("").waitFor({ state: "detached" });
+        await page.keyboard.press("Control+k");
+        await dialog("Search").waitFor();
+        await page.keyboard.type("overview");
+        await page.keyboard.press("Enter"); // The search goes in the turn in which this is asked.
+        await dialog("Leave without saving?").waitFor();
+        await page.keyboard.press("Escape");
+        await dialog("").waitFor({ state: "detached" });
+        assert.deepEqual(await page.evaluate("seenDialogs"), [
+          "Search: input of Search",
+          "none: textarea",
+          "Search: input of Search",
+          "Leave without saving?: button of Leave without saving?",
+          "none: textarea",
+        ]);
+      },
+    );
     await t.step("the overview and the log take two pages of paper, dark or not", async () => {
       const names = Array.from({ length: 150 }, (_, i) => `name${i}.some.long.domain.example`);
       for (let i = 0; i < 12; i++) {

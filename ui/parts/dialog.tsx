@@ -1,9 +1,12 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { t } from "../text/mod.ts";
 import { Button } from "./basics.tsx";
 import { Icon } from "./icon.tsx";
+
+/** What had the focus before each dialog that is there. */
+const befores = new Map<HTMLDialogElement, Element | null>();
 
 /** A matter of its own; the focus is kept in it and goes back behind it. */
 export function Dialog(
@@ -18,13 +21,20 @@ export function Dialog(
   const ref = useRef<HTMLDialogElement>(null);
   const begun = useRef<EventTarget | null>(null);
   const id = useId();
-  useEffect(() => {
-    const before = document.activeElement;
+  // With what is drawn, not behind a paint: keys may come at once.
+  useLayoutEffect(() => {
     const dialog = ref.current!;
+    befores.set(dialog, document.activeElement);
     dialog.showModal();
     dialog.querySelector<HTMLElement>("[data-focus], input:not([type=hidden]), select, textarea")
       ?.focus();
     return () => {
+      const before = befores.get(dialog) ?? null;
+      befores.delete(dialog);
+      // One that came of this and stays leads back past it.
+      for (const [other, element] of befores) {
+        if (dialog.contains(element)) befores.set(other, before);
+      }
       dialog.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };

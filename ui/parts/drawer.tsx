@@ -4,9 +4,10 @@ import { t } from "../text/mod.ts";
 import { Icon } from "./icon.tsx";
 import { useMedia } from "./use_media.ts";
 
-const PHONE = "(max-width: 639px)";
+/** Where it covers the page: the width is that of `layers.css`. */
+const COVERS = "screen and (max-width: 899px)";
 
-/** More about a row, beside the list; over it on a phone. Esc closes it, the focus goes back. */
+/** More about a row, beside the list or over it. Esc closes it, the focus goes back. */
 export function Drawer(
   { title, onClose, children }: {
     title: ComponentChildren;
@@ -16,7 +17,7 @@ export function Drawer(
 ) {
   const ref = useRef<HTMLDivElement>(null);
   const before = useRef(document.activeElement);
-  const isSheet = useMedia(PHONE);
+  const isSheet = useMedia(COVERS);
   // With what is drawn, not behind a paint: a key may come at once, and none is to go to what is
   // covered, or to nothing. First, so that what has the focus back is within reach by then.
   useLayoutEffect(() => {
@@ -65,18 +66,22 @@ export function Drawer(
   );
 }
 
-/** Leaves what an element covers out of reach, but not messages; returns what ends that. */
+/** Leaves what an element covers out of reach, now or later, but no messages; returns what ends it. */
 function shutOthers(element: HTMLElement): () => void {
-  const shut: HTMLElement[] = [];
-  for (let one = element; one !== document.body; one = one.parentElement!) {
-    for (const other of one.parentElement!.children) {
-      if (!(other instanceof HTMLElement) || other === one || other.inert) continue;
-      if (other.matches(".drawer-shade, .toasts, dialog")) continue;
-      other.inert = true;
-      shut.push(other);
+  const shut = () => {
+    for (let one = element; one !== document.body; one = one.parentElement!) {
+      added.observe(one.parentElement!, { childList: true });
+      for (const other of one.parentElement!.children) {
+        if (!(other instanceof HTMLElement) || other === one) continue;
+        if (!other.matches(".drawer-shade, .toasts, dialog")) other.inert = true;
+      }
     }
-  }
+  };
+  const added = new MutationObserver(shut);
+  shut();
   return () => {
-    for (const other of shut) other.inert = false;
+    added.disconnect();
+    // Nothing else shuts anything.
+    for (const other of document.querySelectorAll<HTMLElement>("[inert]")) other.inert = false;
   };
 }

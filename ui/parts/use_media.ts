@@ -8,6 +8,7 @@ export function useMedia(text: string): boolean {
     const list = matchMedia(text);
     const onChange = () => holds.value = list.matches;
     list.addEventListener("change", onChange);
+    onChange(); // It may have changed since it was drawn.
     return () => list.removeEventListener("change", onChange);
   }, [text]);
   return holds.value;
