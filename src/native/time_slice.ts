@@ -38,13 +38,18 @@ export function withTimeSlice<T>(host: Host, slice: TimeSlice, start: () => T): 
 
 /**
  * Gives a thread of this process longer time slices than others and a smaller part, as a nice
- * value. Says whether the kernel took it.
+ * value, or the part that it has. Says whether the kernel took it.
  */
-export function putBehind(host: Host, thread: number, slice: TimeSlice, nice: number): boolean {
+export function putBehind(
+  host: Host,
+  thread: number,
+  slice: TimeSlice,
+  nice: number | null,
+): boolean {
   const attr = attributesOf(host, thread);
   if (attr === null) return false;
   attr.setBigUint64(RUNTIME_OFFSET, slice, true);
-  attr.setInt32(NICE_OFFSET, nice, true);
+  if (nice !== null) attr.setInt32(NICE_OFFSET, nice, true);
   return setAttributes(host, thread, attr);
 }
 
