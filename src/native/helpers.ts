@@ -11,45 +11,24 @@ const NAME_OFFSET = 19;
 /** A thread has a name of 15 bytes at most. */
 const NAME_BYTES = 16;
 
+/** The threads on which V8 compiles, and collects garbage, for every isolate. */
+const HELPER = /^V8 /;
+/** Code runs on without its better version, and garbage waits. */
+const HELPER_NICE = 10;
+
 /**
- * Threads of the runtime that work for others. Those of V8 compile and collect garbage: code runs on
- * without its better version, and garbage waits. The others read and write files: each works for a
- * moment and waits for long, and with short time slices so many of them, one after another, would go
- * before whoever answers.
+ * Has the runtime's helpers go behind the threads that answer: they begin to work whenever lists are
+ * compiled. Returns how many do; none where the kernel shows or takes nothing.
  */
-const KINDS: readonly { readonly name: RegExp; readonly nice: number | null }[] = [
-  { name: /^V8 /, nice: 10 },
-  { name: /^tokio-runtime-w/, nice: null },
-];
-
-/** The runtime's helpers, which go behind the threads that answer: more begin as there is work. */
-export class Helpers {
-  readonly #host: Host;
-  /** Threads that were looked at. */
-  #seen: ReadonlySet<number> = new Set();
-  readonly #name = new Uint8Array(NAME_BYTES);
-
-  constructor(host: Host) {
-    this.#host = host;
+export function stepHelpersBack(host: Host): number {
+  let count = 0;
+  for (const thread of threads(host)) {
+    const path = `${THREADS}/${thread}/comm`;
+    const name = readPath(host, path, ReadCall.File, new Uint8Array(NAME_BYTES));
+    if (name === null || !HELPER.test(new TextDecoder().decode(name))) continue;
+    if (putBehind(host, thread, TimeSlice.Work, HELPER_NICE)) count++;
   }
-
-  /**
-   * Puts those behind that have begun since the last call. Returns how many; none where the kernel
-   * shows or takes nothing.
-   */
-  stepBack(): number {
-    const host = this.#host;
-    const all = new Set(threads(host));
-    let count = 0;
-    for (const thread of all.difference(this.#seen)) {
-      const name = readPath(host, `${THREADS}/${thread}/comm`, ReadCall.File, this.#name);
-      const text = name === null ? "" : new TextDecoder().decode(name);
-      const kind = KINDS.find(({ name }) => name.test(text));
-      if (kind !== undefined && putBehind(host, thread, TimeSlice.Work, kind.nice)) count++;
-    }
-    this.#seen = all;
-    return count;
-  }
+  return count;
 }
 
 /** IDs of this process's threads. */

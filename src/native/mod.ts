@@ -24,7 +24,7 @@ export {
 export { UdpBatch } from "./udp_batch.ts";
 export { Opened, Received, UdpEphemeral } from "./udp_ephemeral.ts";
 export { type FileLimit, fileLimit, raiseFileLimit } from "./file_limit.ts";
-export { Helpers } from "./helpers.ts";
+export { stepHelpersBack } from "./helpers.ts";
 export { anonymousBytes, dropCode } from "./own_memory.ts";
 export { hasSpareDescriptors, threadCpuMs, threadId } from "./threads.ts";
 export { setTimeSlice, TimeSlice, withTimeSlice } from "./time_slice.ts";

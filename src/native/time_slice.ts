@@ -38,18 +38,13 @@ export function withTimeSlice<T>(host: Host, slice: TimeSlice, start: () => T): 
 
 /**
  * Gives a thread of this process longer time slices than others and a smaller part, as a nice
- * value, or the part that it has. Says whether the kernel took it.
+ * value. Says whether the kernel took it.
  */
-export function putBehind(
-  host: Host,
-  thread: number,
-  slice: TimeSlice,
-  nice: number | null,
-): boolean {
+export function putBehind(host: Host, thread: number, slice: TimeSlice, nice: number): boolean {
   const attr = attributesOf(host, thread);
   if (attr === null) return false;
   attr.setBigUint64(RUNTIME_OFFSET, slice, true);
-  if (nice !== null) attr.setInt32(NICE_OFFSET, nice, true);
+  attr.setInt32(NICE_OFFSET, nice, true);
   return setAttributes(host, thread, attr);
 }
 

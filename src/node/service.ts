@@ -4,12 +4,12 @@ import { log } from "../log.ts";
 import {
   anonymousBytes,
   dropCode,
-  Helpers,
   openHost,
   raiseFileLimit,
   returnFreeAllocations,
   returnLargeAllocations,
   setTimeSlice,
+  stepHelpersBack,
   TimeSlice,
 } from "../native/mod.ts";
 import type { Legacy, Notifier } from "../process/mod.ts";
@@ -27,7 +27,7 @@ import { Upgrade } from "./upgrade.ts";
 const UNUSED = ["run", "env", "import"] as const;
 
 /** How often memory is looked at, and what change of it is worth giving back. */
-const LOOK_MS = 5_000;
+const MEMORY_LOOK_MS = 5_000;
 const MEMORY_CHANGE_BYTES_MIN = 8 * 1024 * 1024;
 
 /** How a service comes to run. */
@@ -51,18 +51,14 @@ export async function runService(
   if (host !== null) {
     returnLargeAllocations(host); // Before anything large is allocated.
     setTimeSlice(host, TimeSlice.Request);
-    const helpers = new Helpers(host);
-    helpers.stepBack();
+    stepHelpersBack(host);
     // Code comes and goes with what is done, and is no growth.
     const memory = new FreeMemory(() => anonymousBytes(host) ?? Deno.memoryUsage().rss, () => {
       giveBackHeap();
       returnFreeAllocations(host);
       dropCode(host);
     }, MEMORY_CHANGE_BYTES_MIN);
-    Deno.unrefTimer(setInterval(() => {
-      memory.look();
-      helpers.stepBack();
-    }, LOOK_MS));
+    Deno.unrefTimer(setInterval(() => memory.look(), MEMORY_LOOK_MS));
   }
   const signals = new Signals();
   const files = host === null ? null : raiseFileLimit(host);
