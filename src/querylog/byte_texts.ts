@@ -4,7 +4,7 @@ const WAYS = 4;
 /** Longer ones are made anew each time. */
 const KEY_BYTES_MAX = 128;
 /** Odd, with its bits spread evenly: 2^32 divided by the golden ratio (Knuth, vol. 3, §6.4). */
-const HASH_FACTOR = 0x9e37_79b1 | 0;
+export const HASH_FACTOR = 0x9e37_79b1 | 0;
 
 /** In the place of a text where there is none. */
 export const NO_TEXT: KeptText = { text: "", hash: 0, row: null };

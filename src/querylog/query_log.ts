@@ -251,7 +251,7 @@ export class QueryLogStore {
 
   /** Writes a batch of what waits; says whether there is more. */
   #write(): boolean {
-    this.#clock.nowMs(); // Finds out where it was set.
+    this.#clock.nowMs(); // Finds out whether it was set.
     // Before what waits, which has its right time.
     if (this.#isCorrecting) return this.#move();
     return this.#try(this.#writeBatch) ?? false;

@@ -1,5 +1,6 @@
 /** Some thousand entries side by side, column by column, as the file has them. */
 import { OUTCOME_NAMES } from "../logqueue/mod.ts";
+import { HASH_FACTOR } from "./byte_texts.ts";
 import { DICTIONARIES, type DictionaryName } from "./dictionary.ts";
 
 /** An entry's number is its time in milliseconds, times this, and its place within that time. */
@@ -55,8 +56,6 @@ export type Lists = Readonly<Record<DictionaryName, Numbers>>;
 
 /** Slots of a table of places, a power of two. */
 const PLACE_SLOTS = 2 * SEGMENT_ENTRIES;
-/** Odd, with its bits spread evenly: 2^32 divided by the golden ratio (Knuth, vol. 3, §6.4). */
-const HASH_FACTOR = 0x9e37_79b1 | 0;
 const HASH_SHIFT = 32 - Math.log2(PLACE_SLOTS);
 
 /** Numbers of texts in the order that they came first, and the place of each. Leaves no garbage. */
